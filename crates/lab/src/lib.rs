@@ -1,0 +1,1 @@
+//! Experiments: interleaved rounds of load against variants of a service, with statistics.

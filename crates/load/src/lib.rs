@@ -1,0 +1,1 @@
+//! Load engine: runs k6 scripts.

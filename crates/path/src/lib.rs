@@ -1,0 +1,1 @@
+//! GPS paths: read GPX and GeoJSON, measure, simplify, encode.

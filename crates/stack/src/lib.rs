@@ -1,0 +1,1 @@
+//! Starts, watches and stops real processes for tests, the lab and clusters.
