@@ -1,0 +1,152 @@
+//! Why a file was refused.
+
+use std::fmt;
+
+use crate::point::InvalidPoint;
+
+/// Where in the text of a file, counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Line, ended by a line feed.
+    pub line: usize,
+    /// Bytes into that line, of the text in UTF-8.
+    pub column: usize,
+}
+
+impl Place {
+    /// The place of a byte offset in `text`.
+    pub(crate) fn of(text: &str, offset: usize) -> Self {
+        let before = &text.as_bytes()[..offset.min(text.len())];
+        let line_start = before.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
+        let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
+        Self { line, column: before.len() - line_start + 1 }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}", self.line, self.column)
+    }
+}
+
+/// Why [`crate::read()`] refused a file. The message is written for the person who sent it.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ReadError {
+    /// Nothing but white space.
+    #[error("the file is empty")]
+    Empty,
+    /// Larger than [`crate::Limits::max_bytes`].
+    #[error("the file has {bytes} bytes; at most {limit} are accepted")]
+    TooManyBytes {
+        /// Size of the file.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// More points than [`crate::Limits::max_points`].
+    #[error("the file has more than {limit} points")]
+    TooManyPoints {
+        /// The limit.
+        limit: usize,
+    },
+    /// More lines than [`crate::Limits::max_segments`].
+    #[error("the file has more than {limit} track segments, routes or lines")]
+    TooManySegments {
+        /// The limit.
+        limit: usize,
+    },
+    /// It begins neither like XML nor like a JSON object.
+    #[error("neither GPX nor GeoJSON: the file begins with neither `<` nor `{{`")]
+    UnknownFormat,
+    /// An encoding this crate does not decode.
+    #[error("encoding {0:?} is not supported: save the file as UTF-8")]
+    Encoding(String),
+    /// Bytes that are no text in the encoding of the file.
+    #[error("not valid {encoding} at {place}")]
+    NotText {
+        /// The encoding the file declares or begins with.
+        encoding: &'static str,
+        /// The first bad byte.
+        place: Place,
+    },
+    /// Not well-formed XML.
+    #[error("not XML: {reason} at {place}")]
+    Xml {
+        /// What the parser found.
+        reason: String,
+        /// Where.
+        place: Place,
+    },
+    /// The file defines entities. None is ever expanded: nested definitions can grow a small file
+    /// to gigabytes.
+    #[error("document type definitions are not accepted, at {place}")]
+    DocumentType {
+        /// Where.
+        place: Place,
+    },
+    /// Elements nested deeper than any real file.
+    #[error("elements are nested more than {limit} deep at {place}")]
+    TooDeep {
+        /// The limit.
+        limit: usize,
+        /// Where.
+        place: Place,
+    },
+    /// XML, but something else.
+    #[error("not GPX: the root element is <{0}>")]
+    NotGpx(String),
+    /// A point without `lat` or `lon`.
+    #[error("<{element}> without {attribute} at {place}")]
+    MissingCoordinate {
+        /// `trkpt` or `rtept`.
+        element: &'static str,
+        /// `lat` or `lon`.
+        attribute: &'static str,
+        /// The start of the point.
+        place: Place,
+    },
+    /// A coordinate or elevation that cannot be read as a number.
+    #[error("{what} {text:?} is not a number at {place}")]
+    NotANumber {
+        /// `lat`, `lon` or `ele`.
+        what: &'static str,
+        /// Its first characters.
+        text: String,
+        /// Where.
+        place: Place,
+    },
+    /// A coordinate that is not finite or not in range.
+    #[error("{reason}, at {place}")]
+    OutOfRange {
+        /// What is wrong.
+        reason: InvalidPoint,
+        /// The end of the point.
+        place: Place,
+    },
+    /// Not JSON.
+    #[error("not JSON: {reason}")]
+    Json {
+        /// What the parser found, with the place.
+        reason: String,
+    },
+    /// JSON, but not as RFC 7946 has it.
+    #[error("not GeoJSON: {reason} at {place}")]
+    NotGeoJson {
+        /// What is wrong.
+        reason: &'static str,
+        /// Where it was noticed.
+        place: Place,
+    },
+    /// Fewer than two points on tracks, routes or lines. Waypoints and polygons are no path.
+    #[error("no path: {0} points on tracks, routes or lines, at least 2 are needed")]
+    TooFewPoints(usize),
+}
+
+/// The beginning of a text taken from a file, for a message.
+pub(crate) fn excerpt(text: &str) -> String {
+    const LONGEST: usize = 40;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,356 @@
+//! Reading GeoJSON as a stream.
+//!
+//! A tree of `serde_json::Value` takes up to 16 times the bytes of the file; these visitors keep
+//! only the points of lines, so that a file of the largest size accepted fits a small machine.
+
+use std::fmt;
+
+use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::coordinates::{Coordinates, CoordinatesSeed};
+use crate::document::{Document, Format, Limits, Lines, clean_name};
+use crate::error::{Place, ReadError};
+use crate::point::InvalidPoint;
+
+/// Reads a `FeatureCollection`, a `Feature` or a bare geometry.
+///
+/// `LineString` and `MultiLineString` become segments, in the order of the file, also inside a
+/// `GeometryCollection`; lines without positions are dropped; other geometries and `null` are
+/// skipped. The third number of a position is its elevation. The name is `name` or `title` of the
+/// first feature that has one, else of the collection.
+///
+/// # Errors
+/// [`ReadError`]: not JSON (which includes nesting deeper than 128), not GeoJSON, over a limit, a
+/// position out of range, no points.
+pub fn read(bytes: &[u8], limits: &Limits) -> Result<Document, ReadError> {
+    if bytes.len() > limits.max_bytes {
+        return Err(ReadError::TooManyBytes { bytes: bytes.len(), limit: limits.max_bytes });
+    }
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    let mut reading =
+        Reading { lines: Lines::new(limits), feature_name: None, name: None, refusal: None };
+    let mut parser = serde_json::Deserializer::from_slice(bytes);
+    let outcome = ObjectSeed { reading: &mut reading, root: true }
+        .deserialize(&mut parser)
+        .and_then(|()| parser.end());
+    if let Err(error) = outcome {
+        let place = Place { line: error.line(), column: error.column() };
+        return Err(match reading.refusal {
+            Some(refusal) => refusal.at(place),
+            None => ReadError::Json { reason: error.to_string() },
+        });
+    }
+    let name = reading.feature_name.or(reading.name);
+    Ok(Document { name, path: reading.lines.into_path()?, format: Format::GeoJson })
+}
+
+/// Why the visitors stopped. serde carries only text through the parser, so the reason waits here
+/// until the place is known.
+pub(super) enum Refusal {
+    NotGeoJson(&'static str),
+    OutOfRange(InvalidPoint),
+    Limit(ReadError),
+}
+
+impl Refusal {
+    fn at(self, place: Place) -> ReadError {
+        match self {
+            Self::NotGeoJson(reason) => ReadError::NotGeoJson { reason, place },
+            Self::OutOfRange(reason) => ReadError::OutOfRange { reason, place },
+            Self::Limit(error) => error,
+        }
+    }
+}
+
+pub(super) struct Reading<'l> {
+    pub(super) lines: Lines<'l>,
+    feature_name: Option<String>,
+    name: Option<String>,
+    refusal: Option<Refusal>,
+}
+
+impl Reading<'_> {
+    /// Stops the parser for a reason of our own.
+    pub(super) fn refuse<E: de::Error>(&mut self, refusal: Refusal) -> E {
+        self.refusal = Some(refusal);
+        E::custom("refused")
+    }
+}
+
+/// The nine types of RFC 7946, as far as they differ here.
+#[derive(Clone, Copy, PartialEq)]
+enum Type {
+    LineString,
+    MultiLineString,
+    /// A feature or a collection: holds others.
+    Container,
+    /// A geometry that is no line.
+    Skipped,
+    Unknown,
+}
+
+impl Type {
+    fn of(name: &str) -> Self {
+        match name {
+            "LineString" => Self::LineString,
+            "MultiLineString" => Self::MultiLineString,
+            "Feature" | "FeatureCollection" | "GeometryCollection" => Self::Container,
+            "Point" | "MultiPoint" | "Polygon" | "MultiPolygon" => Self::Skipped,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// The members that matter, of any GeoJSON object and of `properties`.
+enum Member {
+    Type,
+    /// `features`, `geometries`: an array of objects.
+    Objects,
+    /// `geometry`: an object or null.
+    Object,
+    Coordinates,
+    Properties,
+    /// `name`, `title`.
+    Name,
+    Other,
+}
+
+impl<'de> de::Deserialize<'de> for Member {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MemberVisitor;
+        impl Visitor<'_> for MemberVisitor {
+            type Value = Member;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a member name")
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<Member, E> {
+                Ok(match name {
+                    "type" => Member::Type,
+                    "features" | "geometries" => Member::Objects,
+                    "geometry" => Member::Object,
+                    "coordinates" => Member::Coordinates,
+                    "properties" => Member::Properties,
+                    "name" | "title" => Member::Name,
+                    _ => Member::Other,
+                })
+            }
+        }
+        deserializer.deserialize_identifier(MemberVisitor)
+    }
+}
+
+/// Any GeoJSON object, or null.
+struct ObjectSeed<'r, 'l> {
+    reading: &'r mut Reading<'l>,
+    root: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for ObjectSeed<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ObjectSeed<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a GeoJSON object")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        let reading = self.reading;
+        let mut kind = None;
+        let mut coordinates = Coordinates::Nothing;
+        while let Some(member) = members.next_key()? {
+            match member {
+                Member::Type => {
+                    let Text(name) = members.next_value()?;
+                    kind = Some(name.as_deref().map_or(Type::Unknown, Type::of));
+                }
+                // Where the type is known to be of no use, a large polygon costs nothing.
+                Member::Coordinates if !matches!(kind, Some(Type::Skipped | Type::Unknown)) => {
+                    coordinates = members.next_value_seed(CoordinatesSeed { reading })?;
+                }
+                Member::Objects => members.next_value_seed(ObjectsSeed { reading })?,
+                Member::Object => {
+                    members.next_value_seed(ObjectSeed { reading, root: false })?;
+                }
+                Member::Properties => members.next_value_seed(PropertiesSeed { reading })?,
+                Member::Name => {
+                    let Text(name) = members.next_value()?;
+                    if reading.name.is_none() {
+                        reading.name = name.as_deref().and_then(clean_name);
+                    }
+                }
+                Member::Coordinates | Member::Other => {
+                    members.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        if self.root && matches!(kind, None | Some(Type::Unknown)) {
+            let reason = "the top-level object has no GeoJSON `type`";
+            return Err(reading.refuse(Refusal::NotGeoJson(reason)));
+        }
+        keep_lines(reading, kind, coordinates)
+    }
+}
+
+/// Takes over the coordinates of an object whose type is now known.
+fn keep_lines<E: de::Error>(
+    reading: &mut Reading<'_>,
+    kind: Option<Type>,
+    coordinates: Coordinates,
+) -> Result<(), E> {
+    let lines = match (kind, coordinates) {
+        (Some(Type::LineString | Type::MultiLineString), Coordinates::Nothing) => return Ok(()),
+        (Some(Type::LineString), Coordinates::Line(line)) => vec![line],
+        (Some(Type::MultiLineString), Coordinates::Lines(lines)) => lines,
+        (Some(Type::LineString), _) => {
+            let reason = "the coordinates of a LineString are not an array of positions";
+            return Err(reading.refuse(Refusal::NotGeoJson(reason)));
+        }
+        (Some(Type::MultiLineString), _) => {
+            let reason = "the coordinates of a MultiLineString are not an array of lines";
+            return Err(reading.refuse(Refusal::NotGeoJson(reason)));
+        }
+        _ => return Ok(()),
+    };
+    for line in lines {
+        for point in line {
+            reading.lines.push(point).map_err(|error| reading.refuse(Refusal::Limit(error)))?;
+        }
+        reading.lines.end_line().map_err(|error| reading.refuse(Refusal::Limit(error)))?;
+    }
+    Ok(())
+}
+
+/// An array of GeoJSON objects.
+struct ObjectsSeed<'r, 'l> {
+    reading: &'r mut Reading<'l>,
+}
+
+impl<'de> DeserializeSeed<'de> for ObjectsSeed<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ObjectsSeed<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of GeoJSON objects")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut objects: A) -> Result<(), A::Error> {
+        let reading = self.reading;
+        while objects.next_element_seed(ObjectSeed { reading, root: false })?.is_some() {}
+        Ok(())
+    }
+}
+
+/// The properties of a feature: any JSON, of which only the name is kept.
+struct PropertiesSeed<'r, 'l> {
+    reading: &'r mut Reading<'l>,
+}
+
+impl<'de> DeserializeSeed<'de> for PropertiesSeed<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for PropertiesSeed<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object or null")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        while let Some(member) = members.next_key()? {
+            match member {
+                Member::Name if self.reading.feature_name.is_none() => {
+                    let Text(name) = members.next_value()?;
+                    self.reading.feature_name = name.as_deref().and_then(clean_name);
+                }
+                _ => {
+                    members.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The beginning of a string; any other value is none.
+struct Text(Option<String>);
+
+impl<'de> de::Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Text;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Text, E> {
+        /// More than any name shown, in bytes.
+        const LONGEST: usize = 4096;
+        Ok(Text(Some(text[..text.floor_char_boundary(LONGEST)].to_owned())))
+    }
+
+    fn visit_unit<E>(self) -> Result<Text, E> {
+        Ok(Text(None))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Text, E> {
+        Ok(Text(None))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Text, E> {
+        Ok(Text(None))
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Text, E> {
+        Ok(Text(None))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Text, E> {
+        Ok(Text(None))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Text, A::Error> {
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Text(None))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Text, A::Error> {
+        while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Text(None))
+    }
+}
