@@ -1,0 +1,133 @@
+//! The cache as a whole: one budget and one set of stamps for all its named parts.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use crate::{
+    clock::{Clock, SystemClock},
+    metrics::{Metrics, MetricsSnapshot},
+    named::NamedCache,
+    policy::{CacheConfig, ConfigError, Policy},
+    shard::Name,
+    stamp::{Stamp, StampTable, Write, WriteError},
+    store::Store,
+};
+
+/// A cache of finished bodies. Cheap to clone; all clones are one cache. Its named parts keep
+/// what they need of it, so it may be dropped before them.
+#[derive(Clone)]
+pub struct Cache {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Arc<Store>,
+    clock: Arc<dyn Clock>,
+    enabled: bool,
+    names: Mutex<Vec<Arc<Name>>>,
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache")
+            .field("enabled", &self.inner.enabled)
+            .field("used_bytes", &self.used_bytes())
+            .field("capacity_bytes", &self.capacity_bytes())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Cache {
+    /// A cache that goes by the time of the process.
+    ///
+    /// # Errors
+    /// [`ConfigError::Setting`] names a setting that cannot work.
+    pub fn new(config: &CacheConfig) -> Result<Self, ConfigError> {
+        Self::with_clock(config, Arc::new(SystemClock::new()))
+    }
+
+    /// A cache that goes by the given clock.
+    ///
+    /// # Errors
+    /// [`ConfigError::Setting`] names a setting that cannot work.
+    pub fn with_clock(config: &CacheConfig, clock: Arc<dyn Clock>) -> Result<Self, ConfigError> {
+        config.check()?;
+        Ok(Self::build(config, clock))
+    }
+
+    /// A cache that is off: every look-up of every name runs its loader, and nothing is stored or
+    /// shared (see [`Policy::enabled`]).
+    #[must_use]
+    pub fn disabled() -> Self {
+        let config =
+            CacheConfig { capacity_bytes: 0, stamp_slots: 1024, shards: 1, enabled: false };
+        Self::build(&config, Arc::new(SystemClock::new()))
+    }
+
+    fn build(config: &CacheConfig, clock: Arc<dyn Clock>) -> Self {
+        let stamps = Arc::new(StampTable::new(config.stamp_slots));
+        let store = Arc::new(Store::new(config.capacity_bytes, config.shards, stamps));
+        let names = Mutex::default();
+        Self { inner: Arc::new(Inner { store, clock, enabled: config.enabled, names }) }
+    }
+
+    /// Makes a named part. `E` is the error of its loaders.
+    ///
+    /// # Errors
+    /// [`ConfigError::NameTaken`] if the cache has such a part already;
+    /// [`ConfigError::Setting`] names a setting that cannot work.
+    pub fn named<E>(&self, name: &str, mut policy: Policy) -> Result<NamedCache<E>, ConfigError> {
+        policy.check()?;
+        let Inner { store, clock, enabled, .. } = &*self.inner;
+        let mut names = self.names();
+        if names.iter().any(|taken| *taken.name == *name) {
+            return Err(ConfigError::NameTaken { name: name.into() });
+        }
+        let id = names.len() as u64;
+        let name = Arc::new(Name { id, name: name.into(), metrics: Metrics::default() });
+        names.push(Arc::clone(&name));
+        policy.enabled &= *enabled;
+        Ok(NamedCache::new(name, policy, Arc::clone(store), Arc::clone(clock)))
+    }
+
+    /// Announces a write that changes the state behind `stamps`; to be called before the
+    /// transaction begins. See [`Write`].
+    ///
+    /// # Errors
+    /// [`WriteError::TooManyOpen`]; nothing is announced then, and the write should not be done.
+    #[expect(clippy::unused_async, reason = "a tier over the network awaits here")]
+    pub async fn begin_write(&self, stamps: &[Stamp]) -> Result<Write, WriteError> {
+        Write::begin(&self.inner.store.stamps, stamps)
+    }
+
+    /// Kills every entry and vetoes every load in flight: for when it is no longer known what was
+    /// missed (a restored database, a lost link to another tier).
+    pub fn invalidate_all(&self) {
+        self.inner.store.invalidate_all();
+    }
+
+    /// Weight of all entries, in bytes, room taken for entries on their way in included. Never
+    /// more than [`capacity_bytes`](Self::capacity_bytes).
+    #[must_use]
+    pub fn used_bytes(&self) -> u64 {
+        self.inner.store.used()
+    }
+
+    /// The budget, in bytes.
+    #[must_use]
+    pub fn capacity_bytes(&self) -> u64 {
+        self.inner.store.capacity()
+    }
+
+    /// The figures of every named part, in the order they were made.
+    #[must_use]
+    pub fn metrics(&self) -> Vec<(Box<str>, MetricsSnapshot)> {
+        self.names().iter().map(|name| (name.name.clone(), name.metrics.snapshot())).collect()
+    }
+
+    fn names(&self) -> MutexGuard<'_, Vec<Arc<Name>>> {
+        self.inner.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,85 @@
+//! Why a look-up brought no answer.
+
+use std::{sync::Arc, time::Duration};
+
+/// Why [`NamedCache::get`](crate::NamedCache::get) brought no answer. `E` is the loader's error;
+/// it is shared, because one failed load may answer many callers.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CacheError<E> {
+    /// The loader failed.
+    #[error("the loader failed: {0}")]
+    Load(Arc<E>),
+    /// The load took longer than `load_timeout`, or its runtime stood still that long.
+    #[error("no answer from the loader within {after:?}")]
+    TimedOut {
+        /// How long was waited at most.
+        after: Duration,
+    },
+    /// The loader panicked.
+    #[error("the loader panicked")]
+    Panicked,
+    /// The runtime that ran the load was shut down.
+    #[error("the load was abandoned by its runtime")]
+    Abandoned,
+    /// As many loads of this name are running and waiting as its policy allows.
+    #[error("too many loads at once")]
+    Overloaded {
+        /// When asking again makes sense.
+        retry_after: Duration,
+    },
+    /// The last load of this key failed a moment ago; the loader was not run again.
+    #[error("the loader failed a moment ago: {last}")]
+    BackingOff {
+        /// How it failed.
+        last: Arc<CacheError<E>>,
+        /// When the next load is allowed.
+        retry_after: Duration,
+    },
+    /// An entry depends on one to four stamps.
+    #[error("an entry depends on 1 to 4 stamps, not {given}")]
+    StampCount {
+        /// How many were given.
+        given: usize,
+    },
+}
+
+impl<E> CacheError<E> {
+    /// The loader's own error, whether from this load or from the one being backed off from.
+    #[must_use]
+    pub fn load_error(&self) -> Option<&E> {
+        match self {
+            Self::Load(error) => Some(error),
+            Self::BackingOff { last, .. } => last.load_error(),
+            _ => None,
+        }
+    }
+
+    /// When asking again makes sense, where that is known.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Overloaded { retry_after } | Self::BackingOff { retry_after, .. } => {
+                Some(*retry_after)
+            }
+            _ => None,
+        }
+    }
+}
+
+// By hand: a derive would ask for `E: Clone`, though only its `Arc` is cloned.
+impl<E> Clone for CacheError<E> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Load(error) => Self::Load(Arc::clone(error)),
+            Self::TimedOut { after } => Self::TimedOut { after: *after },
+            Self::Panicked => Self::Panicked,
+            Self::Abandoned => Self::Abandoned,
+            Self::Overloaded { retry_after } => Self::Overloaded { retry_after: *retry_after },
+            Self::BackingOff { last, retry_after } => {
+                Self::BackingOff { last: Arc::clone(last), retry_after: *retry_after }
+            }
+            Self::StampCount { given } => Self::StampCount { given: *given },
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Loads in flight, one per key, and keys whose load failed a moment ago.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use tokio::{sync::watch, task::AbortHandle};
+
+use crate::{clock::nanos, error::CacheError, policy::Policy, stamp::Marks, value::Value};
+
+/// What a load brought to everybody who waits for it.
+#[derive(Clone, Debug)]
+pub(crate) enum Filled {
+    Value(Value),
+    Bypass(Value),
+    Absent,
+}
+
+pub(crate) type Outcome<E> = Result<Filled, CacheError<E>>;
+
+/// The sending half belongs to the load's task; when that task dies, the channel closes.
+pub(crate) type Sender<E> = watch::Sender<Option<Outcome<E>>>;
+pub(crate) type Receiver<E> = watch::Receiver<Option<Outcome<E>>>;
+
+/// One load in flight.
+#[derive(Debug)]
+pub(crate) struct Flight<E> {
+    /// The stamps as they were before the loader ran.
+    pub(crate) marks: Marks,
+    /// Past this moment of the cache's clock nobody joins: a runtime that no longer runs its
+    /// tasks cannot time them out either.
+    pub(crate) deadline: u64,
+    pub(crate) receiver: Receiver<E>,
+    /// Set once the task is spawned.
+    pub(crate) task: OnceLock<AbortHandle>,
+}
+
+/// The pause after failures of one key.
+#[derive(Debug)]
+struct Failure<E> {
+    until: u64,
+    in_a_row: u32,
+    last: Arc<CacheError<E>>,
+}
+
+/// Keys whose failures are remembered. Beyond it further keys have no pause: their loads are
+/// still limited in number by the policy.
+const MAX_FAILURES: usize = 1024;
+
+#[derive(Debug)]
+struct Inner<E> {
+    flights: HashMap<Box<str>, Arc<Flight<E>>>,
+    failures: HashMap<Box<str>, Failure<E>>,
+    /// Loads begun and not ended, outdated ones included.
+    pending: usize,
+}
+
+/// All loads of one name. Hits never come here.
+#[derive(Debug)]
+pub(crate) struct Flights<E> {
+    inner: Mutex<Inner<E>>,
+}
+
+/// What a caller without a fresh entry has to do.
+pub(crate) enum Turn<E> {
+    /// Wait for a load that is under way.
+    Join(Receiver<E>),
+    /// Run the load; the flight is registered.
+    Lead(Arc<Flight<E>>, Sender<E>),
+    /// Neither: the key failed a moment ago, or too many loads are pending.
+    Refused(CacheError<E>),
+    /// Look again: the entry came in the meantime.
+    Again,
+}
+
+/// Who asks for a turn.
+pub(crate) struct Ask<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) policy: &'a Policy,
+    pub(crate) now: u64,
+}
+
+impl<E> Flights<E> {
+    pub(crate) fn new() -> Self {
+        let inner = Inner { flights: HashMap::new(), failures: HashMap::new(), pending: 0 };
+        Self { inner: Mutex::new(inner) }
+    }
+
+    // No code of the caller runs under this lock, and every step leaves the tables whole.
+    fn lock(&self) -> MutexGuard<'_, Inner<E>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Joins the load in flight if it began after the last invalidation, else makes the caller
+    /// the leader of a new one.
+    ///
+    /// `is_current` judges the flight's stamps, `marks` reads them anew, `stored` looks into the
+    /// store once more: a load enters its result there before it leaves this table, so whoever
+    /// finds neither here has really found nothing.
+    pub(crate) fn turn(
+        &self,
+        ask: &Ask<'_>,
+        is_current: impl Fn(&Marks) -> bool,
+        marks: impl FnOnce() -> Marks,
+        stored: impl FnOnce() -> bool,
+    ) -> Turn<E> {
+        let Ask { key, policy, now } = *ask;
+        let mut inner = self.lock();
+        if let Some(flight) = inner.flights.get(key)
+            && now < flight.deadline
+            && is_current(&flight.marks)
+        {
+            return Turn::Join(flight.receiver.clone());
+        }
+        if stored() {
+            return Turn::Again;
+        }
+        if let Some(failure) = inner.failures.get(key)
+            && now < failure.until
+        {
+            let retry_after = Duration::from_nanos(failure.until - now);
+            return Turn::Refused(CacheError::BackingOff {
+                last: Arc::clone(&failure.last),
+                retry_after,
+            });
+        }
+        if inner.pending >= policy.max_loads_in_flight.saturating_add(policy.max_loads_waiting) {
+            return Turn::Refused(CacheError::Overloaded { retry_after: policy.queue_timeout });
+        }
+        inner.pending += 1;
+        let (sender, receiver) = watch::channel(None);
+        let deadline = now.saturating_add(nanos(longest_load(policy)));
+        let flight = Arc::new(Flight { marks: marks(), deadline, receiver, task: OnceLock::new() });
+        // An outdated flight may lose its place here; it still answers those who wait for it.
+        inner.flights.insert(key.into(), Arc::clone(&flight));
+        Turn::Lead(flight, sender)
+    }
+
+    /// Ends a flight: it no longer counts, and nobody can join it any more.
+    pub(crate) fn end(&self, key: &str, flight: &Arc<Flight<E>>) {
+        let mut inner = self.lock();
+        inner.pending -= 1;
+        if inner.flights.get(key).is_some_and(|there| Arc::ptr_eq(there, flight)) {
+            inner.flights.remove(key);
+        }
+    }
+
+    /// Forgets the failures of a key whose load succeeded.
+    pub(crate) fn succeeded(&self, key: &str) {
+        self.lock().failures.remove(key);
+    }
+
+    /// Notes a failure, and says until when the key is not to be loaded.
+    pub(crate) fn failed(&self, ask: &Ask<'_>, error: CacheError<E>) -> u64 {
+        let Ask { key, policy, now } = *ask;
+        if policy.failure_backoff.is_zero() {
+            return now;
+        }
+        let mut inner = self.lock();
+        let failures = &mut inner.failures;
+        if failures.len() >= MAX_FAILURES && !failures.contains_key(key) {
+            failures.retain(|_, failure| now < failure.until);
+            if failures.len() >= MAX_FAILURES {
+                return now;
+            }
+        }
+        let in_a_row = failures.get(key).map_or(0, |failure| failure.in_a_row);
+        let pause = policy.failure_backoff.saturating_mul(1 << in_a_row.min(20));
+        let until = now.saturating_add(nanos(pause.min(policy.failure_backoff_max)));
+        let in_a_row = in_a_row.saturating_add(1);
+        failures.insert(key.into(), Failure { until, in_a_row, last: Arc::new(error) });
+        until
+    }
+
+    /// Stops every load: nobody is left to use what they bring.
+    pub(crate) fn abort_all(&self) {
+        for flight in self.lock().flights.values() {
+            if let Some(task) = flight.task.get() {
+                task.abort();
+            }
+        }
+    }
+}
+
+/// Longest time between the start of a flight and its outcome, with a little on top, so that the
+/// load's own timers speak first.
+pub(crate) fn longest_load(policy: &Policy) -> Duration {
+    const GRACE: Duration = Duration::from_millis(100);
+    policy.queue_timeout.saturating_add(policy.load_timeout).saturating_add(GRACE)
+}

@@ -1,0 +1,146 @@
+//! Figures of one named part of the cache.
+//!
+//! Counters are striped: each thread adds to a stripe of its own, in cache lines of its own, so
+//! that counting a hit does not drag one line from core to core. A snapshot adds the stripes up;
+//! it is exact once the counted calls have returned, and not a consistent cut while they run.
+
+use std::{
+    cell::Cell,
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+};
+
+/// Power of two; beyond it threads share stripes, which is slower, not wrong.
+const STRIPES: usize = 16;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Counter {
+    Hits,
+    NegativeHits,
+    Misses,
+    Coalesced,
+    Stale,
+    Loads,
+    LoadErrors,
+    Vetoed,
+    RefusedByPredicate,
+    RefusedBySize,
+    RefusedByCapacity,
+    Evictions,
+    Overloaded,
+    BackingOff,
+    Refreshes,
+}
+
+const COUNTERS: usize = Counter::Refreshes as usize + 1;
+
+#[derive(Debug, Default)]
+#[repr(align(128))] // Two lines: processors fetch them in pairs.
+struct Stripe([AtomicU64; COUNTERS]);
+
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    stripes: [Stripe; STRIPES],
+    entries: AtomicU64,
+    bytes: AtomicU64,
+}
+
+thread_local! {
+    static STRIPE: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// The stripe of this thread, dealt out in turn.
+fn stripe() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    STRIPE.with(|own| {
+        if own.get() == usize::MAX {
+            own.set(NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);
+        }
+        own.get()
+    })
+}
+
+impl Metrics {
+    pub(crate) fn count(&self, counter: Counter) {
+        self.stripes[stripe()].0[counter as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn entered(&self, weight: u64) {
+        self.entries.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(weight, Ordering::Relaxed);
+    }
+
+    pub(crate) fn left(&self, weight: u64) {
+        self.entries.fetch_sub(1, Ordering::Relaxed);
+        self.bytes.fetch_sub(weight, Ordering::Relaxed);
+    }
+
+    fn sum(&self, counter: Counter) -> u64 {
+        self.stripes.iter().map(|s| s.0[counter as usize].load(Ordering::Relaxed)).sum()
+    }
+
+    pub(crate) fn snapshot(&self) -> MetricsSnapshot {
+        MetricsSnapshot {
+            hits: self.sum(Counter::Hits),
+            negative_hits: self.sum(Counter::NegativeHits),
+            misses: self.sum(Counter::Misses),
+            coalesced: self.sum(Counter::Coalesced),
+            stale_served: self.sum(Counter::Stale),
+            loads: self.sum(Counter::Loads),
+            load_errors: self.sum(Counter::LoadErrors),
+            refreshes: self.sum(Counter::Refreshes),
+            vetoed_fills: self.sum(Counter::Vetoed),
+            refused_by_predicate: self.sum(Counter::RefusedByPredicate),
+            refused_by_size: self.sum(Counter::RefusedBySize),
+            refused_by_capacity: self.sum(Counter::RefusedByCapacity),
+            evictions: self.sum(Counter::Evictions),
+            overloaded: self.sum(Counter::Overloaded),
+            backing_off: self.sum(Counter::BackingOff),
+            entries: self.entries.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Figures of one named part of the cache since it was made.
+///
+/// Every finished `get` is counted in exactly one of `hits`, `negative_hits`, `misses`,
+/// `coalesced`, `backing_off` and `overloaded`; `stale_served` counts some of them again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MetricsSnapshot {
+    /// Look-ups answered by a live entry before its soft expiry.
+    pub hits: u64,
+    /// Look-ups answered "there is no such thing" from memory.
+    pub negative_hits: u64,
+    /// Look-ups that began a load.
+    pub misses: u64,
+    /// Look-ups that joined a load in flight.
+    pub coalesced: u64,
+    /// Look-ups answered by an entry between its soft and hard expiry; each is also counted as a
+    /// miss, coalesced, overloaded or backing off, by what led to it.
+    pub stale_served: u64,
+    /// Runs of a loader.
+    pub loads: u64,
+    /// Runs of a loader that failed, panicked or timed out.
+    pub load_errors: u64,
+    /// Runs of a loader begun in the background ahead of expiry; also counted in `loads`.
+    pub refreshes: u64,
+    /// Loads whose result was not stored because a write came between.
+    pub vetoed_fills: u64,
+    /// Loads whose result the loader asked not to store.
+    pub refused_by_predicate: u64,
+    /// Loads whose result weighed more than `max_entry_bytes` or the whole capacity.
+    pub refused_by_size: u64,
+    /// Loads whose result found no room while others were filling the cache.
+    pub refused_by_capacity: u64,
+    /// Entries driven out to make room.
+    pub evictions: u64,
+    /// Look-ups that found too many loads running and waiting.
+    pub overloaded: u64,
+    /// Look-ups that found their key's loader failing a moment ago.
+    pub backing_off: u64,
+    /// Entries now, dead ones not yet swept included.
+    pub entries: u64,
+    /// Weight of those entries in bytes.
+    pub bytes: u64,
+}

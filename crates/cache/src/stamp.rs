@@ -1,0 +1,302 @@
+//! Stamps: what an entry depends on, and how a write makes entries die.
+//!
+//! A stamp names a piece of state (`post:17`, `posts:seoul.gangnam:books`). An entry remembers the
+//! *version* its stamps had before its loader ran. A write raises the versions when it finishes,
+//! and from then on every entry that depends on them is dead, whatever its key: nothing is ever
+//! enumerated. A load that began before the write holds the old versions, so what it brings
+//! back is dead on arrival; this closes the race known as the late fill, which a "delete the key
+//! after commit" cache has by construction.
+//!
+//! Versions live in a fixed array, found by hash. Two stamps may share a slot: then a write to one
+//! also kills the other's entries. That costs a load and is never wrong.
+//!
+//! ```text
+//! slot (64 bits) = version (44 bits) | writes open (20 bits)
+//! begin_write    : open + 1
+//! finish or drop : version + 1, open − 1, in one atomic step
+//! ```
+
+use std::{
+    fmt::{self, Write as _},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// Most stamps an entry may depend on.
+pub const MAX_STAMPS: usize = 4;
+
+/// Low bits of a slot: how many writes are open on it.
+const OPEN_BITS: u32 = 20;
+const OPEN_MASK: u64 = (1 << OPEN_BITS) - 1;
+/// Added on finish: one version up, one open write fewer.
+const FINISH: u64 = (1 << OPEN_BITS) - 1;
+
+/// A name for a piece of state, as a 64-bit hash of its text.
+///
+/// The hash is the same in every process, so that it can name the stamp in a shared tier. A
+/// collision is harmless (see the module's text), also a wanted one; the slot is chosen with a
+/// seed of the process, so that names cannot be aimed at one slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stamp(u64);
+
+impl Stamp {
+    /// The stamp of a name such as `track:17`.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let mut hash = NameHash::new();
+        hash.update(name);
+        hash.finish()
+    }
+
+    /// The stamp of a formatted name, without building the text:
+    /// `Stamp::from_args(format_args!("track:{id}"))` equals `Stamp::new("track:17")` for 17.
+    #[must_use]
+    pub fn from_args(name: fmt::Arguments<'_>) -> Self {
+        let mut hash = NameHash::new();
+        // `NameHash` never fails; a failing `Display` of the caller ends the name early.
+        let _ = hash.write_fmt(name);
+        hash.finish()
+    }
+}
+
+/// FNV-1a, 64 bits (Fowler, Noll, Vo; RFC 9923), finished with the mixer of MurmurHash3.
+struct NameHash(u64);
+
+impl NameHash {
+    const fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn update(&mut self, text: &str) {
+        for byte in text.bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn finish(self) -> Stamp {
+        Stamp(mix(self.0))
+    }
+}
+
+impl fmt::Write for NameHash {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.update(text);
+        Ok(())
+    }
+}
+
+/// `fmix64` of MurmurHash3 (Appleby, 2011): every input bit reaches every output bit.
+const fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    x = (x ^ (x >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    x ^ (x >> 33)
+}
+
+/// The versions of all stamps.
+#[derive(Debug)]
+pub(crate) struct StampTable {
+    slots: Box<[AtomicU64]>,
+    seed: u64,
+}
+
+impl StampTable {
+    /// A table of `slots` slots, rounded up to a power of two.
+    pub(crate) fn new(slots: usize) -> Self {
+        let slots = slots.max(1).next_power_of_two();
+        Self { slots: (0..slots).map(|_| AtomicU64::new(0)).collect(), seed: fastrand::u64(..) }
+    }
+
+    fn slot_of(&self, stamp: Stamp) -> u32 {
+        // The length is a power of two of at most 2^32 (checked by the configuration).
+        (mix(stamp.0 ^ self.seed) & (self.slots.len() as u64 - 1)) as u32
+    }
+
+    fn load(&self, slot: u32) -> u64 {
+        // Acquire: whoever sees a finished write also sees what the writer did before.
+        self.slots[slot as usize].load(Ordering::Acquire)
+    }
+
+    /// Reads the stamps; to be done before the loader runs. `stamps` holds at most four.
+    pub(crate) fn read(&self, stamps: &[Stamp]) -> Marks {
+        let mut marks = Marks::default();
+        for (n, stamp) in stamps.iter().take(MAX_STAMPS).enumerate() {
+            let slot = self.slot_of(*stamp);
+            let state = self.load(slot);
+            marks.slots[n] = slot;
+            marks.versions[n] = state >> OPEN_BITS;
+            marks.written_at_start |= state & OPEN_MASK != 0;
+            marks.len += 1;
+        }
+        marks
+    }
+
+    /// Whether no write on these stamps has finished since they were read.
+    pub(crate) fn is_current(&self, marks: &Marks) -> bool {
+        marks.iter().all(|(slot, version)| self.load(slot) >> OPEN_BITS == version)
+    }
+
+    /// Whether what was loaded under these marks may be stored: no write has finished since, none
+    /// is open now, and none was open when the load began.
+    pub(crate) fn may_store(&self, marks: &Marks) -> bool {
+        !marks.written_at_start
+            && marks.iter().all(|(slot, version)| self.load(slot) == version << OPEN_BITS)
+    }
+
+    /// Raises every version: all entries and all loads in flight are outdated.
+    pub(crate) fn raise_all(&self) {
+        for slot in &self.slots {
+            slot.fetch_add(1 << OPEN_BITS, Ordering::AcqRel);
+        }
+    }
+
+    fn open(&self, slot: u32) -> Result<(), WriteError> {
+        self.slots[slot as usize]
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
+                (state & OPEN_MASK != OPEN_MASK).then(|| state + 1)
+            })
+            .map(drop)
+            .map_err(|_| WriteError::TooManyOpen { limit: OPEN_MASK })
+    }
+
+    fn finish(&self, slot: u32) {
+        self.slots[slot as usize].fetch_add(FINISH, Ordering::AcqRel);
+    }
+}
+
+/// The versions a set of stamps had at one moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Marks {
+    versions: [u64; MAX_STAMPS],
+    slots: [u32; MAX_STAMPS],
+    len: u8,
+    written_at_start: bool,
+}
+
+impl Marks {
+    fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        self.slots.iter().copied().zip(self.versions.iter().copied()).take(usize::from(self.len))
+    }
+}
+
+/// A write could not be announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// More writes are open on one stamp than a slot can count.
+    #[error("more than {limit} writes are open on one stamp")]
+    TooManyOpen {
+        /// The most a slot can count.
+        limit: u64,
+    },
+}
+
+/// An announced write.
+///
+/// Take it before the transaction, [`finish`](Write::finish) it after the commit and before
+/// anybody is told of it. While it is open, entries that were there before are still served (the
+/// write is not acknowledged yet) and no load stores its result. Dropped without `finish`
+/// (a panic, an early return, an outcome nobody knows), it kills the entries as well: a needless
+/// load is cheaper than a wrong answer.
+#[derive(Debug)]
+#[must_use = "a write that is dropped at once protects nothing"]
+pub struct Write {
+    table: Arc<StampTable>,
+    slots: Box<[u32]>,
+}
+
+impl Write {
+    pub(crate) fn begin(table: &Arc<StampTable>, stamps: &[Stamp]) -> Result<Self, WriteError> {
+        let mut slots: Vec<u32> = stamps.iter().map(|s| table.slot_of(*s)).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        for (n, slot) in slots.iter().enumerate() {
+            if let Err(error) = table.open(*slot) {
+                slots[..n].iter().for_each(|opened| table.finish(*opened));
+                return Err(error);
+            }
+        }
+        Ok(Self { table: Arc::clone(table), slots: slots.into() })
+    }
+
+    /// Kills every entry that depends on the stamps, and vetoes every load that began before now.
+    ///
+    /// When it returns, whoever asks is given the state after the write, or a later one.
+    ///
+    /// # Errors
+    /// None in the in-process tier. A tier over the network can fail here; the entries of this
+    /// process are dead nevertheless.
+    #[expect(clippy::unused_async, reason = "a tier over the network awaits here")]
+    pub async fn finish(self) -> Result<(), WriteError> {
+        drop(self);
+        Ok(())
+    }
+}
+
+impl Drop for Write {
+    fn drop(&mut self) {
+        for slot in &self.slots {
+            self.table.finish(*slot);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_formatted_name_is_the_same_stamp_as_its_text() {
+        let id = 17;
+        assert_eq!(Stamp::from_args(format_args!("track:{id}")), Stamp::new("track:17"));
+        assert_ne!(Stamp::new("track:17"), Stamp::new("track:18"));
+    }
+
+    #[test]
+    fn the_hash_of_a_name_is_the_same_in_every_process() {
+        // FNV-1a of the empty text is the offset basis; the mixed value was worked out apart.
+        assert_eq!(Stamp::new("").0, mix(0xcbf2_9ce4_8422_2325));
+        let mut one_byte = 0xcbf2_9ce4_8422_2325_u64 ^ u64::from(b'a');
+        one_byte = one_byte.wrapping_mul(1_099_511_628_211);
+        assert_eq!(Stamp::new("a").0, mix(one_byte));
+    }
+
+    #[test]
+    fn a_write_vetoes_loads_begun_before_and_during_it() {
+        let table = Arc::new(StampTable::new(64));
+        let stamps = [Stamp::new("a")];
+        let before = table.read(&stamps);
+        assert!(table.may_store(&before));
+        let write = Write::begin(&table, &stamps).unwrap();
+        let during = table.read(&stamps);
+        assert!(!table.may_store(&before) && !table.may_store(&during));
+        assert!(table.is_current(&before), "an open write does not yet kill");
+        drop(write);
+        assert!(!table.may_store(&before) && !table.may_store(&during));
+        assert!(!table.is_current(&before));
+        assert!(table.may_store(&table.read(&stamps)));
+    }
+
+    #[test]
+    fn the_last_of_several_writes_decides() {
+        let table = Arc::new(StampTable::new(64));
+        let stamps = [Stamp::new("a"), Stamp::new("a")];
+        let first = Write::begin(&table, &stamps).unwrap();
+        let second = Write::begin(&table, &stamps).unwrap();
+        drop(first);
+        let between = table.read(&stamps[..1]);
+        drop(second);
+        assert!(!table.may_store(&between));
+        assert!(table.may_store(&table.read(&stamps[..1])));
+    }
+
+    #[test]
+    fn too_many_open_writes_are_refused_and_leave_nothing_open() {
+        let table = Arc::new(StampTable::new(1));
+        table.slots[0].store(OPEN_MASK, Ordering::Relaxed);
+        let refused = Write::begin(&table, &[Stamp::new("a")]).unwrap_err();
+        assert_eq!(refused, WriteError::TooManyOpen { limit: OPEN_MASK });
+        assert_eq!(table.load(0), OPEN_MASK);
+    }
+}

@@ -1,0 +1,269 @@
+//! All entries: shards with a lock each, under one budget of bytes.
+//!
+//! The budget is strict. Room is taken from it *before* an entry goes in and given back *after*
+//! one came out, so the entries in the shards never weigh more than the capacity, at no moment
+//! and with any number of threads. (A body that was evicted while an answer is still being
+//! written from it lives on until that answer is out; it is the answer's memory then.)
+//!
+//! The shards share the budget instead of owning a part each, so that one entry may be larger
+//! than a shard's share; whoever needs room takes victims from the shards in turn, its own first.
+
+use std::{
+    hash::{BuildHasher, Hasher, RandomState},
+    sync::{
+        Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use crate::{
+    metrics::Counter,
+    shard::{ENTRY_OVERHEAD, Entry, Name, Shard},
+    stamp::{Marks, StampTable},
+    value::Value,
+};
+
+/// What an entry weighs in the budget, in bytes: value, key and the cache's own bookkeeping.
+/// `None` is a negative entry.
+#[must_use]
+pub fn entry_weight(key: &str, value: Option<&Value>) -> u64 {
+    value.map_or(0, Value::weight) + key.len() as u64 + ENTRY_OVERHEAD
+}
+
+/// An entry past its soft expiry, kept by a caller in case the load brings nothing.
+#[derive(Debug)]
+pub(crate) struct StaleCandidate {
+    pub(crate) value: Option<Value>,
+    marks: Marks,
+    hard_expiry: u64,
+}
+
+/// What the store has for a key.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// Live; `refresh`: a refresh is due, and the caller has the lease to start it.
+    Fresh { value: Option<Value>, refresh: bool },
+    /// Past its soft expiry.
+    Soft(StaleCandidate),
+    /// Nothing that may be served.
+    Nothing,
+}
+
+/// Why an entry was not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// A write came between.
+    Vetoed,
+    /// Others were filling the cache at the same time and there was nothing left to drive out.
+    NoRoom,
+}
+
+#[repr(align(128))] // Locks of two shards never share a cache line.
+struct Guarded(RwLock<Shard>);
+
+pub(crate) struct Store {
+    shards: Box<[Guarded]>,
+    hasher: RandomState,
+    capacity: u64,
+    used: AtomicU64,
+    pub(crate) stamps: Arc<StampTable>,
+}
+
+impl Store {
+    pub(crate) fn new(capacity: u64, shards: usize, stamps: Arc<StampTable>) -> Self {
+        let shards = shards.max(1).next_power_of_two();
+        Self {
+            shards: (0..shards).map(|_| Guarded(RwLock::new(Shard::new()))).collect(),
+            hasher: RandomState::new(),
+            capacity,
+            used: AtomicU64::new(0),
+            stamps,
+        }
+    }
+
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Bytes taken from the budget.
+    pub(crate) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// SipHash with a key of this process: nobody outside can choose keys that collide.
+    pub(crate) fn hash(&self, name: &Name, key: &str) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write_u64(name.id);
+        hasher.write(key.as_bytes());
+        hasher.finish()
+    }
+
+    /// Bits 32 and up: the map uses the lowest for its buckets and the highest seven for tags.
+    fn shard_of(&self, hash: u64) -> usize {
+        (hash >> 32) as usize & (self.shards.len() - 1)
+    }
+
+    // A panic under these locks can only come from a failed allocation or an index out of
+    // bounds, neither of which leaves a half-made link behind that a look-up could follow.
+    fn read(&self, shard: usize) -> RwLockReadGuard<'_, Shard> {
+        self.shards[shard].0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, shard: usize) -> RwLockWriteGuard<'_, Shard> {
+        self.shards[shard].0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_dead(&self, entry: &Entry, now: u64) -> bool {
+        now >= entry.hard_expiry || !self.stamps.is_current(&entry.marks)
+    }
+
+    /// The hit path: a live entry with a value whose refresh is not due. Marks it as visited.
+    pub(crate) fn fresh(&self, name: &Name, key: &str, now: u64) -> Option<Value> {
+        let hash = self.hash(name, key);
+        let shard = self.read(self.shard_of(hash));
+        let (slot, entry) = shard.find(hash, name, key)?;
+        let value = entry.value.as_ref()?;
+        let due = now >= entry.refresh_at.load(Ordering::Relaxed);
+        if due || now >= entry.soft_expiry || !self.stamps.is_current(&entry.marks) {
+            return None;
+        }
+        shard.visit(slot);
+        Some(value.clone())
+    }
+
+    /// What there is for a key. A due refresh is leased to this caller for `lease` nanoseconds.
+    pub(crate) fn find(&self, name: &Name, key: &str, now: u64, lease: u64) -> Found {
+        let hash = self.hash(name, key);
+        let shard = self.read(self.shard_of(hash));
+        let Some((slot, entry)) = shard.find(hash, name, key) else { return Found::Nothing };
+        if self.is_dead(entry, now) {
+            drop(shard);
+            self.sweep(hash, name, key, now);
+            return Found::Nothing;
+        }
+        shard.visit(slot);
+        let value = entry.value.clone();
+        if now >= entry.soft_expiry {
+            let (marks, hard_expiry) = (entry.marks, entry.hard_expiry);
+            return Found::Soft(StaleCandidate { value, marks, hard_expiry });
+        }
+        let at = entry.refresh_at.load(Ordering::Relaxed);
+        let until = now.saturating_add(lease);
+        let refresh = now >= at
+            && entry
+                .refresh_at
+                .compare_exchange(at, until, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
+        Found::Fresh { value, refresh }
+    }
+
+    /// Whether `find` would bring something to serve without a question.
+    pub(crate) fn has_live(&self, name: &Name, key: &str, now: u64) -> bool {
+        let hash = self.hash(name, key);
+        let shard = self.read(self.shard_of(hash));
+        shard.find(hash, name, key).is_some_and(|(_, entry)| {
+            now < entry.soft_expiry && self.stamps.is_current(&entry.marks)
+        })
+    }
+
+    /// Whether an answer past its soft expiry may still be given.
+    pub(crate) fn may_serve(&self, stale: &StaleCandidate, now: u64) -> bool {
+        now < stale.hard_expiry && self.stamps.is_current(&stale.marks)
+    }
+
+    /// Takes a dead entry out, if it is still there and still dead.
+    fn sweep(&self, hash: u64, name: &Name, key: &str, now: u64) {
+        let mut shard = self.write(self.shard_of(hash));
+        let dead = shard.find(hash, name, key).filter(|(_, entry)| self.is_dead(entry, now));
+        let removed = dead.map(|(slot, _)| slot).and_then(|slot| shard.remove(slot));
+        drop(shard);
+        self.release(removed);
+    }
+
+    /// Stores an entry unless a write came between since `entry.marks` were read.
+    pub(crate) fn insert(&self, entry: Entry, now: u64) -> Result<(), Refused> {
+        if !self.stamps.may_store(&entry.marks) {
+            return Err(Refused::Vetoed);
+        }
+        let own = self.shard_of(entry.hash);
+        let weight = entry.weight;
+        self.take_room(weight, own, now)?;
+        let mut shard = self.write(own);
+        // Again, now that evicting may have taken a while. A write that begins after this check
+        // finishes later, and then finds the entry under the old version: dead all the same.
+        if !self.stamps.may_store(&entry.marks) {
+            drop(shard);
+            self.give_back(weight);
+            return Err(Refused::Vetoed);
+        }
+        entry.name.metrics.entered(weight);
+        let replaced = shard.insert(entry);
+        drop(shard);
+        self.release(replaced);
+        Ok(())
+    }
+
+    /// Takes `weight` from the budget, driving entries out until there is enough. Victims' bytes
+    /// go straight to this caller, so that every round brings it nearer to its end.
+    fn take_room(&self, weight: u64, own: usize, now: u64) -> Result<(), Refused> {
+        let mut held = self.take_free(weight);
+        let (mut shard, mut empty_in_a_row) = (own, 0);
+        while held < weight {
+            let victim = self.write(shard).evict(|entry| self.is_dead(entry, now));
+            shard = (shard + 1) & (self.shards.len() - 1);
+            if let Some(victim) = victim {
+                victim.name.metrics.count(Counter::Evictions);
+                victim.name.metrics.left(victim.weight);
+                held += victim.weight;
+                empty_in_a_row = 0;
+                continue;
+            }
+            empty_in_a_row += 1;
+            if empty_in_a_row == self.shards.len() {
+                self.give_back(held);
+                return Err(Refused::NoRoom);
+            }
+        }
+        self.give_back(held - weight);
+        Ok(())
+    }
+
+    /// Takes what is free, at most `weight`.
+    fn take_free(&self, weight: u64) -> u64 {
+        let free = |used: u64| weight.min(self.capacity.saturating_sub(used));
+        let taken = self
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| Some(used + free(used)));
+        taken.map_or(0, free)
+    }
+
+    fn give_back(&self, weight: u64) {
+        self.used.fetch_sub(weight, Ordering::Relaxed);
+    }
+
+    /// Accounts for entries that left other than by eviction; to be called without a lock, since
+    /// freeing large bodies takes time.
+    fn release(&self, entries: impl IntoIterator<Item = Entry>) {
+        for entry in entries {
+            entry.name.metrics.left(entry.weight);
+            self.give_back(entry.weight);
+        }
+    }
+
+    /// Moves the next refresh of an entry to `at`.
+    pub(crate) fn postpone_refresh(&self, name: &Name, key: &str, at: u64) {
+        let hash = self.hash(name, key);
+        if let Some((_, entry)) = self.read(self.shard_of(hash)).find(hash, name, key) {
+            entry.refresh_at.store(at, Ordering::Relaxed);
+        }
+    }
+
+    /// Kills all entries and vetoes all loads in flight.
+    pub(crate) fn invalidate_all(&self) {
+        self.stamps.raise_all();
+        for shard in 0..self.shards.len() {
+            let entries = self.write(shard).clear();
+            self.release(entries);
+        }
+    }
+}
