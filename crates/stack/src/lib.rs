@@ -1,1 +1,47 @@
 //! Starts, watches and stops real processes for tests, the lab and clusters.
+//!
+//! A program that starts servers has one duty above all: leave none behind. [`Supervisor`] starts
+//! each command under a small process of its own, the *supervisor*, which is the host binary run
+//! again with a hidden subcommand (see [`supervisor::main`]). The supervisor outlives whatever
+//! kills the owner, and then kills every descendant of the command.
+//!
+//! | what dies | what happens |
+//! |---|---|
+//! | the command | its other descendants are killed, the owner is told its exit status |
+//! | the owner (return, panic, `abort`, `kill -9`, out of memory) | the whole tree is killed, daemons included |
+//! | the supervisor by SIGTERM, SIGINT or SIGHUP | the whole tree is killed |
+//! | the supervisor by `kill -9` | the command itself dies with it; a living owner then finds the other descendants by an environment variable they inherited and kills them |
+//!
+//! What does **not** hold: when owner *and* supervisor are killed with `kill -9` at the same
+//! moment, only the command itself is sure to die; and the search by environment variable misses a
+//! process that cleared its environment. A command that is started set-user-id loses the signal on
+//! its supervisor's death (the kernel clears it), the other rows hold for it too. A process this
+//! user may not signal cannot be stopped by anybody here.
+//!
+//! Beside that: [`Process::sample`] observes a process tree from `/proc`, [`machine`] the machine
+//! around it, [`http`] asks a server whether it is ready, and [`nginx`] starts Debian's nginx.
+//! Linux only: subreapers, death signals and `/proc` have no portable equivalent.
+
+mod control;
+mod cpus;
+mod error;
+pub mod http;
+pub mod machine;
+pub mod nginx;
+mod output;
+mod port;
+mod process;
+mod procfs;
+mod spawner;
+mod spec;
+pub mod supervisor;
+mod tree;
+
+pub use cpus::CpuList;
+pub use error::{Error, Tail};
+pub use output::Output;
+pub use port::PortReservation;
+pub use process::{Exit, Process};
+pub use spawner::Supervisor;
+pub use spec::Spec;
+pub use tree::{Sample, Scope};

@@ -1,0 +1,91 @@
+//! What can go wrong with a process, with enough of its own words to act on.
+
+use std::{fmt, io, time::Duration};
+
+use crate::Exit;
+
+/// Why a process could not be started, made ready or stopped.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The command does not exist, may not be executed, or has a directory that does not.
+    #[error("cannot start `{program}`: {source}")]
+    Start {
+        /// The command as it was given.
+        program: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The supervisor itself could not be run, or did not speak as one: the prefix given to
+    /// [`Supervisor::new`](crate::Supervisor::new) is wrong.
+    #[error("cannot supervise `{program}`: {source}")]
+    Supervise {
+        /// The command as it was given.
+        program: String,
+        /// What failed.
+        source: io::Error,
+    },
+    /// The process ended while somebody waited for it to become ready.
+    #[error("`{program}` ended before it was ready ({exit}){stderr}")]
+    EndedEarly {
+        /// The command as it was given.
+        program: String,
+        /// How it ended.
+        exit: Exit,
+        /// Its last words.
+        stderr: Tail,
+    },
+    /// The process lives, but did not become ready in time.
+    #[error("`{program}` was not ready within {timeout:?}: waited for {what}{stderr}")]
+    NotReady {
+        /// The command as it was given.
+        program: String,
+        /// What was waited for, as a noun phrase.
+        what: String,
+        /// How long.
+        timeout: Duration,
+        /// Its last words.
+        stderr: Tail,
+    },
+    /// The tree survived being killed, which only a process stuck in the kernel does.
+    #[error("`{program}` did not end although it was killed {waited:?} ago")]
+    Stuck {
+        /// The command as it was given.
+        program: String,
+        /// Time since it was killed.
+        waited: Duration,
+    },
+    /// A program that has to be installed is not.
+    #[error("`{program}` was not found: install the Debian package `{package}`")]
+    NotInstalled {
+        /// The program looked for.
+        program: &'static str,
+        /// The package that brings it.
+        package: &'static str,
+    },
+    /// A file, socket or `/proc` entry failed outside a process's own doing.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was being done.
+        what: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+/// The last lines a process wrote to stderr; prints nothing at all when there are none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tail(pub String);
+
+impl fmt::Display for Tail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.trim().is_empty() {
+            return Ok(());
+        }
+        f.write_str("\nits last lines on stderr:")?;
+        for line in self.0.trim_end().lines() {
+            write!(f, "\n  {line}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,182 @@
+//! The smallest HTTP/1.1 client that can ask a server whether it is there.
+//!
+//! One connection per request, plain text only. It exists so that this crate needs no HTTP
+//! library; it is not meant for load or for reading large answers.
+
+use std::{
+    io::{self, Read, Write},
+    net::{SocketAddr, TcpStream, ToSocketAddrs},
+    time::{Duration, Instant},
+};
+
+/// More than this of head and body together is not read.
+const ANSWER_BYTES: usize = 1 << 20;
+
+/// Where a request goes: `http://HOST[:PORT][/PATH]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Url {
+    /// Host and port as written, for the `Host` header.
+    authority: String,
+    /// Host name or address, brackets of an IPv6 address removed.
+    host: String,
+    port: u16,
+    /// Path and query, at least `/`.
+    target: String,
+}
+
+impl Url {
+    /// Reads an address.
+    ///
+    /// # Errors
+    /// A sentence that says what is accepted.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let refusal = || format!("`{text}` is not an address such as `http://127.0.0.1:8080/path`");
+        let rest = text.strip_prefix("http://").ok_or_else(refusal)?;
+        if rest.contains(|c: char| c.is_ascii_control() || c == ' ') {
+            return Err(refusal());
+        }
+        let rest = rest.split('#').next().unwrap_or(rest);
+        let cut = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at(cut);
+        let (host, port) = match authority.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => {
+                (host, port.parse().map_err(|_| refusal())?)
+            }
+            _ => (authority, 80),
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        if host.is_empty() || host.contains('@') {
+            return Err(refusal());
+        }
+        Ok(Self {
+            authority: authority.to_owned(),
+            host: host.to_owned(),
+            port,
+            target: if target.starts_with('/') { target.to_owned() } else { format!("/{target}") },
+        })
+    }
+}
+
+/// An answer: its status and what came of its body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// The body as sent, at most 1 MiB; chunk marks of a chunked body are left in.
+    pub body: Vec<u8>,
+}
+
+/// Sends one GET and reads the answer until the server closes.
+///
+/// # Errors
+/// When no HTTP answer came within `timeout`. An answer whose head is complete counts even if its
+/// body was cut off by the time or the size limit.
+pub fn get(url: &Url, timeout: Duration) -> io::Result<Answer> {
+    let deadline = Instant::now() + timeout;
+    let mut stream = connect(url, timeout)?;
+    stream.set_write_timeout(Some(timeout))?;
+    let Url { authority, target, .. } = url;
+    write!(
+        stream,
+        "GET {target} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: madang-stack\r\n\
+         Accept: */*\r\nConnection: close\r\n\r\n"
+    )?;
+    let mut bytes = Vec::new();
+    let read = read_until(&mut stream, &mut bytes, deadline);
+    match parse(&bytes) {
+        Some(answer) => Ok(answer),
+        None => Err(read.err().unwrap_or_else(|| io::ErrorKind::InvalidData.into())),
+    }
+}
+
+/// Reads to the end, the size limit or the deadline: a per-read timeout alone would let a server
+/// that sends one byte now and then hold its reader for hours.
+fn read_until(stream: &mut TcpStream, bytes: &mut Vec<u8>, deadline: Instant) -> io::Result<()> {
+    let mut chunk = [0; 8192];
+    while bytes.len() < ANSWER_BYTES {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(count) => bytes.extend_from_slice(&chunk[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn connect(url: &Url, timeout: Duration) -> io::Result<TcpStream> {
+    let addresses = (url.host.as_str(), url.port).to_socket_addrs()?;
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, timeout) {
+            Ok(stream) if !is_own_echo(&stream, address) => return Ok(stream),
+            Ok(_) => last = io::ErrorKind::ConnectionRefused.into(),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// TCP lets a socket connect to itself when the kernel happens to give an outgoing connection the
+/// very port it is calling while nobody listens there. Polling a server that is not up yet does
+/// exactly that sooner or later.
+fn is_own_echo(stream: &TcpStream, peer: SocketAddr) -> bool {
+    stream.local_addr().is_ok_and(|own| own == peer)
+}
+
+fn parse(bytes: &[u8]) -> Option<Answer> {
+    let head_end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let line = std::str::from_utf8(bytes.get(..12)?).ok()?;
+    let code = line.strip_prefix("HTTP/1.1 ").or_else(|| line.strip_prefix("HTTP/1.0 "))?;
+    Some(Answer { status: code.parse().ok()?, body: bytes[head_end + 4..].to_vec() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_taken_apart() {
+        let parts = |text: &str| {
+            let url = Url::parse(text).unwrap();
+            (url.host, url.port, url.target)
+        };
+        let expected = |host: &str, port, target: &str| (host.to_owned(), port, target.to_owned());
+        assert_eq!(parts("http://127.0.0.1:81/a?b=c"), expected("127.0.0.1", 81, "/a?b=c"));
+        assert_eq!(parts("http://localhost"), expected("localhost", 80, "/"));
+        assert_eq!(parts("http://[::1]:82?x#frag"), expected("::1", 82, "/?x"));
+        assert_eq!(parts("http://[::1]/"), expected("::1", 80, "/"));
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        let texts = [
+            "",
+            "localhost:80",
+            "https://a",
+            "http://",
+            "http://:80",
+            "http://a:b",
+            "http://u@h/",
+            "http://a/\r\nX: y",
+            "http://a/b c",
+        ];
+        for text in texts {
+            assert!(Url::parse(text).is_err(), "{text:?} was accepted");
+        }
+    }
+
+    #[test]
+    fn an_answer_needs_a_status_line_and_a_complete_head() {
+        let answer = parse(b"HTTP/1.1 204 No Content\r\nA: b\r\n\r\n").unwrap();
+        assert_eq!((answer.status, answer.body.len()), (204, 0));
+        for text in ["", "HTTP/1.1 200 OK\r\n", "SSH-2.0-x\r\n\r\n", "HTTP/1.1 abc\r\n\r\n"] {
+            assert_eq!(parse(text.as_bytes()), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The machine around the processes: who else uses its CPUs, and what it is.
+
+use std::{
+    fs, io,
+    time::{Duration, Instant, SystemTime},
+};
+
+use crate::tree::ticks;
+
+/// CPU time of the whole machine since it started, from the first line of `/proc/stat` (proc(5)).
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// When it was taken, on the monotonic clock.
+    pub at: Instant,
+    /// When it was taken, on the wall clock.
+    pub wall: SystemTime,
+    /// Time processes ran: user (niced and guests included) and system. Interrupt handling is
+    /// left out, because the kernel charges it to no process.
+    pub processes: Duration,
+    /// Time spent in hard and soft interrupts.
+    pub interrupts: Duration,
+    /// Time CPUs had nothing to do, waiting for a disk included.
+    pub idle: Duration,
+    /// Time the hypervisor gave this machine's CPUs to others although they wanted to run.
+    pub steal: Duration,
+}
+
+impl Sample {
+    /// Looks at the machine.
+    ///
+    /// # Errors
+    /// When `/proc/stat` is absent or unreadable.
+    pub fn now() -> io::Result<Self> {
+        let (at, wall) = (Instant::now(), SystemTime::now());
+        let text = fs::read_to_string("/proc/stat")?;
+        let [user, nice, system, idle, iowait, irq, softirq, steal] = cpu_line(&text)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no cpu line"))?;
+        Ok(Self {
+            at,
+            wall,
+            processes: ticks(user + nice + system),
+            interrupts: ticks(irq + softirq),
+            idle: ticks(idle + iowait),
+            steal: ticks(steal),
+        })
+    }
+
+    /// Share of all CPU time stolen between `earlier` and this sample, from 0 to 1.
+    #[must_use]
+    pub fn steal_share_since(&self, earlier: &Self) -> f64 {
+        let steal = self.steal.saturating_sub(earlier.steal).as_secs_f64();
+        let all = |sample: &Self| {
+            (sample.processes + sample.interrupts + sample.idle + sample.steal).as_secs_f64()
+        };
+        let elapsed = all(self) - all(earlier);
+        if elapsed > 0.0 { steal / elapsed } else { 0.0 }
+    }
+}
+
+fn cpu_line(text: &str) -> Option<[u64; 8]> {
+    let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let mut fields = line.split_ascii_whitespace().map(|field| field.parse::<u64>().ok());
+    let mut values = [0; 8];
+    for value in &mut values {
+        *value = fields.next()??;
+    }
+    Some(values)
+}
+
+/// The load average over the last minute: runnable and disk-waiting tasks.
+///
+/// # Errors
+/// When `/proc/loadavg` is absent or unreadable.
+pub fn load_average() -> io::Result<f64> {
+    let text = fs::read_to_string("/proc/loadavg")?;
+    let first = text.split_ascii_whitespace().next().and_then(|field| field.parse().ok());
+    first.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// What the machine is, for a report. A part that cannot be read is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Description {
+    /// The CPU's model name.
+    pub cpu: Option<String>,
+    /// CPUs that are online.
+    pub cpus: Option<usize>,
+    /// Memory in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Kernel release.
+    pub kernel: Option<String>,
+    /// The distribution's own name for itself.
+    pub system: Option<String>,
+}
+
+impl Description {
+    /// Reads what `/proc` and `/etc/os-release` tell.
+    #[must_use]
+    pub fn read() -> Self {
+        let value_after = |path: &str, key: &str, separator: char| {
+            let text = fs::read_to_string(path).ok()?;
+            text.lines().find_map(|line| {
+                let (name, value) = line.split_once(separator)?;
+                (name.trim() == key).then(|| value.trim().trim_matches('"').to_owned())
+            })
+        };
+        let cpus = fs::read_to_string("/proc/stat").ok().map(|text| {
+            text.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count()
+        });
+        let memory_kib = value_after("/proc/meminfo", "MemTotal", ':')
+            .and_then(|value| value.trim_end_matches("kB").trim().parse::<u64>().ok());
+        Self {
+            cpu: value_after("/proc/cpuinfo", "model name", ':'),
+            cpus,
+            memory_bytes: memory_kib.map(|kib| kib * 1024),
+            kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
+                .ok()
+                .map(|text| text.trim().to_owned()),
+            system: value_after("/etc/os-release", "PRETTY_NAME", '='),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_line_is_told_from_the_single_cpus() {
+        let text = "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 9 9 9 9 9 9 9 9 9 9\n";
+        assert_eq!(cpu_line(text), Some([1, 2, 3, 4, 5, 6, 7, 8]));
+        assert_eq!(cpu_line("cpu0 9 9\n"), None);
+        assert_eq!(cpu_line("cpu  1 2 3\n"), None);
+    }
+
+    #[test]
+    fn steal_is_a_share_of_all_cpu_time() {
+        let sample = |processes, idle, steal| Sample {
+            at: Instant::now(),
+            wall: SystemTime::now(),
+            processes: Duration::from_secs(processes),
+            interrupts: Duration::ZERO,
+            idle: Duration::from_secs(idle),
+            steal: Duration::from_secs(steal),
+        };
+        let share = sample(15, 14, 1).steal_share_since(&sample(10, 10, 0));
+        assert!((share - 0.1).abs() < 1e-9, "{share}");
+        assert!(sample(1, 1, 1).steal_share_since(&sample(1, 1, 1)).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn this_machine_can_be_described_and_sampled() {
+        let description = Description::read();
+        assert!(description.cpus.unwrap() >= 1);
+        assert!(description.memory_bytes.unwrap() > 1 << 20);
+        assert!(Sample::now().unwrap().processes > Duration::ZERO);
+        assert!(load_average().unwrap() >= 0.0);
+    }
+}

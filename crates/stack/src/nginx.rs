@@ -1,0 +1,161 @@
+//! Debian's nginx: as a fast peer for measurements, and as the balancer of a cluster.
+
+use std::{
+    fs, io,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use crate::{Error, Exit, Output, PortReservation, Process, Sample, Spec, Supervisor, http};
+
+/// Where Debian installs it; `/usr/sbin` is often not in a user's `PATH`.
+const PROGRAM: &str = "/usr/sbin/nginx";
+/// It reads one file and opens one socket.
+const READY_TIME: Duration = Duration::from_secs(10);
+/// SIGTERM is nginx's fast shutdown.
+const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// A file server with everything off that costs time per request: no access log, no reopening of
+/// files, no limit on requests per connection. The upper bound of what a server on this machine
+/// can do over HTTP/1.1, to measure load generators against.
+#[derive(Debug, Clone)]
+pub struct StaticSite {
+    /// The directory to serve.
+    pub root: PathBuf,
+    /// Worker processes; one per CPU it may use is sensible.
+    pub workers: usize,
+}
+
+/// A running nginx. Dropping it kills it.
+#[derive(Debug)]
+pub struct Nginx {
+    // Declared before the reservation: it is dropped first, so the port is ours until the end.
+    process: Process,
+    reservation: PortReservation,
+}
+
+impl Nginx {
+    /// Writes a configuration into `dir`, which must exist and be empty, and starts nginx on a
+    /// free port of 127.0.0.1. See [`PortReservation`] for why nobody can take the port meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::NotInstalled`] without nginx, otherwise as [`Supervisor::spawn`] and
+    /// [`Process::ready_http`].
+    pub fn static_site(
+        supervisor: &Supervisor,
+        dir: &Path,
+        site: &StaticSite,
+    ) -> Result<Self, Error> {
+        let root = site.root.canonicalize();
+        root.and_then(|root| symlink(root, dir.join("site")))
+            .map_err(|source| in_dir("cannot serve", &site.root, source))?;
+        Self::start(supervisor, dir, site.workers, STATIC_SERVER)
+    }
+
+    /// `server` is the text of the `server` block without its `listen`.
+    fn start(
+        supervisor: &Supervisor,
+        dir: &Path,
+        workers: usize,
+        server: &str,
+    ) -> Result<Self, Error> {
+        if !fs::exists(PROGRAM).unwrap_or(false) {
+            return Err(Error::NotInstalled { program: "nginx", package: "nginx-light" });
+        }
+        let reservation =
+            PortReservation::new().map_err(|source| in_dir("no free port for", dir, source))?;
+        let write = || {
+            // The workers of a master that runs as root must be able to enter.
+            fs::set_permissions(dir, fs::Permissions::from_mode(0o755))?;
+            fs::write(dir.join("nginx.conf"), configuration(reservation.port(), workers, server))
+        };
+        write().map_err(|source| in_dir("cannot configure nginx in", dir, source))?;
+        let dir = dir
+            .canonicalize()
+            .map_err(|source| in_dir("cannot configure nginx in", dir, source))?;
+        let spec = Spec::new(PROGRAM)
+            .arg("-p")
+            .arg(&dir)
+            .args(["-c", "nginx.conf", "-e", "stderr"])
+            .stdout(Output::Null);
+        let process = supervisor.spawn(&spec)?;
+        let nginx = Self { process, reservation };
+        let url = http::Url::parse(&nginx.url()).map_err(|reason| Error::Io {
+            what: "own address".to_owned(),
+            source: io::Error::other(reason),
+        })?;
+        // Any answer will do: the site need not have an index page.
+        nginx.process.ready_when("an answer over HTTP", READY_TIME, |left| {
+            http::get(&url, left).is_ok()
+        })?;
+        Ok(nginx)
+    }
+
+    /// `http://127.0.0.1:PORT`, without a slash at the end.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.reservation.port())
+    }
+
+    /// What master and workers use now.
+    ///
+    /// # Errors
+    /// As [`Process::sample`].
+    pub fn sample(&self) -> io::Result<Sample> {
+        self.process.sample()
+    }
+
+    /// Stops it and waits until it is gone.
+    ///
+    /// # Errors
+    /// As [`Process::stop`].
+    pub fn stop(&self) -> Result<Exit, Error> {
+        self.process.stop(STOP_GRACE)
+    }
+}
+
+fn in_dir(what: &str, dir: &Path, source: io::Error) -> Error {
+    Error::Io { what: format!("{what} `{}`", dir.display()), source }
+}
+
+/// All paths are relative to nginx's prefix (`-p`), so that no directory name has to be quoted in
+/// nginx's own syntax.
+const STATIC_SERVER: &str = "
+        root site;
+        open_file_cache max=1000 inactive=1h;
+        open_file_cache_valid 1h;
+        open_file_cache_errors on;";
+
+fn configuration(port: u16, workers: usize, server: &str) -> String {
+    // As root, nginx would drop to an account that may not read the caller's files.
+    let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
+    format!(
+        "{user}
+daemon off;
+worker_processes {workers};
+worker_rlimit_nofile 65536;
+pid nginx.pid;
+error_log stderr warn;
+events {{ worker_connections 16384; }}
+http {{
+    default_type application/octet-stream;
+    types {{ text/html html; application/json json; application/javascript js; text/css css; }}
+    access_log off;
+    sendfile on;
+    tcp_nopush on;
+    server_tokens off;
+    keepalive_timeout 75s;
+    keepalive_requests 1000000000;
+    client_body_temp_path body;
+    proxy_temp_path proxy;
+    fastcgi_temp_path fastcgi;
+    uwsgi_temp_path uwsgi;
+    scgi_temp_path scgi;
+    server {{
+        listen 127.0.0.1:{port} backlog=4096;{server}
+    }}
+}}
+"
+    )
+}

@@ -1,0 +1,69 @@
+//! A free TCP port for a server that cannot be asked for port 0.
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddrV4},
+    os::fd::OwnedFd,
+};
+
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with, sockopt,
+};
+
+/// A port of 127.0.0.1 that is bound but not listened on.
+///
+/// While this lives, the kernel gives the port to nobody who asks for any free one, neither by
+/// binding port 0 nor for an outgoing connection. A server that names it can still bind it, if it
+/// sets `SO_REUSEADDR` as nginx and nearly every other server does: Linux refuses that only
+/// between two sockets of which one listens. So there is no moment in which another process can
+/// take the port, unlike with the usual "bind port 0, close, tell the server".
+///
+/// For a server that may not set `SO_REUSEADDR`, drop this just before starting it; the kernel
+/// picks ports at random from tens of thousands, so a collision is rare, not impossible.
+#[derive(Debug)]
+pub struct PortReservation {
+    port: u16,
+    _socket: OwnedFd,
+}
+
+impl PortReservation {
+    /// Reserves a port of the kernel's choice.
+    ///
+    /// # Errors
+    /// When no socket or port is to be had.
+    pub fn new() -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?;
+        let address = SocketAddrV4::try_from(getsockname(&socket)?)?;
+        Ok(Self { port: address.port(), _socket: socket })
+    }
+
+    /// The port's number.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::HashSet, net::TcpListener};
+
+    use super::*;
+
+    #[test]
+    fn a_reserved_port_can_be_listened_on_by_the_server_it_is_for() {
+        let reservation = PortReservation::new().unwrap();
+        // The standard library sets SO_REUSEADDR.
+        TcpListener::bind((Ipv4Addr::LOCALHOST, reservation.port())).unwrap();
+    }
+
+    #[test]
+    fn no_port_is_reserved_twice() {
+        let reservations: Vec<_> = (0..500).map(|_| PortReservation::new().unwrap()).collect();
+        let ports: HashSet<u16> = reservations.iter().map(PortReservation::port).collect();
+        assert_eq!(ports.len(), reservations.len());
+    }
+}

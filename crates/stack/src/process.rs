@@ -1,0 +1,392 @@
+//! A running command, as its owner sees it.
+
+use std::{
+    fmt,
+    io::{self, BufRead, BufReader, Read, Write},
+    net::Shutdown,
+    os::unix::net::UnixStream,
+    path::PathBuf,
+    process::Child,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{
+    Error, Output, Sample, Scope, Spec, Tail,
+    control::{Event, Order},
+    http,
+    output::{Lines, file_tail},
+    procfs,
+    spawner::TREE_VARIABLE,
+};
+
+/// How long the supervisor may take to say that the command runs. It needs milliseconds; a
+/// machine that swaps may need seconds.
+const START_TIME: Duration = Duration::from_secs(20);
+/// How long a killed tree may take to be gone. Only a process stuck in the kernel needs longer.
+const KILL_TIME: Duration = Duration::from_secs(20);
+/// Time between two questions to a server that is not ready.
+const PROBE_PAUSE: Duration = Duration::from_millis(10);
+/// Time one readiness request may take; a server that accepts and then starts up must not use up
+/// the whole wait with its first connection.
+const PROBE_TIME: Duration = Duration::from_secs(2);
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// It returned this code.
+    Code(i32),
+    /// This signal ended it.
+    Signal(i32),
+    /// Nobody was there to see: its supervisor was killed, and it with it.
+    Unknown,
+}
+
+impl Exit {
+    /// It returned 0.
+    #[must_use]
+    pub fn is_success(self) -> bool {
+        self == Self::Code(0)
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exit code {code}"),
+            Self::Signal(signal) => write!(f, "signal {signal}"),
+            Self::Unknown => f.write_str("its supervisor was killed"),
+        }
+    }
+}
+
+/// A command that was started; dropping it kills its whole tree and waits until that is gone.
+#[derive(Debug)]
+pub struct Process {
+    program: String,
+    pid: u32,
+    supervisor: u32,
+    control: UnixStream,
+    stderr_file: Option<PathBuf>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    started: Option<Result<u32, i32>>,
+    exit: Option<Exit>,
+    /// The supervisor and all descendants are gone.
+    gone: bool,
+    stdout: Lines,
+    stderr: Lines,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic of another reader leaves the state as valid as it was.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn update(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    /// Waits until `done` gives a value, at most until `deadline`.
+    fn wait_until<T>(
+        &self,
+        deadline: Instant,
+        mut done: impl FnMut(&State) -> Option<T>,
+    ) -> Option<T> {
+        let mut state = self.lock();
+        loop {
+            if let Some(value) = done(&state) {
+                return Some(value);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            let woken = self.changed.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Process {
+    /// Takes over a supervisor that has just been spawned.
+    pub(crate) fn new(
+        spec: &Spec,
+        mut child: Child,
+        control: UnixStream,
+        tree: String,
+    ) -> Result<Self, Error> {
+        let program = spec.program_name();
+        let shared = Arc::new(Shared::default());
+        let supervisor = child.id();
+        let readers = (child.stdout.take(), child.stderr.take());
+        let watch = control.try_clone().and_then(|events| {
+            let shared = Arc::clone(&shared);
+            let name = "stack-watch".to_owned();
+            let run = move || watch(events, child, &tree, &shared);
+            std::thread::Builder::new().name(name).spawn(run)
+        });
+        let mut process =
+            Self { program, pid: 0, supervisor, control, stderr_file: None, shared };
+        watch.map_err(|source| process.cannot_supervise(source))?;
+        process.collect(readers.0, |state| &mut state.stdout)?;
+        process.collect(readers.1, |state| &mut state.stderr)?;
+        if let Output::File(path) = &spec.stderr {
+            process.stderr_file = Some(path.clone());
+        }
+        process.await_start()?;
+        Ok(process)
+    }
+
+    fn await_start(&mut self) -> Result<(), Error> {
+        let started = self.shared.wait_until(Instant::now() + START_TIME, |state| {
+            if state.gone { Some(state.started) } else { state.started.map(Some) }
+        });
+        match started.flatten() {
+            Some(Ok(pid)) => {
+                self.pid = pid;
+                Ok(())
+            }
+            Some(Err(errno)) => Err(Error::Start {
+                program: self.program.clone(),
+                source: io::Error::from_raw_os_error(errno),
+            }),
+            None => {
+                let said = self.stderr_tail().0;
+                let reason = format!("the supervisor did not start it{}", Tail(said));
+                Err(self.cannot_supervise(io::Error::other(reason)))
+            }
+        }
+    }
+
+    fn cannot_supervise(&self, source: io::Error) -> Error {
+        Error::Supervise { program: self.program.clone(), source }
+    }
+
+    /// Keeps the bounded memory of one captured stream up to date, on a thread of its own.
+    fn collect(
+        &self,
+        stream: Option<impl Read + Send + 'static>,
+        lines: fn(&mut State) -> &mut Lines,
+    ) -> Result<(), Error> {
+        let Some(mut stream) = stream else {
+            self.shared.update(|state| lines(state).end());
+            return Ok(());
+        };
+        let shared = Arc::clone(&self.shared);
+        let run = move || {
+            let mut chunk = [0; 4096];
+            loop {
+                match stream.read(&mut chunk) {
+                    Ok(0) => break,
+                    Ok(count) => shared.update(|state| lines(state).push(&chunk[..count])),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(_) => break,
+                }
+            }
+            shared.update(|state| lines(state).end());
+        };
+        let thread = std::thread::Builder::new().name("stack-output".to_owned()).spawn(run);
+        thread.map(drop).map_err(|source| self.cannot_supervise(source))
+    }
+
+    /// The command's process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Its supervisor's process id.
+    #[must_use]
+    pub fn supervisor_pid(&self) -> u32 {
+        self.supervisor
+    }
+
+    /// How it ended, or `None` while it runs. Its other descendants may still be dying.
+    #[must_use]
+    pub fn exit(&self) -> Option<Exit> {
+        self.shared.lock().exit
+    }
+
+    /// Waits until the command *and all its descendants* are gone. `None` when that takes longer
+    /// than `timeout`.
+    #[must_use]
+    pub fn wait(&self, timeout: Duration) -> Option<Exit> {
+        self.shared.wait_until(Instant::now() + timeout, |state| {
+            state.gone.then(|| state.exit.unwrap_or(Exit::Unknown))
+        })
+    }
+
+    /// The first line on captured stdout that starts with `prefix`, without it.
+    ///
+    /// # Errors
+    /// [`Error::EndedEarly`] or [`Error::NotReady`], both with the last lines of stderr.
+    pub fn ready_line(&self, prefix: &str, timeout: Duration) -> Result<String, Error> {
+        let mut seen = 0;
+        let found = self.shared.wait_until(Instant::now() + timeout, |state| {
+            let new = state.stdout.head().get(seen..).unwrap_or_default();
+            seen += new.len();
+            let line = new.iter().find_map(|line| line.strip_prefix(prefix));
+            match line {
+                Some(rest) => Some(Some(rest.trim().to_owned())),
+                None => (state.gone && state.stdout.ended).then_some(None),
+            }
+        });
+        match found {
+            Some(Some(rest)) => Ok(rest),
+            Some(None) => Err(self.ended_early()),
+            None => Err(self.not_ready(format!("a line `{prefix}…` on its stdout"), timeout)),
+        }
+    }
+
+    /// Asks `url` until it is answered with a status from 200 to 399.
+    ///
+    /// # Errors
+    /// As [`ready_line`](Self::ready_line).
+    pub fn ready_http(&self, url: &http::Url, timeout: Duration) -> Result<(), Error> {
+        self.ready_when("an answer 200 to 399 over HTTP", timeout, |left| {
+            let answer = http::get(url, left.min(PROBE_TIME));
+            answer.is_ok_and(|answer| (200..400).contains(&answer.status))
+        })
+    }
+
+    /// Calls `probe` with the time left until it says yes. `what` names what is waited for.
+    ///
+    /// # Errors
+    /// As [`ready_line`](Self::ready_line).
+    pub fn ready_when(
+        &self,
+        what: &str,
+        timeout: Duration,
+        mut probe: impl FnMut(Duration) -> bool,
+    ) -> Result<(), Error> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            if self.exit().is_some() {
+                return Err(self.ended_early());
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(self.not_ready(what.to_owned(), timeout));
+            }
+            if probe(left) {
+                return Ok(());
+            }
+            let pause = Instant::now() + PROBE_PAUSE;
+            self.shared.wait_until(pause, |state| state.exit.map(drop));
+        }
+    }
+
+    /// What the command's tree uses now. The supervisor's own use is left out; what descendants
+    /// used that have ended is counted.
+    ///
+    /// # Errors
+    /// `NotFound` when it has ended.
+    pub fn sample(&self) -> io::Result<Sample> {
+        Sample::of(self.supervisor, Scope::Descendants)
+    }
+
+    /// Asks the command to stop with SIGTERM, kills the whole tree after `grace`, and waits until
+    /// it is gone.
+    ///
+    /// # Errors
+    /// [`Error::Stuck`] when the tree survives even that.
+    pub fn stop(&self, grace: Duration) -> Result<Exit, Error> {
+        let order = Order::Stop(grace).encode();
+        // A failed write means that the supervisor is gone, which is what was asked for.
+        let _ = (&self.control).write_all(order.as_bytes());
+        match self.wait(grace + KILL_TIME) {
+            Some(exit) => Ok(exit),
+            None => Err(Error::Stuck { program: self.program.clone(), waited: KILL_TIME }),
+        }
+    }
+
+    /// The last lines of its standard error, if it goes to a file or is captured.
+    #[must_use]
+    pub fn stderr_tail(&self) -> Tail {
+        match &self.stderr_file {
+            Some(path) => Tail(file_tail(path).unwrap_or_default()),
+            None => Tail(self.shared.lock().stderr.tail()),
+        }
+    }
+
+    /// The first lines (at most 100) of its captured standard output.
+    #[must_use]
+    pub fn stdout_lines(&self) -> Vec<String> {
+        self.shared.lock().stdout.head().to_vec()
+    }
+
+    fn ended_early(&self) -> Error {
+        // The last words may still be in the pipe.
+        let exit = self.wait(KILL_TIME).unwrap_or(Exit::Unknown);
+        let settled = Instant::now() + PROBE_TIME;
+        self.shared.wait_until(settled, |state| state.stderr.ended.then_some(()));
+        Error::EndedEarly { program: self.program.clone(), exit, stderr: self.stderr_tail() }
+    }
+
+    fn not_ready(&self, what: String, timeout: Duration) -> Error {
+        let stderr = self.stderr_tail();
+        Error::NotReady { program: self.program.clone(), what, timeout, stderr }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // End of file is the supervisor's order to kill everything.
+        let _ = self.control.shutdown(Shutdown::Write);
+        let _ = self.wait(KILL_TIME);
+    }
+}
+
+/// Reads what the supervisor says until it is gone, then makes sure that the tree is, too.
+fn watch(events: UnixStream, mut child: Child, tree: &str, shared: &Shared) {
+    for line in BufReader::new(events).lines() {
+        let Ok(line) = line else { break };
+        match Event::decode(&line) {
+            Some(Event::Started(pid)) => shared.update(|state| state.started = Some(Ok(pid))),
+            Some(Event::Failed(errno)) => {
+                shared.update(|state| state.started = Some(Err(errno)));
+            }
+            Some(Event::Exited(exit)) => shared.update(|state| state.exit = Some(exit)),
+            None => {} // The host printed something of its own: not for us.
+        }
+    }
+    let finished = child.wait().is_ok_and(|status| status.success());
+    if !finished {
+        sweep(tree);
+    }
+    shared.update(|state| {
+        state.exit = Some(state.exit.unwrap_or(Exit::Unknown));
+        state.gone = true;
+    });
+}
+
+/// Kills what a killed supervisor left behind: every process that inherited the tree's variable.
+fn sweep(tree: &str) {
+    let deadline = Instant::now() + KILL_TIME;
+    while Instant::now() < deadline {
+        let left = procfs::with_environment(TREE_VARIABLE, tree).unwrap_or_default();
+        if left.is_empty() {
+            return;
+        }
+        for pid in left {
+            let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+            // An error means that it has ended meanwhile, or is not ours to kill.
+            pid.map(|pid| kill_process(pid, Signal::KILL));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

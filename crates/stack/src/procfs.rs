@@ -1,0 +1,127 @@
+//! The few files of `/proc` this crate reads. Every reader treats a process that ends meanwhile
+//! as absent, because between two reads any process may.
+
+use std::{fs, io};
+
+/// The fields of `/proc/PID/stat` (proc(5)) that are used here. Times are in clock ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    pub parent: u32,
+    pub user_ticks: u64,
+    pub system_ticks: u64,
+    /// Of children that ended and were waited for.
+    pub reaped_user_ticks: u64,
+    pub reaped_system_ticks: u64,
+    pub threads: u64,
+    pub rss_pages: u64,
+}
+
+impl Stat {
+    pub fn of(pid: u32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The second field is the command's name in parentheses and may itself contain spaces and
+    /// parentheses, so the fields are counted from the last closing one.
+    fn parse(text: &str) -> Option<Self> {
+        let (_, fields) = text.rsplit_once(')')?;
+        let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
+        // `fields[0]` is field 3 of proc(5), the state.
+        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        Some(Self {
+            parent: u32::try_from(number(4)?).ok()?,
+            user_ticks: number(14)?,
+            system_ticks: number(15)?,
+            reaped_user_ticks: number(16)?,
+            reaped_system_ticks: number(17)?,
+            threads: number(20)?,
+            rss_pages: number(24)?,
+        })
+    }
+}
+
+/// All process ids that exist now.
+pub fn all_pids() -> io::Result<Vec<u32>> {
+    let names = fs::read_dir("/proc")?.flatten().map(|entry| entry.file_name());
+    Ok(names.filter_map(|name| name.to_str()?.parse().ok()).collect())
+}
+
+/// The threads of a process; empty when it is gone.
+pub fn thread_ids(pid: u32) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The children of a process, found by looking at every process's parent: slow and complete.
+pub fn children_by_scan(parent: u32) -> io::Result<Vec<u32>> {
+    let is_child = |pid: &u32| Stat::of(*pid).is_some_and(|stat| stat.parent == parent);
+    Ok(all_pids()?.into_iter().filter(is_child).collect())
+}
+
+/// The children of a process from its threads' `children` files: fast, and may miss one that
+/// appears or ends meanwhile, which sampling can bear and killing cannot. A kernel built without
+/// `CONFIG_PROC_CHILDREN` has no such files; then every process is looked at.
+pub fn children(pid: u32, threads: &[u32]) -> Vec<u32> {
+    let mut children = Vec::new();
+    for thread in threads {
+        match fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")) {
+            Ok(text) => {
+                children.extend(text.split_ascii_whitespace().filter_map(|id| id.parse::<u32>().ok()));
+            }
+            // Either that thread has ended meanwhile, or the kernel has no such files.
+            Err(_) if kernel_has_children_files() => {}
+            Err(_) => return children_by_scan(pid).unwrap_or_default(),
+        }
+    }
+    children
+}
+
+fn kernel_has_children_files() -> bool {
+    let own = std::process::id();
+    fs::exists(format!("/proc/{own}/task/{own}/children")).unwrap_or(false)
+}
+
+/// Processes whose environment, as it was when they were executed, holds `name=value`.
+pub fn with_environment(name: &str, value: &str) -> io::Result<Vec<u32>> {
+    let wanted = format!("{name}={value}");
+    let holds = |pid: &u32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+    };
+    Ok(all_pids()?.into_iter().filter(holds).collect())
+}
+
+/// The number after `name:` in a `/proc/…/status` text, without its unit.
+pub fn status_field(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_spaces_and_parentheses_does_not_shift_the_fields() {
+        let text = "42 (a b) c) S 7 42 42 0 -1 4194560 1 2 3 4 11 12 13 14 20 0 5 0 100 9999 77 \
+                    18446744073709551615 0 0";
+        let stat = Stat::parse(text).unwrap();
+        assert_eq!((stat.parent, stat.user_ticks, stat.system_ticks), (7, 11, 12));
+        assert_eq!((stat.reaped_user_ticks, stat.reaped_system_ticks), (13, 14));
+        assert_eq!((stat.threads, stat.rss_pages), (5, 77));
+    }
+
+    #[test]
+    fn a_cut_line_is_absent_not_a_panic() {
+        for text in ["", "1", "1 (x", "1 (x) S 1 2 3"] {
+            assert_eq!(Stat::parse(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_status_field_is_not_confused_with_a_longer_name() {
+        let text = "VmHWMx:\t1 kB\nVmHWM:\t  5120 kB\n";
+        assert_eq!(status_field(text, "VmHWM"), Some(5120));
+        assert_eq!(status_field(text, "VmRSS"), None);
+    }
+}

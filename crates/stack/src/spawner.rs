@@ -1,0 +1,154 @@
+//! Starts supervisors, from one thread that lives as long as the owner.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::OpenOptions,
+    io,
+    os::{
+        fd::OwnedFd,
+        unix::{net::UnixStream, process::CommandExt},
+    },
+    process::{Child, Command, Stdio},
+    sync::{
+        Mutex, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use crate::{Error, Output, Process, Spec};
+
+/// Name of the environment variable that all descendants of a supervised command inherit, with a
+/// value of its own for each command.
+pub(crate) const TREE_VARIABLE: &str = "STACK_TREE";
+
+/// How the host binary runs as a supervisor: a program and the arguments before the command.
+///
+/// The host makes `supervisor::main` reachable under a hidden subcommand and names it here, for
+/// example `Supervisor::this_program(["supervise"])`.
+#[derive(Debug, Clone)]
+pub struct Supervisor {
+    program: OsString,
+    args: Vec<OsString>,
+    /// What `ps` shows as the program's name.
+    shown_as: Option<OsString>,
+}
+
+impl Supervisor {
+    /// Supervisors are started as `program args… --owner … -- command…`.
+    #[must_use]
+    pub fn new(
+        program: impl AsRef<OsStr>,
+        args: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Self {
+        let args = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
+        Self { program: program.as_ref().to_owned(), args, shown_as: None }
+    }
+
+    /// Supervisors are this very program with the given arguments.
+    ///
+    /// It is executed through `/proc/self/exe`, which stays what is running now even when the
+    /// file on disk is replaced during a long experiment, as a build in the next window does.
+    #[must_use]
+    pub fn this_program(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        let mut supervisor = Self::new("/proc/self/exe", args);
+        supervisor.shown_as = std::env::args_os().next();
+        supervisor
+    }
+
+    /// Starts a command and returns once it has been executed (not: is ready).
+    ///
+    /// # Errors
+    /// [`Error::Start`] when the command cannot be executed, [`Error::Supervise`] when the
+    /// supervisor cannot, [`Error::Io`] when an output file cannot be opened.
+    pub fn spawn(&self, spec: &Spec) -> Result<Process, Error> {
+        let supervise = |source| Error::Supervise { program: spec.program_name(), source };
+        let (own, theirs) = UnixStream::pair().map_err(supervise)?;
+        let tree = tree_name();
+        let command = self.command(spec, OwnedFd::from(theirs), &tree)?;
+        let child = spawn_from_lasting_thread(command).map_err(supervise)?;
+        Process::new(spec, child, own, tree)
+    }
+
+    fn command(&self, spec: &Spec, control: OwnedFd, tree: &str) -> Result<Command, Error> {
+        let mut command = Command::new(&self.program);
+        if let Some(name) = &self.shown_as {
+            command.arg0(name);
+        }
+        command.args(&self.args);
+        command.args(["--owner".to_owned(), std::process::id().to_string()]);
+        if let Some(cpus) = &spec.cpus {
+            command.args(["--cpus".to_owned(), cpus.to_string()]);
+        }
+        command.arg("--").arg(&spec.program).args(&spec.args);
+        command.envs(spec.env.iter().map(|(name, value)| (name, value)));
+        command.env(TREE_VARIABLE, tree);
+        if let Some(dir) = &spec.dir {
+            // A missing directory would otherwise be reported as a missing supervisor.
+            let dir = dir.canonicalize().map_err(|source| Error::Start {
+                program: format!("{} in {}", spec.program_name(), dir.display()),
+                source,
+            })?;
+            command.current_dir(dir);
+        }
+        command.stdin(Stdio::from(control));
+        command.stdout(stdio(&spec.stdout)?).stderr(stdio(&spec.stderr)?);
+        // A group of its own: Ctrl-C in the owner's terminal reaches the owner only, which then
+        // decides what to stop and in which order.
+        command.process_group(0);
+        Ok(command)
+    }
+}
+
+fn stdio(output: &Output) -> Result<Stdio, Error> {
+    match output {
+        Output::Null => Ok(Stdio::null()),
+        Output::Capture => Ok(Stdio::piped()),
+        Output::File(path) => {
+            let file = OpenOptions::new().create(true).append(true).open(path);
+            file.map(Stdio::from).map_err(|source| Error::Io {
+                what: format!("cannot open `{}`", path.display()),
+                source,
+            })
+        }
+    }
+}
+
+/// A value no other tree has, on this machine and since it started.
+fn tree_name() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+    format!("{}.{now}.{count}", std::process::id())
+}
+
+struct Job {
+    command: Command,
+    reply: mpsc::Sender<io::Result<Child>>,
+}
+
+/// The kernel sends a parent-death signal when the *thread* that started the child ends, not the
+/// process. A supervisor started from a short-lived thread would be told that its owner is dead
+/// although it lives, so all of them are started from one thread that never ends.
+fn spawn_from_lasting_thread(command: Command) -> io::Result<Child> {
+    static SPAWNER: OnceLock<Mutex<mpsc::Sender<Job>>> = OnceLock::new();
+    let spawner = SPAWNER.get_or_init(|| {
+        let (jobs, inbox) = mpsc::channel::<Job>();
+        let run = move || {
+            for mut job in inbox {
+                // The receiver waits in this very function and cannot be gone.
+                let _ = job.reply.send(job.command.spawn());
+            }
+        };
+        // When no thread is to be had, `inbox` is dropped and the send below fails.
+        let _ = std::thread::Builder::new().name("stack-spawner".to_owned()).spawn(run);
+        Mutex::new(jobs)
+    });
+    let (reply, answer) = mpsc::channel();
+    let no_thread = || io::Error::other("the thread that starts processes could not be started");
+    let sender = spawner.lock().unwrap_or_else(PoisonError::into_inner);
+    sender.send(Job { command, reply }).map_err(|_| no_thread())?;
+    drop(sender);
+    answer.recv().map_err(|_| no_thread())?
+}

@@ -1,0 +1,101 @@
+//! What to run, and where.
+
+use std::{
+    ffi::{OsStr, OsString},
+    path::PathBuf,
+};
+
+use crate::{CpuList, Output};
+
+/// A command, before it runs. Standard input is always empty.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    pub(crate) program: OsString,
+    pub(crate) args: Vec<OsString>,
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) dir: Option<PathBuf>,
+    pub(crate) stdout: Output,
+    pub(crate) stderr: Output,
+    pub(crate) cpus: Option<CpuList>,
+}
+
+impl Spec {
+    /// Runs `program`, looked up in `PATH` when it has no slash. Both outputs are captured,
+    /// the directory and the environment are the caller's, all its CPUs are allowed.
+    #[must_use]
+    pub fn new(program: impl AsRef<OsStr>) -> Self {
+        Self {
+            program: program.as_ref().to_owned(),
+            args: Vec::new(),
+            env: Vec::new(),
+            dir: None,
+            stdout: Output::Capture,
+            stderr: Output::Capture,
+            cpus: None,
+        }
+    }
+
+    /// Adds one argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// Sets one environment variable.
+    #[must_use]
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// Runs in `dir`. A relative program with a slash is looked up from there.
+    #[must_use]
+    pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.dir = Some(dir.into());
+        self
+    }
+
+    /// Where standard output goes.
+    #[must_use]
+    pub fn stdout(mut self, output: Output) -> Self {
+        self.stdout = output;
+        self
+    }
+
+    /// Where standard error goes.
+    #[must_use]
+    pub fn stderr(mut self, output: Output) -> Self {
+        self.stderr = output;
+        self
+    }
+
+    /// Pins the process and all its descendants (unless they change it) to these CPUs.
+    #[must_use]
+    pub fn cpus(mut self, cpus: CpuList) -> Self {
+        self.cpus = Some(cpus);
+        self
+    }
+
+    /// The command line as a person would read it in a log: not quoted for a shell.
+    #[must_use]
+    pub fn command_line(&self) -> String {
+        let mut line = self.program.to_string_lossy().into_owned();
+        for arg in &self.args {
+            line.push(' ');
+            line.push_str(&arg.to_string_lossy());
+        }
+        line
+    }
+
+    pub(crate) fn program_name(&self) -> String {
+        self.program.to_string_lossy().into_owned()
+    }
+}

@@ -1,0 +1,317 @@
+//! The supervisor: a small process between an owner and the command it wants run.
+//!
+//! It is the *subreaper* of everything below it (prctl(2), `PR_SET_CHILD_SUBREAPER`): a descendant
+//! whose parent ends, as when a daemon forks twice, becomes its child instead of init's, so it can
+//! find and kill all of them. It ends, after killing every descendant, when the command ends, when
+//! the owner asks, when the owner's end of its standard input closes (the kernel does that however
+//! the owner dies), or on SIGTERM, SIGINT or SIGHUP. SIGTERM is also its parent-death signal, for
+//! the case that another process accidentally inherited the owner's end.
+//!
+//! The command gets SIGKILL as its own parent-death signal, so it dies even with a supervisor that
+//! was killed with `kill -9`; see the crate's documentation for the rest of that case.
+
+use std::{
+    ffi::OsString,
+    io::{self, Read, Write},
+    os::{
+        fd::AsFd,
+        unix::{net::UnixStream, process::CommandExt},
+    },
+    process::{Command, ExitCode, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{
+        Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process, set_child_subreaper,
+        set_parent_process_death_signal, wait,
+    },
+};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+
+use crate::{
+    CpuList, Exit,
+    control::{Event, Order},
+    procfs,
+};
+
+/// Arguments were wrong: like a usage error of any command.
+const EXIT_USAGE: u8 = 2;
+/// Pause before looking again for descendants that are still dying.
+const REAP_PAUSE: Duration = Duration::from_millis(1);
+/// The owner's longest order is some twenty bytes.
+const ORDER_BYTES: usize = 256;
+
+/// Runs as a supervisor until the command and all its descendants are gone.
+///
+/// `args` are the arguments after the host's hidden subcommand:
+/// `--owner PID [--cpus LIST] -- PROGRAM ARGS…`, and standard input must be the control socket, so
+/// only [`Supervisor::spawn`](crate::Supervisor::spawn) can sensibly call it. The host must not
+/// have started threads or touched standard input.
+#[must_use]
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let order = match Arguments::parse(args) {
+        Ok(arguments) => arguments,
+        Err(reason) => {
+            eprintln!("supervise: {reason} (this subcommand is started by the program itself)");
+            return ExitCode::from(EXIT_USAGE);
+        }
+    };
+    match supervise(&order) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("supervise: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Arguments {
+    owner: u32,
+    cpus: Option<CpuList>,
+    command: Vec<OsString>,
+}
+
+impl Arguments {
+    fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
+        let mut args = args.into_iter();
+        let mut owner = None;
+        let mut cpus = None;
+        while let Some(flag) = args.next() {
+            let flag = flag.to_string_lossy().into_owned();
+            if flag == "--" {
+                break;
+            }
+            let value = args.next().ok_or_else(|| format!("`{flag}` needs a value"))?;
+            let value = value.to_string_lossy();
+            match flag.as_str() {
+                "--owner" => owner = value.parse().ok(),
+                "--cpus" => cpus = Some(value.parse()?),
+                _ => return Err(format!("unknown argument `{flag}`")),
+            }
+        }
+        let command: Vec<OsString> = args.collect();
+        if command.is_empty() {
+            return Err("no command after `--`".to_owned());
+        }
+        Ok(Self { owner: owner.ok_or("`--owner` needs a process id")?, cpus, command })
+    }
+}
+
+fn supervise(arguments: &Arguments) -> io::Result<()> {
+    set_child_subreaper(Some(getpid()))?;
+    set_parent_process_death_signal(Some(Signal::TERM))?;
+    // The owner may have died before the line above took effect.
+    let parent = getppid().map_or(0, Pid::as_raw_pid);
+    if u32::try_from(parent) != Ok(arguments.owner) {
+        return Ok(());
+    }
+    let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let child_ended = signal_socket(&[SIGCHLD])?;
+    let must_end = signal_socket(&[SIGTERM, SIGINT, SIGHUP])?;
+    if let Some(cpus) = &arguments.cpus {
+        cpus.apply()?;
+    }
+    let pid = match start(&arguments.command) {
+        Ok(pid) => pid,
+        Err(error) => return report(&control, &Event::Failed(error.raw_os_error().unwrap_or(0))),
+    };
+    // Should the owner be gone already, the loop below sees the end of file at once.
+    let _ = report(&control, &Event::Started(pid.as_raw_pid().unsigned_abs()));
+    let mut watch = Watch { pid, control, child_ended, must_end, kill_at: None, orders: Vec::new() };
+    let exit = watch.until_end()?;
+    if let Some(exit) = exit {
+        let _ = report(&watch.control, &Event::Exited(exit));
+    }
+    let killed = kill_descendants(pid)?;
+    if let (None, Some(exit)) = (exit, killed) {
+        let _ = report(&watch.control, &Event::Exited(exit));
+    }
+    Ok(())
+}
+
+fn report(mut control: &UnixStream, event: &Event) -> io::Result<()> {
+    control.write_all(event.encode().as_bytes())
+}
+
+/// A socket that becomes readable when one of the signals arrives.
+fn signal_socket(signals: &[i32]) -> io::Result<UnixStream> {
+    let (ours, theirs) = UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    for signal in signals {
+        signal_hook::low_level::pipe::register(*signal, theirs.try_clone()?)?;
+    }
+    Ok(ours)
+}
+
+fn start(command: &[OsString]) -> io::Result<Pid> {
+    let supervisor = getpid();
+    let mut child = Command::new(&command[0]);
+    child.args(&command[1..]).stdin(Stdio::null());
+    let die_with_supervisor = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The supervisor may have died before the line above took effect.
+        if getppid() == Some(supervisor) { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+    };
+    // SAFETY: the closure runs between fork and exec, where only async-signal-safe calls are
+    // allowed. It makes two system calls, prctl and getppid, through rustix, which issues them
+    // directly without locks or allocation; `io::Error` from a kind or an errno allocates nothing.
+    #[expect(unsafe_code, reason = "a parent-death signal can only be set in the child itself")]
+    unsafe {
+        child.pre_exec(die_with_supervisor);
+    }
+    let pid = child.spawn()?.id();
+    i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+struct Watch {
+    pid: Pid,
+    control: UnixStream,
+    child_ended: UnixStream,
+    must_end: UnixStream,
+    /// Set by an order to stop: when its grace is over.
+    kill_at: Option<Instant>,
+    orders: Vec<u8>,
+}
+
+impl Watch {
+    /// Returns the command's exit when it ended, `None` when it has to be killed.
+    fn until_end(&mut self) -> io::Result<Option<Exit>> {
+        loop {
+            if let Some(exit) = self.reap()? {
+                return Ok(Some(exit));
+            }
+            let left = self.kill_at.map(|at| at.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Ok(None);
+            }
+            let (ordered, ending) = self.poll(left)?;
+            if ending || (ordered && !self.obey()?) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Waits for anything to happen, at most `left`. Tells whether the owner spoke or hung up,
+    /// and whether a signal says to end.
+    fn poll(&self, left: Option<Duration>) -> io::Result<(bool, bool)> {
+        let mut fds = [
+            PollFd::new(&self.control, PollFlags::IN),
+            PollFd::new(&self.must_end, PollFlags::IN),
+            PollFd::new(&self.child_ended, PollFlags::IN),
+        ];
+        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok((!fds[0].revents().is_empty(), !fds[1].revents().is_empty()))
+    }
+
+    /// Reads the owner's orders; `false` when it is gone.
+    fn obey(&mut self) -> io::Result<bool> {
+        let mut chunk = [0; ORDER_BYTES];
+        let count = match self.control.read(&mut chunk) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(true),
+            Err(_) => return Ok(false), // Reset: the owner died with our words unread.
+        };
+        self.orders.extend_from_slice(&chunk[..count]);
+        if count == 0 || self.orders.len() > ORDER_BYTES {
+            return Ok(false);
+        }
+        while let Some(end) = self.orders.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.orders.drain(..=end).collect();
+            if let Some(Order::Stop(grace)) = Order::decode(&String::from_utf8_lossy(&line)) {
+                // It cannot have been reaped, or `until_end` would have returned.
+                let _ = kill_process(self.pid, Signal::TERM);
+                self.kill_at = Some(Instant::now() + grace);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Collects every descendant that has ended, so that daemons re-parented to this process do
+    /// not stay as zombies. Returns the command's exit if it was among them.
+    fn reap(&mut self) -> io::Result<Option<Exit>> {
+        // Emptied first: a signal that arrives during the loop must wake the next poll.
+        let mut drain = [0; 64];
+        while self.child_ended.read(&mut drain).is_ok_and(|count| count > 0) {}
+        let mut exit = None;
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.pid => exit = Some(exit_of(status)),
+                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+                Ok(None) | Err(rustix::io::Errno::CHILD) => return Ok(exit),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+fn exit_of(status: WaitStatus) -> Exit {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::Unknown,
+    }
+}
+
+/// Kills and reaps every descendant, and returns the command's exit if it was among them.
+///
+/// Only direct children are killed, again and again: the children of a killed process become
+/// direct ones in turn. That way no signal can hit a stranger, because the id of a child that has
+/// not been waited for is not given to another process.
+fn kill_descendants(command: Pid) -> io::Result<Option<Exit>> {
+    let mut exit = None;
+    loop {
+        for pid in procfs::children_by_scan(std::process::id())? {
+            let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+            // An error means that it is not ours to kill (set-user-id): it is then waited for.
+            pid.map(|pid| kill_process(pid, Signal::KILL));
+        }
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == command => exit = Some(exit_of(status)),
+                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+                Ok(None) => break,
+                Err(rustix::io::Errno::CHILD) => return Ok(exit),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        std::thread::sleep(REAP_PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(args: &[&str]) -> Result<Arguments, String> {
+        Arguments::parse(args.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn the_command_keeps_its_own_flags() {
+        let arguments = parse(&["--owner", "7", "--cpus", "1", "--", "sh", "--", "-c"]).unwrap();
+        assert_eq!(arguments.owner, 7);
+        assert_eq!(arguments.cpus, CpuList::new([1]));
+        assert_eq!(arguments.command, ["sh", "--", "-c"]);
+    }
+
+    #[test]
+    fn wrong_arguments_are_refused() {
+        for args in [
+            &["--owner", "7"][..],
+            &["--owner", "7", "--"],
+            &["--", "sh"],
+            &["--owner", "x", "--", "sh"],
+            &["--owner"],
+            &["--what", "7", "--", "sh"],
+        ] {
+            assert!(parse(args).is_err(), "{args:?} was accepted");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What a process tree uses, from `/proc`.
+
+use std::{
+    fs, io,
+    time::{Duration, Instant, SystemTime},
+};
+
+use crate::procfs::{self, Stat};
+
+/// Which processes a sample counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// The process and all its descendants.
+    Tree,
+    /// Only the descendants. CPU time of those that the process has already waited for counts,
+    /// its own does not: how a supervised command is told apart from its supervisor.
+    Descendants,
+}
+
+/// One look at a process tree. Values are sums over its processes.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// When it was taken, on the monotonic clock.
+    pub at: Instant,
+    /// When it was taken, on the wall clock, to match it with other programs' records.
+    pub wall: SystemTime,
+    /// Living processes, zombies included.
+    pub processes: u64,
+    /// Their threads.
+    pub threads: u64,
+    /// User CPU time since start. Includes children that ended and were waited for; those of a
+    /// parent that ignores SIGCHLD are lost, as the kernel forgets them. Ticks of 10 ms.
+    pub user: Duration,
+    /// System CPU time since start, counted alike.
+    pub system: Duration,
+    /// Resident memory in bytes. Pages shared by several processes count once for each.
+    pub rss_bytes: u64,
+    /// Sum of the processes' own peaks (`VmHWM`) in bytes: exact for one process, an upper bound
+    /// for several, whose peaks need not coincide.
+    pub peak_rss_bytes: u64,
+    /// Times a living thread gave up its CPU by itself.
+    pub voluntary_switches: u64,
+    /// Times a living thread was made to.
+    pub involuntary_switches: u64,
+    /// Open file descriptors; 0 where this user may not look.
+    pub open_files: u64,
+}
+
+impl Sample {
+    /// Looks at the tree under `root`.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such process.
+    pub fn of(root: u32, scope: Scope) -> io::Result<Self> {
+        let root_stat = Stat::of(root).ok_or(io::ErrorKind::NotFound)?;
+        let mut sample = Self::empty();
+        let mut user = 0;
+        let mut system = 0;
+        if scope == Scope::Descendants {
+            user += root_stat.reaped_user_ticks;
+            system += root_stat.reaped_system_ticks;
+        }
+        let mut queue = vec![root];
+        while let Some(pid) = queue.pop() {
+            let threads = procfs::thread_ids(pid);
+            queue.extend(procfs::children(pid, &threads));
+            if pid == root && scope == Scope::Descendants {
+                continue;
+            }
+            let Some(stat) = Stat::of(pid) else { continue };
+            user += stat.user_ticks + stat.reaped_user_ticks;
+            system += stat.system_ticks + stat.reaped_system_ticks;
+            sample.add(pid, &threads, &stat);
+        }
+        sample.user = ticks(user);
+        sample.system = ticks(system);
+        Ok(sample)
+    }
+
+    /// User and system CPU time together.
+    #[must_use]
+    pub fn cpu(&self) -> Duration {
+        self.user + self.system
+    }
+
+    fn empty() -> Self {
+        Self {
+            at: Instant::now(),
+            wall: SystemTime::now(),
+            processes: 0,
+            threads: 0,
+            user: Duration::ZERO,
+            system: Duration::ZERO,
+            rss_bytes: 0,
+            peak_rss_bytes: 0,
+            voluntary_switches: 0,
+            involuntary_switches: 0,
+            open_files: 0,
+        }
+    }
+
+    fn add(&mut self, pid: u32, threads: &[u32], stat: &Stat) {
+        self.processes += 1;
+        self.threads += stat.threads;
+        self.rss_bytes += stat.rss_pages * rustix::param::page_size() as u64;
+        self.open_files +=
+            fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, |entries| entries.count() as u64);
+        // The memory fields are the process's, the switches are each thread's own.
+        for thread in threads {
+            let path = format!("/proc/{pid}/task/{thread}/status");
+            let Ok(status) = fs::read_to_string(path) else { continue };
+            let field = |name| procfs::status_field(&status, name).unwrap_or(0);
+            if *thread == pid {
+                self.peak_rss_bytes += field("VmHWM") * 1024;
+            }
+            self.voluntary_switches += field("voluntary_ctxt_switches");
+            self.involuntary_switches += field("nonvoluntary_ctxt_switches");
+        }
+    }
+}
+
+/// Clock ticks (`_SC_CLK_TCK`, 100 a second on Linux) as time.
+pub(crate) fn ticks(count: u64) -> Duration {
+    let per_second = rustix::param::clock_ticks_per_second();
+    Duration::from_millis(count * 1000 / per_second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_process_is_seen_to_use_cpu_and_memory() {
+        let pid = std::process::id();
+        let before = Sample::of(pid, Scope::Tree).unwrap();
+        let ballast = std::hint::black_box(vec![1u8; 64 << 20]);
+        let spent = |sample: &Sample| sample.cpu() - before.cpu();
+        let mut after = Sample::of(pid, Scope::Tree).unwrap();
+        while spent(&after) < Duration::from_millis(50) {
+            after = Sample::of(pid, Scope::Tree).unwrap();
+        }
+        assert!(after.rss_bytes > 64 << 20, "{after:?}");
+        assert!(after.peak_rss_bytes >= after.rss_bytes - (1 << 20), "{after:?}");
+        assert!(after.threads >= 1 && after.processes >= 1 && after.open_files >= 3, "{after:?}");
+        drop(ballast);
+    }
+
+    #[test]
+    fn a_process_that_does_not_exist_is_not_found() {
+        // Larger than the kernel's limit on process ids, 2^22.
+        let error = Sample::of(1 << 30, Scope::Tree).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+}

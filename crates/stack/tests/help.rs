@@ -1,0 +1,102 @@
+//! Starting the fixture, and seeing whether processes are gone.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::{Child, ChildStdout, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use madang_stack::{Spec, Supervisor};
+
+/// A generous limit for things that take milliseconds: only a broken promise reaches it.
+pub const DEADLINE: Duration = Duration::from_secs(20);
+
+pub const FIXTURE: &str = env!("CARGO_BIN_EXE_stack-fixture");
+
+pub fn supervisor() -> Supervisor {
+    Supervisor::new(FIXTURE, ["supervise"])
+}
+
+pub fn sh(script: &str) -> Spec {
+    Spec::new("sh").arg("-c").arg(script)
+}
+
+/// Prints the ids of: the shell, a child that ignores SIGTERM, that child's own child, and a
+/// daemon that forked twice into a session of its own. Then waits.
+pub const FAMILY: &str = r#"
+    sh -c 'trap "" TERM; sleep 600 & echo $$ $! > family.child; wait' &
+    sh -c 'setsid sh -c "echo \$\$ > family.daemon; exec sleep 600" & exit'
+    until [ -s family.child ] && [ -s family.daemon ]; do :; done
+    echo ready $$ $(cat family.child) $(cat family.daemon)
+    wait
+"#;
+
+/// The fixture as an owner in a process of its own.
+pub struct Owner {
+    pub child: Child,
+    pub stdout: BufReader<ChildStdout>,
+    pub supervisor: u32,
+    /// The supervised command, its supervisor, and whatever ids the script printed.
+    pub pids: Vec<u32>,
+    _dir: tempfile::TempDir,
+}
+
+impl Owner {
+    pub fn start(role: &str, script: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut child = Command::new(FIXTURE)
+            .args([role, script])
+            .current_dir(dir.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let words = line.strip_prefix("ready ").unwrap_or_else(|| panic!("it said {line:?}"));
+        let pids: Vec<u32> = words.split_whitespace().map(|word| word.parse().unwrap()).collect();
+        Self { child, stdout, supervisor: pids[1], pids, _dir: dir }
+    }
+
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A zombie is gone: nothing of it runs, only its parent has not asked yet.
+pub fn lives(pid: u32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    state != Some('Z')
+}
+
+pub fn all_live(pids: &[u32]) -> bool {
+    pids.iter().all(|pid| lives(*pid))
+}
+
+#[track_caller]
+pub fn assert_gone(pids: &[u32]) {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        let left: Vec<&u32> = pids.iter().filter(|pid| lives(**pid)).collect();
+        if left.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "of {pids:?}, {left:?} still live");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+pub fn signal(pid: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}

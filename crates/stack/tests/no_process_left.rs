@@ -1,0 +1,135 @@
+//! Whatever dies, the whole tree dies.
+
+use std::{io::BufRead, time::Duration};
+
+use madang_stack::Exit;
+use rustix::process::Signal;
+
+use crate::help::{self, DEADLINE, FAMILY, Owner, all_live, assert_gone, sh, supervisor};
+
+#[test]
+fn an_owner_killed_with_sigkill_leaves_nobody() {
+    let mut owner = Owner::start("own", FAMILY);
+    assert_eq!(owner.pids.len(), 6, "shell, supervisor, shell, child, grandchild, daemon");
+    assert!(all_live(&owner.pids));
+    owner.kill();
+    assert_gone(&owner.pids);
+}
+
+#[test]
+fn an_owner_that_panics_leaves_nobody() {
+    let mut owner = Owner::start("own-and-panic", FAMILY);
+    assert_eq!(owner.child.wait().unwrap().code(), Some(101));
+    assert_gone(&owner.pids);
+}
+
+#[test]
+fn an_owner_that_aborts_leaves_nobody() {
+    let mut owner = Owner::start("own-and-abort", FAMILY);
+    owner.child.wait().unwrap();
+    assert_gone(&owner.pids);
+}
+
+#[test]
+fn a_terminated_supervisor_takes_the_tree_along() {
+    for end in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let mut owner = Owner::start("own", FAMILY);
+        help::signal(owner.supervisor, end);
+        assert_gone(&owner.pids);
+        let mut line = String::new();
+        owner.stdout.read_line(&mut line).unwrap();
+        assert_eq!(line, "ended Some(Signal(9))\n");
+    }
+}
+
+#[test]
+fn a_supervisor_killed_with_sigkill_is_replaced_by_its_owner() {
+    let mut owner = Owner::start("own", FAMILY);
+    help::signal(owner.supervisor, Signal::KILL);
+    assert_gone(&owner.pids);
+    let mut line = String::new();
+    owner.stdout.read_line(&mut line).unwrap();
+    assert_eq!(line, "ended Some(Unknown)\n");
+}
+
+#[test]
+fn owner_and_supervisor_killed_together_still_end_the_command() {
+    let mut owner = Owner::start("own", "echo ready $$; exec sleep 600");
+    // Stopped, so that it cannot act before it dies.
+    help::signal(owner.supervisor, Signal::STOP);
+    owner.kill();
+    help::signal(owner.supervisor, Signal::KILL);
+    assert_gone(&owner.pids);
+}
+
+#[test]
+fn a_dropped_process_is_gone_when_drop_returns() {
+    let dir = tempfile::tempdir().unwrap();
+    let process = supervisor().spawn(&sh(FAMILY).dir(dir.path())).unwrap();
+    let line = process.ready_line("ready ", DEADLINE).unwrap();
+    let mut pids: Vec<u32> = line.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+    pids.push(process.supervisor_pid());
+    assert!(all_live(&pids));
+    drop(process);
+    assert!(!pids.iter().any(|pid| help::lives(*pid)));
+}
+
+#[test]
+fn a_command_that_ends_does_not_leave_its_daemons() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = r#"
+        setsid sh -c 'trap "" TERM HUP; echo $$ > daemon; exec sleep 600' &
+        until [ -s daemon ]; do :; done
+        echo ready $(cat daemon)
+        exit 3
+    "#;
+    let process = supervisor().spawn(&sh(script).dir(dir.path())).unwrap();
+    let daemon: u32 = process.ready_line("ready ", DEADLINE).unwrap().parse().unwrap();
+    assert_eq!(process.wait(DEADLINE), Some(Exit::Code(3)));
+    assert!(!help::lives(daemon));
+}
+
+#[test]
+fn stop_lets_the_command_end_by_itself_within_its_grace() {
+    let script = "trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done";
+    let process = supervisor().spawn(&sh(script)).unwrap();
+    process.ready_line("ready", DEADLINE).unwrap();
+    assert_eq!(process.stop(DEADLINE).unwrap(), Exit::Code(7));
+}
+
+#[test]
+fn stop_kills_what_ignores_the_request() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = format!("trap '' TERM; {FAMILY}");
+    let process = supervisor().spawn(&sh(&script).dir(dir.path())).unwrap();
+    let line = process.ready_line("ready ", DEADLINE).unwrap();
+    let pids: Vec<u32> = line.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+    assert_eq!(process.stop(Duration::from_millis(50)).unwrap(), Exit::Signal(9));
+    assert!(!pids.iter().any(|pid| help::lives(*pid)));
+}
+
+#[test]
+fn a_process_outlives_the_thread_that_started_it() {
+    let script = "trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done";
+    let start = || supervisor().spawn(&sh(script)).unwrap();
+    let process = std::thread::spawn(start).join().unwrap();
+    process.ready_line("ready", DEADLINE).unwrap();
+    // Had the thread's end been taken for the owner's, it would have been killed by signal 9.
+    assert_eq!(process.stop(DEADLINE).unwrap(), Exit::Code(7));
+}
+
+#[test]
+fn many_trees_at_once_do_not_disturb_each_other() {
+    let threads: Vec<_> = (0..8)
+        .map(|code| {
+            std::thread::spawn(move || {
+                let script = format!("echo ready; exit {code}");
+                let process = supervisor().spawn(&sh(&script)).unwrap();
+                assert_eq!(process.wait(DEADLINE), Some(Exit::Code(code)));
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
