@@ -76,11 +76,11 @@ pub fn get(url: &Url, timeout: Duration) -> io::Result<Answer> {
     let mut stream = connect(url, timeout)?;
     stream.set_write_timeout(Some(timeout))?;
     let Url { authority, target, .. } = url;
-    write!(
-        stream,
+    let request = format!(
         "GET {target} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: madang-stack\r\n\
          Accept: */*\r\nConnection: close\r\n\r\n"
-    )?;
+    );
+    stream.write_all(request.as_bytes())?;
     let mut bytes = Vec::new();
     let read = read_until(&mut stream, &mut bytes, deadline);
     match parse(&bytes) {

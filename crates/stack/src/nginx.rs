@@ -71,13 +71,9 @@ impl Nginx {
             fs::write(dir.join("nginx.conf"), configuration(reservation.port(), workers, server))
         };
         write().map_err(|source| in_dir("cannot configure nginx in", dir, source))?;
-        let dir = dir
-            .canonicalize()
-            .map_err(|source| in_dir("cannot configure nginx in", dir, source))?;
         let spec = Spec::new(PROGRAM)
-            .arg("-p")
-            .arg(&dir)
-            .args(["-c", "nginx.conf", "-e", "stderr"])
+            .dir(dir)
+            .args(["-p", "./", "-c", "nginx.conf", "-e", "stderr"])
             .stdout(Output::Null);
         let process = supervisor.spawn(&spec)?;
         let nginx = Self { process, reservation };
@@ -86,9 +82,9 @@ impl Nginx {
             source: io::Error::other(reason),
         })?;
         // Any answer will do: the site need not have an index page.
-        nginx.process.ready_when("an answer over HTTP", READY_TIME, |left| {
-            http::get(&url, left).is_ok()
-        })?;
+        nginx
+            .process
+            .ready_when("an answer over HTTP", READY_TIME, |left| http::get(&url, left).is_ok())?;
         Ok(nginx)
     }
 
@@ -119,8 +115,8 @@ fn in_dir(what: &str, dir: &Path, source: io::Error) -> Error {
     Error::Io { what: format!("{what} `{}`", dir.display()), source }
 }
 
-/// All paths are relative to nginx's prefix (`-p`), so that no directory name has to be quoted in
-/// nginx's own syntax.
+/// All paths are relative to the directory nginx is started in, because nginx would take a `$` in
+/// a directory's name for a variable.
 const STATIC_SERVER: &str = "
         root site;
         open_file_cache max=1000 inactive=1h;

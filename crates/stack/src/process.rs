@@ -139,8 +139,7 @@ impl Process {
             let run = move || watch(events, child, &tree, &shared);
             std::thread::Builder::new().name(name).spawn(run)
         });
-        let mut process =
-            Self { program, pid: 0, supervisor, control, stderr_file: None, shared };
+        let mut process = Self { program, pid: 0, supervisor, control, stderr_file: None, shared };
         watch.map_err(|source| process.cannot_supervise(source))?;
         process.collect(readers.0, |state| &mut state.stdout)?;
         process.collect(readers.1, |state| &mut state.stderr)?;

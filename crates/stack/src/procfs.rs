@@ -66,7 +66,8 @@ pub fn children(pid: u32, threads: &[u32]) -> Vec<u32> {
     for thread in threads {
         match fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")) {
             Ok(text) => {
-                children.extend(text.split_ascii_whitespace().filter_map(|id| id.parse::<u32>().ok()));
+                children
+                    .extend(text.split_ascii_whitespace().filter_map(|id| id.parse::<u32>().ok()));
             }
             // Either that thread has ended meanwhile, or the kernel has no such files.
             Err(_) if kernel_has_children_files() => {}

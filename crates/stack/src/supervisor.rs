@@ -120,7 +120,8 @@ fn supervise(arguments: &Arguments) -> io::Result<()> {
     };
     // Should the owner be gone already, the loop below sees the end of file at once.
     let _ = report(&control, &Event::Started(pid.as_raw_pid().unsigned_abs()));
-    let mut watch = Watch { pid, control, child_ended, must_end, kill_at: None, orders: Vec::new() };
+    let mut watch =
+        Watch { pid, control, child_ended, must_end, kill_at: None, orders: Vec::new() };
     let exit = watch.until_end()?;
     if let Some(exit) = exit {
         let _ = report(&watch.control, &Event::Exited(exit));

@@ -47,7 +47,8 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Looks at the tree under `root`.
+    /// Looks at the tree under `root`. A process that ends while this looks may be missed in this
+    /// sample; the next one counts it among those that ended.
     ///
     /// # Errors
     /// `NotFound` when there is no such process.

@@ -1,5 +1,7 @@
 //! The promises of this crate, kept against real processes that are really killed.
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 mod help;
 mod nginx;
 mod no_process_left;
