@@ -29,7 +29,7 @@ pub enum CacheError<E> {
         retry_after: Duration,
     },
     /// The last load of this key failed a moment ago; the loader was not run again.
-    #[error("the loader failed a moment ago: {last}")]
+    #[error("the loader failed a moment ago: {}", .last.as_ref().to_string())]
     BackingOff {
         /// How it failed.
         last: Arc<CacheError<E>>,

@@ -1,2 +1,66 @@
-//! The `madang` command.
-fn main() {}
+//! The `madang` command: one file per subcommand.
+#![forbid(unsafe_code)]
+
+mod compare;
+mod config;
+mod exit;
+mod import;
+mod load;
+mod openapi;
+mod samples;
+mod serve;
+mod settings;
+mod supervise;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// A backend for a neighbourhood on a tiny machine, and the lab that says which variant is better.
+#[derive(Parser)]
+#[command(name = "madang", version, propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = "\
+Examples:
+  madang serve --demo                        a filled backend on http://127.0.0.1:8080, docs under /docs
+  madang import tracks trail.gpx             store a trail
+  madang load script.js -u 50 -d 10s         run a k6 script
+  madang compare experiments/long-track      measure variants in interleaved rounds, with a verdict
+
+Settings: madang.toml < MADANG_… variables < flags; `madang config` prints and explains them all.
+Exit codes: 0 done · 1 failed in part or an invariant broken · 2 wrong usage, setting or file ·
+3 too noisy to tell (compare) · 4 address taken · 5 data directory in use · 6 store unusable;
+`load` uses those of k6 (99 thresholds, 105 interrupted, 107 script error).")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve the backend
+    Serve(serve::Args),
+    /// Print every setting: value, where it comes from, what it means
+    Config(config::Args),
+    /// Store trails from GPX and GeoJSON files
+    Import(import::Args),
+    /// Print the OpenAPI document of the API
+    Openapi,
+    /// Run a k6 script against a service
+    Load(load::Args),
+    /// Compare variants of a service under the same load
+    Compare(compare::Args),
+    /// Run a command whose whole process tree ends with this one's parent
+    #[command(hide = true)]
+    Supervise(supervise::Args),
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Serve(args) => exit::code(serve::run(&args)),
+        Command::Config(args) => exit::code(config::run(&args)),
+        Command::Import(args) => exit::code(import::run(&args)),
+        Command::Openapi => exit::code(openapi::run()),
+        Command::Load(args) => load::run(args),
+        Command::Compare(args) => compare::run(args),
+        Command::Supervise(args) => supervise::run(args),
+    }
+}

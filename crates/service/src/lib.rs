@@ -1,1 +1,19 @@
 //! The HTTP API of the neighbourhood app, one folder per system.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | [`config`] | settings: one table, three sources |
+//! | [`store`] | the embedded store with its group-commit writer |
+//! | [`http`] | listener, connections, limits, problems, negotiation, paging |
+//! | [`ops`] | metrics, health, OpenAPI |
+//! | [`tracks`] | running tracks |
+//! | [`app`] | all of it put together |
+#![forbid(unsafe_code)]
+
+pub mod app;
+pub mod config;
+mod exposition;
+pub mod http;
+pub mod ops;
+pub mod store;
+pub mod tracks;

@@ -1,0 +1,50 @@
+//! `madang config`: every setting, its value, where that came from, what it means.
+
+use crate::settings::SettingsArgs;
+use madang_service::config::{KEYS, Origin};
+use std::io::Write as _;
+
+/// Arguments of `madang config`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+The output is itself a valid madang.toml. Later sources win: file < MADANG_… variables < flags.
+
+Examples:
+  madang config                               all settings, explained
+  madang config --set tracks.detail=full      what would hold with this flag
+  madang config > madang.toml                 a file to edit")]
+pub struct Args {
+    #[command(flatten)]
+    settings: SettingsArgs,
+    /// Only what is not the default
+    #[arg(long)]
+    changed: bool,
+}
+
+/// Prints the settings as TOML with comments.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let sources = args.settings.sources()?;
+    sources.resolve()?;
+    let mut out = std::io::stdout().lock();
+    let mut table = "";
+    for key in KEYS {
+        let (value, origin) = sources.effective(key);
+        if args.changed && origin == Origin::Default {
+            continue;
+        }
+        // `cache.ttl.tracks` stays a dotted key of [cache].
+        let (section, name) = key.name.split_once('.').unwrap_or(("", key.name));
+        if section != table {
+            writeln!(out, "{}[{section}]", if table.is_empty() { "" } else { "\n" })?;
+            table = section;
+        }
+        writeln!(out, "# {}", key.meaning)?;
+        writeln!(out, "# accepted: {} · default: {} · {}", key.accepts, key.default, key.variable())?;
+        let text = toml::Value::from(value);
+        match origin {
+            Origin::Default => writeln!(out, "{name} = {text}")?,
+            origin => writeln!(out, "{name} = {text}   # from {origin}")?,
+        }
+    }
+    Ok(())
+}

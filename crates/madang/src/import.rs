@@ -1,0 +1,208 @@
+//! `madang import tracks FILE…`: trails from GPX and GeoJSON files into the store.
+
+use crate::exit::Partly;
+use crate::settings::SettingsArgs;
+use anyhow::Context as _;
+use indicatif::{ProgressBar, ProgressStyle};
+use madang_path::{Document, Limits};
+use madang_service::app::App;
+use madang_service::store::DirLock;
+use madang_service::tracks::{NewTrack, Stored};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
+
+/// Arguments of `madang import`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum What {
+    /// Running tracks: GPX 1.0 and 1.1, GeoJSON
+    Tracks(TracksArgs),
+}
+
+/// Arguments of `madang import tracks`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+One file becomes one track: each of its lines (trkseg, rte, LineString) is a segment.
+A file that cannot be read is named with its reason and the others are imported; the exit code is
+then 1. A track that is there already, same name and path, is not stored twice.
+
+Examples:
+  madang import tracks trails/*.gpx
+  madang import tracks --rate 4.5 --data /var/lib/madang riverside.geojson")]
+struct TracksArgs {
+    #[command(flatten)]
+    settings: SettingsArgs,
+    /// Rating of these tracks in stars, 0 to 5; 0 = not rated
+    #[arg(long, value_name = "STARS", default_value_t = 0.0, value_parser = stars)]
+    rate: f64,
+    /// Files to import
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+}
+
+fn stars(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if (0.0..=5.0).contains(&rate) => Ok(rate),
+        _ => Err("a rating from 0 to 5".to_owned()),
+    }
+}
+
+/// Imports what is asked for.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let What::Tracks(args) = &args.what;
+    let settings = args.settings.resolve()?;
+    let _lock = DirLock::take(&settings.data_dir)?;
+    let app = App::open(&settings)?;
+    let files = args.files.iter().map(|path| Source { name: path.display().to_string(), content: Content::File(path.clone()) });
+    let outcome = Import::start(&app, args.rate, args.files.len() as u64)?.run(files)?;
+    println!("{outcome}");
+    if outcome.refused > 0 { Err(Partly.into()) } else { Ok(()) }
+}
+
+/// Fills an empty store with the samples that are part of the program; a filled one is left alone.
+pub fn fill_demo(app: &App) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    if runtime.block_on(app.tracks.store().count())? > 0 {
+        return Ok(());
+    }
+    let files = crate::samples::TRACKS
+        .iter()
+        .map(|(name, bytes)| Source { name: (*name).to_owned(), content: Content::Bytes(bytes) });
+    let outcome = Import::start(app, 0.0, crate::samples::TRACKS.len() as u64)?.run(files)?;
+    tracing::info!(tracks = outcome.created, "filled the empty store with the bundled samples");
+    if outcome.refused > 0 { Err(Partly.into()) } else { Ok(()) }
+}
+
+struct Source {
+    name: String,
+    content: Content,
+}
+
+enum Content {
+    File(PathBuf),
+    Bytes(&'static [u8]),
+}
+
+/// What became of all files.
+#[derive(Debug, Default)]
+struct Outcome {
+    created: usize,
+    existing: usize,
+    refused: usize,
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "imported {}, already there {}, refused {}", self.created, self.existing, self.refused)
+    }
+}
+
+/// Writes that may be under way while the next file is read: enough to share a commit.
+const WRITES_UNDER_WAY: usize = 64;
+
+struct Import<'a> {
+    app: &'a App,
+    rate: f64,
+    runtime: Runtime,
+    bar: ProgressBar,
+    writes: JoinSet<(String, anyhow::Result<Stored>)>,
+    outcome: Outcome,
+}
+
+impl<'a> Import<'a> {
+    fn start(app: &'a App, rate: f64, files: u64) -> anyhow::Result<Self> {
+        // Drawn on stderr, and only on a terminal.
+        let bar = ProgressBar::new(files);
+        bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(Self { app, rate, runtime, bar, writes: JoinSet::new(), outcome: Outcome::default() })
+    }
+
+    fn run(mut self, files: impl Iterator<Item = Source>) -> anyhow::Result<Outcome> {
+        for source in files {
+            self.bar.set_message(source.name.clone());
+            match read(&source) {
+                Ok(document) => self.write(source.name, document),
+                Err(error) => self.refuse(&source.name, &error),
+            }
+            if self.writes.len() >= WRITES_UNDER_WAY {
+                self.settle_one();
+            }
+        }
+        while !self.writes.is_empty() {
+            self.settle_one();
+        }
+        self.bar.finish_and_clear();
+        Ok(self.outcome)
+    }
+
+    fn write(&mut self, source: String, document: Document) {
+        let name = document.name.unwrap_or_else(|| file_name(&source));
+        let track = NewTrack { name, rate: self.rate, path: document.path };
+        let tracks = self.app.tracks.clone();
+        let work = async move {
+            let stored = tracks.add(track).await.context("the store did not take it");
+            (source, stored)
+        };
+        self.writes.spawn_on(work, self.runtime.handle());
+    }
+
+    fn settle_one(&mut self) {
+        let Some(done) = self.runtime.block_on(self.writes.join_next()) else { return };
+        match done {
+            Ok((_, Ok(Stored::Created(_)))) => self.count(|o| o.created += 1),
+            Ok((_, Ok(Stored::Exists(_)))) => self.count(|o| o.existing += 1),
+            Ok((source, Err(error))) => self.refuse(&source, &error),
+            Err(error) => self.refuse("(unknown file)", &anyhow::Error::from(error)),
+        }
+    }
+
+    fn count(&mut self, change: impl FnOnce(&mut Outcome)) {
+        change(&mut self.outcome);
+        self.bar.inc(1);
+    }
+
+    fn refuse(&mut self, source: &str, error: &anyhow::Error) {
+        self.bar.suspend(|| eprintln!("refused {source}: {error:#}"));
+        self.count(|o| o.refused += 1);
+    }
+}
+
+/// Reads a source, never more of it than the limit.
+fn read(source: &Source) -> anyhow::Result<Document> {
+    let limits = Limits::default();
+    let bytes;
+    let content = match &source.content {
+        Content::Bytes(bytes) => bytes,
+        Content::File(path) => {
+            bytes = read_file(path, limits.max_bytes as u64)?;
+            &bytes[..]
+        }
+    };
+    Ok(madang_path::read(content, &limits)?)
+}
+
+fn read_file(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
+    let file = File::open(path).context("cannot be opened")?;
+    anyhow::ensure!(file.metadata().is_ok_and(|m| m.is_file()), "is not a file");
+    let mut bytes = Vec::new();
+    // One byte more than allowed, so that the reader can tell a file that is too large.
+    file.take(most + 1).read_to_end(&mut bytes).context("cannot be read")?;
+    Ok(bytes)
+}
+
+/// The file's name without its ending, for a track that has none of its own.
+fn file_name(source: &str) -> String {
+    let stem = Path::new(source).file_stem().map(|s| s.to_string_lossy().into_owned());
+    stem.filter(|s| !s.is_empty()).unwrap_or_else(|| "unnamed".to_owned())
+}

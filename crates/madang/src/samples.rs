@@ -1,0 +1,3 @@
+//! The bundled samples, compiled in.
+
+include!(concat!(env!("OUT_DIR"), "/samples.rs"));

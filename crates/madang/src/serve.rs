@@ -1,0 +1,131 @@
+//! `madang serve`: the backend.
+
+use crate::import::fill_demo;
+use crate::settings::SettingsArgs;
+use anyhow::Context as _;
+use madang_service::app::{self, App};
+use madang_service::config::{LogFormat, LogSettings, Origin, Settings};
+use madang_service::http::server::{Server, Signals};
+use madang_service::store::DirLock;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io::Write as _;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+/// Arguments of `madang serve`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Prints `listening http://ADDR` and `metrics http://ADDR` on stdout; logs go to stderr.
+SIGTERM or Ctrl-C drains and stops; a second one stops at once. Nothing acknowledged is lost either way.
+
+Examples:
+  madang serve --demo                                         bundled trails, on http://127.0.0.1:8080
+  madang serve --listen 127.0.0.1:0 --data /var/lib/madang    any free port
+  madang serve --set cache.mode=off --set tracks.detail=full  as slow as the documented system
+  curl 'http://127.0.0.1:8080/v1/tracks?near=54.4,-3.2'       what is near")]
+pub struct Args {
+    /// Address of the API (setting server.listen); port 0 picks a free one [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    #[command(flatten)]
+    settings: SettingsArgs,
+    /// Fill an empty store with the bundled samples first
+    #[arg(long)]
+    demo: bool,
+}
+
+/// Serves until told to stop.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let mut sources = args.settings.sources()?;
+    if let Some(listen) = &args.listen {
+        sources.set("server.listen", listen, Origin::Flag("--listen".to_owned()))?;
+    }
+    let settings = sources.resolve()?;
+    start_log(&settings.log)?;
+    let files = raise_open_files();
+    // The port first: a busy one is the commonest mistake, and finding it must not touch any data.
+    let server = Server::bind(&settings.server)?;
+    let lock = DirLock::take(&settings.data_dir)?;
+    let app = App::open(&settings)?;
+    if args.demo {
+        fill_demo(&app).context("filling the store with the bundled samples")?;
+    }
+    say_start(&server, &settings, files)?;
+    let signals = Signals::default();
+    // Before the addresses are printed: who reads them may already want to stop us.
+    watch_signals(signals.clone())?;
+    announce(&server)?;
+    app::serve(server, &settings, app, &signals)?;
+    tracing::info!("stopped");
+    drop(lock);
+    Ok(())
+}
+
+fn say_start(server: &Server, settings: &Settings, files: u64) -> anyhow::Result<()> {
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        address = %server.address()?,
+        data = %settings.data_dir.display(),
+        cache = ?settings.cache.mode,
+        open_files = files,
+        "serving"
+    );
+    let wanted = settings.server.max_connections as u64 + 64;
+    if files < wanted {
+        tracing::warn!(open_files = files, wanted, "the hard limit on open files is below server.max_connections; raise it (ulimit -Hn) or lower the setting");
+    }
+    Ok(())
+}
+
+/// The two lines that scripts read.
+fn announce(server: &Server) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "listening http://{}", server.address()?)?;
+    writeln!(out, "metrics http://{}", server.metrics_address()?)?;
+    out.flush()?;
+    Ok(())
+}
+
+fn start_log(settings: &LogSettings) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(&settings.level)
+        .map_err(|e| crate::settings::Usage(format!("log.level = {}: {e}", settings.level)))?;
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match settings.format {
+        LogFormat::Text => builder.with_target(false).init(),
+        LogFormat::Json => builder.json().flatten_event(true).init(),
+    }
+    Ok(())
+}
+
+/// Raises the soft limit on open files to the hard one; answers the limit that holds.
+fn raise_open_files() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let holds = if setrlimit(Resource::Nofile, raised).is_ok() { limit.maximum } else { limit.current };
+    holds.unwrap_or(u64::MAX)
+}
+
+/// A thread that turns SIGTERM and SIGINT into the server's signals.
+fn watch_signals(signals: Signals) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (mut terminate, mut interrupt) = {
+        let _inside = runtime.enter();
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        runtime.block_on(async {
+            either(&mut terminate, &mut interrupt).await;
+            signals.stop.notify_one();
+            either(&mut terminate, &mut interrupt).await;
+            signals.hurry.notify_one();
+        });
+    })?;
+    Ok(())
+}
+
+async fn either(terminate: &mut Signal, interrupt: &mut Signal) {
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}

@@ -1,0 +1,65 @@
+//! Flags that every command with settings shares, and how they become settings.
+
+use anyhow::anyhow;
+use madang_service::config::{Origin, Settings, Sources};
+use std::path::{Path, PathBuf};
+
+/// File that is read when it is there and no other is named.
+const DEFAULT_FILE: &str = "madang.toml";
+
+/// Where settings come from.
+#[derive(clap::Args, Debug)]
+pub struct SettingsArgs {
+    /// Data directory (setting data.dir) [default: madang-data]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Configuration file [default: madang.toml, when there is one]
+    #[arg(long, value_name = "FILE", env = "MADANG_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Set one setting; may be given many times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+}
+
+impl SettingsArgs {
+    /// Values of file, environment and flags, not yet parsed.
+    pub fn sources(&self) -> anyhow::Result<Sources> {
+        let mut sources = Sources::new();
+        match &self.config {
+            Some(path) => sources.file(path)?,
+            None if Path::new(DEFAULT_FILE).is_file() => sources.file(Path::new(DEFAULT_FILE))?,
+            None => {}
+        }
+        sources.environment(std::env::vars_os().filter_map(|(name, value)| {
+            // Text that is no UTF-8 is passed on as it can be: the value is then refused by its key.
+            Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
+        }))?;
+        if let Some(dir) = &self.data {
+            sources.set("data.dir", &dir.to_string_lossy(), Origin::Flag("--data".to_owned()))?;
+        }
+        for pair in &self.set {
+            let (key, value) = pair
+                .split_once('=')
+                .ok_or_else(|| anyhow!(Usage(format!("--set {pair}: expected KEY=VALUE, such as tracks.detail=full"))))?;
+            sources.set(key.trim(), value.trim(), Origin::Flag(format!("--set {}", key.trim())))?;
+        }
+        Ok(sources)
+    }
+
+    /// The effective settings.
+    pub fn resolve(&self) -> anyhow::Result<Settings> {
+        Ok(self.sources()?.resolve()?)
+    }
+}
+
+/// A flag with a wrong form.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Usage(pub String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}

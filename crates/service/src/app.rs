@@ -1,0 +1,102 @@
+//! The application: every system over one store and one cache, and the routes to them.
+
+use crate::config::{CacheMode, Settings};
+use crate::http::edge::label_routes;
+use crate::http::server::{Routes, Signals};
+use crate::http::{Problem, server};
+use crate::ops::metrics::ServerMetrics;
+use crate::ops::{health, openapi};
+use crate::store::{Pool, Store, StoreError};
+use crate::tracks::{self, Tracks};
+use crate::exposition;
+use axum::Router;
+use axum::routing::get;
+use madang_cache::{Cache, CacheConfig, ConfigError};
+use prometheus_client::registry::Registry;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use utoipa::OpenApi as _;
+use utoipa_axum::router::OpenApiRouter;
+
+/// State of all handlers.
+#[derive(Debug)]
+pub struct App {
+    /// Running tracks.
+    pub tracks: Tracks,
+    /// The store of every system.
+    pub store: Store,
+    /// The cache of every system.
+    pub cache: Cache,
+    /// Threads for CPU-heavy work.
+    pub compute: Arc<Pool<()>>,
+    /// True once the server drains.
+    pub draining: Arc<AtomicBool>,
+}
+
+/// Why the application could not be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The cache refuses its settings.
+    #[error("cache: {0}")]
+    Cache(#[from] ConfigError),
+    /// A thread cannot be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// CPU-heavy jobs that may wait; beyond it requests are answered 503 rather than slower and slower.
+const COMPUTE_QUEUE: usize = 1024;
+
+impl App {
+    /// Opens the store in the settings' data directory, whose lock the caller holds.
+    ///
+    /// # Errors
+    /// When the store cannot be opened or a thread not started.
+    pub fn open(settings: &Settings) -> Result<App, AppError> {
+        let store = Store::open(&settings.data_dir, &settings.database)?;
+        let cache = match settings.cache.mode {
+            CacheMode::Off => Cache::disabled(),
+            CacheMode::Local => Cache::new(&CacheConfig::with_capacity(settings.cache.capacity as u64))?,
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let compute = Arc::new(Pool::start("compute", vec![(); threads], COMPUTE_QUEUE)?);
+        let tracks = Tracks::new(store.clone(), cache.clone(), Arc::clone(&compute), settings)?;
+        Ok(App { tracks, store, cache, compute, draining: Arc::default() })
+    }
+}
+
+fn api() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::with_openapi(openapi::Document::openapi()).merge(tracks::router()).merge(health::router())
+}
+
+/// The OpenAPI document as JSON.
+pub fn openapi_json() -> String {
+    let (_, document) = api().split_for_parts();
+    openapi::json(&document)
+}
+
+/// Serves `app` until told to stop. Blocks the calling thread.
+///
+/// # Errors
+/// When a thread or an event loop cannot be made.
+pub fn serve(server: server::Server, settings: &Settings, app: App, signals: &Signals) -> std::io::Result<()> {
+    let mut registry = Registry::with_prefix("madang");
+    let metrics = Arc::new(ServerMetrics::new(&mut registry));
+    let app = Arc::new(App { draining: Arc::clone(&signals.draining), ..app });
+    exposition::register(&mut registry, &app);
+    let operations = exposition::router(registry);
+    let (router, document) = api().split_for_parts();
+    for template in document.paths.paths.keys().map(String::as_str).chain(["/openapi.json", "/docs", "/docs/{*rest}"]) {
+        metrics.add_route(template);
+    }
+    let router: Router<Arc<App>> = router
+        .merge(openapi::router(&document))
+        .route("/", get(async || Problem::not_found("the API is under /v1, its description under /docs")))
+        .fallback(async || Problem::not_found("there is nothing under this path; /docs lists what there is"))
+        .method_not_allowed_fallback(async || Problem::method_not_allowed());
+    let api = label_routes(router.with_state(app), &metrics);
+    server.run(&settings.server, Routes { api, operations, metrics }, signals)
+}

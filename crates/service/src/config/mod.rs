@@ -1,0 +1,180 @@
+//! Settings: read once at start into typed values. `madang.toml` < environment < flags.
+//!
+//! Every setting is one row of [`KEYS`]: its name, default, what is accepted and what it means.
+//! The same row parses it, prints it in `madang config` and explains it in an error.
+
+mod keys;
+mod source;
+pub mod value;
+
+pub use keys::{KEYS, Key};
+pub use source::{ConfigError, Origin, Sources};
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// All settings, typed. Built by [`Sources::resolve`]; handlers receive values, never the environment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Directory that holds the store; one process owns it.
+    pub data_dir: PathBuf,
+    /// Listener, worker threads, limits and deadlines.
+    pub server: ServerSettings,
+    /// `http.compression`: whether answers are compressed for clients that accept it.
+    pub compression: bool,
+    /// The embedded store.
+    pub database: DatabaseSettings,
+    /// The in-process cache.
+    pub cache: CacheSettings,
+    /// Tracks: default detail, way of simplifying, admission to the cache.
+    pub tracks: TrackSettings,
+    /// Log level and format.
+    pub log: LogSettings,
+}
+
+/// `server.*`: the listener and its bounds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerSettings {
+    /// Address of the API.
+    pub listen: SocketAddr,
+    /// Address of `/metrics`, apart from the API so that it answers under load and is not public.
+    pub metrics_listen: SocketAddr,
+    /// Worker threads, each with an event loop of its own; `None` = one per core.
+    pub workers: Option<usize>,
+    /// Open client connections; one more is answered 503 and closed.
+    pub max_connections: usize,
+    /// Largest request body in bytes; a larger one is answered 413.
+    pub max_body: usize,
+    /// Time for a request's head, from its first byte.
+    pub header_timeout: Duration,
+    /// Time for a request's body.
+    pub body_timeout: Duration,
+    /// Time without progress after which a reader of an answer is given up.
+    pub write_timeout: Duration,
+    /// Time a keep-alive connection may wait for its next request.
+    pub idle_timeout: Duration,
+    /// Time for a handler; then 503.
+    pub request_timeout: Duration,
+    /// After SIGTERM: time during which connections are still accepted, for proxies that lag behind.
+    pub drain_delay: Duration,
+    /// After that: time for requests in flight.
+    pub drain_timeout: Duration,
+}
+
+/// `database.*`: the embedded store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DatabaseSettings {
+    /// Reading connections; `None` = fitted to the store (one per core, at least 2).
+    pub max_connections: Option<usize>,
+    /// Most writes that share one commit; 1 = a commit for each write.
+    pub commit_group: usize,
+    /// Jobs that may wait for the writer, and for the readers; one more is answered 503.
+    pub queue: usize,
+}
+
+/// `cache.*`: the in-process cache.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CacheSettings {
+    /// `off` or `local`.
+    pub mode: CacheMode,
+    /// Bytes that all cached bodies may take together.
+    pub capacity: usize,
+    /// Largest cached body, all its encodings together.
+    pub max_entry: usize,
+    /// Time after which a cached track is refreshed.
+    pub ttl_tracks: Duration,
+}
+
+/// Where finished bodies are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheMode {
+    /// Nowhere: every request does all the work.
+    Off,
+    /// In this process.
+    Local,
+}
+
+/// `tracks.*`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrackSettings {
+    /// Detail of an answer when the request names none.
+    pub detail: Detail,
+    /// How paths are simplified.
+    pub simplify: Simplify,
+    /// Only tracks of at least this length are cached; 0 = all.
+    pub cache_from_metres: f64,
+}
+
+/// Fixed levels of detail. There is no free tolerance: every value would be a cache key of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Detail {
+    /// Every point.
+    Full,
+    /// Within 2 m.
+    High,
+    /// Within 10 m.
+    Medium,
+    /// Within 50 m.
+    Low,
+}
+
+impl Detail {
+    /// The level of this name, as in `?detail=`.
+    pub fn parse(text: &str) -> Option<Detail> {
+        match text {
+            "full" => Some(Detail::Full),
+            "high" => Some(Detail::High),
+            "medium" => Some(Detail::Medium),
+            "low" => Some(Detail::Low),
+            _ => None,
+        }
+    }
+
+    /// The name, as in `?detail=`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Detail::Full => "full",
+            Detail::High => "high",
+            Detail::Medium => "medium",
+            Detail::Low => "low",
+        }
+    }
+
+    /// Largest distance in metres of a left-out point from the line that is returned.
+    pub fn tolerance_metres(self) -> f64 {
+        match self {
+            Detail::Full => 0.0,
+            Detail::High => 2.0,
+            Detail::Medium => 10.0,
+            Detail::Low => 50.0,
+        }
+    }
+}
+
+/// How a path is simplified for a level below `full`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Simplify {
+    /// In metres on the sphere, the level's own tolerance.
+    Metres,
+    /// As documented by the system this reproduces: one tolerance in degrees for every level below `full`.
+    Degrees(f64),
+}
+
+/// `log.*`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogSettings {
+    /// A `tracing` filter: `info`, `debug`, `madang_service=debug,info`.
+    pub level: String,
+    /// Lines for people or for machines.
+    pub format: LogFormat,
+}
+
+/// Form of a log line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Readable text.
+    Text,
+    /// One JSON object a line.
+    Json,
+}

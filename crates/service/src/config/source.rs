@@ -1,0 +1,284 @@
+//! Where values come from, and what is said when one is wrong.
+
+use super::keys::{KEYS, Key, blank};
+use super::Settings;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Where an effective value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Built in.
+    Default,
+    /// A line of the configuration file.
+    File(PathBuf, usize),
+    /// An environment variable.
+    Environment(String),
+    /// A command-line flag.
+    Flag(String),
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Origin::Default => f.write_str("default"),
+            Origin::File(path, line) => write!(f, "{}:{line}", path.display()),
+            Origin::Environment(name) => write!(f, "environment {name}"),
+            Origin::Flag(flag) => write!(f, "flag {flag}"),
+        }
+    }
+}
+
+/// A setting that stops the start. The text names the key, the value and what would be accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file is not TOML or cannot be read.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// The configuration file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No setting has this name.
+    #[error("{origin}: there is no setting `{key}`{}; `madang config` lists them all", nearest(key))]
+    Unknown {
+        /// The name that was given.
+        key: String,
+        /// Where.
+        origin: Origin,
+    },
+    /// The value does not fit the key.
+    #[error("{origin}: `{key} = {value}` is not valid; accepted: {accepts}")]
+    Value {
+        /// The key.
+        key: &'static str,
+        /// The value that was given.
+        value: String,
+        /// Where.
+        origin: Origin,
+        /// What would be accepted.
+        accepts: &'static str,
+    },
+}
+
+/// Environment variables that belong to Madang but are not settings.
+const RESERVED_VARIABLES: &[&str] = &["MADANG_CONFIG", "MADANG_TEST_DATA"];
+
+/// Values of all sources, the later ones winning.
+#[derive(Debug, Default)]
+pub struct Sources {
+    values: BTreeMap<&'static str, (String, Origin)>,
+}
+
+impl Sources {
+    /// Nothing but defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads a TOML file. Tables nest into dotted keys: `[tracks] detail = "full"` is `tracks.detail`.
+    ///
+    /// # Errors
+    /// When the file cannot be read or parsed, or names an unknown key.
+    pub fn file(&mut self, path: &Path) -> Result<(), ConfigError> {
+        let wrong = |reason: String| ConfigError::File { path: path.to_owned(), reason };
+        let text = std::fs::read_to_string(path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
+        let table = toml::de::DeTable::parse(&text).map_err(|e| wrong(e.to_string().trim_end().to_owned()))?;
+        let mut found = Vec::new();
+        flatten(table.get_ref(), "", &mut found).map_err(wrong)?;
+        for (key, value, at) in found {
+            let line = text[..at.min(text.len())].matches('\n').count() + 1;
+            self.set(&key, &value, Origin::File(path.to_owned(), line))?;
+        }
+        Ok(())
+    }
+
+    /// Reads `MADANG_…` variables.
+    ///
+    /// # Errors
+    /// When a variable with that prefix is no setting: a typing error there would go unnoticed.
+    pub fn environment(&mut self, variables: impl Iterator<Item = (String, String)>) -> Result<(), ConfigError> {
+        for (name, value) in variables {
+            if !name.starts_with("MADANG_") || RESERVED_VARIABLES.contains(&name.as_str()) {
+                continue;
+            }
+            let origin = Origin::Environment(name.clone());
+            match KEYS.iter().find(|key| key.variable() == name) {
+                Some(key) => self.set(key.name, &value, origin)?,
+                None => return Err(ConfigError::Unknown { key: name, origin }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets one key; a later call wins.
+    ///
+    /// # Errors
+    /// When there is no such key.
+    pub fn set(&mut self, key: &str, value: &str, origin: Origin) -> Result<(), ConfigError> {
+        match Key::find(key) {
+            Some(known) => {
+                self.values.insert(known.name, (value.to_owned(), origin));
+                Ok(())
+            }
+            None => Err(ConfigError::Unknown { key: key.to_owned(), origin }),
+        }
+    }
+
+    /// The effective value of a key, as text, and its origin.
+    pub fn effective(&self, key: &'static Key) -> (&str, Origin) {
+        match self.values.get(key.name) {
+            Some((value, origin)) => (value, origin.clone()),
+            None => (key.default, Origin::Default),
+        }
+    }
+
+    /// Parses every effective value.
+    ///
+    /// # Errors
+    /// For the first value that does not fit its key.
+    pub fn resolve(&self) -> Result<Settings, ConfigError> {
+        let mut settings = blank();
+        for key in KEYS {
+            let (value, origin) = self.effective(key);
+            (key.apply)(&mut settings, value).map_err(|_| ConfigError::Value {
+                key: key.name,
+                value: value.to_owned(),
+                origin,
+                accepts: key.accepts,
+            })?;
+        }
+        Ok(settings)
+    }
+}
+
+/// Lists dotted keys with their values and byte offsets.
+fn flatten(
+    table: &toml::de::DeTable<'_>,
+    prefix: &str,
+    found: &mut Vec<(String, String, usize)>,
+) -> Result<(), String> {
+    for (name, value) in table {
+        let key = format!("{prefix}{}", name.get_ref());
+        let at = name.span().start;
+        let value = value.get_ref();
+        if let Some(inner) = value.as_table() {
+            flatten(inner, &format!("{key}."), found)?;
+        } else if let Some(text) = value.as_str() {
+            found.push((key, text.to_owned(), at));
+        } else if let Some(truth) = value.as_bool() {
+            found.push((key, truth.to_string(), at));
+        } else if let Some(number) = value.as_integer() {
+            found.push((key, number.as_str().to_owned(), at));
+        } else if let Some(number) = value.as_float() {
+            found.push((key, number.as_str().to_owned(), at));
+        } else {
+            return Err(format!("`{key}` is {}, where one value is expected", value.type_str()));
+        }
+    }
+    Ok(())
+}
+
+/// ` (did you mean …?)` for the known key that shares most with this one.
+fn nearest(key: &str) -> String {
+    let wanted = key.strip_prefix("MADANG_").map_or_else(
+        || key.to_lowercase(),
+        |variable| variable.to_lowercase().replacen('_', ".", 1),
+    );
+    KEYS.iter()
+        .map(|known| (edit_distance(&wanted, known.name), known.name))
+        .min()
+        .filter(|(distance, name)| *distance <= name.len() / 3)
+        .map(|(_, name)| format!(" (did you mean `{name}`?)"))
+        .unwrap_or_default()
+}
+
+/// Levenshtein distance, one row at a time.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().take(64).enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let change = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Detail, Simplify};
+
+    #[test]
+    fn every_default_is_valid() {
+        let settings = Sources::new().resolve().unwrap();
+        assert_eq!(settings.tracks.detail, Detail::Medium);
+        assert_eq!(settings.server.listen.port(), 8080);
+    }
+
+    #[test]
+    fn flags_win_over_the_environment_and_that_over_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("madang.toml");
+        std::fs::write(&path, "[tracks]\ndetail = \"low\"\nsimplify = \"degrees:0.0005\"\ncache_from_metres = 10000\n").unwrap();
+        let mut sources = Sources::new();
+        sources.file(&path).unwrap();
+        let variable = ("MADANG_TRACKS_DETAIL".to_owned(), "high".to_owned());
+        sources.environment([variable, ("HOME".to_owned(), "/".to_owned())].into_iter()).unwrap();
+        let settings = sources.resolve().unwrap();
+        assert_eq!(settings.tracks.detail, Detail::High);
+        assert_eq!(settings.tracks.simplify, Simplify::Degrees(0.0005));
+        assert!((settings.tracks.cache_from_metres - 10_000.0).abs() < f64::EPSILON);
+        sources.set("tracks.detail", "full", Origin::Flag("--set".to_owned())).unwrap();
+        assert_eq!(sources.resolve().unwrap().tracks.detail, Detail::Full);
+        assert_eq!(sources.effective(Key::find("tracks.simplify").unwrap()).1, Origin::File(path, 3));
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_and_its_neighbour_named() {
+        let mut sources = Sources::new();
+        let error = sources.set("tracks.detial", "low", Origin::Flag("--set".to_owned())).unwrap_err();
+        assert!(error.to_string().contains("did you mean `tracks.detail`?"), "{error}");
+        let error = sources
+            .environment([("MADANG_TRACKS_DETIAL".to_owned(), "low".to_owned())].into_iter())
+            .unwrap_err();
+        assert!(error.to_string().contains("did you mean `tracks.detail`?"), "{error}");
+    }
+
+    #[test]
+    fn a_wrong_value_names_key_value_origin_and_what_is_accepted() {
+        for (key, value) in [
+            ("tracks.detail", "ultra"),
+            ("tracks.simplify", "degrees:-1"),
+            ("tracks.cache_from_metres", "-5"),
+            ("http.compression", "maybe"),
+            ("server.listen", "localhost"),
+            ("server.header_timeout", "0"),
+            ("server.workers", "0"),
+            ("cache.mode", "remote"),
+        ] {
+            let mut sources = Sources::new();
+            sources.set(key, value, Origin::Flag("--set".to_owned())).unwrap();
+            let text = sources.resolve().unwrap_err().to_string();
+            let accepts = Key::find(key).unwrap().accepts;
+            for part in [key, value, "--set", accepts] {
+                assert!(text.contains(part), "{text} does not name {part}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_toml_is_refused_with_its_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("madang.toml");
+        std::fs::write(&path, "[tracks]\ndetail = \n").unwrap();
+        let text = Sources::new().file(&path).unwrap_err().to_string();
+        assert!(text.contains("line 2"), "{text}");
+    }
+}

@@ -1,0 +1,128 @@
+//! The Prometheus page, and the figures of the store and the cache that are read when it is asked for.
+
+use crate::app::App;
+use crate::ops::process::Process;
+use crate::store::StoreFigures;
+use axum::Router;
+use axum::routing::get;
+use http::header;
+use madang_cache::MetricsSnapshot;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+use std::sync::Arc;
+
+/// Registers what is read from `app` at each scrape.
+pub(crate) fn register(registry: &mut Registry, app: &Arc<App>) {
+    registry.register_collector(Box::new(AppCollector { app: Arc::clone(app) }));
+}
+
+/// `/metrics`; the process's own figures carry the unprefixed names that dashboards expect.
+pub(crate) fn router(registry: Registry) -> Router {
+    let mut process = Registry::default();
+    process.register_collector(Box::new(Process::new()));
+    let registries = Arc::new((registry, process));
+    let page = async move || {
+        let mut text = String::new();
+        // Writing into a string fails only when a collector does; the page then says less.
+        let _ = encode(&mut text, &registries.1);
+        let own = text.strip_suffix("# EOF\n").map_or(text.len(), str::len);
+        text.truncate(own);
+        let _ = encode(&mut text, &registries.0);
+        let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+        ([(header::CONTENT_TYPE, content_type)], text)
+    };
+    Router::new().route("/metrics", get(page))
+}
+
+#[derive(Debug)]
+struct AppCollector {
+    app: Arc<App>,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet)]
+struct CacheLabels {
+    cache: String,
+    tier: &'static str,
+}
+
+impl Collector for AppCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let encoder = &mut encoder;
+        store_figures(encoder, &self.app.store.figures())?;
+        gauge(encoder, "compute_queue", "CPU-heavy jobs waiting", self.app.compute.waiting() as u64)?;
+        counter(encoder, "compute_jobs", "CPU-heavy jobs run", self.app.compute.jobs())?;
+        gauge(encoder, "cache_used_bytes", "Weight of all cached bodies", self.app.cache.used_bytes())?;
+        gauge(encoder, "cache_capacity_bytes", "What they may weigh together", self.app.cache.capacity_bytes())?;
+        cache_figures(encoder, &self.app.cache.metrics())
+    }
+}
+
+fn counter(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> Result<(), std::fmt::Error> {
+    let metric = ConstCounter::new(value);
+    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a gauge of more than 2^53 would be no figure of this program")]
+fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> Result<(), std::fmt::Error> {
+    let metric = ConstGauge::new(value as f64);
+    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
+}
+
+fn store_figures(encoder: &mut DescriptorEncoder<'_>, figures: &StoreFigures) -> Result<(), std::fmt::Error> {
+    counter(encoder, "store_commits", "Commits, each synced once", figures.commits)?;
+    counter(encoder, "store_commit_failures", "Commits that failed, with every write in them", figures.failed_commits)?;
+    counter(encoder, "store_writes", "Writes in successful commits", figures.committed_jobs)?;
+    counter(encoder, "store_write_failures", "Writes that failed and were rolled back alone", figures.failed_jobs)?;
+    #[allow(clippy::cast_precision_loss, reason = "microseconds since the start are far below 2^53")]
+    let seconds = ConstCounter::new(figures.commit_micros as f64 / 1e6);
+    seconds.encode(encoder.encode_descriptor("store_commit_seconds", "Time spent in commits", None, seconds.metric_type())?)?;
+    counter(encoder, "store_reads", "Read transactions", figures.reads)?;
+    gauge(encoder, "store_read_queue", "Read transactions waiting", figures.waiting_reads)?;
+    gauge(encoder, "store_write_queue", "Writes waiting", figures.waiting_writes)
+}
+
+fn cache_figures(encoder: &mut DescriptorEncoder<'_>, parts: &[(Box<str>, MetricsSnapshot)]) -> Result<(), std::fmt::Error> {
+    type Read = fn(&MetricsSnapshot) -> u64;
+    let counters: [(&str, &str, Read); 13] = [
+        ("cache_hits", "Look-ups answered by a live entry", |m| m.hits),
+        ("cache_negative_hits", "Look-ups answered from a remembered absence", |m| m.negative_hits),
+        ("cache_misses", "Look-ups that began a load", |m| m.misses),
+        ("cache_coalesced", "Look-ups that joined a load in flight", |m| m.coalesced),
+        ("cache_stale_served", "Look-ups answered by an expired entry because a load failed or was slow", |m| m.stale_served),
+        ("cache_loads", "Loads", |m| m.loads),
+        ("cache_load_errors", "Loads that failed", |m| m.load_errors),
+        ("cache_refreshes", "Loads ahead of expiry", |m| m.refreshes),
+        ("cache_vetoed_fills", "Loads not stored because a write came between", |m| m.vetoed_fills),
+        ("cache_refused_admissions", "Loads not stored by rule, size or lack of room", |m| {
+            m.refused_by_predicate + m.refused_by_size + m.refused_by_capacity
+        }),
+        ("cache_evictions", "Entries driven out to make room", |m| m.evictions),
+        ("cache_overloaded", "Look-ups refused because too many loads ran", |m| m.overloaded),
+        ("cache_backing_off", "Look-ups refused because the loader failed a moment ago", |m| m.backing_off),
+    ];
+    for (name, help, read) in counters {
+        let first = ConstCounter::new(0u64);
+        let mut family = encoder.encode_descriptor(name, help, None, first.metric_type())?;
+        for (cache, figures) in parts {
+            let labels = CacheLabels { cache: cache.to_string(), tier: "local" };
+            ConstCounter::new(read(figures)).encode(family.encode_family(&labels)?)?;
+        }
+    }
+    let gauges: [(&str, &str, Read); 2] = [
+        ("cache_entries", "Entries", |m| m.entries),
+        ("cache_entry_bytes", "Their weight", |m| m.bytes),
+    ];
+    for (name, help, read) in gauges {
+        let first = ConstGauge::new(0i64);
+        let mut family = encoder.encode_descriptor(name, help, None, first.metric_type())?;
+        for (cache, figures) in parts {
+            let labels = CacheLabels { cache: cache.to_string(), tier: "local" };
+            ConstGauge::new(i64::try_from(read(figures)).unwrap_or(i64::MAX)).encode(family.encode_family(&labels)?)?;
+        }
+    }
+    Ok(())
+}

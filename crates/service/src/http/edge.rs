@@ -1,0 +1,274 @@
+//! The edge: what every request passes, from the outside in.
+//!
+//! 1. request id; 2. body, bounded in size and time; 3. the router, bounded in time, panics caught;
+//! 4. problems get their body; 5. request id, metrics and log.
+
+use super::connection::ConnState;
+use super::{Problem, RequestId};
+use crate::config::ServerSettings;
+use crate::ops::metrics::{RouteMetrics, ServerMetrics};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::MatchedPath;
+use axum::response::Response;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Request, header};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::{Body as _, Incoming};
+use std::convert::Infallible;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tower::Service as _;
+
+/// Limits and counters that every request passes.
+pub(super) struct Edge {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    max_body: usize,
+    body_timeout: Duration,
+    request_timeout: Duration,
+    metrics: Arc<ServerMetrics>,
+    draining: Arc<AtomicBool>,
+}
+
+impl Edge {
+    pub(super) fn new(settings: &ServerSettings, metrics: Arc<ServerMetrics>, draining: Arc<AtomicBool>) -> Self {
+        let shared = Shared {
+            max_body: settings.max_body,
+            body_timeout: settings.body_timeout,
+            request_timeout: settings.request_timeout,
+            metrics,
+            draining,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The edge around a router.
+    pub(super) fn endpoint(&self, router: Router) -> Endpoint {
+        Endpoint { router, shared: Arc::clone(&self.shared) }
+    }
+}
+
+/// The edge of one worker.
+pub(super) struct Endpoint {
+    router: Router,
+    shared: Arc<Shared>,
+}
+
+impl Endpoint {
+    pub(super) fn for_connection(&self, state: Arc<ConnState>) -> ConnService {
+        ConnService { router: self.router.clone(), shared: Arc::clone(&self.shared), state }
+    }
+}
+
+/// The edge of one connection.
+#[derive(Clone)]
+pub(super) struct ConnService {
+    router: Router,
+    shared: Arc<Shared>,
+    state: Arc<ConnState>,
+}
+
+impl hyper::service::Service<Request<Incoming>> for ConnService {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        self.state.request_begins();
+        let mut this = self.clone();
+        Box::pin(async move {
+            let response = this.handle(request).await;
+            this.state.request_ends();
+            Ok(response)
+        })
+    }
+}
+
+impl ConnService {
+    async fn handle(&mut self, request: Request<Incoming>) -> Response {
+        let shared = Arc::clone(&self.shared);
+        let mut running = Running {
+            metrics: &shared.metrics,
+            route: None,
+            method: request.method().clone(),
+            started: Instant::now(),
+            finished: false,
+        };
+        shared.metrics.request_begins();
+        let id = RequestId::of(request.headers());
+        let mut response = self.answer(request).await;
+        if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+            let allow = response.headers_mut().remove(header::ALLOW);
+            response = problem.into_answer(id.as_str());
+            if let Some(allow) = allow {
+                response.headers_mut().insert(header::ALLOW, allow);
+            }
+        }
+        running.route = response.extensions_mut().remove::<RouteLabel>().map(|label| label.0);
+        let headers = response.headers_mut();
+        headers.insert("x-request-id", id.header());
+        if shared.draining.load(Ordering::Relaxed) {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        running.finish(&response, &id);
+        response
+    }
+
+    async fn answer(&mut self, request: Request<Incoming>) -> Response {
+        let (parts, incoming) = request.into_parts();
+        let body = match self.body(&parts.headers, incoming).await {
+            Ok(body) => body,
+            Err(problem) => return axum::response::IntoResponse::into_response(problem),
+        };
+        let call = self.router.call(Request::from_parts(parts, body));
+        let guarded = CatchPanic { future: Box::pin(call) };
+        match tokio::time::timeout(self.shared.request_timeout, guarded).await {
+            Ok(Ok(Ok(response))) => response,
+            Ok(Ok(Err(never))) => match never {},
+            Ok(Err(panic)) => {
+                self.shared.metrics.handler_panicked();
+                axum::response::IntoResponse::into_response(Problem::internal(format!("handler panicked: {panic}")))
+            }
+            Err(_) => axum::response::IntoResponse::into_response(Problem::unavailable(
+                "this took too long and was given up",
+                1,
+                "request timeout",
+            )),
+        }
+    }
+
+    /// The request's body, whole: handlers never wait for a slow client.
+    async fn body(&self, headers: &HeaderMap, incoming: Incoming) -> Result<Body, Problem> {
+        if incoming.is_end_stream() {
+            return Ok(Body::empty());
+        }
+        let most = self.shared.max_body;
+        let announced = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<u64>().ok());
+        if announced.is_some_and(|length| length > most as u64) {
+            return Err(Problem::too_large(most));
+        }
+        let collected = tokio::time::timeout(self.shared.body_timeout, Limited::new(incoming, most).collect());
+        match collected.await {
+            Ok(Ok(body)) => Ok(Body::from(Bytes::from(body.to_bytes()))),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Problem::too_large(most)),
+            Ok(Err(error)) => Err(Problem::bad_request(format!("the body cannot be read: {error}"))),
+            Err(_) => Err(Problem::body_timeout()),
+        }
+    }
+}
+
+/// A request from its head to its answer; dropped unfinished, its client has left.
+struct Running<'a> {
+    metrics: &'a ServerMetrics,
+    route: Option<&'static RouteMetrics>,
+    method: http::Method,
+    started: Instant,
+    finished: bool,
+}
+
+impl Running<'_> {
+    fn finish(&mut self, response: &Response, id: &RequestId) {
+        self.finished = true;
+        let took = self.started.elapsed();
+        let route = self.route.unwrap_or_else(|| self.metrics.unmatched());
+        route.record(&self.method, response.status(), took);
+        self.metrics.request_ends();
+        tracing::debug!(
+            request_id = id.as_str(),
+            method = %self.method,
+            route = route.template(),
+            status = response.status().as_u16(),
+            micros = took.as_micros(),
+            "request"
+        );
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.metrics.client_left();
+            self.metrics.request_ends();
+            tracing::debug!(method = %self.method, "the client left before its answer");
+        }
+    }
+}
+
+/// The route that answered, carried from inside the router to the edge.
+#[derive(Clone, Copy)]
+struct RouteLabel(&'static RouteMetrics);
+
+/// Labels the answers of every route with the template it matched.
+pub fn label_routes(router: Router, metrics: &Arc<ServerMetrics>) -> Router {
+    let metrics = Arc::clone(metrics);
+    router.layer(tower::layer::layer_fn(move |inner| Label { inner, metrics: Arc::clone(&metrics) }))
+}
+
+#[derive(Clone)]
+struct Label<S> {
+    inner: S,
+    metrics: Arc<ServerMetrics>,
+}
+
+impl<S> tower::Service<Request<Body>> for Label<S>
+where
+    S: tower::Service<Request<Body>, Response = Response, Error = Infallible>,
+    S::Future: Unpin,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Labelled<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let route = request.extensions().get::<MatchedPath>().and_then(|path| self.metrics.route(path.as_str()));
+        Labelled { future: self.inner.call(request), route }
+    }
+}
+
+struct Labelled<F> {
+    future: F,
+    route: Option<&'static RouteMetrics>,
+}
+
+impl<F: Future<Output = Result<Response, Infallible>> + Unpin> Future for Labelled<F> {
+    type Output = Result<Response, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let route = self.route;
+        Pin::new(&mut self.future).poll(cx).map_ok(|mut response| {
+            if let Some(route) = route {
+                response.extensions_mut().insert(RouteLabel(route));
+            }
+            response
+        })
+    }
+}
+
+/// A panic in one handler ends one request, not the connection's task.
+struct CatchPanic<F> {
+    future: Pin<Box<F>>,
+}
+
+impl<F: Future> Future for CatchPanic<F> {
+    type Output = Result<F::Output, String>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let future = self.future.as_mut();
+        match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
+            Ok(poll) => poll.map(Ok),
+            Err(panic) => Poll::Ready(Err(crate::store::panic_text(&*panic))),
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! HTTP beneath the systems: listener and connections, deadlines and limits, problems, negotiation,
+//! conditional answers, paging.
+
+pub mod body;
+mod connection;
+pub mod edge;
+pub mod negotiate;
+pub mod page;
+pub mod problem;
+mod request_id;
+pub mod server;
+
+pub use problem::{FieldError, Problem};
+pub use request_id::RequestId;

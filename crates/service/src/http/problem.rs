@@ -1,0 +1,186 @@
+//! Errors as clients see them: `application/problem+json` (RFC 9457).
+
+use crate::store::StoreError;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+use std::borrow::Cow;
+
+/// What is wrong with one field, parameter or header.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct FieldError {
+    /// Name of the field or parameter.
+    pub field: String,
+    /// What would be accepted.
+    pub detail: String,
+}
+
+impl FieldError {
+    /// An error of `field`.
+    pub fn new(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { field: field.into(), detail: detail.into() }
+    }
+}
+
+/// An answer that is an error. What is said to the client and what is logged are apart.
+///
+/// 429 and 503 cannot be built without a `Retry-After`.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    status: StatusCode,
+    slug: &'static str,
+    detail: Cow<'static, str>,
+    errors: Vec<FieldError>,
+    retry_after_seconds: Option<u32>,
+    close: bool,
+    log: Option<String>,
+}
+
+/// The body of a [`Problem`].
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct ProblemBody<'a> {
+    /// `urn:madang:problem:` and a word for programs, such as `not-found`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The status in words.
+    pub title: &'a str,
+    /// The HTTP status.
+    pub status: u16,
+    /// What is wrong with this request.
+    pub detail: &'a str,
+    /// The request id, also in the `X-Request-Id` header and in the server's log.
+    pub instance: &'a str,
+    /// One entry for each field that is wrong.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub errors: &'a [FieldError],
+}
+
+impl Problem {
+    fn new(status: StatusCode, slug: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            status,
+            slug,
+            detail: detail.into(),
+            errors: Vec::new(),
+            retry_after_seconds: None,
+            close: false,
+            log: None,
+        }
+    }
+
+    /// 400: the request cannot be read.
+    pub fn bad_request(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad-request", detail)
+    }
+
+    /// 404: there is no such resource.
+    pub fn not_found(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not-found", detail)
+    }
+
+    /// 405: the resource does not know this method.
+    pub fn method_not_allowed() -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "this resource does not know that method")
+    }
+
+    /// 408: the request's body did not arrive in time. The connection is closed after it.
+    pub fn body_timeout() -> Self {
+        let mut problem = Self::new(StatusCode::REQUEST_TIMEOUT, "body-timeout", "the body did not arrive in time");
+        problem.close = true;
+        problem
+    }
+
+    /// 413: the body is larger than `limit` bytes. The connection is closed after it.
+    pub fn too_large(limit: usize) -> Self {
+        let detail = format!("the body is larger than {limit} bytes");
+        let mut problem = Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail);
+        problem.close = true;
+        problem
+    }
+
+    /// 422: wrong type or value, field by field.
+    pub fn invalid(errors: Vec<FieldError>) -> Self {
+        let mut problem = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", "some values are not accepted");
+        problem.errors = errors;
+        problem
+    }
+
+    /// 422 for one field.
+    pub fn invalid_field(field: &str, detail: impl Into<String>) -> Self {
+        Self::invalid(vec![FieldError::new(field, detail)])
+    }
+
+    /// 503: not now. `log` is for the log alone.
+    pub fn unavailable(detail: &'static str, retry_after_seconds: u32, log: impl Into<String>) -> Self {
+        let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail);
+        problem.retry_after_seconds = Some(retry_after_seconds);
+        problem.log = Some(log.into());
+        problem
+    }
+
+    /// 500: our fault. `log` is for the log alone; the client learns the request id to quote.
+    pub fn internal(log: impl Into<String>) -> Self {
+        let mut problem = Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal",
+            "something went wrong here; quote the instance when you report it",
+        );
+        problem.log = Some(log.into());
+        problem
+    }
+
+    /// The HTTP status.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The answer, with the request's id in it. Logs the cause, once.
+    pub fn into_answer(self, request_id: &str) -> Response {
+        if let Some(cause) = &self.log {
+            if self.status == StatusCode::INTERNAL_SERVER_ERROR {
+                tracing::error!(request_id, status = self.status.as_u16(), "{cause}");
+            } else {
+                tracing::warn!(request_id, status = self.status.as_u16(), "{cause}");
+            }
+        }
+        let body = ProblemBody {
+            kind: format!("urn:madang:problem:{}", self.slug),
+            title: self.status.canonical_reason().unwrap_or("Error"),
+            status: self.status.as_u16(),
+            detail: &self.detail,
+            instance: request_id,
+            errors: &self.errors,
+        };
+        let text = serde_json::to_vec(&body).unwrap_or_default();
+        let mut response = (self.status, text).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(seconds) = self.retry_after_seconds {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.close {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+}
+
+/// Lets handlers return a [`Problem`]; the edge then writes the body, for only it knows the request id.
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        if error.is_temporary() {
+            Problem::unavailable("the store cannot take this now", 1, error.to_string())
+        } else {
+            Problem::internal(error.to_string())
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! The listener, its workers, and their orderly end.
+//!
+//! Every worker is a thread with an event loop of its own; the acceptor hands each connection to
+//! the worker that has fewest. Compared with one pool of threads that steal from each other, a
+//! request then never changes threads, which saves a wake-up between cores for every request.
+
+use super::connection::{CoarseClock, ConnState, Limits, WatchedStream};
+use super::edge::{Edge, Endpoint};
+use crate::config::ServerSettings;
+use crate::ops::metrics::ServerMetrics;
+use axum::Router;
+use hyper_util::rt::TokioIo;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::future::poll_fn;
+use std::io;
+use std::net::{SocketAddr, TcpListener as StdListener, TcpStream as StdStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::task::Poll;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, Semaphore, mpsc};
+
+/// Connections the kernel may hold until they are accepted; the kernel caps it at `somaxconn`.
+const BACKLOG: i32 = 4096;
+
+/// Both listeners, bound but not yet serving.
+#[derive(Debug)]
+pub struct Server {
+    api: StdListener,
+    metrics: StdListener,
+}
+
+/// An address that cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}: {source}{}", if source.kind() == io::ErrorKind::AddrInUse { "; another program has it: choose another with --listen, or port 0 for any free one" } else { "" })]
+pub struct BindError {
+    /// The address asked for.
+    pub address: SocketAddr,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+impl Server {
+    /// Binds both listeners.
+    ///
+    /// # Errors
+    /// When an address is taken or not ours.
+    pub fn bind(settings: &ServerSettings) -> Result<Server, BindError> {
+        Ok(Server { api: listen(settings.listen)?, metrics: listen(settings.metrics_listen)? })
+    }
+
+    /// Address of the API, with the port that was picked.
+    ///
+    /// # Errors
+    /// When the system cannot tell.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.api.local_addr()
+    }
+
+    /// Address of `/metrics`.
+    ///
+    /// # Errors
+    /// When the system cannot tell.
+    pub fn metrics_address(&self) -> io::Result<SocketAddr> {
+        self.metrics.local_addr()
+    }
+
+    /// Serves until `signals.stop` asks for the end, then drains. Blocks the calling thread.
+    ///
+    /// # Errors
+    /// When a thread or an event loop cannot be made.
+    pub fn run(self, settings: &ServerSettings, routes: Routes, signals: &Signals) -> io::Result<()> {
+        let count = settings.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        let shared = Arc::new(Shared {
+            edge: Edge::new(settings, Arc::clone(&routes.metrics), Arc::clone(&signals.draining)),
+            limits: Limits::new(settings),
+            draining: Arc::clone(&signals.draining),
+            metrics: Arc::clone(&routes.metrics),
+            drain_timeout: settings.drain_timeout,
+        });
+        let workers = (0..count)
+            .map(|n| Worker::start(n, &routes.api, &shared))
+            .collect::<io::Result<Vec<_>>>()?;
+        let control = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        control.block_on(async {
+            let listener = TcpListener::from_std(self.api)?;
+            let metrics = TcpListener::from_std(self.metrics)?;
+            let operations = tokio::spawn(axum::serve(metrics, routes.operations).into_future());
+            let mut acceptor = Acceptor {
+                workers: &workers,
+                most: settings.max_connections,
+                metrics: Arc::clone(&routes.metrics),
+                refusals: Arc::new(Semaphore::new(64)),
+            };
+            acceptor.run(&listener, signals.stop.notified()).await;
+            signals.draining.store(true, Ordering::Release);
+            tracing::info!(connections = acceptor.connections(), "stopping: draining");
+            let grace = tokio::time::sleep(settings.drain_delay);
+            acceptor.run(&listener, grace).await;
+            // What the kernel has accepted already gets an answer; what comes later is refused, and
+            // a refused connection is retried elsewhere by a proxy, even for a POST.
+            acceptor.empty_backlog(&listener).await;
+            drop(listener);
+            for worker in &workers {
+                worker.drain.notify_one();
+            }
+            let all_ended = async {
+                while acceptor.connections() > 0 {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            tokio::select! {
+                () = all_ended => {}
+                () = tokio::time::sleep(settings.drain_timeout) => {
+                    tracing::warn!(connections = acceptor.connections(), "drain timeout: closing what is left");
+                }
+                () = signals.hurry.notified() => tracing::warn!("told twice: closing at once"),
+            }
+            operations.abort();
+            io::Result::Ok(())
+        })?;
+        drop(workers);
+        Ok(())
+    }
+}
+
+/// What is served where.
+pub struct Routes {
+    /// The API.
+    pub api: Router,
+    /// `/metrics` and nothing else.
+    pub operations: Router,
+    /// Counters of the listener and the edge.
+    pub metrics: Arc<ServerMetrics>,
+}
+
+/// How the outside tells a running server to end.
+#[derive(Clone, Debug, Default)]
+pub struct Signals {
+    /// Begin to drain.
+    pub stop: Arc<Notify>,
+    /// Do not wait any longer.
+    pub hurry: Arc<Notify>,
+    /// True from the beginning of the drain: readiness says so, answers close their connections.
+    pub draining: Arc<AtomicBool>,
+}
+
+fn listen(address: SocketAddr) -> Result<StdListener, BindError> {
+    let bind = || {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(BACKLOG)?;
+        socket.set_nonblocking(true)?;
+        Ok(socket.into())
+    };
+    bind().map_err(|source| BindError { address, source })
+}
+
+struct Acceptor<'a> {
+    workers: &'a [Worker],
+    most: usize,
+    metrics: Arc<ServerMetrics>,
+    refusals: Arc<Semaphore>,
+}
+
+impl Acceptor<'_> {
+    fn connections(&self) -> usize {
+        self.workers.iter().map(|w| w.connections.load(Ordering::Acquire)).sum()
+    }
+
+    /// Accepts until `end`.
+    async fn run(&mut self, listener: &TcpListener, end: impl Future<Output = ()>) {
+        let mut end = std::pin::pin!(end);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut end => return,
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => self.hand_over(stream),
+                    Err(error) => self.accept_failed(&error).await,
+                },
+            }
+        }
+    }
+
+    async fn empty_backlog(&mut self, listener: &TcpListener) {
+        while let Ok(Ok((stream, _))) = tokio::time::timeout(Duration::ZERO, listener.accept()).await {
+            self.hand_over(stream);
+        }
+    }
+
+    /// Out of descriptors or memory: waiting is all that helps; a client's reset is nothing to wait for.
+    async fn accept_failed(&self, error: &io::Error) {
+        if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
+            return;
+        }
+        self.metrics.accept_failed();
+        tracing::error!(%error, "cannot accept connections");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+
+    fn hand_over(&mut self, stream: TcpStream) {
+        if self.connections() >= self.most {
+            self.refuse(stream);
+            return;
+        }
+        let Some(worker) = self.workers.iter().min_by_key(|w| w.connections.load(Ordering::Acquire)) else {
+            return;
+        };
+        // Only fails when the socket cannot leave this loop: the peer then sees it closed.
+        if let Ok(stream) = stream.into_std() {
+            self.metrics.connection_accepted();
+            worker.connections.fetch_add(1, Ordering::AcqRel);
+            if worker.inbox.send(stream).is_err() {
+                worker.connections.fetch_sub(1, Ordering::AcqRel);
+            }
+        }
+    }
+
+    /// Says 503 and closes, without ever holding more than a few sockets for it.
+    fn refuse(&self, mut stream: TcpStream) {
+        self.metrics.connection_refused();
+        let Ok(permit) = Arc::clone(&self.refusals).try_acquire_owned() else { return };
+        tokio::spawn(async move {
+            let goodbye = async {
+                let _ = stream.write_all(REFUSAL.as_bytes()).await;
+                let _ = stream.shutdown().await;
+                // Closing with unread bytes would reset the connection and take the answer with it.
+                let mut unread = [0; 1024];
+                while matches!(stream.read(&mut unread).await, Ok(n) if n > 0) {}
+            };
+            let _ = tokio::time::timeout(Duration::from_secs(1), goodbye).await;
+            drop(permit);
+        });
+    }
+}
+
+/// The answer to one connection too many, written before any request is read.
+static REFUSAL: LazyLock<String> = LazyLock::new(|| {
+    let body = r#"{"type":"urn:madang:problem:unavailable","title":"Service Unavailable","status":503,"detail":"too many connections","instance":"none"}"#;
+    format!(
+        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+});
+
+/// What all workers share.
+struct Shared {
+    edge: Edge,
+    limits: Limits,
+    draining: Arc<AtomicBool>,
+    metrics: Arc<ServerMetrics>,
+    drain_timeout: Duration,
+}
+
+/// A thread with an event loop and its connections. Dropping it ends the loop and joins the thread.
+struct Worker {
+    inbox: mpsc::UnboundedSender<StdStream>,
+    connections: Arc<AtomicUsize>,
+    drain: Arc<Notify>,
+    end: Arc<Notify>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    fn start(number: usize, api: &Router, shared: &Arc<Shared>) -> io::Result<Worker> {
+        // Unbounded, yet bounded: the acceptor never lets more than `max_connections` in.
+        let (inbox, arrivals) = mpsc::unbounded_channel();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let (drain, end) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let event_loop = Loop {
+            endpoint: shared.edge.endpoint(api.clone()),
+            clock: Arc::new(CoarseClock::new()),
+            open: Arc::default(),
+            connections: Arc::clone(&connections),
+            shared: Arc::clone(shared),
+        };
+        let (begin_drain, finish) = (Arc::clone(&drain), Arc::clone(&end));
+        let thread = std::thread::Builder::new()
+            .name(format!("http-{number}"))
+            .spawn(move || runtime.block_on(event_loop.run(arrivals, &begin_drain, &finish)))?;
+        Ok(Worker { inbox, connections, drain, end, thread: Some(thread) })
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.end.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+type Open = Arc<Mutex<Vec<Weak<ConnState>>>>;
+
+/// The event loop of a worker.
+struct Loop {
+    endpoint: Endpoint,
+    clock: Arc<CoarseClock>,
+    open: Open,
+    connections: Arc<AtomicUsize>,
+    shared: Arc<Shared>,
+}
+
+impl Loop {
+    async fn run(self, mut arrivals: mpsc::UnboundedReceiver<StdStream>, drain: &Notify, end: &Notify) {
+        let mut watch = tokio::time::interval(self.shared.limits.watch_every());
+        loop {
+            tokio::select! {
+                Some(stream) = arrivals.recv() => self.open(stream),
+                _ = watch.tick() => self.watch(),
+                () = drain.notified() => self.wake_all(),
+                () = end.notified() => return,
+            }
+        }
+    }
+
+    fn open(&self, stream: StdStream) {
+        let counted = Counted(Arc::clone(&self.connections), Arc::clone(&self.shared.metrics));
+        let Ok(stream) = TcpStream::from_std(stream) else { return };
+        // Answers are written whole; waiting to fill a segment would only delay their end.
+        let _ = stream.set_nodelay(true);
+        let state = Arc::new(ConnState::new(Arc::clone(&self.clock)));
+        self.lock_open().push(Arc::downgrade(&state));
+        let draining = Arc::clone(&self.shared.draining);
+        let service = self.endpoint.for_connection(Arc::clone(&state));
+        tokio::spawn(async move {
+            serve(WatchedStream::new(stream, state), service, &draining).await;
+            drop(counted);
+        });
+    }
+
+    /// Ends what has waited too long and forgets what has ended.
+    fn watch(&self) {
+        self.clock.refresh();
+        self.lock_open().retain(|state| {
+            let Some(state) = state.upgrade() else { return false };
+            if let Some(expired) = state.check(&self.shared.limits) {
+                self.shared.metrics.connection_expired(expired.reason());
+                state.expire();
+            }
+            true
+        });
+    }
+
+    /// Lets every connection notice the drain.
+    fn wake_all(&self) {
+        tracing::debug!(timeout = ?self.shared.drain_timeout, "worker drains");
+        for state in self.lock_open().iter().filter_map(Weak::upgrade) {
+            state.wake();
+        }
+    }
+
+    fn lock_open(&self) -> std::sync::MutexGuard<'_, Vec<Weak<ConnState>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts a connection as long as it lives, however it ends.
+struct Counted(Arc<AtomicUsize>, Arc<ServerMetrics>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.1.connection_closed();
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+async fn serve(stream: WatchedStream, service: super::edge::ConnService, draining: &AtomicBool) {
+    let connection = hyper::server::conn::http1::Builder::new()
+        .max_buf_size(64 * 1024)
+        .max_headers(100)
+        .pipeline_flush(true)
+        .header_read_timeout(None)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    let mut told = false;
+    let started = Instant::now();
+    let result = poll_fn(|cx| {
+        if !told && draining.load(Ordering::Relaxed) {
+            told = true;
+            connection.as_mut().graceful_shutdown();
+        }
+        match connection.as_mut().poll(cx) {
+            Poll::Ready(result) => Poll::Ready(result),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await;
+    if let Err(error) = result {
+        // A client that leaves, sends nonsense or is too slow is normal life.
+        tracing::debug!(%error, open_for = ?started.elapsed(), "connection ended early");
+    }
+}

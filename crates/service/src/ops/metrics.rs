@@ -1,0 +1,198 @@
+//! Metrics: Prometheus names, base units, route templates as labels, never ids.
+//!
+//! A request touches only counters that were made before it: one array look-up for its method and
+//! status, no label is hashed or allocated on the way.
+
+use http::{Method, StatusCode};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use std::collections::HashMap;
+use std::sync::{OnceLock, RwLock};
+use std::time::Duration;
+
+/// Bounds of the latency histogram, in seconds: few, around what a small service promises.
+const BUCKETS: [f64; 8] = [0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 5.0];
+
+const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "other"];
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RequestLabels {
+    method: &'static str,
+    route: &'static str,
+    status: u16,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RouteLabels {
+    method: &'static str,
+    route: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ReasonLabel {
+    reason: &'static str,
+}
+
+type Durations = Family<RouteLabels, Histogram, fn() -> Histogram>;
+
+/// Counters of the listener, its connections and the edge.
+#[derive(Debug)]
+pub struct ServerMetrics {
+    requests: Family<RequestLabels, Counter>,
+    durations: Durations,
+    in_flight: Gauge,
+    client_left: Counter,
+    panics: Counter,
+    connections: Gauge,
+    accepted: Counter,
+    refused: Counter,
+    accept_errors: Counter,
+    expired: Family<ReasonLabel, Counter>,
+    /// Grows by one entry for each route template of the program, while it starts.
+    routes: RwLock<HashMap<String, &'static RouteMetrics>>,
+    unmatched: OnceLock<&'static RouteMetrics>,
+}
+
+impl ServerMetrics {
+    /// Registers them.
+    pub fn new(registry: &mut Registry) -> Self {
+        let durations: Durations = Family::new_with_constructor(|| Histogram::new(BUCKETS));
+        let metrics = Self {
+            requests: Family::default(),
+            durations,
+            in_flight: Gauge::default(),
+            client_left: Counter::default(),
+            panics: Counter::default(),
+            connections: Gauge::default(),
+            accepted: Counter::default(),
+            refused: Counter::default(),
+            accept_errors: Counter::default(),
+            expired: Family::default(),
+            routes: RwLock::default(),
+            unmatched: OnceLock::new(),
+        };
+        let http = registry.sub_registry_with_prefix("http_server");
+        http.register("requests", "Answers by method, route template and status", metrics.requests.clone());
+        http.register_with_unit("request_duration", "Time from a complete head to the answer's head", Unit::Seconds, metrics.durations.clone());
+        http.register("requests_in_flight", "Requests being answered", metrics.in_flight.clone());
+        http.register("client_disconnects", "Clients that left before their answer", metrics.client_left.clone());
+        http.register("handler_panics", "Handlers that panicked (answered 500)", metrics.panics.clone());
+        http.register("connections", "Open client connections", metrics.connections.clone());
+        http.register("connections_accepted", "Client connections accepted", metrics.accepted.clone());
+        http.register("connections_refused", "Client connections answered 503 because there were too many", metrics.refused.clone());
+        http.register("connections_expired", "Client connections closed by a deadline", metrics.expired.clone());
+        http.register("accept_errors", "Failures to accept a connection", metrics.accept_errors.clone());
+        metrics
+    }
+
+    /// Prepares the counters of a route template.
+    pub fn add_route(&self, template: &str) -> &'static RouteMetrics {
+        if let Some(known) = self.route(template) {
+            return known;
+        }
+        // One of these for each route of the program, kept as long as it runs: leaking is ownership by the process.
+        let name: &'static str = Box::leak(template.to_owned().into_boxed_str());
+        let route: &'static RouteMetrics = Box::leak(Box::new(RouteMetrics {
+            template: name,
+            requests: self.requests.clone(),
+            durations: self.durations.clone(),
+            slots: std::array::from_fn(|_| MethodSlots::default()),
+        }));
+        let mut routes = self.routes.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        routes.insert(template.to_owned(), route);
+        route
+    }
+
+    /// The counters of a route template.
+    pub fn route(&self, template: &str) -> Option<&'static RouteMetrics> {
+        self.routes.read().unwrap_or_else(std::sync::PoisonError::into_inner).get(template).copied()
+    }
+
+    /// The counters of requests that no route matched.
+    pub fn unmatched(&self) -> &'static RouteMetrics {
+        self.unmatched.get_or_init(|| self.add_route("unmatched"))
+    }
+
+    pub(crate) fn request_begins(&self) {
+        self.in_flight.inc();
+    }
+
+    pub(crate) fn request_ends(&self) {
+        self.in_flight.dec();
+    }
+
+    pub(crate) fn client_left(&self) {
+        self.client_left.inc();
+    }
+
+    pub(crate) fn handler_panicked(&self) {
+        self.panics.inc();
+    }
+
+    pub(crate) fn connection_accepted(&self) {
+        self.accepted.inc();
+        self.connections.inc();
+    }
+
+    pub(crate) fn connection_closed(&self) {
+        self.connections.dec();
+    }
+
+    pub(crate) fn connection_refused(&self) {
+        self.refused.inc();
+    }
+
+    pub(crate) fn accept_failed(&self) {
+        self.accept_errors.inc();
+    }
+
+    pub(crate) fn connection_expired(&self, reason: &'static str) {
+        self.expired.get_or_create(&ReasonLabel { reason }).inc();
+    }
+}
+
+/// Counters of one route template.
+#[derive(Debug)]
+pub struct RouteMetrics {
+    template: &'static str,
+    requests: Family<RequestLabels, Counter>,
+    durations: Durations,
+    slots: [MethodSlots; METHODS.len()],
+}
+
+/// Filled at the first request of its kind, so that the page lists only what has happened.
+#[derive(Debug)]
+struct MethodSlots {
+    duration: OnceLock<Histogram>,
+    /// By status minus 100; statuses this service never sends share the last one.
+    by_status: Box<[OnceLock<Counter>]>,
+}
+
+impl Default for MethodSlots {
+    fn default() -> Self {
+        Self { duration: OnceLock::new(), by_status: (0..500).map(|_| OnceLock::new()).collect() }
+    }
+}
+
+impl RouteMetrics {
+    /// The template, `/v1/tracks/{id}`.
+    pub fn template(&self) -> &'static str {
+        self.template
+    }
+
+    /// Counts one answer.
+    pub fn record(&self, method: &Method, status: StatusCode, took: Duration) {
+        let index = METHODS.iter().position(|name| *name == method.as_str()).unwrap_or(METHODS.len() - 1);
+        let (slots, method) = (&self.slots[index], METHODS[index]);
+        let code = status.as_u16();
+        let slot = usize::from(code.saturating_sub(100)).min(slots.by_status.len() - 1);
+        let labels = || RequestLabels { method, route: self.template, status: code };
+        slots.by_status[slot].get_or_init(|| self.requests.get_or_create_owned(&labels())).inc();
+        let labels = || RouteLabels { method, route: self.template };
+        slots.duration.get_or_init(|| self.durations.get_or_create_owned(&labels())).observe(took.as_secs_f64());
+    }
+}

@@ -1,0 +1,6 @@
+//! Operations: metrics, health, the OpenAPI document.
+
+pub mod health;
+pub mod metrics;
+pub mod openapi;
+pub(crate) mod process;

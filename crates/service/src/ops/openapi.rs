@@ -1,0 +1,28 @@
+//! The OpenAPI document, made from the code that serves it, and a page to read it without a network.
+
+use axum::Router;
+use axum::routing::get;
+use http::{HeaderValue, header};
+use utoipa::OpenApi;
+use utoipa_swagger_ui::SwaggerUi;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Madang", description = "Backend of a neighbourhood app. Errors are `application/problem+json` (RFC 9457); lengths are metres, coordinates WGS 84 degrees, times RFC 3339."),
+    components(schemas(crate::http::problem::ProblemBody<'static>)),
+    tags((name = "tracks", description = "Running tracks"), (name = "operations", description = "Health"))
+)]
+pub(crate) struct Document;
+
+/// The document as JSON.
+pub fn json(document: &utoipa::openapi::OpenApi) -> String {
+    document.to_pretty_json().unwrap_or_default()
+}
+
+/// `/openapi.json` and `/docs`.
+pub(crate) fn router<S: Clone + Send + Sync + 'static>(document: &utoipa::openapi::OpenApi) -> Router<S> {
+    let text = json(document);
+    let json_type = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    let page: Router<S> = SwaggerUi::new("/docs").config(utoipa_swagger_ui::Config::from("/openapi.json")).into();
+    page.route("/openapi.json", get(async move || (json_type, text.clone())))
+}

@@ -1,0 +1,75 @@
+//! What can go wrong in the store, in words of the domain: no SQL type in public names.
+#![allow(clippy::disallowed_types, reason = "maps SQL errors to StoreError")]
+
+use super::pool::PoolError;
+use rusqlite::ErrorCode;
+
+/// A failed transaction.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum StoreError {
+    /// Too many jobs wait already. Answered 503.
+    #[error("too many jobs are waiting for the store")]
+    Busy,
+    /// The store is closing. Answered 503.
+    #[error("the store is closing")]
+    Closed,
+    /// The commit that held this write failed; nothing of it was kept. Answered 503.
+    #[error("the commit failed: {0}")]
+    Commit(String),
+    /// No space left.
+    #[error("no space left for the store: {0}")]
+    Full(String),
+    /// The file cannot be written.
+    #[error("the store is read-only: {0}")]
+    ReadOnly(String),
+    /// The file is damaged.
+    #[error("the database file is damaged: {0}; restore it from a backup")]
+    Corrupt(String),
+    /// The file cannot be opened.
+    #[error("the database file cannot be opened: {0}")]
+    CannotOpen(String),
+    /// The file belongs to another program or to a newer version of this one.
+    #[error("{0}")]
+    Foreign(String),
+    /// A constraint refused the write; the text names it.
+    #[error("constraint: {0}")]
+    Constraint(String),
+    /// A job panicked; it was rolled back.
+    #[error("a store job panicked: {0}")]
+    Panic(String),
+    /// Anything else.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl StoreError {
+    /// Whether the same request may succeed later without anybody repairing anything.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, StoreError::Busy | StoreError::Closed | StoreError::Commit(_) | StoreError::Full(_))
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        let text = error.to_string();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => StoreError::Full(text),
+            Some(ErrorCode::ReadOnly) => StoreError::ReadOnly(text),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Corrupt(text),
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => StoreError::CannotOpen(text),
+            Some(ErrorCode::ConstraintViolation) => StoreError::Constraint(text),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy,
+            _ => StoreError::Other(text),
+        }
+    }
+}
+
+impl From<PoolError> for StoreError {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Full => StoreError::Busy,
+            PoolError::Closed => StoreError::Closed,
+            PoolError::Panicked(text) => StoreError::Panic(text),
+        }
+    }
+}

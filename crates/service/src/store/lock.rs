@@ -1,0 +1,86 @@
+//! One process owns a data directory.
+//!
+//! An advisory lock on `madang.lock` that the kernel drops when the process ends, however it ends.
+//! The file also holds the owner's pid, only so that a refusal can name it.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// The lock; held as long as the value lives.
+#[derive(Debug)]
+pub struct DirLock {
+    _file: File,
+}
+
+/// Why a data directory cannot be owned.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Somebody else owns it.
+    #[error("the data directory {} is in use by process {pid}; stop it first, or choose another with --data", dir.display())]
+    InUse {
+        /// The directory.
+        dir: PathBuf,
+        /// The owner's pid as it wrote it.
+        pid: String,
+    },
+    /// It cannot be made or written.
+    #[error("the data directory {} cannot be used: {reason}", dir.display())]
+    Unusable {
+        /// The directory.
+        dir: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+}
+
+impl DirLock {
+    /// Makes the directory when it is missing and takes its lock.
+    ///
+    /// # Errors
+    /// When another process holds it, or the directory cannot be written.
+    pub fn take(dir: &Path) -> Result<DirLock, LockError> {
+        let unusable = |e: &std::io::Error| LockError::Unusable { dir: dir.to_owned(), reason: e.to_string() };
+        std::fs::create_dir_all(dir).map_err(|e| unusable(&e))?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(dir.join("madang.lock"))
+            .map_err(|e| unusable(&e))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut pid = String::new();
+                // The owner may be between taking the lock and writing its pid.
+                let _ = (&mut file).take(20).read_to_string(&mut pid);
+                let pid = if pid.trim().is_empty() { "(unknown)" } else { pid.trim() };
+                return Err(LockError::InUse { dir: dir.to_owned(), pid: pid.to_owned() });
+            }
+            Err(TryLockError::Error(e)) => return Err(unusable(&e)),
+        }
+        let written = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| writeln!(file, "{}", std::process::id()));
+        // A full disk is no reason to refuse reading: the lock holds without the pid.
+        drop(written);
+        Ok(DirLock { _file: file })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_owner_is_refused_with_the_pid_of_the_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = DirLock::take(dir.path()).unwrap();
+        let error = DirLock::take(dir.path()).unwrap_err().to_string();
+        assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
+        drop(first);
+        DirLock::take(dir.path()).unwrap();
+    }
+}

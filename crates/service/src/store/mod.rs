@@ -1,0 +1,184 @@
+//! The embedded store: SQLite in write-ahead mode with `synchronous=FULL`, many readers and **one
+//! writer thread with group commit**.
+//!
+//! Why one writer: SQLite has one write lock anyway; asking for it from many connections turns into
+//! `SQLITE_BUSY` under load, and every commit would pay for a sync of its own. One thread that
+//! drains the waiting jobs, runs each in a savepoint and commits once pays one sync for all of them.
+//!
+//! What is promised: a write that was answered `Ok` is in a commit that was synced before. A job
+//! that fails rolls back alone. A commit that fails answers every job in it with an error.
+//!
+//! The systems' `store.rs` files are the only users; no SQL type leaves them (a lint sees to that).
+#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
+
+mod error;
+mod lock;
+mod migrations;
+mod pool;
+mod writer;
+
+pub use error::StoreError;
+pub use lock::{DirLock, LockError};
+pub(crate) use pool::panic_text;
+pub use pool::{Pool, PoolError};
+pub use writer::Tx;
+
+use crate::config::DatabaseSettings;
+use rusqlite::{Connection, OpenFlags};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Name of the database file in the data directory.
+pub const FILE: &str = "madang.db";
+
+/// Handle on an open store; cheap to clone. The last one closes it.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    // Order matters: readers close before the writer, whose connection then takes the log back in.
+    readers: Pool<Connection>,
+    writer: writer::Writer,
+    path: PathBuf,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("path", &self.inner.path).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Opens or creates the store in `dir` and brings its schema up to date.
+    ///
+    /// The caller holds the directory's [`DirLock`].
+    ///
+    /// # Errors
+    /// When the file cannot be opened, is damaged, is not a store of Madang, or is newer than this program.
+    pub fn open(dir: &Path, settings: &DatabaseSettings) -> Result<Store, StoreError> {
+        let path = dir.join(FILE);
+        let mut conn = Connection::open(&path)?;
+        configure(&conn)?;
+        quick_check(&conn, &path)?;
+        migrations::run(&mut conn)?;
+        let writer = writer::Writer::start(conn, settings.commit_group, settings.queue)
+            .map_err(|e| StoreError::Other(format!("cannot start the writer thread: {e}")))?;
+        let count = settings.max_connections.unwrap_or_else(fitted_readers);
+        let readers = (0..count).map(|_| open_reader(&path)).collect::<Result<Vec<_>, _>>()?;
+        let readers = Pool::start("store-read", readers, settings.queue)
+            .map_err(|e| StoreError::Other(format!("cannot start a reader thread: {e}")))?;
+        Ok(Store { inner: Arc::new(Inner { readers, writer, path }) })
+    }
+
+    /// Runs one whole read transaction on a reader thread.
+    pub(crate) async fn read<T, F>(&self, job: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
+    {
+        let answer = self.inner.readers.run(move |conn| {
+            let tx = conn.unchecked_transaction()?;
+            let value = job(&tx)?;
+            tx.finish()?;
+            Ok::<T, rusqlite::Error>(value)
+        });
+        match answer.await {
+            Ok(result) => result.map_err(StoreError::from),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Runs one whole write transaction on the writer thread and answers once it is durable.
+    ///
+    /// Dropping the future does not undo it: a job that was taken runs and commits regardless.
+    pub(crate) async fn write<T, E, F>(&self, job: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        self.inner.writer.run(job).await
+    }
+
+    /// What the store has done so far.
+    pub fn figures(&self) -> StoreFigures {
+        let stats = self.inner.writer.stats();
+        StoreFigures {
+            commits: stats.commits.load(Ordering::Relaxed),
+            committed_jobs: stats.committed_jobs.load(Ordering::Relaxed),
+            failed_jobs: stats.failed_jobs.load(Ordering::Relaxed),
+            failed_commits: stats.failed_commits.load(Ordering::Relaxed),
+            commit_micros: stats.commit_micros.load(Ordering::Relaxed),
+            waiting_writes: self.inner.writer.waiting() as u64,
+            reads: self.inner.readers.jobs(),
+            waiting_reads: self.inner.readers.waiting() as u64,
+        }
+    }
+}
+
+/// Figures of the store since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreFigures {
+    /// Commits that succeeded; each synced the log once.
+    pub commits: u64,
+    /// Writes in those commits.
+    pub committed_jobs: u64,
+    /// Writes that failed and were rolled back alone.
+    pub failed_jobs: u64,
+    /// Commits that failed, with every write in them.
+    pub failed_commits: u64,
+    /// Time in commits, in microseconds.
+    pub commit_micros: u64,
+    /// Writes waiting now.
+    pub waiting_writes: u64,
+    /// Read transactions.
+    pub reads: u64,
+    /// Read transactions waiting now.
+    pub waiting_reads: u64,
+}
+
+/// One reader a core, at least two, so that one long read never blocks all others.
+fn fitted_readers() -> usize {
+    std::thread::available_parallelism().map_or(2, |n| n.get().max(2))
+}
+
+fn open_reader(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags)?;
+    conn.busy_timeout(Duration::from_secs(5))?;
+    // 2 MiB of page cache a reader: the index pages of a busy listing, not the whole store.
+    conn.execute_batch("PRAGMA query_only=ON; PRAGMA cache_size=-2048; PRAGMA trusted_schema=OFF;")?;
+    conn.set_prepared_statement_cache_capacity(64);
+    Ok(conn)
+}
+
+/// Pragmas of the writing connection. `busy_timeout` comes first: setting the journal mode may wait.
+fn configure(conn: &Connection) -> Result<(), StoreError> {
+    conn.busy_timeout(Duration::from_secs(5))?;
+    let mode: String = conn.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(StoreError::Other(format!(
+            "the file system does not support write-ahead logging (journal mode stayed {mode})"
+        )));
+    }
+    conn.execute_batch(
+        "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA cache_size=-4096; PRAGMA trusted_schema=OFF;",
+    )?;
+    conn.set_prepared_statement_cache_capacity(128);
+    Ok(())
+}
+
+/// A damaged file must stop the start, not a request at midnight. Reading every page of a large
+/// store would take longer than a start may, so above 16 MiB only the pages that opening touches are read.
+fn quick_check(conn: &Connection, path: &Path) -> Result<(), StoreError> {
+    const FULL_CHECK_UP_TO: u64 = 16 << 20;
+    if std::fs::metadata(path).map_or(0, |m| m.len()) > FULL_CHECK_UP_TO {
+        return Ok(());
+    }
+    let found: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if found == "ok" { Ok(()) } else { Err(StoreError::Corrupt(found)) }
+}

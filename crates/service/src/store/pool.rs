@@ -1,0 +1,160 @@
+//! A fixed number of threads, each with a state of its own (a connection, or nothing), behind one
+//! bounded queue. Blocking or CPU-heavy work runs here, never on an event loop.
+
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use tokio::sync::oneshot;
+
+type Job<S> = Box<dyn FnOnce(&mut S) + Send>;
+
+/// Threads that run jobs. Dropping it lets the queued jobs finish and joins the threads.
+pub struct Pool<S> {
+    queue: Option<Sender<Job<S>>>,
+    threads: Vec<JoinHandle<()>>,
+    jobs: Arc<AtomicU64>,
+}
+
+/// Why a job gave no result.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum PoolError {
+    /// The queue is full.
+    #[error("the queue is full")]
+    Full,
+    /// The pool is closing.
+    #[error("the pool is closing")]
+    Closed,
+    /// The job panicked with this message.
+    #[error("the job panicked: {0}")]
+    Panicked(String),
+}
+
+impl<S: Send + 'static> Pool<S> {
+    /// Starts one thread for each state; at most `queue` jobs wait.
+    ///
+    /// # Errors
+    /// When the system refuses a thread.
+    pub fn start(name: &str, states: Vec<S>, queue: usize) -> std::io::Result<Pool<S>> {
+        let (send, receive) = bounded::<Job<S>>(queue);
+        let jobs = Arc::new(AtomicU64::new(0));
+        let mut threads = Vec::with_capacity(states.len());
+        for (i, state) in states.into_iter().enumerate() {
+            let receive = receive.clone();
+            let jobs = Arc::clone(&jobs);
+            let builder = std::thread::Builder::new().name(format!("{name}-{i}"));
+            threads.push(builder.spawn(move || work(state, &receive, &jobs))?);
+        }
+        Ok(Pool { queue: Some(send), threads, jobs })
+    }
+
+    /// Runs a job on a free thread. A job whose caller has gone before it starts is skipped.
+    ///
+    /// # Errors
+    /// When the queue is full, the pool closes, or the job panics.
+    pub async fn run<T, F>(&self, job: F) -> Result<T, PoolError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut S) -> T + Send + 'static,
+    {
+        let (answer, result) = oneshot::channel();
+        let job: Job<S> = Box::new(move |state| {
+            if answer.is_closed() {
+                return;
+            }
+            let outcome = catch_unwind(AssertUnwindSafe(|| job(state)));
+            // The caller may have left meanwhile; its result is then nobody's.
+            let _ = answer.send(outcome.map_err(|panic| PoolError::Panicked(panic_text(&*panic))));
+        });
+        match self.queue.as_ref().map(|queue| queue.try_send(job)) {
+            Some(Ok(())) => {}
+            Some(Err(TrySendError::Full(_))) => return Err(PoolError::Full),
+            Some(Err(TrySendError::Disconnected(_))) | None => return Err(PoolError::Closed),
+        }
+        result.await.unwrap_or(Err(PoolError::Closed))
+    }
+
+    /// Jobs waiting now.
+    pub fn waiting(&self) -> usize {
+        self.queue.as_ref().map_or(0, Sender::len)
+    }
+
+    /// Jobs run so far.
+    pub fn jobs(&self) -> u64 {
+        self.jobs.load(Ordering::Relaxed)
+    }
+}
+
+fn work<S>(mut state: S, queue: &Receiver<Job<S>>, jobs: &AtomicU64) {
+    for job in queue {
+        jobs.fetch_add(1, Ordering::Relaxed);
+        job(&mut state);
+    }
+}
+
+/// The message of a panic, as far as it has one.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned())
+}
+
+impl<S> Drop for Pool<S> {
+    fn drop(&mut self) {
+        self.queue = None;
+        for thread in self.threads.drain(..) {
+            // The last handle may be dropped by a job itself; a thread cannot join itself.
+            if thread.thread().id() != std::thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl<S> std::fmt::Debug for Pool<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pool").field("threads", &self.threads.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_full_queue_refuses_and_a_panic_ends_one_job_only() {
+        let pool = Arc::new(Pool::start("t", vec![()], 1).unwrap());
+        let (release, gate) = std::sync::mpsc::channel::<()>();
+        let (started, running) = oneshot::channel();
+        let busy = {
+            let pool = Arc::clone(&pool);
+            tokio::spawn(async move {
+                pool.run(move |()| {
+                    started.send(()).unwrap();
+                    gate.recv().unwrap();
+                })
+                .await
+            })
+        };
+        running.await.unwrap();
+        let mut queued = Box::pin(pool.run(|()| panic!("boom")));
+        assert!(futures_poll_once(queued.as_mut()).await.is_none(), "it waits");
+        assert_eq!(pool.run(|()| ()).await, Err(PoolError::Full));
+        release.send(()).unwrap();
+        busy.await.unwrap().unwrap();
+        assert_eq!(queued.await, Err(PoolError::Panicked("boom".to_owned())));
+        assert_eq!(pool.run(|()| 7).await, Ok(7));
+    }
+
+    async fn futures_poll_once<F: Future + Unpin>(mut future: F) -> Option<F::Output> {
+        std::future::poll_fn(|cx| match std::pin::Pin::new(&mut future).poll(cx) {
+            std::task::Poll::Ready(value) => std::task::Poll::Ready(Some(value)),
+            std::task::Poll::Pending => std::task::Poll::Ready(None),
+        })
+        .await
+    }
+}

@@ -1,0 +1,205 @@
+//! The writer thread: group commit for every write.
+#![allow(clippy::disallowed_types, reason = "runs the transactions of the store")]
+
+use super::StoreError;
+use super::pool::panic_text;
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use rusqlite::{Connection, Savepoint};
+use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Instant;
+use tokio::sync::oneshot;
+
+type Hook = Box<dyn FnOnce() + Send>;
+/// Answers a job's caller once the fate of the commit is known.
+type Settle = Box<dyn FnOnce(Result<(), StoreError>)>;
+type Job = Box<dyn FnOnce(&mut Connection) -> Settle + Send>;
+
+/// One write transaction as its job sees it: a savepoint within the group's transaction.
+pub struct Tx<'conn> {
+    savepoint: Savepoint<'conn>,
+    hooks: Vec<Hook>,
+}
+
+impl Tx<'_> {
+    /// Runs `hook` on the writer thread after the commit and before the answer; never when the
+    /// job or the commit failed. It must be short: the next group waits for it.
+    pub fn after_commit(&mut self, hook: impl FnOnce() + Send + 'static) {
+        self.hooks.push(Box::new(hook));
+    }
+}
+
+impl Deref for Tx<'_> {
+    type Target = Connection;
+    fn deref(&self) -> &Connection {
+        &self.savepoint
+    }
+}
+
+impl std::fmt::Debug for Tx<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tx").field("hooks", &self.hooks.len()).finish_non_exhaustive()
+    }
+}
+
+/// Counters of the writer, all since the start.
+#[derive(Debug, Default)]
+pub(super) struct WriterStats {
+    /// Commits that succeeded; each synced the log once.
+    pub commits: AtomicU64,
+    /// Jobs whose writes are in those commits.
+    pub committed_jobs: AtomicU64,
+    /// Jobs that failed and were rolled back alone.
+    pub failed_jobs: AtomicU64,
+    /// Commits that failed, with every job in them.
+    pub failed_commits: AtomicU64,
+    /// Time in commits, in microseconds.
+    pub commit_micros: AtomicU64,
+}
+
+pub(super) struct Writer {
+    queue: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+    stats: Arc<WriterStats>,
+}
+
+impl Writer {
+    pub(super) fn start(conn: Connection, group: usize, queue: usize) -> std::io::Result<Writer> {
+        let (send, receive) = bounded(queue);
+        let stats = Arc::new(WriterStats::default());
+        let counted = Arc::clone(&stats);
+        let thread = std::thread::Builder::new()
+            .name("store-write".to_owned())
+            .spawn(move || work(conn, &receive, group, &counted))?;
+        Ok(Writer { queue: Some(send), thread: Some(thread), stats })
+    }
+
+    pub(super) fn stats(&self) -> &WriterStats {
+        &self.stats
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.queue.as_ref().map_or(0, Sender::len)
+    }
+
+    pub(super) async fn run<T, E, F>(&self, job: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        let (answer, result) = oneshot::channel();
+        let stats = Arc::clone(&self.stats);
+        let job: Job = Box::new(move |conn| {
+            let outcome = in_savepoint(conn, job);
+            if outcome.is_err() {
+                stats.failed_jobs.fetch_add(1, Ordering::Relaxed);
+            }
+            Box::new(move |commit: Result<(), StoreError>| {
+                let outcome = match (outcome, commit) {
+                    (Ok((value, hooks)), Ok(())) => {
+                        stats.committed_jobs.fetch_add(1, Ordering::Relaxed);
+                        for hook in hooks {
+                            hook();
+                        }
+                        Ok(value)
+                    }
+                    (Ok(_), Err(error)) => Err(E::from(error)),
+                    (Err(error), _) => Err(error),
+                };
+                // The caller may have left; the write stands all the same.
+                let _ = answer.send(outcome);
+            })
+        });
+        match self.queue.as_ref().map(|queue| queue.try_send(job)) {
+            Some(Ok(())) => {}
+            Some(Err(TrySendError::Full(_))) => return Err(StoreError::Busy.into()),
+            Some(Err(TrySendError::Disconnected(_))) | None => return Err(StoreError::Closed.into()),
+        }
+        result.await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
+    }
+}
+
+impl Drop for Writer {
+    /// Lets the queued jobs commit and be answered, then closes the connection, which takes the
+    /// write-ahead log back into the file.
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take()
+            && thread.thread().id() != std::thread::current().id()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Runs one job in a savepoint of its own: an error or a panic rolls back that job alone.
+fn in_savepoint<T, E, F>(conn: &mut Connection, job: F) -> Result<(T, Vec<Hook>), E>
+where
+    E: From<StoreError>,
+    F: FnOnce(&mut Tx<'_>) -> Result<T, E>,
+{
+    // An earlier job of the group may have met a full disk, on which SQLite ends the whole transaction.
+    if conn.is_autocommit() {
+        return Err(StoreError::Commit("an earlier write of the same group ended it".to_owned()).into());
+    }
+    let savepoint = conn.savepoint().map_err(StoreError::from)?;
+    let mut tx = Tx { savepoint, hooks: Vec::new() };
+    let value = match catch_unwind(AssertUnwindSafe(|| job(&mut tx))) {
+        Ok(result) => result?,
+        Err(panic) => return Err(StoreError::Panic(panic_text(&*panic)).into()),
+    };
+    let Tx { savepoint, hooks } = tx;
+    savepoint.commit().map_err(StoreError::from)?;
+    Ok((value, hooks))
+}
+
+fn work(mut conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterStats) {
+    let mut settle: Vec<Settle> = Vec::with_capacity(group.min(256));
+    while let Ok(first) = queue.recv() {
+        let begun = conn.execute_batch("BEGIN IMMEDIATE").map_err(StoreError::from);
+        if begun.is_ok() {
+            settle.push(first(&mut conn));
+            while settle.len() < group && !conn.is_autocommit() {
+                let Ok(next) = queue.try_recv() else { break };
+                settle.push(next(&mut conn));
+            }
+        } else {
+            // Outside a transaction a job refuses to run, and is then answered with the true reason.
+            settle.push(first(&mut conn));
+        }
+        let outcome = begun.and_then(|()| commit(&conn, stats));
+        for answer in settle.drain(..) {
+            // A hook that panics must not take the writer with it.
+            let _ = catch_unwind(AssertUnwindSafe(|| answer(outcome.clone())));
+        }
+    }
+}
+
+fn commit(conn: &Connection, stats: &WriterStats) -> Result<(), StoreError> {
+    let started = Instant::now();
+    let result = if conn.is_autocommit() {
+        Err(StoreError::Commit("the store ended the transaction (no space left?)".to_owned()))
+    } else {
+        conn.execute_batch("COMMIT").map_err(|error| match StoreError::from(error) {
+            full @ StoreError::Full(_) => full,
+            other => StoreError::Commit(other.to_string()),
+        })
+    };
+    let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+    stats.commit_micros.fetch_add(micros, Ordering::Relaxed);
+    match &result {
+        Ok(()) => stats.commits.fetch_add(1, Ordering::Relaxed),
+        Err(_) => {
+            if !conn.is_autocommit() {
+                // Failing to roll back leaves nothing else to try: the next BEGIN reports it.
+                let _ = conn.execute_batch("ROLLBACK");
+            }
+            stats.failed_commits.fetch_add(1, Ordering::Relaxed)
+        }
+    };
+    result
+}

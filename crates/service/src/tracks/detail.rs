@@ -1,0 +1,101 @@
+//! `GET /v1/tracks/{id}`.
+
+use super::represent::{Form, Recipe, key, render};
+use super::{LoadError, TrackId, Tracks, one_track};
+use crate::app::App;
+use crate::config::Detail;
+use crate::http::body::{Compress, respond};
+use crate::http::negotiate::{Encodings, media_type};
+use crate::http::problem::FieldError;
+use crate::http::Problem;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+use http::HeaderMap;
+use madang_cache::{Loaded, Value};
+use std::sync::Arc;
+
+/// One track with its path.
+///
+/// `lengthMetres` and `pointsTotal` are those of the full path whatever the detail; `toleranceMetres`
+/// says how far a left-out point may be from the line. With `Accept: application/geo+json` or
+/// `application/gpx+xml` the same path comes in that format, and `encoding` has no meaning.
+#[utoipa::path(get, path = "/v1/tracks/{id}", tag = "tracks",
+    params(
+        ("id" = i64, Path, description = "Id of the track"),
+        ("detail" = Option<String>, Query, description = "full, high (within 2 m), medium (10 m) or low (50 m); unset: the setting tracks.detail"),
+        ("encoding" = Option<String>, Query, description = "points (default) or polyline (Google's encoding, 5 decimals)"),
+    ),
+    responses(
+        (status = 200, description = "The track", body = super::list::TrackBody),
+        (status = 304, description = "The client has it already (If-None-Match)"),
+        (status = 404, description = "There is no such track"),
+        (status = 422, description = "A parameter has a wrong value"),
+    ))]
+pub(super) async fn detail(
+    State(app): State<Arc<App>>,
+    id: Result<Path<TrackId>, PathRejection>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let Ok(Path(id)) = id else { return Err(no_such_track()) };
+    let tracks = &app.tracks;
+    let (detail, form) = choose(query.as_deref(), &headers, tracks.settings.detail)?;
+    match tracks.body(id, detail, form, &headers).await? {
+        Some(value) => Ok(respond(&value, &headers)),
+        None => Err(no_such_track()),
+    }
+}
+
+fn no_such_track() -> Problem {
+    Problem::not_found("there is no track with this id")
+}
+
+fn choose(query: Option<&str>, headers: &HeaderMap, default: Detail) -> Result<(Detail, Form), Problem> {
+    let (mut detail, mut form) = (default, Form::Points);
+    let mut errors = Vec::new();
+    for (name, value) in form_urlencoded::parse(query.unwrap_or("").as_bytes()) {
+        match (&*name, &*value) {
+            ("detail", level) => match Detail::parse(level) {
+                Some(level) => detail = level,
+                None => errors.push(FieldError::new("detail", "full, high, medium or low")),
+            },
+            ("encoding", "points") => form = Form::Points,
+            ("encoding", "polyline") => form = Form::Polyline,
+            ("encoding", _) => errors.push(FieldError::new("encoding", "points or polyline")),
+            _ => {}
+        }
+    }
+    if !errors.is_empty() {
+        return Err(Problem::invalid(errors));
+    }
+    match media_type(headers, &["application/json", "application/geo+json", "application/gpx+xml"]) {
+        "application/geo+json" => form = Form::GeoJson,
+        "application/gpx+xml" => form = Form::Gpx,
+        _ => {}
+    }
+    Ok((detail, form))
+}
+
+impl Tracks {
+    /// The finished body of a track: from the cache without any other work, else made now.
+    async fn body(&self, id: TrackId, detail: Detail, form: Form, headers: &HeaderMap) -> Result<Option<Value>, Problem> {
+        let key = key(id, detail, form);
+        if let Some(value) = self.details.peek_fresh(&key) {
+            return Ok(Some(value));
+        }
+        let client = Encodings::accepted(headers);
+        let this = self.clone();
+        let load = move || async move { this.load(id, detail, form, client).await };
+        Ok(self.details.get(&key, &[one_track(id)], load).await?.value)
+    }
+
+    async fn load(self, id: TrackId, detail: Detail, form: Form, client: Encodings) -> Result<Loaded, LoadError> {
+        let Some(track) = self.store.find(id).await? else { return Ok(Loaded::Absent) };
+        let kept = self.is_kept(track.summary.length_metres);
+        let compress = Compress::plan(self.compression, kept, client);
+        let recipe = Recipe { detail, form, simplify: self.settings.simplify };
+        let value = self.compute.run(move |()| render(&track, recipe, compress)).await??;
+        Ok(if kept { Loaded::Store(value) } else { Loaded::Bypass(value) })
+    }
+}

@@ -1,0 +1,233 @@
+//! `GET /v1/tracks`: by nearness or by length.
+
+use super::represent::length;
+use super::{AfterDistance, AfterLength, LoadError, TrackSummary, Tracks, all_tracks};
+use crate::app::App;
+use crate::http::body::{Compress, finish, respond};
+use crate::http::negotiate::Encodings;
+use crate::http::page::{self, Page, read_cursor, write_cursor};
+use crate::http::problem::FieldError;
+use crate::http::Problem;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use http::HeaderMap;
+use madang_cache::{Loaded, Value};
+use madang_path::Point;
+use serde::Serialize;
+use std::sync::Arc;
+
+/// A track in a list.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TrackItem {
+    /// Identifier.
+    id: i64,
+    /// Name.
+    name: String,
+    /// Rating in stars, 0 to 5; 0 = not rated.
+    rate: f64,
+    /// Length of the full path in metres.
+    length_metres: f64,
+    /// Points of the full path.
+    points_total: u64,
+    /// First point: latitude, longitude.
+    start: [f64; 2],
+    /// Distance of the start from `near`, in metres; absent in other lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distance_metres: Option<f64>,
+}
+
+/// A track with its path (documentation of the JSON that `represent` writes).
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TrackBody {
+    /// Identifier.
+    id: i64,
+    /// Name.
+    name: String,
+    /// Rating in stars, 0 to 5; 0 = not rated.
+    rate: f64,
+    /// Length of the full path in metres, whatever the detail.
+    length_metres: f64,
+    /// Points of the full path.
+    points_total: u64,
+    /// Points in this answer.
+    points_returned: u64,
+    /// The level of detail of this answer.
+    detail: String,
+    /// Largest distance in metres of a left-out point from the returned line.
+    tolerance_metres: f64,
+    /// Lines of `[latitude, longitude, elevation?]`; with `encoding=points`.
+    segments: Option<Vec<Vec<Vec<f64>>>>,
+    /// The same lines in Google's encoding; with `encoding=polyline`.
+    polylines: Option<Vec<String>>,
+}
+
+impl TrackItem {
+    fn new(track: TrackSummary, distance_metres: Option<f64>) -> Self {
+        Self {
+            id: track.id,
+            name: track.name,
+            rate: track.rate,
+            length_metres: length(track.length_metres),
+            points_total: track.points_total,
+            start: [track.start.lat, track.start.lon],
+            distance_metres: distance_metres.map(length),
+        }
+    }
+}
+
+/// Tracks, longest first or nearest first.
+#[utoipa::path(get, path = "/v1/tracks", tag = "tracks",
+    params(
+        ("near" = Option<String>, Query, description = "latitude,longitude: tracks by the distance of their start, nearest first"),
+        ("sort" = Option<String>, Query, description = "length: longest first (default when near is not given)"),
+        ("limit" = Option<u32>, Query, description = "items, 1 to 100; default 20"),
+        ("cursor" = Option<String>, Query, description = "nextCursor of the page before"),
+    ),
+    responses(
+        (status = 200, description = "One page", body = Page<TrackItem>),
+        (status = 304, description = "The client has it already (If-None-Match)"),
+        (status = 422, description = "A parameter has a wrong value"),
+    ))]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let asked = Asked::parse(query.as_deref().unwrap_or("")).map_err(Problem::invalid)?;
+    let tracks = app.tracks.clone();
+    let value = match asked.order {
+        Order::Near(centre, after) => {
+            let compress = Compress::plan(tracks.compression, false, Encodings::accepted(&headers));
+            tracks.near_page(centre, after, asked.limit, compress).await.map_err(load_problem)?
+        }
+        Order::Length(after) => tracks.length_page(after, asked.limit, &headers).await?,
+    };
+    Ok(respond(&value, &headers))
+}
+
+fn load_problem(error: LoadError) -> Problem {
+    match error {
+        LoadError::Store(error) => error.into(),
+        LoadError::Compute(error) => crate::store::StoreError::from(error).into(),
+        damaged @ LoadError::Damaged(..) => Problem::internal(damaged.to_string()),
+    }
+}
+
+/// What a request asks for.
+struct Asked {
+    order: Order,
+    limit: usize,
+}
+
+enum Order {
+    Length(Option<AfterLength>),
+    Near(Point, Option<AfterDistance>),
+}
+
+impl Asked {
+    /// Reads the query, and says everything that is wrong with it at once.
+    fn parse(query: &str) -> Result<Asked, Vec<FieldError>> {
+        let (mut near, mut sort, mut limit, mut cursor) = (None, None, None, None);
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            match &*name {
+                "near" => near = Some(value.into_owned()),
+                "sort" => sort = Some(value.into_owned()),
+                "limit" => limit = Some(value.into_owned()),
+                "cursor" => cursor = Some(value.into_owned()),
+                _ => {}
+            }
+        }
+        let mut errors = Vec::new();
+        let limit = page::limit(limit.as_deref()).map_err(|e| errors.push(e));
+        match (sort.as_deref(), &near) {
+            (Some("length"), Some(_)) => errors.push(FieldError::new("sort", "either near or sort, not both")),
+            (Some("length") | None, _) => {}
+            (Some(_), _) => errors.push(FieldError::new("sort", "length")),
+        }
+        let order = match &near {
+            Some(near) => near_order(near, cursor.as_deref()),
+            None => length_order(cursor.as_deref()),
+        };
+        match (order, limit, errors.is_empty()) {
+            (Ok(order), Ok(limit), true) => Ok(Asked { order, limit }),
+            (order, ..) => {
+                errors.extend(order.err());
+                Err(errors)
+            }
+        }
+    }
+}
+
+/// A cursor belongs to its listing, centre included: elsewhere its distance would mean nothing.
+fn near_listing(centre: Point) -> String {
+    format!("tracks:near:{},{}", centre.lat, centre.lon)
+}
+
+fn near_order(near: &str, cursor: Option<&str>) -> Result<Order, FieldError> {
+    let wrong = || FieldError::new("near", "latitude,longitude in degrees, such as 37.52,126.92");
+    let (lat, lon) = near.split_once(',').ok_or_else(wrong)?;
+    let (Ok(lat), Ok(lon)) = (lat.trim().parse(), lon.trim().parse()) else { return Err(wrong()) };
+    let centre = Point { lat, lon, ele: None };
+    centre.check().map_err(|_| wrong())?;
+    let after = cursor.map(|cursor| read_cursor(&near_listing(centre), cursor)).transpose()?;
+    let after = after.map(|(metres, id)| AfterDistance { metres, id });
+    Ok(Order::Near(centre, after))
+}
+
+const LENGTH_LISTING: &str = "tracks:length";
+
+fn length_order(cursor: Option<&str>) -> Result<Order, FieldError> {
+    let after = cursor.map(|cursor| read_cursor(LENGTH_LISTING, cursor)).transpose()?;
+    Ok(Order::Length(after.map(|(length_metres, id)| AfterLength { length_metres, id })))
+}
+
+impl Tracks {
+    /// Nearest first. Not cached: coordinates are free, and no two people stand on the same spot.
+    async fn near_page(&self, centre: Point, after: Option<AfterDistance>, limit: usize, compress: Compress) -> Result<Value, LoadError> {
+        let mut found = self.store.nearest(centre, after, limit + 1).await?;
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next_cursor = found
+            .last()
+            .filter(|_| more)
+            .map(|(track, metres)| write_cursor(&near_listing(centre), *metres, track.id));
+        let items = found.into_iter().map(|(track, metres)| TrackItem::new(track, Some(metres))).collect();
+        self.write(Page { items, next_cursor }, compress).await
+    }
+
+    async fn length_page(&self, after: Option<AfterLength>, limit: usize, headers: &HeaderMap) -> Result<Value, Problem> {
+        let key = match after {
+            None => format!("{limit}"),
+            Some(after) => format!("{limit}.{:x}.{}", after.length_metres.to_bits(), after.id),
+        };
+        let client = Encodings::accepted(headers);
+        let this = self.clone();
+        let load = move || async move {
+            let kept = this.lists.policy().enabled;
+            let compress = Compress::plan(this.compression, kept, client);
+            let mut tracks = this.store.by_length(after, limit + 1).await?;
+            let more = tracks.len() > limit;
+            tracks.truncate(limit);
+            let next_cursor = tracks
+                .last()
+                .filter(|_| more)
+                .map(|track| write_cursor(LENGTH_LISTING, track.length_metres, track.id));
+            let items = tracks.into_iter().map(|track| TrackItem::new(track, None)).collect();
+            this.write(Page { items, next_cursor }, compress).await.map(Loaded::Store)
+        };
+        let found = self.lists.get(&key, &[all_tracks()], load).await?;
+        Ok(found.value.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::No)))
+    }
+
+    /// JSON on the compute pool: a page is up to 100 items, and is compressed.
+    async fn write(&self, page: Page<TrackItem>, compress: Compress) -> Result<Value, LoadError> {
+        let value = self.compute.run(move |()| {
+            // Numbers and strings into memory: cannot fail.
+            let body = serde_json::to_vec(&page).unwrap_or_default();
+            finish(body, "application/json", compress)
+        });
+        Ok(value.await?)
+    }
+}

@@ -1,0 +1,140 @@
+//! A track as bytes: JSON with points or polylines, GeoJSON, GPX.
+
+use super::types::{StoredTrack, TrackSummary};
+use super::{LoadError, TrackId};
+use crate::config::{Detail, Simplify};
+use crate::http::body::{Compress, finish};
+use madang_cache::Value;
+use madang_path::{Path, compact, geojson, gpx, polyline, simplify, write};
+use serde_json::{Map, json};
+
+/// Decimals of an encoded polyline: 5 is what maps expect, about 1 m.
+const POLYLINE_PRECISION: u32 = 5;
+/// One degree of latitude in metres on the mean sphere, for stating a tolerance in degrees.
+const METRES_PER_DEGREE: f64 = madang_path::EARTH_RADIUS_METRES * std::f64::consts::PI / 180.0;
+
+/// What a track is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// JSON, `segments` of `[lat, lon, ele?]`.
+    Points,
+    /// JSON, `polylines` in Google's encoding.
+    Polyline,
+    /// GeoJSON feature (RFC 7946).
+    GeoJson,
+    /// GPX 1.1.
+    Gpx,
+}
+
+impl Form {
+    /// A letter for cache keys.
+    pub(super) fn letter(self) -> char {
+        match self {
+            Form::Points => 'p',
+            Form::Polyline => 'l',
+            Form::GeoJson => 'g',
+            Form::Gpx => 'x',
+        }
+    }
+
+    fn content_type(self) -> &'static str {
+        match self {
+            Form::Points | Form::Polyline => "application/json",
+            Form::GeoJson => "application/geo+json",
+            Form::Gpx => "application/gpx+xml",
+        }
+    }
+}
+
+/// Which of a track's many bodies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Recipe {
+    pub detail: Detail,
+    pub form: Form,
+    pub simplify: Simplify,
+}
+
+/// Makes the finished body. CPU-heavy: belongs on the compute pool.
+pub(super) fn render(track: &StoredTrack, recipe: Recipe, compress: Compress) -> Result<Value, LoadError> {
+    let damaged = |why: String| LoadError::Damaged(track.summary.id, why);
+    let full = compact::decode(&track.path).map_err(|e| damaged(e.to_string()))?;
+    let (path, tolerance) = match (recipe.detail, recipe.simplify) {
+        (Detail::Full, _) => (full, 0.0),
+        (detail, Simplify::Metres) => {
+            let tolerance = detail.tolerance_metres();
+            (simplify::metres(&full, tolerance).map_err(|e| damaged(e.to_string()))?, tolerance)
+        }
+        (_, Simplify::Degrees(degrees)) => {
+            let path = simplify::degrees(&full, degrees).map_err(|e| damaged(e.to_string()))?;
+            (path, round(degrees * METRES_PER_DEGREE, 1))
+        }
+    };
+    let body = match recipe.form {
+        Form::Points | Form::Polyline => json_body(&track.summary, &path, recipe, tolerance),
+        Form::GeoJson => {
+            let mut out = Vec::with_capacity(path.points() * 24 + 512);
+            geojson::write(&path, &properties(&track.summary, &path, recipe.detail, tolerance), &mut out);
+            out
+        }
+        Form::Gpx => {
+            let mut out = Vec::with_capacity(path.points() * 64 + 512);
+            gpx::write(Some(&track.summary.name), &path, &mut out);
+            out
+        }
+    };
+    Ok(finish(body, recipe.form.content_type(), compress))
+}
+
+fn properties(track: &TrackSummary, path: &Path, detail: Detail, tolerance: f64) -> Map<String, serde_json::Value> {
+    let fields = json!({
+        "id": track.id,
+        "name": track.name,
+        "rate": track.rate,
+        "lengthMetres": length(track.length_metres),
+        "pointsTotal": track.points_total,
+        "pointsReturned": path.points(),
+        "detail": detail.name(),
+        "toleranceMetres": tolerance,
+    });
+    match fields {
+        serde_json::Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+fn json_body(track: &TrackSummary, path: &Path, recipe: Recipe, tolerance: f64) -> Vec<u8> {
+    let head = properties(track, path, recipe.detail, tolerance);
+    let mut out = Vec::with_capacity(path.points() * 24 + 512);
+    // Serialising a map of plain values into memory cannot fail.
+    let _ = serde_json::to_writer(&mut out, &head);
+    out.pop();
+    if recipe.form == Form::Polyline {
+        let lines: Vec<String> = path.segments().iter().map(|s| polyline::encode(s, POLYLINE_PRECISION)).collect();
+        out.extend_from_slice(b",\"polylines\":");
+        let _ = serde_json::to_writer(&mut out, &lines);
+    } else {
+        out.extend_from_slice(b",\"segments\":");
+        write::points_json(path, &mut out);
+    }
+    out.push(b'}');
+    out
+}
+
+/// Lengths are given to the centimetre: finer digits are noise of the float.
+pub(super) fn length(metres: f64) -> f64 {
+    round(metres, 2)
+}
+
+fn round(value: f64, decimals: i32) -> f64 {
+    let factor = 10f64.powi(decimals);
+    (value * factor).round() / factor
+}
+
+/// The cache key of a body; short, because it is built for every request.
+pub(super) fn key(id: TrackId, detail: Detail, form: Form) -> String {
+    use std::fmt::Write as _;
+    let mut key = String::with_capacity(24);
+    let _ = write!(key, "{id}.{}", detail.name().as_bytes()[0] as char);
+    key.push(form.letter());
+    key
+}

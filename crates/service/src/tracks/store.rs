@@ -1,0 +1,195 @@
+//! Transactions on tracks. One method is one whole transaction.
+#![allow(clippy::disallowed_types, reason = "this is the store of tracks: SQL types live here")]
+
+use super::near;
+use super::types::{
+    AfterDistance, AfterLength, NewTrack, Stored, StoredTrack, TrackId, TrackSummary,
+};
+use crate::store::{Store, StoreError};
+use madang_path::{Point, compact};
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
+use sha2::{Digest as _, Sha256};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const SUMMARY: &str = "t.id, t.name, t.rate, t.length_metres, t.points, t.start_lat, t.start_lon";
+
+/// Tracks in the store.
+#[derive(Clone, Debug)]
+pub struct TrackStore {
+    store: Store,
+}
+
+/// A track and its distance from somewhere, in metres.
+pub type Near = (TrackSummary, f64);
+
+impl TrackStore {
+    /// Tracks in `store`.
+    pub fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    /// The track of this id with its stored path.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn find(&self, id: TrackId) -> Result<Option<StoredTrack>, StoreError> {
+        self.store.read(move |conn| {
+            let sql = format!("SELECT {SUMMARY}, p.path FROM tracks t JOIN track_paths p ON p.track_id = t.id WHERE t.id = ?");
+            conn.prepare_cached(&sql)?
+                .query_row([id], |row| Ok(StoredTrack { summary: summary(row)?, path: row.get(7)? }))
+                .optional()
+        })
+        .await
+    }
+
+    /// Up to `limit` tracks, longest first, after a position.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn by_length(
+        &self,
+        after: Option<AfterLength>,
+        limit: usize,
+    ) -> Result<Vec<TrackSummary>, StoreError> {
+        self.store.read(move |conn| {
+            // Beyond every length, so that the first page needs no query of its own.
+            let (length, id) = after.map_or((f64::MAX, i64::MAX), |a| (a.length_metres, a.id));
+            let sql = format!("SELECT {SUMMARY} FROM tracks t WHERE (t.length_metres, t.id) < (?, ?) ORDER BY t.length_metres DESC, t.id DESC LIMIT ?");
+            conn.prepare_cached(&sql)?
+                .query_map(params![length, id, limit], summary)?
+                .collect()
+        })
+        .await
+    }
+
+    /// Up to `limit` tracks by the distance of their start from `centre`, nearest first, after a position.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn nearest(
+        &self,
+        centre: Point,
+        after: Option<AfterDistance>,
+        limit: usize,
+    ) -> Result<Vec<Near>, StoreError> {
+        self.store.read(move |conn| {
+            near::search(centre, after, limit, |area, found| in_box(conn, area, found))
+        })
+        .await
+    }
+
+    /// Stores a track unless the same name and path are there already.
+    ///
+    /// # Errors
+    /// When the store cannot answer or refuses the values.
+    pub async fn insert(&self, track: NewTrack) -> Result<Stored, StoreError> {
+        let row = NewRow::from(track);
+        self.store.write(move |tx| row.insert(tx).map_err(StoreError::from)).await
+    }
+
+    /// Deletes a track; answers whether there was one.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn delete(&self, id: TrackId) -> Result<bool, StoreError> {
+        self.store.write(move |tx| Ok(tx.execute("DELETE FROM tracks WHERE id = ?", [id])? > 0)).await
+    }
+
+    /// How many tracks there are.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn count(&self) -> Result<u64, StoreError> {
+        self.store.read(|conn| conn.query_row("SELECT count(*) FROM tracks", [], |row| row.get(0))).await
+    }
+}
+
+/// The values of a new row; made before the transaction, which then holds the writer only for the SQL.
+struct NewRow {
+    name: String,
+    rate: f64,
+    length_metres: f64,
+    points: usize,
+    start: Point,
+    fingerprint: [u8; 32],
+    path: Vec<u8>,
+    created_at_ms: i64,
+}
+
+impl From<NewTrack> for NewRow {
+    fn from(track: NewTrack) -> Self {
+        let path = compact::encode(&track.path);
+        let name: String = track.name.chars().take(200).collect();
+        // The separator cannot occur in a name, so no name and path can pass for another pair.
+        let fingerprint = Sha256::new().chain_update(&name).chain_update([0]).chain_update(&path).finalize();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        NewRow {
+            name,
+            rate: track.rate,
+            length_metres: track.path.length_metres(),
+            points: track.path.points(),
+            start: track.path.start(),
+            fingerprint: fingerprint.into(),
+            path,
+            created_at_ms: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
+        }
+    }
+}
+
+impl NewRow {
+    fn insert(&self, conn: &Connection) -> Result<Stored, rusqlite::Error> {
+        let inserted = conn
+            .prepare_cached(
+                "INSERT INTO tracks (name, rate, length_metres, points, start_lat, start_lon, fingerprint, created_at_ms)
+                 VALUES (:name, :rate, :length, :points, :lat, :lon, :fingerprint, :now)
+                 ON CONFLICT (fingerprint) DO NOTHING RETURNING id",
+            )?
+            .query_row(
+                named_params! {
+                    ":name": self.name, ":rate": self.rate, ":length": self.length_metres,
+                    ":points": self.points, ":lat": self.start.lat, ":lon": self.start.lon,
+                    ":fingerprint": self.fingerprint, ":now": self.created_at_ms,
+                },
+                |row| row.get(0),
+            )
+            .optional()?;
+        let Some(id) = inserted else {
+            return conn
+                .prepare_cached("SELECT id FROM tracks WHERE fingerprint = ?")?
+                .query_row([self.fingerprint], |row| row.get(0))
+                .map(Stored::Exists);
+        };
+        conn.prepare_cached("INSERT INTO track_paths (track_id, path) VALUES (?, ?)")?
+            .execute(params![id, self.path])?;
+        Ok(Stored::Created(id))
+    }
+}
+
+fn summary(row: &Row<'_>) -> Result<TrackSummary, rusqlite::Error> {
+    Ok(TrackSummary {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        rate: row.get(2)?,
+        length_metres: row.get(3)?,
+        points_total: row.get(4)?,
+        start: Point { lat: row.get(5)?, lon: row.get(6)?, ele: None },
+    })
+}
+
+/// Hands every track that starts in the box to `found`.
+fn in_box(
+    conn: &Connection,
+    area: near::Area,
+    found: &mut dyn FnMut(TrackSummary),
+) -> Result<(), rusqlite::Error> {
+    let sql = format!(
+        "SELECT {SUMMARY} FROM track_starts s CROSS JOIN tracks t ON t.id = s.id
+         WHERE s.max_lat >= ? AND s.min_lat <= ? AND s.max_lon >= ? AND s.min_lon <= ?"
+    );
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![area.south, area.north, area.west, area.east])?;
+    while let Some(row) = rows.next()? {
+        found(summary(row)?);
+    }
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! What a track is to the rest of the program.
+
+use madang_path::{Path, Point};
+
+/// Identifier of a track, never reused.
+pub type TrackId = i64;
+
+/// A track without its path: what a list shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrackSummary {
+    /// Identifier.
+    pub id: TrackId,
+    /// Name, 1 to 200 characters.
+    pub name: String,
+    /// Rating in stars, 0 to 5; 0 = not rated.
+    pub rate: f64,
+    /// Length of the full path in metres, whatever detail is asked for.
+    pub length_metres: f64,
+    /// Points of the full path.
+    pub points_total: u64,
+    /// First point, WGS 84 degrees.
+    pub start: Point,
+}
+
+/// A track whose path is still in its stored form; decoding it is work for the compute pool.
+#[derive(Clone, Debug)]
+pub struct StoredTrack {
+    /// All but the path.
+    pub summary: TrackSummary,
+    /// The path as `madang_path::compact` wrote it.
+    pub path: Vec<u8>,
+}
+
+/// A track to be stored.
+#[derive(Clone, Debug)]
+pub struct NewTrack {
+    /// Name, cut to 200 characters.
+    pub name: String,
+    /// Rating in stars, 0 to 5; 0 = not rated.
+    pub rate: f64,
+    /// The full path.
+    pub path: Path,
+}
+
+/// What became of a [`NewTrack`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// It is new, under this id.
+    Created(TrackId),
+    /// The same name and path were there already, under this id.
+    Exists(TrackId),
+}
+
+/// Where a listing by length goes on: after this length and id.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AfterLength {
+    /// Length of the last item, in metres.
+    pub length_metres: f64,
+    /// Its id.
+    pub id: TrackId,
+}
+
+/// Where a listing by nearness goes on: after this distance and id.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AfterDistance {
+    /// Distance of the last item, in metres.
+    pub metres: f64,
+    /// Its id.
+    pub id: TrackId,
+}
