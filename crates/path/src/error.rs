@@ -124,10 +124,12 @@ pub enum ReadError {
         place: Place,
     },
     /// Not JSON.
-    #[error("not JSON: {reason}")]
+    #[error("not JSON: {reason} at {place}")]
     Json {
-        /// What the parser found, with the place.
+        /// What the parser found.
         reason: String,
+        /// Where.
+        place: Place,
     },
     /// JSON, but not as RFC 7946 has it.
     #[error("not GeoJSON: {reason} at {place}")]
@@ -144,8 +146,16 @@ pub enum ReadError {
 
 /// The beginning of a text taken from a file, for a message.
 pub(crate) fn excerpt(text: &str) -> String {
-    const LONGEST: usize = 40;
-    match text.char_indices().nth(LONGEST) {
+    cut(text, 40)
+}
+
+/// The message of a parser, which may quote as much of a file as it likes.
+pub(crate) fn reason(message: &str) -> String {
+    cut(message, 200)
+}
+
+fn cut(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

@@ -82,7 +82,7 @@ mod tests {
             assert_eq!(degrees(value), text);
         }
         let mut out = Vec::new();
-        push_metres(-32_768.005, &mut out);
+        push_metres(-32_768.006, &mut out);
         assert_eq!(out, b"-32768.01");
         for extreme in [i64::MIN, i64::MAX] {
             out.clear();

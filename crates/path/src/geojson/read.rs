@@ -9,7 +9,7 @@ use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqA
 
 use super::coordinates::{Coordinates, CoordinatesSeed};
 use crate::document::{Document, Format, Limits, Lines, clean_name};
-use crate::error::{Place, ReadError};
+use crate::error::{Place, ReadError, reason};
 use crate::point::InvalidPoint;
 
 /// Reads a `FeatureCollection`, a `Feature` or a bare geometry.
@@ -37,7 +37,12 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Document, ReadError> {
         let place = Place { line: error.line(), column: error.column() };
         return Err(match reading.refusal {
             Some(refusal) => refusal.at(place),
-            None => ReadError::Json { reason: error.to_string() },
+            None => {
+                let message = error.to_string();
+                let suffix = format!(" at line {} column {}", place.line, place.column);
+                let message = message.strip_suffix(&suffix).unwrap_or(&message);
+                ReadError::Json { reason: reason(message), place }
+            }
         });
     }
     let name = reading.feature_name.or(reading.name);

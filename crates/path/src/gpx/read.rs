@@ -8,7 +8,7 @@ use quick_xml::{Reader, XmlVersion};
 
 use super::encoding::decode;
 use crate::document::{Document, Format, Limits, Lines, clean_name, wrap_longitude};
-use crate::error::{Place, ReadError, excerpt};
+use crate::error::{Place, ReadError, excerpt, reason};
 use crate::point::Point;
 
 /// Deepest nesting of elements accepted. Real files with vendor extensions stay below 12.
@@ -114,7 +114,7 @@ impl<'t> Parser<'t, '_> {
         loop {
             self.at = reader.buffer_position();
             let event = reader.read_event().map_err(|error| ReadError::Xml {
-                reason: error.to_string(),
+                reason: reason(&error.to_string()),
                 place: self.place_at(reader.error_position()),
             })?;
             match event {
@@ -276,8 +276,8 @@ impl<'t> Parser<'t, '_> {
         })
     }
 
-    fn ill_formed(&self, reason: impl std::fmt::Display) -> ReadError {
-        ReadError::Xml { reason: reason.to_string(), place: self.place() }
+    fn ill_formed(&self, error: impl std::fmt::Display) -> ReadError {
+        ReadError::Xml { reason: reason(&error.to_string()), place: self.place() }
     }
 
     fn place(&self) -> Place {

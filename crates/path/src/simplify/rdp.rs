@@ -81,3 +81,67 @@ fn farthest<L: Line>(line: &L, a: usize, b: usize) -> Option<(usize, f64)> {
     }
     Some(best)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Heights over equal steps, measured straight down, that count how often they are measured.
+    struct Heights {
+        heights: Vec<f64>,
+        measured: Cell<usize>,
+    }
+
+    impl Line for Heights {
+        type Chord = (usize, usize);
+
+        fn chord(&self, a: usize, b: usize) -> (usize, usize) {
+            (a, b)
+        }
+
+        fn measure(&self, &(a, b): &(usize, usize), i: usize) -> f64 {
+            self.measured.set(self.measured.get() + 1);
+            let share = (i - a) as f64 / (b - a) as f64;
+            let chord = self.heights[a] + share * (self.heights[b] - self.heights[a]);
+            (self.heights[i] - chord).abs()
+        }
+    }
+
+    #[test]
+    fn a_line_made_to_be_divided_one_point_at_a_time_takes_bounded_work() {
+        // A zigzag that fades out: the farthest point is always the next one.
+        const POINTS: usize = 20_000;
+        let height = |i: usize| {
+            let side = if i.is_multiple_of(2) { 1.0 } else { -1.0 };
+            side * (POINTS - i) as f64
+        };
+        let line = Heights { heights: (0..POINTS).map(height).collect(), measured: Cell::new(0) };
+        let kept = keep(&line, POINTS, 0.5);
+        assert_eq!(kept, (0..POINTS).collect::<Vec<_>>());
+        let bound = POINTS * (MAX_DEPTH as usize + 1 + POINTS.ilog2() as usize + 1);
+        assert!(line.measured.get() <= bound, "{} measures", line.measured.get());
+        // Without the bound it would be half the square.
+        assert!(line.measured.get() > POINTS * MAX_DEPTH as usize / 2);
+    }
+
+    #[test]
+    fn of_several_farthest_points_the_first_divides() {
+        let heights = vec![0.0, 1.0, 1.0, 1.0, 0.0];
+        let line = Heights { heights, measured: Cell::new(0) };
+        assert_eq!(keep(&line, 5, 0.9), [0, 1, 4]);
+    }
+
+    #[test]
+    fn repeated_spots_are_one_and_the_ends_stay() {
+        let spots = |lats: &[f64]| {
+            distinct_spots(&lats.iter().map(|&lat| Point::new(lat, 0.0)).collect::<Vec<_>>())
+        };
+        assert_eq!(spots(&[1.0]), [0]);
+        assert_eq!(spots(&[1.0, 1.0, 1.0]), [0, 2]);
+        assert_eq!(spots(&[1.0, 1.0, 2.0]), [0, 2]);
+        assert_eq!(spots(&[1.0, 2.0, 2.0, 2.0]), [0, 3]);
+        assert_eq!(spots(&[1.0, 2.0, 1.0, 1.0]), [0, 1, 3]);
+    }
+}
