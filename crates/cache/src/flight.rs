@@ -52,9 +52,9 @@ const MAX_FAILURES: usize = 1024;
 #[derive(Debug)]
 struct Inner<E> {
     flights: HashMap<Box<str>, Arc<Flight<E>>>,
+    /// Flights whose place a newer one took. Nobody joins them; they answer those who wait.
+    outdated: Vec<Arc<Flight<E>>>,
     failures: HashMap<Box<str>, Failure<E>>,
-    /// Loads begun and not ended, outdated ones included.
-    pending: usize,
 }
 
 /// All loads of one name. Hits never come here.
@@ -84,8 +84,8 @@ pub(crate) struct Ask<'a> {
 
 impl<E> Flights<E> {
     pub(crate) fn new() -> Self {
-        let inner = Inner { flights: HashMap::new(), failures: HashMap::new(), pending: 0 };
-        Self { inner: Mutex::new(inner) }
+        let (flights, outdated, failures) = (HashMap::new(), Vec::new(), HashMap::new());
+        Self { inner: Mutex::new(Inner { flights, outdated, failures }) }
     }
 
     // No code of the caller runs under this lock, and every step leaves the tables whole.
@@ -126,24 +126,25 @@ impl<E> Flights<E> {
                 retry_after,
             });
         }
-        if inner.pending >= policy.max_loads_in_flight.saturating_add(policy.max_loads_waiting) {
+        let pending = inner.flights.len() + inner.outdated.len();
+        if pending >= policy.max_loads_in_flight.saturating_add(policy.max_loads_waiting) {
             return Turn::Refused(CacheError::Overloaded { retry_after: policy.queue_timeout });
         }
-        inner.pending += 1;
         let (sender, receiver) = watch::channel(None);
         let deadline = now.saturating_add(nanos(longest_load(policy)));
         let flight = Arc::new(Flight { marks: marks(), deadline, receiver, task: OnceLock::new() });
-        // An outdated flight may lose its place here; it still answers those who wait for it.
-        inner.flights.insert(key.into(), Arc::clone(&flight));
+        let outdated = inner.flights.insert(key.into(), Arc::clone(&flight));
+        inner.outdated.extend(outdated);
         Turn::Lead(flight, sender)
     }
 
     /// Ends a flight: it no longer counts, and nobody can join it any more.
     pub(crate) fn end(&self, key: &str, flight: &Arc<Flight<E>>) {
         let mut inner = self.lock();
-        inner.pending -= 1;
         if inner.flights.get(key).is_some_and(|there| Arc::ptr_eq(there, flight)) {
             inner.flights.remove(key);
+        } else if let Some(n) = inner.outdated.iter().position(|old| Arc::ptr_eq(old, flight)) {
+            inner.outdated.swap_remove(n);
         }
     }
 
@@ -176,7 +177,8 @@ impl<E> Flights<E> {
 
     /// Stops every load: nobody is left to use what they bring.
     pub(crate) fn abort_all(&self) {
-        for flight in self.lock().flights.values() {
+        let inner = self.lock();
+        for flight in inner.flights.values().chain(&inner.outdated) {
             if let Some(task) = flight.task.get() {
                 task.abort();
             }

@@ -16,7 +16,8 @@ use tokio::{sync::OwnedSemaphorePermit, time::timeout};
 use crate::{
     error::CacheError,
     flight::{Filled, Flight, Outcome, Sender},
-    named::{Loaded, Shared},
+    named::Loaded,
+    shared::Shared,
 };
 
 /// Whoever holds it owes the flight an end; dropping it pays (the task ended, panicked outside of
@@ -128,6 +129,7 @@ fn settle<E>(leader: &Leader<E>, loaded: Loaded) -> Outcome<E> {
         Loaded::Bypass(value) => {
             if let Some(shared) = &shared {
                 shared.count_bypass();
+                shared.forget(&leader.key, &leader.flight.marks);
             }
             Filled::Bypass(value)
         }

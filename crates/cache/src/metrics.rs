@@ -29,9 +29,10 @@ pub(crate) enum Counter {
     Overloaded,
     BackingOff,
     Refreshes,
+    QueueTimeouts,
 }
 
-const COUNTERS: usize = Counter::Refreshes as usize + 1;
+const COUNTERS: usize = Counter::QueueTimeouts as usize + 1;
 
 #[derive(Debug, Default)]
 #[repr(align(128))] // Two lines: processors fetch them in pairs.
@@ -95,6 +96,7 @@ impl Metrics {
             evictions: self.sum(Counter::Evictions),
             overloaded: self.sum(Counter::Overloaded),
             backing_off: self.sum(Counter::BackingOff),
+            queue_timeouts: self.sum(Counter::QueueTimeouts),
             entries: self.entries.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
         }
@@ -139,6 +141,8 @@ pub struct MetricsSnapshot {
     pub overloaded: u64,
     /// Look-ups that found their key's loader failing a moment ago.
     pub backing_off: u64,
+    /// Loads given up because their turn did not come within `queue_timeout`.
+    pub queue_timeouts: u64,
     /// Entries now, dead ones not yet swept included.
     pub entries: u64,
     /// Weight of those entries in bytes.

@@ -205,3 +205,6 @@ impl Shard {
         all.slots.into_iter().filter_map(|slot| slot.entry).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

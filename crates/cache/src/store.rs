@@ -180,6 +180,19 @@ impl Store {
         self.release(removed);
     }
 
+    /// Takes out the entry of a key, unless it is newer than `marks`.
+    pub(crate) fn remove(&self, name: &Name, key: &str, marks: &Marks) {
+        if !self.stamps.is_current(marks) {
+            return;
+        }
+        let hash = self.hash(name, key);
+        let mut shard = self.write(self.shard_of(hash));
+        let slot = shard.find(hash, name, key).map(|(slot, _)| slot);
+        let removed = slot.and_then(|slot| shard.remove(slot));
+        drop(shard);
+        self.release(removed);
+    }
+
     /// Stores an entry unless a write came between since `entry.marks` were read.
     pub(crate) fn insert(&self, entry: Entry, now: u64) -> Result<(), Refused> {
         if !self.stamps.may_store(&entry.marks) {

@@ -1,0 +1,260 @@
+//! What a look-up costs, and how often SIEVE is right.
+//!
+//! ```text
+//! cargo run --release -p madang-cache --example cache_bench
+//! ```
+//! Prints the time of a hit by each way in, the hits per second of several threads, and the hit
+//! ratios of this cache, LRU and FIFO on the same traces. The seeds are fixed: the ratios of LRU
+//! and FIFO repeat exactly, the cache's own vary a little with its random hash key.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    hint::black_box,
+    sync::Barrier,
+    thread,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use madang_cache::{
+    Cache, CacheConfig, CacheError, ConfigError, Loaded, NamedCache, Policy, Stamp, Value,
+    entry_weight,
+};
+
+/// The loaders of this program do not fail.
+#[derive(Debug, thiserror::Error)]
+#[error("unreachable")]
+struct Never;
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Keys that are hot in the timing part.
+const HOT: usize = 1_000;
+const KEYS: u32 = 100_000;
+const REQUESTS: usize = 1_000_000;
+
+fn main() -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    println!("hit, one thread, {HOT} keys, 1 KiB bodies:");
+    for (what, nanos) in runtime.block_on(hit_times())? {
+        println!("  {what:<28} {nanos:>6.1} ns");
+    }
+    println!("hits per second (peek_fresh):");
+    for threads in [1, 2, 4] {
+        println!("  {threads} threads {:>12.0}", hits_per_second(threads)?);
+    }
+    println!("hit ratio, {KEYS} keys, {REQUESTS} requests, same entry size:");
+    println!("  {:<26} {:>6}  {:>7} {:>7} {:>7}", "trace", "room", "sieve", "lru", "fifo");
+    for (trace, requests) in traces() {
+        for share in [0.01, 0.1] {
+            let room = (f64::from(KEYS) * share) as usize;
+            let sieve = runtime.block_on(hit_ratio(room, &requests))?;
+            let (lru, fifo) = (Lru::new(room).ratio(&requests), Fifo::new(room).ratio(&requests));
+            println!("  {trace:<26} {room:>6}  {sieve:>7.4} {lru:>7.4} {fifo:>7.4}");
+        }
+    }
+    Ok(())
+}
+
+fn body(len: usize) -> Value {
+    Value::new(Bytes::from(vec![b'x'; len]), "application/json", "0123456789abcdef")
+}
+
+fn still() -> Policy {
+    let hour = Duration::from_secs(3600);
+    Policy { refresh_ahead: None, ..Policy::with_ttl(hour, hour) }
+}
+
+/// Loads what is not there.
+async fn get(named: &NamedCache<Never>, key: &str, len: usize) -> Result<Value, CacheError<Never>> {
+    let stamps = [Stamp::new("pages")];
+    let got = named.get(key, &stamps, move || async move { Ok(Loaded::Store(body(len))) }).await?;
+    Ok(got.value.unwrap_or_else(|| unreachable!("the loader brings a value")))
+}
+
+fn hot_keys() -> Vec<String> {
+    (0..HOT).map(|n| format!("tracks/{n}:medium")).collect()
+}
+
+async fn warm() -> Result<(NamedCache<Never>, Vec<String>), Failure> {
+    let named = Cache::new(&CacheConfig::default())?.named("bench", still())?;
+    let keys = hot_keys();
+    for key in &keys {
+        get(&named, key, 1024).await?;
+    }
+    Ok((named, keys))
+}
+
+async fn hit_times() -> Result<Vec<(&'static str, f64)>, Failure> {
+    let (named, keys) = warm().await?;
+    let mut times = vec![("Instant::now, for scale", best_of(|_| drop(black_box(Instant::now()))))];
+    times.push((
+        "peek_fresh",
+        best_of(|n| {
+            black_box(named.peek_fresh(black_box(&keys[n % HOT])));
+        }),
+    ));
+    times.push(("get (async, with a loader)", best_of_get(&named, &keys).await?));
+    Ok(times)
+}
+
+const BATCH: usize = 200_000;
+const BATCHES: usize = 15;
+
+/// Nanoseconds per call in the quickest of several batches: what the code costs when the machine
+/// leaves it alone.
+fn best_of(mut call: impl FnMut(usize)) -> f64 {
+    let batch = |_| {
+        let begun = Instant::now();
+        (0..BATCH).for_each(&mut call);
+        begun.elapsed().as_secs_f64() * 1e9 / BATCH as f64
+    };
+    (0..BATCHES).map(batch).fold(f64::INFINITY, f64::min)
+}
+
+async fn best_of_get(named: &NamedCache<Never>, keys: &[String]) -> Result<f64, Failure> {
+    let mut best = f64::INFINITY;
+    for _ in 0..BATCHES {
+        let begun = Instant::now();
+        for n in 0..BATCH {
+            black_box(get(named, black_box(&keys[n % HOT]), 1024).await?);
+        }
+        best = best.min(begun.elapsed().as_secs_f64() * 1e9 / BATCH as f64);
+    }
+    Ok(best)
+}
+
+fn hits_per_second(threads: usize) -> Result<f64, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let (named, keys) = runtime.block_on(warm())?;
+    let start = Barrier::new(threads + 1);
+    let (named, keys, start) = (&named, &keys, &start);
+    let seconds = thread::scope(|scope| {
+        for thread in 0..threads {
+            scope.spawn(move || {
+                start.wait();
+                for n in 0..REQUESTS {
+                    black_box(named.peek_fresh(&keys[(n * 7 + thread * 13) % HOT]));
+                }
+            });
+        }
+        start.wait();
+        Instant::now()
+    })
+    .elapsed()
+    .as_secs_f64();
+    Ok((threads * REQUESTS) as f64 / seconds)
+}
+
+/// Zipf's law with exponent `s`, by inverting the cumulative sum.
+struct Zipf {
+    cumulative: Vec<f64>,
+}
+
+impl Zipf {
+    fn new(keys: u32, s: f64) -> Self {
+        let mut sum = 0.0;
+        let cumulative = (1..=keys)
+            .map(|rank| {
+                sum += f64::from(rank).powf(-s);
+                sum
+            })
+            .collect();
+        Self { cumulative }
+    }
+
+    fn draw(&self, rng: &mut fastrand::Rng) -> u32 {
+        let total = self.cumulative.last().copied().unwrap_or(1.0);
+        let at = rng.f64() * total;
+        self.cumulative.partition_point(|sum| *sum < at) as u32
+    }
+}
+
+/// Traces: pure Zipf at two skews, and one in which a crawler walks through pages nobody else
+/// asks for, one request in four.
+fn traces() -> Vec<(&'static str, Vec<u32>)> {
+    let zipf = |s| {
+        let (zipf, mut rng) = (Zipf::new(KEYS, s), fastrand::Rng::with_seed(1));
+        (0..REQUESTS).map(|_| zipf.draw(&mut rng)).collect::<Vec<u32>>()
+    };
+    let mut crawled = zipf(1.0);
+    for (n, request) in crawled.iter_mut().enumerate().filter(|(n, _)| n % 4 == 0) {
+        *request = KEYS + n as u32;
+    }
+    vec![("zipf 0.8", zipf(0.8)), ("zipf 1.0", zipf(1.0)), ("zipf 1.0 + 25 % crawler", crawled)]
+}
+
+async fn hit_ratio(room: usize, requests: &[u32]) -> Result<f64, Failure> {
+    let key = |request: u32| format!("{request:08}");
+    let weight = entry_weight(&key(0), Some(&body(64)));
+    let cache = Cache::new(&CacheConfig::with_capacity(weight * room as u64))?;
+    let named: Result<NamedCache<Never>, ConfigError> = cache.named("ratio", still());
+    let named = named?;
+    for request in requests {
+        get(&named, &key(*request), 64).await?;
+    }
+    let metrics = named.metrics();
+    Ok(metrics.hits as f64 / (metrics.hits + metrics.misses) as f64)
+}
+
+/// Least recently used, by a clock of requests.
+struct Lru {
+    room: usize,
+    last_use: HashMap<u32, usize>,
+    by_use: BTreeMap<usize, u32>,
+}
+
+impl Lru {
+    fn new(room: usize) -> Self {
+        Self { room, last_use: HashMap::new(), by_use: BTreeMap::new() }
+    }
+
+    fn ratio(mut self, requests: &[u32]) -> f64 {
+        let hits = requests.iter().enumerate().filter(|(now, key)| self.request(*now, **key));
+        hits.count() as f64 / requests.len() as f64
+    }
+
+    fn request(&mut self, now: usize, key: u32) -> bool {
+        let before = self.last_use.insert(key, now);
+        if let Some(before) = before {
+            self.by_use.remove(&before);
+        } else if self.by_use.len() == self.room
+            && let Some((_, victim)) = self.by_use.pop_first()
+        {
+            self.last_use.remove(&victim);
+        }
+        self.by_use.insert(now, key);
+        before.is_some()
+    }
+}
+
+/// First in, first out.
+struct Fifo {
+    room: usize,
+    present: HashMap<u32, ()>,
+    order: VecDeque<u32>,
+}
+
+impl Fifo {
+    fn new(room: usize) -> Self {
+        Self { room, present: HashMap::new(), order: VecDeque::new() }
+    }
+
+    fn ratio(mut self, requests: &[u32]) -> f64 {
+        let hits = requests.iter().filter(|key| self.request(**key));
+        hits.count() as f64 / requests.len() as f64
+    }
+
+    fn request(&mut self, key: u32) -> bool {
+        if self.present.insert(key, ()).is_some() {
+            return true;
+        }
+        if self.order.len() == self.room
+            && let Some(victim) = self.order.pop_front()
+        {
+            self.present.remove(&victim);
+        }
+        self.order.push_back(key);
+        false
+    }
+}

@@ -1,0 +1,308 @@
+//! What the handles of one named part share, and the steps of a look-up that touch it.
+
+use std::{
+    future::Future,
+    sync::{Arc, atomic::AtomicU64},
+};
+
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout, timeout_at},
+};
+
+use crate::{
+    clock::{Clock, nanos},
+    error::CacheError,
+    flight::{Ask, Filled, Flight, Flights, Outcome, Receiver, Sender, Turn, longest_load},
+    load::{self, Leader},
+    metrics::{Counter, MetricsSnapshot},
+    named::{Loaded, Lookup, Served},
+    policy::Policy,
+    shard::{Entry, Name},
+    stamp::{Marks, Stamp},
+    store::{Found, Refused, StaleCandidate, Store, entry_weight},
+    value::Value,
+};
+
+/// What the handles of one named part share. Its loads hold it weakly.
+pub(crate) struct Shared<E> {
+    name: Arc<Name>,
+    pub(crate) policy: Policy,
+    store: Arc<Store>,
+    clock: Arc<dyn Clock>,
+    pub(crate) flights: Flights<E>,
+    pub(crate) permits: Arc<Semaphore>,
+}
+
+/// How waiting for a load ended.
+pub(crate) enum Waited<E> {
+    Done(Outcome<E>),
+    Stale(Lookup),
+    /// The load's task is gone without a word; the old value is handed back.
+    Lost(Option<StaleCandidate>),
+}
+
+/// The answer that a load's result makes.
+pub(crate) fn answer(filled: Filled, served: Served) -> Lookup {
+    match filled {
+        Filled::Value(value) => Lookup { value: Some(value), served },
+        Filled::Absent => Lookup { value: None, served },
+        Filled::Bypass(value) => {
+            let served = if served == Served::Miss { Served::Bypass } else { served };
+            Lookup { value: Some(value), served }
+        }
+    }
+}
+
+impl<E> Shared<E> {
+    pub(crate) fn new(
+        name: Arc<Name>,
+        policy: Policy,
+        store: Arc<Store>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let permits = Arc::new(Semaphore::new(policy.max_loads_in_flight));
+        Self { name, policy, store, clock, flights: Flights::new(), permits }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name.name
+    }
+
+    pub(crate) fn metrics(&self) -> MetricsSnapshot {
+        self.name.metrics.snapshot()
+    }
+
+    /// The hit path.
+    pub(crate) fn fresh(&self, key: &str) -> Option<Value> {
+        let value = self.store.fresh(&self.name, key, self.now())?;
+        self.count(Counter::Hits);
+        Some(value)
+    }
+
+    fn now(&self) -> u64 {
+        nanos(self.clock.now())
+    }
+
+    fn count(&self, counter: Counter) {
+        self.name.metrics.count(counter);
+    }
+
+    pub(crate) fn count_load(&self) {
+        self.count(Counter::Loads);
+    }
+
+    pub(crate) fn count_bypass(&self) {
+        self.count(Counter::RefusedByPredicate);
+    }
+
+    pub(crate) fn count_turn(&self, served: Served) {
+        self.count(if served == Served::Miss { Counter::Misses } else { Counter::Coalesced });
+    }
+
+    pub(crate) fn count_refusal(&self, error: &CacheError<E>) {
+        let backing_off = matches!(error, CacheError::BackingOff { .. });
+        self.count(if backing_off { Counter::BackingOff } else { Counter::Overloaded });
+    }
+
+    pub(crate) fn hit(&self, value: Option<Value>) -> Lookup {
+        self.count(if value.is_some() { Counter::Hits } else { Counter::NegativeHits });
+        Lookup { value, served: Served::Hit }
+    }
+
+    pub(crate) fn find(&self, key: &str) -> Found {
+        self.store.find(&self.name, key, self.now(), nanos(longest_load(&self.policy)))
+    }
+
+    pub(crate) fn turn(&self, key: &str, stamps: &[Stamp]) -> Turn<E> {
+        let now = self.now();
+        let ask = Ask { key, policy: &self.policy, now };
+        let table = &self.store.stamps;
+        self.flights.turn(
+            &ask,
+            |marks| table.is_current(marks),
+            || table.read(stamps),
+            || self.store.has_live(&self.name, key, now),
+        )
+    }
+
+    pub(crate) fn leader(self: &Arc<Self>, key: &str, flight: Arc<Flight<E>>) -> Leader<E> {
+        Leader { shared: Arc::downgrade(self), key: key.into(), flight }
+    }
+
+    /// The old value if there is one and it may be served, else the error.
+    pub(crate) fn stale_or(
+        &self,
+        stale: Option<StaleCandidate>,
+        error: CacheError<E>,
+    ) -> Result<Lookup, CacheError<E>> {
+        stale.and_then(|stale| self.stale(&stale)).ok_or(error)
+    }
+
+    fn stale(&self, stale: &StaleCandidate) -> Option<Lookup> {
+        self.store.may_serve(stale, self.now()).then(|| {
+            self.count(Counter::Stale);
+            Lookup { value: stale.value.clone(), served: Served::Stale }
+        })
+    }
+
+    /// Waits for a load until `deadline`; with an old value at hand, for the soft timeout first.
+    pub(crate) async fn wait(
+        &self,
+        mut receiver: Receiver<E>,
+        stale: Option<StaleCandidate>,
+        deadline: Instant,
+    ) -> Waited<E> {
+        if let Some(stale) = &stale
+            && timeout(self.policy.soft_timeout, receiver.wait_for(Option::is_some)).await.is_err()
+            && let Some(lookup) = self.stale(stale)
+        {
+            return Waited::Stale(lookup);
+        }
+        let outcome = match timeout_at(deadline, receiver.wait_for(Option::is_some)).await {
+            Ok(Ok(outcome)) => outcome.clone(),
+            Ok(Err(_closed)) => None,
+            Err(_elapsed) => Some(Err(CacheError::TimedOut { after: longest_load(&self.policy) })),
+        };
+        match outcome {
+            None => Waited::Lost(stale),
+            Some(Ok(filled)) => Waited::Done(Ok(filled)),
+            Some(Err(error)) => match self.stale_or(stale, error) {
+                Ok(lookup) => Waited::Stale(lookup),
+                Err(error) => Waited::Done(Err(error)),
+            },
+        }
+    }
+
+    /// Enters what a load brought, unless a write came between or it is too heavy.
+    pub(crate) fn fill(&self, key: &str, marks: &Marks, value: Option<Value>) {
+        let weight = entry_weight(key, value.as_ref());
+        if weight > self.policy.max_entry_bytes.min(self.store.capacity()) {
+            self.count(Counter::RefusedBySize);
+            return self.forget(key, marks);
+        }
+        if value.is_none() && self.policy.negative_ttl.is_zero() {
+            return self.forget(key, marks);
+        }
+        let now = self.now();
+        match self.store.insert(self.entry(key, marks, value, weight, now), now) {
+            Ok(()) => {}
+            Err(Refused::Vetoed) => self.count(Counter::Vetoed),
+            Err(Refused::NoRoom) => {
+                self.count(Counter::RefusedByCapacity);
+                self.forget(key, marks);
+            }
+        }
+    }
+
+    fn entry(
+        &self,
+        key: &str,
+        marks: &Marks,
+        value: Option<Value>,
+        weight: u64,
+        now: u64,
+    ) -> Entry {
+        let Policy { soft_ttl, hard_ttl, negative_ttl, jitter, refresh_ahead, .. } = self.policy;
+        let (soft_ttl, hard_ttl) =
+            if value.is_some() { (soft_ttl, hard_ttl) } else { (negative_ttl, negative_ttl) };
+        // One draw for all, so that they keep their order.
+        let share = 1.0 - jitter * fastrand::f64();
+        // Through floating point, so that "for ever" saturates instead of overflowing.
+        let after = |ttl, share| now.saturating_add((nanos(ttl) as f64 * share) as u64);
+        let refresh = refresh_ahead.filter(|_| value.is_some());
+        Entry {
+            hash: self.store.hash(&self.name, key),
+            name: Arc::clone(&self.name),
+            key: key.into(),
+            value,
+            marks: *marks,
+            soft_expiry: after(soft_ttl, share),
+            hard_expiry: after(hard_ttl, share),
+            refresh_at: AtomicU64::new(
+                refresh.map_or(u64::MAX, |part| after(soft_ttl, share * part)),
+            ),
+            weight,
+        }
+    }
+
+    /// Takes out what the store has for a key whose newer state is not to be stored: nobody
+    /// should be given the older one after it.
+    pub(crate) fn forget(&self, key: &str, marks: &Marks) {
+        self.store.remove(&self.name, key, marks);
+    }
+
+    /// Notes that a load failed, so that the loader is left in peace for a while. Having had no
+    /// turn is not the loader's failure.
+    pub(crate) fn note_failure(&self, key: &str, error: &CacheError<E>) {
+        match error {
+            CacheError::Overloaded { .. } => return self.count(Counter::QueueTimeouts),
+            CacheError::Abandoned => return,
+            _ => {}
+        }
+        self.count(Counter::LoadErrors);
+        let ask = Ask { key, policy: &self.policy, now: self.now() };
+        let until = self.flights.failed(&ask, error.clone());
+        self.store.postpone_refresh(&self.name, key, until);
+    }
+
+    /// What a service without a cache does.
+    pub(crate) async fn load_uncached<F, Fut>(&self, loader: F) -> Result<Lookup, CacheError<E>>
+    where
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<Loaded, E>>,
+    {
+        self.count(Counter::Misses);
+        self.count(Counter::Loads);
+        match loader().await {
+            Ok(Loaded::Store(value)) => Ok(answer(Filled::Value(value), Served::Miss)),
+            Ok(Loaded::Bypass(value)) => Ok(answer(Filled::Bypass(value), Served::Miss)),
+            Ok(Loaded::Absent) => Ok(answer(Filled::Absent, Served::Miss)),
+            Err(error) => {
+                self.count(Counter::LoadErrors);
+                Err(CacheError::Load(Arc::new(error)))
+            }
+        }
+    }
+}
+
+impl<E: Send + Sync + 'static> Shared<E> {
+    pub(crate) fn spawn<F, Fut>(&self, sender: Sender<E>, leader: Leader<E>, loader: F)
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<Loaded, E>> + Send + 'static,
+    {
+        let permit = Arc::clone(&self.permits).try_acquire_owned().ok();
+        let flight = Arc::clone(&leader.flight);
+        let task = tokio::spawn(load::run(sender, leader, permit, loader));
+        let _ = flight.task.set(task.abort_handle());
+    }
+
+    /// Starts a load behind a hit, if there is room for it: those who wait go first.
+    pub(crate) fn refresh<F, Fut>(self: &Arc<Self>, key: &str, stamps: &[Stamp], loader: F)
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<Loaded, E>> + Send + 'static,
+    {
+        if self.permits.available_permits() == 0 {
+            return;
+        }
+        if let Turn::Lead(flight, sender) = self.turn_to_refresh(key, stamps) {
+            self.count(Counter::Refreshes);
+            let leader = self.leader(key, flight);
+            self.spawn(sender, leader, loader);
+        }
+    }
+
+    fn turn_to_refresh(&self, key: &str, stamps: &[Stamp]) -> Turn<E> {
+        let ask = Ask { key, policy: &self.policy, now: self.now() };
+        let table = &self.store.stamps;
+        self.flights.turn(&ask, |marks| table.is_current(marks), || table.read(stamps), || false)
+    }
+}
+
+impl<E> Drop for Shared<E> {
+    fn drop(&mut self) {
+        self.flights.abort_all();
+    }
+}
