@@ -87,7 +87,7 @@ async fn warm() -> Result<(NamedCache<Never>, Vec<String>), Failure> {
 
 async fn hit_times() -> Result<Vec<(&'static str, f64)>, Failure> {
     let (named, keys) = warm().await?;
-    let mut times = vec![("Instant::now, for scale", best_of(|_| drop(black_box(Instant::now()))))];
+    let mut times = vec![("Instant::now, for scale", best_of(|_| _ = black_box(Instant::now())))];
     times.push((
         "peek_fresh",
         best_of(|n| {
