@@ -13,7 +13,7 @@
 //! Coordinates are rounded to 1e-7 degrees, at most 5.6 mm away on each axis. Nearly all sources
 //! have no more decimals and come back exactly as they were.
 
-use crate::number::UNITS_PER_DEGREE;
+use crate::number::{UNITS_PER_DEGREE, nearest};
 use crate::path::{InvalidPath, Path};
 use crate::point::Point;
 use crate::polyline::{unzigzag, zigzag};
@@ -37,14 +37,14 @@ pub fn encode(path: &Path) -> Vec<u8> {
         push_varint(segment.len() as u64, &mut out);
         push_elevation_map(segment, &mut out);
         for point in segment {
-            let lat = (point.lat * UNITS_PER_DEGREE).round() as i64;
-            let lon = (point.lon * UNITS_PER_DEGREE).round() as i64;
+            let lat = nearest(point.lat * UNITS_PER_DEGREE);
+            let lon = nearest(point.lon * UNITS_PER_DEGREE);
             push_varint(zigzag(lat - last_lat), &mut out);
             push_varint(zigzag(lon - last_lon), &mut out);
             (last_lat, last_lon) = (lat, lon);
         }
         for ele in segment.iter().filter_map(|point| point.ele) {
-            let ele = (ele * UNITS_PER_METRE).round() as i64;
+            let ele = nearest(ele * UNITS_PER_METRE);
             push_varint(zigzag(ele - last_ele), &mut out);
             last_ele = ele;
         }

@@ -26,8 +26,8 @@ pub enum Format {
     GeoJson,
 }
 
-/// How much a reader takes before it refuses. Memory stays below the file plus about 64 bytes per
-/// point.
+/// How much a reader takes before it refuses. Beside the file itself, and its text where that is not
+/// UTF-8, reading takes about 100 bytes of memory for each point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of the file. Default 32 MiB: 200,000 points at 160 bytes each, which is what a watch
@@ -81,7 +81,7 @@ impl<'l> Lines<'l> {
 
     /// Adds a point to the current line.
     pub(crate) fn push(&mut self, point: Point) -> Result<(), ReadError> {
-        if self.points >= self.limits.max_points {
+        if self.room() == 0 {
             return Err(self.too_many_points());
         }
         self.points += 1;
@@ -94,13 +94,33 @@ impl<'l> Lines<'l> {
         if self.current.is_empty() {
             return Ok(());
         }
-        if self.segments.len() >= self.limits.max_segments {
-            return Err(ReadError::TooManySegments { limit: self.limits.max_segments });
-        }
+        self.check_segments()?;
         // A copy, so that a segment holds no spare capacity and the buffer is used again.
         self.segments.push(self.current.as_slice().into());
         self.current.clear();
         Ok(())
+    }
+
+    /// Adds a whole line, unless it has no points.
+    pub(crate) fn add_line(&mut self, mut line: Vec<Point>) -> Result<(), ReadError> {
+        if line.is_empty() {
+            return Ok(());
+        }
+        self.check_segments()?;
+        if line.len() > self.room() {
+            return Err(self.too_many_points());
+        }
+        self.points += line.len();
+        line.shrink_to_fit();
+        self.segments.push(line);
+        Ok(())
+    }
+
+    fn check_segments(&self) -> Result<(), ReadError> {
+        if self.segments.len() < self.limits.max_segments {
+            return Ok(());
+        }
+        Err(ReadError::TooManySegments { limit: self.limits.max_segments })
     }
 
     /// How many more points are accepted.

@@ -27,7 +27,7 @@
 //! |---|---|
 //! | [`gpx`], [`geojson`] | read and write the two formats; [`read()`] tells them apart |
 //! | [`simplify`] | Ramer–Douglas–Peucker, with the tolerance in metres or (naively) in degrees |
-//! | [`write`] | the JSON array of points |
+//! | [`mod@write`] | the JSON array of points |
 //! | [`polyline`] | Google's encoded polyline |
 //! | [`compact`] | a small binary form for storage |
 #![forbid(unsafe_code)]

@@ -4,6 +4,7 @@
 //! differences between rounded coordinates, latitude first, are written five bits at a time.
 //! Elevation is not part of it. The string may hold `\` and is to be escaped in JSON.
 
+use crate::number::nearest;
 use crate::point::{InvalidPoint, Point};
 
 /// Decimals of the original format: steps of 1.1 m.
@@ -24,8 +25,8 @@ pub fn encode(points: &[Point], precision: u32) -> String {
     let mut text = String::with_capacity(points.len() * 8);
     let (mut last_lat, mut last_lon) = (0, 0);
     for point in points {
-        let lat = (point.lat * factor).round() as i64;
-        let lon = (point.lon * factor).round() as i64;
+        let lat = nearest(point.lat * factor);
+        let lon = nearest(point.lon * factor);
         push_difference(lat - last_lat, &mut text);
         push_difference(lon - last_lon, &mut text);
         (last_lat, last_lon) = (lat, lon);

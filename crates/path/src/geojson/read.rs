@@ -230,10 +230,7 @@ fn keep_lines<E: de::Error>(
         _ => return Ok(()),
     };
     for line in lines {
-        for point in line {
-            reading.lines.push(point).map_err(|error| reading.refuse(Refusal::Limit(error)))?;
-        }
-        reading.lines.end_line().map_err(|error| reading.refuse(Refusal::Limit(error)))?;
+        reading.lines.add_line(line).map_err(|error| reading.refuse(Refusal::Limit(error)))?;
     }
     Ok(())
 }

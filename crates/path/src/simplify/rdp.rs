@@ -4,7 +4,8 @@ use crate::point::Point;
 
 /// Divisions of a stretch after which it is halved instead of divided at its farthest point.
 ///
-/// Real tracks stay below 60. It bounds the work to this many distances per point, plus log₂ n.
+/// The deepest of 39 real tracks takes 46, at a tolerance of 1 mm. It bounds the work to this many
+/// distances per point, plus log₂ n.
 pub const MAX_DEPTH: u32 = 256;
 
 /// A line of positions in which distances from a chord can be measured.

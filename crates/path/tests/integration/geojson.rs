@@ -122,7 +122,7 @@ fn what_is_not_geojson_is_refused_with_the_reason() {
     assert_eq!(refusal(r#"{"type":"Feature","geometry":null}"#), ReadError::TooFewPoints(0));
     assert_eq!(
         refusal("{\"type\":\"LineString\",\n\"coordinates\":[[1,91.2]]}").to_string(),
-        "latitude 91.2 is not between -90 and 90 degrees, at line 2, column 24"
+        "latitude 91.2 is not between -90 and 90 degrees, at line 2, column 23"
     );
 }
 

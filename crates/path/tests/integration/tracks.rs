@@ -52,7 +52,8 @@ fn names_are_those_the_files_give_themselves() {
     assert_eq!(antimeridian.as_deref(), Some("Синтетический маршрут через 180°"));
     // In the metadata and in CDATA; that of the track is empty.
     assert_eq!(name("jp_nagasaki_tokyo.gpx").as_deref(), Some("Map"));
-    assert_eq!(name("de_garmisch_hike_2seg.gpx"), None);
+    let tag = name("de_garmisch_hike_2seg.gpx");
+    assert_eq!(tag.as_deref(), Some("2019-05-01 06:31:11 Tag"));
     let globe = name("world_vendee_globe_antimeridian.geojson");
     assert_eq!(globe.as_deref(), Some("trajectoire_20250308"));
 }
