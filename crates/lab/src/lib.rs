@@ -1,1 +1,45 @@
-//! Experiments: interleaved rounds of load against variants of a service, with statistics.
+//! Experiments: the same load against variants of a service, in interleaved rounds, with
+//! statistics.
+//!
+//! An [`Experiment`] is read from a file. A [`Plan`] fixes what will be done: how many blocks, and
+//! in which order each block runs its variants. [`run()`] does it, round by round, and gives a
+//! [`Report`].
+//!
+//! What makes the numbers worth having:
+//! - **Interleaved.** A block runs every variant once, in random order, so that a machine that
+//!   gets slower hits all alike; ratios are taken within a block.
+//! - **The round is the unit.** Requests of one round share one server's state; pooling them would
+//!   give false certainty. Each round gives one number per metric.
+//! - **Fixed beforehand.** Number of blocks and prediction are in the file, before the first round.
+//! - **Good requests only.** A variant that refuses fast does not win.
+//! - **Nothing dropped.** A round that breaks is reported, and its whole block run again.
+//!
+//! The lab knows no server by name: the [`Host`] turns settings into commands. It watches process
+//! trees and leaves no process behind by way of `madang-stack`.
+#![forbid(unsafe_code)]
+
+mod cancel;
+pub mod experiment;
+pub mod host;
+mod launch;
+pub mod load_report;
+pub mod metric;
+mod observe;
+mod plan;
+pub mod progress;
+pub mod report;
+mod round;
+mod run;
+pub mod stats;
+mod time;
+mod verdict;
+
+pub use cancel::Cancel;
+pub use experiment::Experiment;
+pub use host::Host;
+pub use observe::{MachineUse, ServerUse};
+pub use plan::{NoQuick, Options, Plan, Settings};
+pub use report::Report;
+pub use round::{Failure, FailureKind, Measured, Outcome, RoundRecord, Warning};
+pub use run::{RunError, check, default_out, run};
+pub use verdict::{Undecided, Verdict};

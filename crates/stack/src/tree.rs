@@ -10,6 +10,8 @@ use crate::procfs::{self, Stat};
 /// Which processes a sample counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
+    /// The process alone.
+    Process,
     /// The process and all its descendants.
     Tree,
     /// Only the descendants. CPU time of those that the process has already waited for counts,
@@ -28,7 +30,7 @@ pub struct Sample {
     pub processes: u64,
     /// Their threads.
     pub threads: u64,
-    /// User CPU time since start. Includes children that ended and were waited for; those of a
+    /// User CPU time since start. Unless the scope is one process, it includes children that ended and were waited for; those of a
     /// parent that ignores SIGCHLD are lost, as the kernel forgets them. Ticks of 10 ms.
     pub user: Duration,
     /// System CPU time since start, counted alike.
@@ -64,13 +66,19 @@ impl Sample {
         let mut queue = vec![root];
         while let Some(pid) = queue.pop() {
             let threads = procfs::thread_ids(pid);
-            queue.extend(procfs::children(pid, &threads));
+            if scope != Scope::Process {
+                queue.extend(procfs::children(pid, &threads));
+            }
             if pid == root && scope == Scope::Descendants {
                 continue;
             }
             let Some(stat) = Stat::of(pid) else { continue };
-            user += stat.user_ticks + stat.reaped_user_ticks;
-            system += stat.system_ticks + stat.reaped_system_ticks;
+            user += stat.user_ticks;
+            system += stat.system_ticks;
+            if scope != Scope::Process {
+                user += stat.reaped_user_ticks;
+                system += stat.reaped_system_ticks;
+            }
             sample.add(pid, &threads, &stat);
         }
         sample.user = ticks(user);

@@ -1,0 +1,77 @@
+//! The seam between the lab and the program it is part of.
+//!
+//! The lab knows processes, HTTP and statistics, but no server by name. A variant that says
+//! `serve = {…}` means the host's own server, and only the host can turn those settings into a
+//! command; likewise it knows how to fill a store with `[data]`, and which command generates load.
+
+use std::{ffi::OsString, path::Path};
+
+use madang_stack::{Spec, Supervisor, http::Url};
+
+/// What the lab asks of the program it is part of.
+pub trait Host: Sync {
+    /// How this program runs as a supervisor of processes.
+    fn supervisor(&self) -> Supervisor;
+
+    /// The load generator: a program and the arguments before the script. The lab appends
+    /// `SCRIPT --report FILE --quiet --warm-up TIME --env NAME=VALUE… [--vus N] [--duration TIME]`.
+    fn generator(&self) -> Vec<OsString>;
+
+    /// Checks a variant's settings without starting anything.
+    ///
+    /// # Errors
+    /// What is wrong with them, in words for the author of the experiment.
+    fn check_serve(&self, settings: &toml::Table) -> Result<(), HostError>;
+
+    /// Checks the `[data]` table without making anything. `dir` is the experiment's directory.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words for the author of the experiment.
+    fn check_data(&self, data: &toml::Table, dir: &Path) -> Result<(), HostError>;
+
+    /// Fills the empty directory `template` with the data that every round of every variant
+    /// starts with. Called once per run, and only when there is a `[data]` table. Nothing may use
+    /// the directory any more when this returns.
+    ///
+    /// # Errors
+    /// Why the data could not be made.
+    fn prepare(&self, data: &toml::Table, dir: &Path, template: &Path) -> Result<(), HostError>;
+
+    /// The command of one round: the host's server with these settings on a free port, its data
+    /// in `data_dir`, which holds a fresh copy of the template.
+    ///
+    /// # Errors
+    /// Why there is none.
+    fn serve(&self, settings: &toml::Table, data_dir: &Path) -> Result<Launch, HostError>;
+
+    /// Names and versions for the report: of the program, of its engines.
+    fn versions(&self) -> Vec<(String, String)>;
+}
+
+/// A server to be started.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// The command. Outputs and CPUs are set by the lab.
+    pub spec: Spec,
+    /// How to tell that it is ready, and where.
+    pub ready: Ready,
+}
+
+/// How to tell that a server is ready.
+#[derive(Debug, Clone)]
+pub enum Ready {
+    /// It prints a line that starts with this on stdout; the rest of the line is the base URL.
+    Line(String),
+    /// This address answers with a status from 200 to 399.
+    Http {
+        /// What is asked.
+        url: Url,
+        /// What the script gets as `BASE_URL`.
+        base_url: String,
+    },
+}
+
+/// What the host could not do, in words for the person who runs the experiment.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct HostError(pub String);

@@ -1,0 +1,124 @@
+//! What the load generator tells about one run: the part of its report the lab reads.
+//!
+//! The generator is another program, possibly another version, so this names only the fields that
+//! are used and ignores the rest.
+
+use std::{collections::BTreeMap, fs, io, path::Path, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// One run's report. All counts and times are of the measured window, without the warm-up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadReport {
+    /// Start of the window, in seconds since 1970 on the wall clock.
+    pub window_start: f64,
+    /// Its end, likewise.
+    pub window_end: f64,
+    /// Its length in seconds, on the monotonic clock.
+    pub duration_seconds: f64,
+    /// Requests that ended in the window.
+    pub requests: Requests,
+    /// Bytes read from the server.
+    pub bytes_received: u64,
+    /// Requests by status code; 0 counts those that got no answer.
+    pub status: BTreeMap<String, u64>,
+    /// Response times of all requests; absent when there was none.
+    pub http_req_duration: Option<Trend>,
+    /// What the generator saw of itself.
+    pub generator: Generator,
+}
+
+/// Requests, by how they went.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Requests {
+    /// All.
+    pub total: u64,
+    /// Those that did not fail and none of whose checks failed.
+    pub good: u64,
+    /// Those without an expected answer.
+    pub failed: u64,
+}
+
+/// A distribution of times in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Trend {
+    /// Arithmetic mean.
+    pub avg: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+    /// Standard deviation.
+    pub stddev: f64,
+    /// Median.
+    pub p50: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+}
+
+/// Whether the generator or the server was the limit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Generator {
+    /// CPU time it used.
+    pub cpu_seconds: f64,
+    /// The same as a number of cores.
+    pub cores: f64,
+    /// Whether it looks like the limit itself.
+    pub limited: bool,
+    /// Why it thinks so.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+/// Why a report is of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// It is not there or cannot be read.
+    #[error("cannot read the load report `{}`: {source}", .path.display())]
+    Read {
+        /// Where it should be.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// It is not such a report.
+    #[error("the load report `{}` is not one this version understands: {source}", .path.display())]
+    Shape {
+        /// Where it is.
+        path: PathBuf,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// Its window has no length, so nothing can be said per second.
+    #[error("the load report `{}` covers no time", .0.display())]
+    Empty(PathBuf),
+}
+
+impl LoadReport {
+    /// Reads a report.
+    ///
+    /// # Errors
+    /// See [`ReportError`].
+    pub fn read(path: &Path) -> Result<Self, ReportError> {
+        let text = fs::read(path)
+            .map_err(|source| ReportError::Read { path: path.to_owned(), source })?;
+        let report: Self = serde_json::from_slice(&text)
+            .map_err(|source| ReportError::Shape { path: path.to_owned(), source })?;
+        if report.duration_seconds > 0.0 && report.window_end > report.window_start {
+            Ok(report)
+        } else {
+            Err(ReportError::Empty(path.to_owned()))
+        }
+    }
+
+    /// Share of the requests that were good, from 0 to 1; `None` without requests.
+    #[must_use]
+    pub fn good_share(&self) -> Option<f64> {
+        let Requests { total, good, .. } = self.requests;
+        (total > 0).then(|| good as f64 / total as f64)
+    }
+}

@@ -1,0 +1,236 @@
+//! The figures a round is reduced to, one number each.
+
+use serde::{Serialize, Serializer};
+
+use crate::round::Measured;
+
+/// One figure of a round. The unit of statistics is the round, so each is a single number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Metric {
+    /// Good requests per second: those that did not fail and none of whose checks failed.
+    Goodput,
+    /// A statistic of k6's `http_req_duration` (sending, waiting, receiving), in milliseconds,
+    /// over all requests of the measured window, good or not.
+    Latency(Statistic),
+    /// CPU time of the server's process tree, user and system, per good request.
+    CpuPerGoodRequest,
+    /// Largest resident memory of the server's process tree among the samples of the window.
+    PeakRss,
+}
+
+/// What is taken of a round's response times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Statistic {
+    /// Arithmetic mean.
+    Mean,
+    /// Median.
+    P50,
+    /// 90th percentile.
+    P90,
+    /// 95th percentile.
+    P95,
+    /// 99th percentile.
+    P99,
+    /// Largest.
+    Max,
+}
+
+/// Why a round has no number for a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Absent {
+    /// No request was good, so nothing can be said per good request, and a ratio of throughputs
+    /// would be zero or infinite.
+    NoGoodRequest,
+    /// The server is not one of our processes.
+    NotObserved,
+    /// The load report has no such figure.
+    NotReported,
+}
+
+impl Absent {
+    /// The reason in words, to follow "because".
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::NoGoodRequest => "no request was good",
+            Self::NotObserved => "the server was not started by the lab and cannot be observed",
+            Self::NotReported => "the load report does not have it",
+        }
+    }
+}
+
+impl Metric {
+    /// All metrics, in the order of reports.
+    pub const ALL: [Self; 9] = [
+        Self::Goodput,
+        Self::Latency(Statistic::Mean),
+        Self::Latency(Statistic::P50),
+        Self::Latency(Statistic::P90),
+        Self::Latency(Statistic::P95),
+        Self::Latency(Statistic::P99),
+        Self::Latency(Statistic::Max),
+        Self::CpuPerGoodRequest,
+        Self::PeakRss,
+    ];
+
+    /// Its name in files.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Goodput => "goodput",
+            Self::Latency(Statistic::Mean) => "http_req_duration.avg",
+            Self::Latency(Statistic::P50) => "http_req_duration.p50",
+            Self::Latency(Statistic::P90) => "http_req_duration.p90",
+            Self::Latency(Statistic::P95) => "http_req_duration.p95",
+            Self::Latency(Statistic::P99) => "http_req_duration.p99",
+            Self::Latency(Statistic::Max) => "http_req_duration.max",
+            Self::CpuPerGoodRequest => "cpu_per_good_request",
+            Self::PeakRss => "peak_rss",
+        }
+    }
+
+    /// The metric of that name.
+    #[must_use]
+    pub fn from_id(id: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|metric| metric.id() == id)
+    }
+
+    /// Its name in tables.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Goodput => "good requests/s",
+            Self::Latency(Statistic::Mean) => "response time, mean",
+            Self::Latency(Statistic::P50) => "response time, p50",
+            Self::Latency(Statistic::P90) => "response time, p90",
+            Self::Latency(Statistic::P95) => "response time, p95",
+            Self::Latency(Statistic::P99) => "response time, p99",
+            Self::Latency(Statistic::Max) => "response time, max",
+            Self::CpuPerGoodRequest => "server CPU per good request",
+            Self::PeakRss => "server memory, peak",
+        }
+    }
+
+    /// The unit of its values.
+    #[must_use]
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Goodput => "1/s",
+            Self::Latency(_) => "ms",
+            Self::CpuPerGoodRequest => "us",
+            Self::PeakRss => "bytes",
+        }
+    }
+
+    /// Whether more of it is better.
+    #[must_use]
+    pub fn higher_is_better(self) -> bool {
+        self == Self::Goodput
+    }
+
+    /// Its value in a round.
+    ///
+    /// # Errors
+    /// Why there is none. Never zero, negative or infinite, so that a ratio can be taken.
+    pub fn of(self, round: &Measured) -> Result<f64, Absent> {
+        let good = round.load.requests.good as f64;
+        let value = match self {
+            Self::Goodput if good == 0.0 => return Err(Absent::NoGoodRequest),
+            Self::Goodput => good / round.load.duration_seconds,
+            Self::Latency(statistic) => {
+                let durations = round.load.http_req_duration.as_ref();
+                statistic.of(durations.ok_or(Absent::NotReported)?)
+            }
+            Self::CpuPerGoodRequest => {
+                let server = round.server.as_ref().ok_or(Absent::NotObserved)?;
+                if good == 0.0 {
+                    return Err(Absent::NoGoodRequest);
+                }
+                server.cpu_seconds * 1e6 / good
+            }
+            Self::PeakRss => {
+                round.server.as_ref().ok_or(Absent::NotObserved)?.peak_rss_bytes as f64
+            }
+        };
+        if value.is_finite() && value > 0.0 { Ok(value) } else { Err(Absent::NotReported) }
+    }
+
+    /// A value with its unit, to three or four significant digits, as a person writes it.
+    #[must_use]
+    pub fn show(self, value: f64) -> String {
+        match self {
+            Self::Goodput => format!("{} req/s", digits(value)),
+            Self::Latency(_) if value >= 1000.0 => format!("{} s", digits(value / 1000.0)),
+            Self::Latency(_) if value < 1.0 => format!("{} µs", digits(value * 1000.0)),
+            Self::Latency(_) => format!("{} ms", digits(value)),
+            Self::CpuPerGoodRequest if value >= 1000.0 => format!("{} ms", digits(value / 1000.0)),
+            Self::CpuPerGoodRequest => format!("{} µs", digits(value)),
+            Self::PeakRss => format!("{} MiB", digits(value / 1_048_576.0)),
+        }
+    }
+}
+
+impl Statistic {
+    fn of(self, trend: &crate::load_report::Trend) -> f64 {
+        match self {
+            Self::Mean => trend.avg,
+            Self::P50 => trend.p50,
+            Self::P90 => trend.p90,
+            Self::P95 => trend.p95,
+            Self::P99 => trend.p99,
+            Self::Max => trend.max,
+        }
+    }
+}
+
+impl Serialize for Metric {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.id())
+    }
+}
+
+/// Three significant digits, but never fewer than the whole part; thousands apart.
+pub(crate) fn digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.decimals$}");
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let mut grouped = String::new();
+    for (place, digit) in whole.chars().enumerate() {
+        let left = whole.len() - place;
+        // Ten thousand is where a reader begins to count digits.
+        if place > 0 && left.is_multiple_of(3) && whole.len() > 4 {
+            grouped.push('\u{2009}');
+        }
+        grouped.push(digit);
+    }
+    grouped + fraction
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_is_found_by_its_name() {
+        for metric in Metric::ALL {
+            assert_eq!(Metric::from_id(metric.id()), Some(metric));
+        }
+        assert_eq!(Metric::from_id("http_req_duration"), None);
+    }
+
+    #[test]
+    fn values_are_shown_in_units_a_person_would_choose() {
+        let p95 = Metric::Latency(Statistic::P95);
+        assert_eq!(p95.show(0.1234), "123 µs");
+        assert_eq!(p95.show(12.345), "12.3 ms");
+        assert_eq!(p95.show(7800.0), "7.80 s");
+        assert_eq!(Metric::Goodput.show(1234.6), "1235 req/s");
+        assert_eq!(Metric::Goodput.show(123_456.0), "123\u{2009}456 req/s");
+        assert_eq!(Metric::PeakRss.show(52_428_800.0), "50.0 MiB");
+        assert_eq!(digits(99.96), "100");
+    }
+}

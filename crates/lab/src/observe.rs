@@ -1,0 +1,168 @@
+//! Watches the server, the generator and the machine while a round is loaded.
+
+use std::{
+    io,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use madang_stack::{Process, Sample, Scope, machine};
+use serde::{Deserialize, Serialize};
+
+/// Time between two looks. Ten a second find short memory peaks and cost the observer well under
+/// a hundredth of a core.
+pub const INTERVAL: Duration = Duration::from_millis(100);
+
+/// What a server's process tree used in the measured window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServerUse {
+    /// CPU time, user and system, children that ended included.
+    pub cpu_seconds: f64,
+    /// Largest resident memory of the tree among the samples.
+    pub peak_rss_bytes: u64,
+    /// Largest number of threads among the samples.
+    pub threads: u64,
+    /// Largest number of open file descriptors among the samples.
+    pub open_files: u64,
+    /// Times a thread waited.
+    pub voluntary_switches: u64,
+    /// Times a thread was made to wait.
+    pub involuntary_switches: u64,
+}
+
+/// What else happened on the machine in the measured window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MachineUse {
+    /// Share of all CPU time the hypervisor gave to others, from 0 to 1.
+    pub steal_share: f64,
+    /// Cores used by processes other than the server, the generator and the lab. `None` when the
+    /// server cannot be told from them, as with a `url`.
+    pub foreign_cores: Option<f64>,
+    /// Load average over the last minute, at the end.
+    pub load_average: f64,
+}
+
+/// One look at everything.
+struct Look {
+    /// Seconds since 1970.
+    at: f64,
+    server: Option<Sample>,
+    generator_cpu: f64,
+    lab_cpu: f64,
+    machine: machine::Sample,
+}
+
+/// The looks of one round, in order of time.
+pub struct Observer<'p> {
+    server: Option<&'p Process>,
+    generator: &'p Process,
+    looks: Vec<Look>,
+}
+
+impl<'p> Observer<'p> {
+    pub fn new(server: Option<&'p Process>, generator: &'p Process) -> Self {
+        Self { server, generator, looks: Vec::new() }
+    }
+
+    /// Takes one look. A process that has just ended is left out of it; the caller notices by
+    /// other means.
+    pub fn look(&mut self) -> io::Result<()> {
+        let machine = machine::Sample::now()?;
+        let server = match self.server.map(Process::sample) {
+            None => None,
+            Some(Ok(sample)) => Some(sample),
+            Some(Err(_)) => return Ok(()),
+        };
+        let last = self.looks.last().map_or(0.0, |look| look.generator_cpu);
+        let generator = self.generator.sample().map_or(last, |sample| sample.cpu().as_secs_f64());
+        let lab = Sample::of(std::process::id(), Scope::Process)?;
+        self.looks.push(Look {
+            at: seconds(machine.wall),
+            server,
+            // A generator that has ended leaves nothing to read: what it used stays used.
+            generator_cpu: generator.max(last),
+            lab_cpu: lab.cpu().as_secs_f64(),
+            machine,
+        });
+        Ok(())
+    }
+
+    /// What the server used between two moments, in seconds since 1970.
+    pub fn server_use(&self, start: f64, end: f64) -> Option<ServerUse> {
+        self.server?;
+        let value = |get: fn(&Sample) -> f64| {
+            self.between(start, end, |look| look.server.as_ref().map_or(0.0, get))
+        };
+        let largest = |get: fn(&Sample) -> u64| {
+            self.within(start, end).filter_map(|look| look.server.as_ref().map(get)).max()
+        };
+        Some(ServerUse {
+            cpu_seconds: value(|sample| sample.cpu().as_secs_f64()),
+            peak_rss_bytes: largest(|sample| sample.rss_bytes)?,
+            threads: largest(|sample| sample.threads)?,
+            open_files: largest(|sample| sample.open_files)?,
+            voluntary_switches: value(|sample| sample.voluntary_switches as f64).max(0.0) as u64,
+            involuntary_switches: value(|sample| sample.involuntary_switches as f64).max(0.0) as u64,
+        })
+    }
+
+    /// What else happened between two moments.
+    pub fn machine_use(&self, start: f64, end: f64) -> Option<MachineUse> {
+        let first = self.within(start, end).next()?;
+        let last = self.within(start, end).last()?;
+        let elapsed = last.at - first.at;
+        let ours = |look: &Look| {
+            let server = look.server.as_ref().map_or(0.0, |sample| sample.cpu().as_secs_f64());
+            server + look.generator_cpu + look.lab_cpu
+        };
+        let all = |look: &Look| look.machine.processes.as_secs_f64();
+        let foreign = (all(last) - all(first)) - (ours(last) - ours(first));
+        let known = self.server.is_some() && elapsed > 0.0;
+        Some(MachineUse {
+            steal_share: last.machine.steal_share_since(&first.machine),
+            foreign_cores: known.then(|| (foreign / elapsed).max(0.0)),
+            load_average: machine::load_average().unwrap_or(0.0),
+        })
+    }
+
+    /// The looks inside a window, and the nearest on either side.
+    fn within(&self, start: f64, end: f64) -> impl Iterator<Item = &Look> {
+        let first = self.looks.partition_point(|look| look.at <= start).saturating_sub(1);
+        let last = self.looks.partition_point(|look| look.at < end).min(self.looks.len());
+        self.looks.iter().skip(first).take((last + 1).saturating_sub(first))
+    }
+
+    fn between(&self, start: f64, end: f64, get: impl Fn(&Look) -> f64) -> f64 {
+        let points: Vec<(f64, f64)> = self.looks.iter().map(|look| (look.at, get(look))).collect();
+        at(&points, end) - at(&points, start)
+    }
+}
+
+/// The value of a growing counter at a moment between two readings, by linear interpolation;
+/// outside of all readings, the nearest one.
+fn at(points: &[(f64, f64)], moment: f64) -> f64 {
+    let after = points.partition_point(|(time, _)| *time < moment);
+    match (after.checked_sub(1).and_then(|before| points.get(before)), points.get(after)) {
+        (Some((t0, v0)), Some((t1, v1))) if t1 > t0 => v0 + (v1 - v0) * (moment - t0) / (t1 - t0),
+        (_, Some((_, value))) | (Some((_, value)), None) => *value,
+        (None, None) => 0.0,
+    }
+}
+
+/// Seconds since 1970.
+pub fn seconds(time: SystemTime) -> f64 {
+    time.duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_is_read_between_two_looks() {
+        let points = [(10.0, 0.0), (11.0, 2.0), (13.0, 2.0)];
+        let value = |moment| at(&points, moment);
+        assert_eq!([value(10.5), value(12.0)], [1.0, 2.0]);
+        assert_eq!([value(9.0), value(10.0), value(20.0)], [0.0, 0.0, 2.0]);
+        assert_eq!(at(&[], 5.0), 0.0);
+    }
+}

@@ -1,0 +1,170 @@
+//! What a run will do: the experiment, after quick mode and flags, and the order of its rounds.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::experiment::{Bound, Experiment, Prediction, QuickLoad, QuickRounds, Target, Variant};
+
+/// What the person who runs an experiment may change about it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Use the file's quick settings.
+    pub quick: bool,
+    /// Blocks instead of the file's.
+    pub blocks: Option<u32>,
+    /// Compare the reference with itself.
+    pub calibration: bool,
+    /// Seed of the order of rounds; a new one when there is none.
+    pub seed: Option<u64>,
+}
+
+/// `--quick` was asked of a file that does not say what that is.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the file has no quick settings: add [load.quick] (`env`, `vus`, `duration`) or \
+     [rounds.quick] (`blocks`, `warm_up`), or run without --quick"
+)]
+pub struct NoQuick;
+
+/// The name the second copy of the reference gets in a calibration.
+const AGAIN: &str = "again";
+/// Starting, copying data and stopping: a guess, for the estimate before the first round only.
+const ROUND_OVERHEAD: Duration = Duration::from_secs(2);
+
+/// A run, fixed before its first round.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What is compared, in the order of the tables.
+    pub variants: Vec<Variant>,
+    /// The one the others are compared with.
+    pub reference: String,
+    /// What is expected. In a calibration: not used.
+    pub prediction: Prediction,
+    /// Whether the reference is compared with itself.
+    pub calibration: bool,
+    /// How and how often.
+    pub settings: Settings,
+    /// Seed of the order.
+    pub seed: u64,
+}
+
+/// The values a run uses, after quick mode and flags.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Settings {
+    /// Whether these are the quick ones.
+    pub quick: bool,
+    /// Blocks to complete.
+    pub blocks: u32,
+    /// Warm-up of each round.
+    #[serde(rename = "warm_up_seconds", serialize_with = "as_seconds")]
+    pub warm_up: Duration,
+    /// Virtual users, when not the script's own.
+    pub vus: Option<u32>,
+    /// Measured time, when not the script's own.
+    #[serde(rename = "duration_seconds", serialize_with = "as_optional_seconds")]
+    pub duration: Option<Duration>,
+    /// Environment of the script, beside `BASE_URL`.
+    pub env: Vec<(String, String)>,
+    /// How often a broken block may be run again.
+    pub retries: u32,
+    /// Whether server and generator get CPUs of their own.
+    pub pin_cpus: bool,
+}
+
+fn as_seconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(time.as_secs_f64())
+}
+
+fn as_optional_seconds<S: serde::Serializer>(
+    time: &Option<Duration>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    time.map(|time| time.as_secs_f64()).serialize(serializer)
+}
+
+impl Plan {
+    /// Fixes a run.
+    ///
+    /// # Errors
+    /// When quick mode is asked of a file without quick settings.
+    pub fn new(experiment: &Experiment, options: &Options) -> Result<Self, NoQuick> {
+        if options.quick && !experiment.has_quick() {
+            return Err(NoQuick);
+        }
+        let mut variants = experiment.variants.clone();
+        let mut prediction = experiment.prediction.clone();
+        if options.calibration {
+            variants.retain(|variant| variant.name == experiment.reference);
+            let mut again = variants.clone();
+            for variant in &mut again {
+                variant.name = format!("{}-{AGAIN}", variant.name);
+                prediction.variant.clone_from(&variant.name);
+            }
+            variants.append(&mut again);
+            prediction.bound = Bound::RatioAtMost(1.0);
+        }
+        Ok(Self {
+            variants,
+            reference: experiment.reference.clone(),
+            prediction,
+            calibration: options.calibration,
+            settings: settings(experiment, options),
+            seed: options.seed.unwrap_or_else(|| fastrand::u64(..)),
+        })
+    }
+
+    /// The order of one block's rounds, as indices of the variants. Each block has an order of its
+    /// own, which depends on nothing but the seed and the block's number: repeating a block
+    /// repeats its order, and does not change that of later ones.
+    #[must_use]
+    pub fn order(&self, block: u32) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.variants.len()).collect();
+        let mut rng = fastrand::Rng::with_seed(self.seed);
+        for _ in 0..block {
+            rng.shuffle(&mut order);
+        }
+        order
+    }
+
+    /// Rounds in all blocks, when nothing breaks.
+    #[must_use]
+    pub fn rounds(&self) -> u32 {
+        self.settings.blocks * u32::try_from(self.variants.len()).unwrap_or(u32::MAX)
+    }
+
+    /// How long that will take, roughly; `None` when only the script knows how long a round is.
+    #[must_use]
+    pub fn estimate(&self) -> Option<Duration> {
+        let round = self.settings.warm_up + self.settings.duration? + ROUND_OVERHEAD;
+        Some(round * self.rounds())
+    }
+
+    /// Whether any variant is started by the lab, and so can be given fresh data.
+    #[must_use]
+    pub fn starts_servers(&self) -> bool {
+        self.variants.iter().any(|variant| !matches!(variant.target, Target::Url(_)))
+    }
+}
+
+fn settings(experiment: &Experiment, options: &Options) -> Settings {
+    let (load, rounds) = (&experiment.load, &experiment.rounds);
+    let (quick_load, quick_rounds) = if options.quick {
+        (load.quick.clone().unwrap_or_default(), rounds.quick.clone().unwrap_or_default())
+    } else {
+        (QuickLoad::default(), QuickRounds::default())
+    };
+    let mut env = load.env.clone();
+    env.retain(|(name, _)| !quick_load.env.iter().any(|(quick, _)| quick == name));
+    env.extend(quick_load.env);
+    Settings {
+        quick: options.quick,
+        blocks: options.blocks.or(quick_rounds.blocks).unwrap_or(rounds.blocks),
+        warm_up: quick_rounds.warm_up.unwrap_or(rounds.warm_up),
+        vus: quick_load.vus.or(load.vus),
+        duration: quick_load.duration.or(load.duration),
+        env,
+        retries: rounds.retries,
+        pin_cpus: rounds.pin_cpus,
+    }
+}

@@ -1,0 +1,136 @@
+//! The report for a page: everything a reader needs to judge or repeat it, except the raw rounds.
+
+use std::fmt::Write;
+
+use super::{Report, TargetPart, summary, text};
+use crate::{report::Comparison, time};
+
+pub fn render(report: &Report) -> String {
+    let mut page = String::new();
+    // Writing into a string cannot fail.
+    let _ = write_page(&mut page, report);
+    page
+}
+
+fn write_page(page: &mut String, report: &Report) -> std::fmt::Result {
+    let experiment = &report.experiment;
+    writeln!(page, "# {}\n\n{}\n\n**{}**\n", experiment.name, experiment.question, report.sentence)?;
+    if let Some(prediction) = &experiment.prediction {
+        writeln!(page, "Predicted beforehand: {prediction}.\n")?;
+    }
+    write_table(page, report)?;
+    write_documented(page, report)?;
+    if !report.warnings.is_empty() {
+        writeln!(page, "## Warnings\n")?;
+        for warning in &report.warnings {
+            writeln!(page, "- {}", warning.replace('\n', "\n  "))?;
+        }
+        writeln!(page)?;
+    }
+    write_method(page, report)?;
+    write_circumstances(page, report)
+}
+
+fn write_table(page: &mut String, report: &Report) -> std::fmt::Result {
+    write!(page, "| metric |")?;
+    for variant in &report.variants {
+        let mark = if variant.is_reference { " (reference)" } else { "" };
+        write!(page, " {}{mark} |", variant.name)?;
+    }
+    write!(page, "\n|---|")?;
+    for _ in &report.variants {
+        write!(page, "---|")?;
+    }
+    writeln!(page)?;
+    let rows = report.variants.first().map_or(0, |variant| variant.metrics.len());
+    for place in 0..rows {
+        let Some(first) = report.variants.first() else { break };
+        write!(page, "| {} |", first.metrics[place].metric.label())?;
+        for variant in &report.variants {
+            let row = &variant.metrics[place];
+            write!(page, " {}", text::value(row))?;
+            match &row.comparison {
+                Comparison::Reference => {}
+                Comparison::Ratio(estimate) => write!(page, "<br>{}", summary::show(estimate))?,
+                Comparison::NoRatio(why) => write!(page, "<br>no ratio: {why}")?,
+            }
+            if let Some(documented) = &row.documented {
+                write!(page, "<br>as documented: {}", cell(documented))?;
+            }
+            write!(page, " |")?;
+        }
+        writeln!(page)?;
+    }
+    writeln!(page)
+}
+
+fn write_documented(page: &mut String, report: &Report) -> std::fmt::Result {
+    if report.variants.iter().all(|variant| variant.documented.is_empty()) {
+        return Ok(());
+    }
+    writeln!(page, "Further figures as documented by others:\n")?;
+    for variant in &report.variants {
+        for (name, figure) in &variant.documented {
+            writeln!(page, "- {}: {} {}", variant.name, cell(name), cell(figure))?;
+        }
+    }
+    writeln!(page)
+}
+
+fn write_method(page: &mut String, report: &Report) -> std::fmt::Result {
+    let settings = &report.settings;
+    writeln!(page, "## How it was measured\n")?;
+    writeln!(
+        page,
+        "{} complete blocks of {} planned; each block ran every variant once, in random order \
+         (seed {}), on a fresh process with the same data. Warm-up {}, measured {}.",
+        report.complete_blocks,
+        settings.blocks,
+        report.seed,
+        time::rough(settings.warm_up),
+        settings.duration.map_or_else(|| "as the script says".to_owned(), time::rough),
+    )?;
+    writeln!(
+        page,
+        "Values are geometric means over rounds. A ratio is against the reference in the same \
+         block; intervals are 95 %, by Student's paired t on the logarithms of the ratios. Good \
+         requests are those that did not fail and none of whose checks failed; response times are \
+         over all requests. Server CPU and memory are of its whole process tree.{}\n",
+        if settings.pin_cpus { " Server and generator had CPUs of their own, given two." } else { "" }
+    )
+}
+
+fn write_circumstances(page: &mut String, report: &Report) -> std::fmt::Result {
+    writeln!(page, "## Circumstances\n")?;
+    writeln!(page, "- {} to {}", report.started, report.finished)?;
+    let machine = &report.machine;
+    let unknown = || "unknown".to_owned();
+    writeln!(
+        page,
+        "- {} × {}, {} memory, Linux {}, {}",
+        machine.cpus.map_or_else(unknown, |cpus| cpus.to_string()),
+        machine.cpu.clone().unwrap_or_else(unknown),
+        machine.memory_bytes.map_or_else(unknown, |bytes| format!("{} MiB", bytes >> 20)),
+        machine.kernel.clone().unwrap_or_else(unknown),
+        machine.system.clone().unwrap_or_else(unknown),
+    )?;
+    for (name, version) in &report.versions {
+        writeln!(page, "- {name} {version}")?;
+    }
+    let experiment = &report.experiment;
+    writeln!(page, "- experiment `{}`, script `{}`", experiment.file, experiment.script)?;
+    for variant in &experiment.variants {
+        let (kind, how) = match &variant.target {
+            TargetPart::Serve(settings) => ("serve", settings.to_string().trim().replace('\n', ", ")),
+            TargetPart::Command(argv) => ("command", argv.join(" ")),
+            TargetPart::Url(url) => ("url", url.clone()),
+        };
+        writeln!(page, "- variant `{}`: {kind} `{how}`", variant.name)?;
+    }
+    writeln!(page, "\nEvery round is in `report.json` beside this page.")
+}
+
+/// A pipe or line end would break the table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}

@@ -1,0 +1,8 @@
+//! Ratios between variants, with confidence intervals. The sample is the round, never the request:
+//! requests of one round share one server's state, and pooling them gives false certainty.
+
+mod ratio;
+mod student;
+
+pub use ratio::{Estimate, estimate};
+pub use student::{cumulative, quantile};
