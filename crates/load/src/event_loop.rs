@@ -1,0 +1,53 @@
+//! What the virtual users of one event loop share. One loop per core, nothing shared between
+//! loops but [`Run`].
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::http::{ClientConfig, RequestError, Resolver, Url};
+use crate::metrics::Recorder;
+use crate::run::Run;
+
+/// Addresses kept parsed; beyond it the cache starts anew.
+const MAX_URLS: usize = 1024;
+
+/// The shared state of one event loop.
+pub(crate) struct EventLoop {
+    pub(crate) run: Arc<Run>,
+    pub(crate) recorder: RefCell<Recorder>,
+    pub(crate) resolver: Rc<Resolver>,
+    pub(crate) client_config: Rc<ClientConfig>,
+    urls: RefCell<HashMap<Box<str>, Rc<Url>>>,
+}
+
+impl EventLoop {
+    pub(crate) fn new(run: Arc<Run>, client_config: ClientConfig) -> Self {
+        let recorder = Recorder::new(&run.registry());
+        Self {
+            run,
+            recorder: RefCell::new(recorder),
+            resolver: Rc::default(),
+            client_config: Rc::new(client_config),
+            urls: RefCell::default(),
+        }
+    }
+
+    /// Parses an address, or finds it parsed.
+    ///
+    /// # Errors
+    /// As [`Url::parse`].
+    pub(crate) fn url(&self, text: &str) -> Result<Rc<Url>, RequestError> {
+        let mut urls = self.urls.borrow_mut();
+        if let Some(url) = urls.get(text) {
+            return Ok(url.clone());
+        }
+        let url = Rc::new(Url::parse(text)?);
+        if urls.len() >= MAX_URLS {
+            urls.clear();
+        }
+        urls.insert(text.into(), url.clone());
+        Ok(url)
+    }
+}

@@ -1,0 +1,171 @@
+//! Chunked bodies (RFC 9112 §7.1), decoded as they arrive.
+
+use super::RequestError;
+
+/// Longest line of a chunk size with its extensions, and longest trailer section.
+const MAX_LINE_BYTES: usize = 16 * 1024;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Size,
+    Extension,
+    SizeLineFeed,
+    Data,
+    DataCarriageReturn,
+    DataLineFeed,
+    TrailerStart,
+    TrailerLine,
+    TrailerEnd,
+    Done,
+}
+
+/// Decodes a chunked body from pieces of any size.
+#[derive(Debug)]
+pub(super) struct ChunkedDecoder {
+    state: State,
+    remaining: u64,
+    digits: u8,
+    line_bytes: usize,
+}
+
+impl ChunkedDecoder {
+    pub(super) fn new() -> Self {
+        Self { state: State::Size, remaining: 0, digits: 0, line_bytes: 0 }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    /// Reads from `input`, hands decoded bytes to `sink`, and says how much was read. Reads less
+    /// than all only when the body is complete.
+    ///
+    /// # Errors
+    /// `Malformed` for what is not a chunked body, and whatever `sink` says.
+    pub(super) fn decode(
+        &mut self,
+        input: &[u8],
+        mut sink: impl FnMut(&[u8]) -> Result<(), RequestError>,
+    ) -> Result<usize, RequestError> {
+        let mut at = 0;
+        while at < input.len() && self.state != State::Done {
+            if self.state == State::Data {
+                let take = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(input.len() - at);
+                sink(&input[at..at + take])?;
+                at += take;
+                self.remaining -= take as u64;
+                if self.remaining == 0 {
+                    self.state = State::DataCarriageReturn;
+                }
+            } else {
+                self.step(input[at])?;
+                at += 1;
+            }
+        }
+        Ok(at)
+    }
+
+    /// Takes one byte of the framing.
+    fn step(&mut self, byte: u8) -> Result<(), RequestError> {
+        self.line_bytes += 1;
+        if self.line_bytes > MAX_LINE_BYTES {
+            return Err(RequestError::Malformed("a chunk's line or the trailer is too long"));
+        }
+        self.state = match (self.state, byte) {
+            (State::Size, _) if byte.is_ascii_hexdigit() => {
+                self.digits += 1;
+                if self.digits > 15 {
+                    return Err(RequestError::Malformed("a chunk is too large"));
+                }
+                let digit = u64::from((byte as char).to_digit(16).unwrap_or_default());
+                self.remaining = self.remaining * 16 + digit;
+                State::Size
+            }
+            (State::Size, _) if self.digits == 0 => {
+                return Err(RequestError::Malformed("a chunk without a size"));
+            }
+            (State::Size | State::Extension, b'\r') => State::SizeLineFeed,
+            (State::Size, b';' | b' ' | b'\t') => State::Extension,
+            (State::Extension, _) if byte != b'\n' => State::Extension,
+            (State::SizeLineFeed, b'\n') => {
+                self.line_bytes = 0;
+                self.digits = 0;
+                if self.remaining == 0 { State::TrailerStart } else { State::Data }
+            }
+            (State::DataCarriageReturn, b'\r') => State::DataLineFeed,
+            (State::DataLineFeed, b'\n') => {
+                self.line_bytes = 0;
+                State::Size
+            }
+            (State::TrailerStart, b'\r') => State::TrailerEnd,
+            (State::TrailerStart | State::TrailerLine, _) if byte != b'\n' => State::TrailerLine,
+            (State::TrailerLine, b'\n') => State::TrailerStart,
+            (State::TrailerEnd, b'\n') => State::Done,
+            _ => return Err(RequestError::Malformed("a chunk's framing")),
+        };
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn decode(pieces: &[&[u8]]) -> Result<(Vec<u8>, bool, usize), RequestError> {
+        let (mut decoder, mut body, mut read) = (ChunkedDecoder::new(), Vec::new(), 0);
+        for piece in pieces {
+            read += decoder.decode(piece, |data| {
+                body.extend_from_slice(data);
+                Ok(())
+            })?;
+        }
+        Ok((body, decoder.is_done(), read))
+    }
+
+    #[test]
+    fn chunks_extensions_and_trailers_are_read() {
+        let text = b"5;a=b\r\nhello\r\n1 \r\n!\r\n0\r\nTrailer: x\r\n\r\nHTTP/1.1 next";
+        let (body, done, read) = decode(&[text]).unwrap();
+        assert_eq!((body.as_slice(), done), (&b"hello!"[..], true));
+        assert_eq!(&text[read..], b"HTTP/1.1 next");
+    }
+
+    #[test]
+    fn broken_framing_is_refused() {
+        for text in ["x\r\n", "\r\n", "5\nhello", "5\r\nhelloX\r\n", "1111111111111111\r\n", "5\r\nhello\r\r"] {
+            assert!(decode(&[text.as_bytes()]).is_err(), "{text:?}");
+        }
+        let endless = format!("5;{}", "x".repeat(MAX_LINE_BYTES));
+        assert!(decode(&[endless.as_bytes()]).is_err());
+        let trailers = format!("0\r\n{}", "A: b\r\n".repeat(MAX_LINE_BYTES));
+        assert!(decode(&[trailers.as_bytes()]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn the_body_does_not_depend_on_where_the_pieces_are_cut(
+            chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..50), 0..8),
+            cut in 1usize..20,
+        ) {
+            let mut wire = Vec::new();
+            for chunk in &chunks {
+                wire.extend(format!("{:x}\r\n", chunk.len()).bytes());
+                wire.extend(chunk);
+                wire.extend(b"\r\n");
+            }
+            wire.extend(b"0\r\n\r\n");
+            let pieces: Vec<&[u8]> = wire.chunks(cut).collect();
+            let (body, done, read) = decode(&pieces).unwrap();
+            prop_assert!(done);
+            prop_assert_eq!(read, wire.len());
+            prop_assert_eq!(body, chunks.concat());
+        }
+
+        #[test]
+        fn no_bytes_make_the_decoder_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = decode(&[&bytes]);
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! One TCP connection: write a request, read a response.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::RequestError;
+use super::body::ChunkedDecoder;
+use super::error::CONNECT_TIMEOUT;
+use super::head::{Framing, Head};
+use super::timings::Trace;
+
+/// Free space offered to one read. Kept small: every virtual user has such a buffer.
+const READ_BYTES: usize = 8 * 1024;
+
+/// A longer buffer is given back once its response is read.
+const KEPT_BUFFER_BYTES: usize = 16 * 1024;
+
+/// Largest body that is read before giving up.
+pub(super) const MAX_BODY_BYTES: usize = 256 * 1024 * 1024;
+
+/// Space reserved on the word of a `Content-Length` alone.
+const TRUSTED_BODY_BYTES: u64 = 1024 * 1024;
+
+/// Bytes that went over the connection for one request.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Traffic {
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+}
+
+/// What a request needs while it is on the wire, apart from its bytes.
+pub(super) struct Progress<'a> {
+    pub(super) trace: &'a mut Trace,
+    pub(super) traffic: &'a mut Traffic,
+    /// The response will have no body whatever its headers say.
+    pub(super) to_head_request: bool,
+    /// Read the body, but do not keep it.
+    pub(super) discard_body: bool,
+}
+
+/// A response as it was read.
+#[derive(Debug)]
+pub(super) struct RawResponse {
+    pub(super) head: Head,
+    pub(super) body: Vec<u8>,
+    /// The connection may carry another request.
+    pub(super) reusable: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Connection {
+    stream: TcpStream,
+    /// Bytes read but not yet used are `buffer[start..]`.
+    buffer: Vec<u8>,
+    start: usize,
+}
+
+impl Connection {
+    pub(super) async fn connect(address: SocketAddr) -> Result<Self, RequestError> {
+        let stream = match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return Err(RequestError::Connect(error)),
+            Err(_) => return Err(RequestError::ConnectTimeout),
+        };
+        // Requests are written whole; waiting for more would only delay them.
+        stream.set_nodelay(true).map_err(RequestError::Connect)?;
+        Ok(Self { stream, buffer: Vec::new(), start: 0 })
+    }
+
+    /// Whether an idle connection still looks usable: open, and silent as it must be. Costs no
+    /// system call unless the event loop has seen something arrive.
+    pub(super) fn is_idle(&self) -> bool {
+        let mut byte = [0];
+        matches!(self.stream.try_read(&mut byte), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Writes a request and reads its response.
+    ///
+    /// # Errors
+    /// Whatever went wrong first; the connection must then be dropped.
+    pub(super) async fn exchange(
+        &mut self,
+        head: &[u8],
+        body: &[u8],
+        progress: &mut Progress<'_>,
+    ) -> Result<RawResponse, RequestError> {
+        let written = self.write(head, body, progress.traffic).await;
+        progress.trace.sent = Some(Instant::now());
+        match self.read_response(progress).await {
+            Ok(mut response) => {
+                response.reusable &= written.is_ok();
+                Ok(response)
+            }
+            // A server may refuse a body by answering and closing; only if no answer could be
+            // read is the failed write what the caller needs to know.
+            Err(_) if written.is_err() => Err(written.map(|()| RequestError::Timeout).unwrap_or_else(|e| e)),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn write(&mut self, head: &[u8], body: &[u8], traffic: &mut Traffic) -> Result<(), RequestError> {
+        for mut part in [head, body] {
+            while !part.is_empty() {
+                let written = self.stream.write(part).await.map_err(RequestError::Write)?;
+                if written == 0 {
+                    return Err(RequestError::Write(io::ErrorKind::WriteZero.into()));
+                }
+                traffic.sent += written as u64;
+                part = &part[written..];
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_response(&mut self, progress: &mut Progress<'_>) -> Result<RawResponse, RequestError> {
+        let head = self.read_head(progress).await?;
+        let framing = head.framing(progress.to_head_request)?;
+        let mut sink = Sink { body: Vec::new(), length: 0, discard: progress.discard_body };
+        match framing {
+            Framing::None => {}
+            Framing::Length(length) => self.read_length(length, &mut sink, progress).await?,
+            Framing::Chunked => self.read_chunked(&mut sink, progress).await?,
+            Framing::UntilClose => self.read_until_close(&mut sink, progress).await?,
+        }
+        // Bytes beyond the response answer no request of ours: never reuse such a connection.
+        let reusable =
+            head.keeps_alive() && framing != Framing::UntilClose && self.start == self.buffer.len();
+        if self.start == self.buffer.len() {
+            self.buffer.clear();
+            self.start = 0;
+            self.buffer.shrink_to(KEPT_BUFFER_BYTES);
+        }
+        Ok(RawResponse { head, body: sink.body, reusable })
+    }
+
+    /// Reads up to the end of a final head; informational ones (RFC 9110 §15.2) are skipped.
+    async fn read_head(&mut self, progress: &mut Progress<'_>) -> Result<Head, RequestError> {
+        loop {
+            if self.start < self.buffer.len()
+                && let Some((head, length)) = Head::parse(&self.buffer[self.start..])?
+            {
+                self.start += length;
+                match head.status {
+                    101 => return Err(RequestError::Malformed("switched protocols unasked")),
+                    100..200 => continue,
+                    _ => return Ok(head),
+                }
+            }
+            let before = self.buffer.len() - self.start;
+            if self.fill(progress).await? == 0 {
+                return Err(if before == 0 {
+                    RequestError::ClosedBeforeResponse
+                } else {
+                    RequestError::ClosedInsideResponse
+                });
+            }
+        }
+    }
+
+    /// Reads once into the buffer; 0 means the peer has closed.
+    async fn fill(&mut self, progress: &mut Progress<'_>) -> Result<usize, RequestError> {
+        if self.start == self.buffer.len() {
+            self.buffer.clear();
+            self.start = 0;
+        }
+        self.buffer.reserve(READ_BYTES);
+        let read = self.stream.read_buf(&mut self.buffer).await.map_err(RequestError::Read)?;
+        progress.traffic.received += read as u64;
+        if progress.trace.first_byte.is_none() && read > 0 {
+            progress.trace.first_byte = Some(Instant::now());
+        }
+        Ok(read)
+    }
+
+    async fn read_length(
+        &mut self,
+        length: u64,
+        sink: &mut Sink,
+        progress: &mut Progress<'_>,
+    ) -> Result<(), RequestError> {
+        if length > MAX_BODY_BYTES as u64 && !sink.discard {
+            return Err(RequestError::BodyTooLarge(MAX_BODY_BYTES));
+        }
+        if !sink.discard {
+            sink.body.reserve_exact(length.min(TRUSTED_BODY_BYTES) as usize);
+        }
+        let mut remaining = length;
+        while remaining > 0 {
+            if self.start == self.buffer.len() && self.fill(progress).await? == 0 {
+                return Err(RequestError::ClosedInsideResponse);
+            }
+            let available = &self.buffer[self.start..];
+            let take = usize::try_from(remaining).unwrap_or(usize::MAX).min(available.len());
+            sink.take(&available[..take])?;
+            self.start += take;
+            remaining -= take as u64;
+        }
+        Ok(())
+    }
+
+    async fn read_chunked(
+        &mut self,
+        sink: &mut Sink,
+        progress: &mut Progress<'_>,
+    ) -> Result<(), RequestError> {
+        let mut decoder = ChunkedDecoder::new();
+        loop {
+            let used = decoder.decode(&self.buffer[self.start..], |data| sink.take(data))?;
+            self.start += used;
+            if decoder.is_done() {
+                return Ok(());
+            }
+            if self.fill(progress).await? == 0 {
+                return Err(RequestError::ClosedInsideResponse);
+            }
+        }
+    }
+
+    async fn read_until_close(
+        &mut self,
+        sink: &mut Sink,
+        progress: &mut Progress<'_>,
+    ) -> Result<(), RequestError> {
+        loop {
+            sink.take(&self.buffer[self.start..])?;
+            self.start = self.buffer.len();
+            if self.fill(progress).await? == 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Where a body goes.
+struct Sink {
+    body: Vec<u8>,
+    length: u64,
+    discard: bool,
+}
+
+impl Sink {
+    fn take(&mut self, data: &[u8]) -> Result<(), RequestError> {
+        self.length += data.len() as u64;
+        if self.discard {
+            return Ok(());
+        }
+        if self.length > MAX_BODY_BYTES as u64 {
+            return Err(RequestError::BodyTooLarge(MAX_BODY_BYTES));
+        }
+        self.body.extend_from_slice(data);
+        Ok(())
+    }
+}

@@ -1,0 +1,266 @@
+//! Status line and headers of a response.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use super::RequestError;
+
+/// Largest head that is read before giving up.
+pub(super) const MAX_HEAD_BYTES: usize = 256 * 1024;
+
+/// Headers most responses fit into without an allocation; a response with more is parsed again.
+const USUAL_HEADERS: usize = 48;
+
+/// Most headers a response may have.
+const MAX_HEADERS: usize = 1024;
+
+/// A parsed head. Keeps the bytes as they came; names and values are looked up on demand, because
+/// most scripts read none of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Head {
+    bytes: Box<[u8]>,
+    headers: Box<[(Range<u32>, Range<u32>)]>,
+    reason: Range<u32>,
+    /// The status code, 100–999.
+    pub(crate) status: u16,
+    /// HTTP/1.`minor_version`.
+    pub(crate) minor_version: u8,
+}
+
+/// How the end of a body is found (RFC 9112 §6.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Framing {
+    None,
+    Length(u64),
+    Chunked,
+    UntilClose,
+}
+
+impl Head {
+    /// Parses the head at the beginning of `bytes`; `None` when it is not complete yet. Also says
+    /// how many bytes it took.
+    ///
+    /// # Errors
+    /// `Malformed` or `HeadTooLarge`.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, RequestError> {
+        let mut usual = [const { MaybeUninit::uninit() }; USUAL_HEADERS];
+        match parse_into(bytes, &mut usual) {
+            Err(httparse::Error::TooManyHeaders) => {
+                let mut many = vec![MaybeUninit::uninit(); MAX_HEADERS];
+                parse_into(bytes, &mut many)
+            }
+            other => other,
+        }
+        .map_err(|error| match error {
+            httparse::Error::TooManyHeaders => RequestError::Malformed("more than 1024 headers"),
+            httparse::Error::Version => RequestError::Malformed("not HTTP/1.0 or HTTP/1.1"),
+            httparse::Error::Status => RequestError::Malformed("the status code"),
+            httparse::Error::HeaderName => RequestError::Malformed("a header name"),
+            httparse::Error::HeaderValue => RequestError::Malformed("a header value"),
+            httparse::Error::NewLine => RequestError::Malformed("a line end"),
+            httparse::Error::Token => RequestError::Malformed("the reason phrase"),
+        })
+        .and_then(|parsed| match parsed {
+            Some((_, length)) if length > MAX_HEAD_BYTES => {
+                Err(RequestError::HeadTooLarge(MAX_HEAD_BYTES))
+            }
+            None if bytes.len() >= MAX_HEAD_BYTES => {
+                Err(RequestError::HeadTooLarge(MAX_HEAD_BYTES))
+            }
+            other => Ok(other),
+        })
+    }
+
+    /// All headers in the order they came, names as they came.
+    pub(crate) fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.headers.iter().map(|(name, value)| {
+            let name = std::str::from_utf8(self.slice(name)).unwrap_or_default();
+            (name, self.slice(value))
+        })
+    }
+
+    /// Every value of one header.
+    pub(crate) fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+        self.headers()
+            .filter(move |(found, _)| found.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+    }
+
+    /// The reason phrase, empty when there is none.
+    pub(crate) fn reason(&self) -> String {
+        String::from_utf8_lossy(self.slice(&self.reason)).into_owned()
+    }
+
+    fn slice(&self, range: &Range<u32>) -> &[u8] {
+        &self.bytes[range.start as usize..range.end as usize]
+    }
+
+    /// How the end of this response's body is found.
+    ///
+    /// # Errors
+    /// `Malformed` for lengths that contradict each other: whoever guesses here reads the next
+    /// response from the wrong place.
+    pub(super) fn framing(&self, to_head_request: bool) -> Result<Framing, RequestError> {
+        if to_head_request || self.status < 200 || matches!(self.status, 204 | 304) {
+            return Ok(Framing::None);
+        }
+        let mut codings = self.values("transfer-encoding").flat_map(|value| value.split(|b| *b == b','));
+        if let Some(first) = codings.next() {
+            let last = codings.last().unwrap_or(first);
+            return if last.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+                Ok(Framing::Chunked)
+            } else {
+                Ok(Framing::UntilClose)
+            };
+        }
+        let mut length = None;
+        for value in self.values("content-length").flat_map(|value| value.split(|b| *b == b',')) {
+            let parsed = parse_length(value.trim_ascii())?;
+            if length.replace(parsed).is_some_and(|before| before != parsed) {
+                return Err(RequestError::Malformed("two different Content-Length"));
+            }
+        }
+        Ok(length.map_or(Framing::UntilClose, Framing::Length))
+    }
+
+    /// Whether the server is willing to answer another request on this connection.
+    pub(super) fn keeps_alive(&self) -> bool {
+        let has = |option: &str| {
+            self.values("connection")
+                .flat_map(|value| value.split(|byte| *byte == b','))
+                .any(|item| item.trim_ascii().eq_ignore_ascii_case(option.as_bytes()))
+        };
+        if self.minor_version == 0 { has("keep-alive") } else { !has("close") }
+    }
+}
+
+fn parse_length(digits: &[u8]) -> Result<u64, RequestError> {
+    let text = std::str::from_utf8(digits).unwrap_or_default();
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(RequestError::Malformed("Content-Length is not a number"));
+    }
+    text.parse().map_err(|_| RequestError::Malformed("Content-Length is too large"))
+}
+
+fn parse_into<'h, 'b>(
+    bytes: &'b [u8],
+    headers: &'h mut [MaybeUninit<httparse::Header<'b>>],
+) -> Result<Option<(Head, usize)>, httparse::Error> {
+    let mut response = httparse::Response::new(&mut []);
+    let config = httparse::ParserConfig::default();
+    let length = match config.parse_response_with_uninit_headers(&mut response, bytes, headers)? {
+        httparse::Status::Complete(length) => length,
+        httparse::Status::Partial => return Ok(None),
+    };
+    let range = |part: &[u8]| {
+        // Slices of `bytes`, whose head is far shorter than 4 GiB.
+        let start = (part.as_ptr() as usize).wrapping_sub(bytes.as_ptr() as usize);
+        if start > length || part.is_empty() { 0..0 } else { start as u32..(start + part.len()) as u32 }
+    };
+    let headers = response
+        .headers
+        .iter()
+        .map(|header| (range(header.name.as_bytes()), range(header.value)))
+        .collect();
+    let head = Head {
+        bytes: bytes[..length].into(),
+        headers,
+        reason: range(response.reason.unwrap_or_default().as_bytes()),
+        status: response.code.unwrap_or_default(),
+        minor_version: response.version.unwrap_or(1),
+    };
+    Ok(Some((head, length)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn head(text: &str) -> Head {
+        Head::parse(text.as_bytes()).unwrap().unwrap().0
+    }
+
+    #[test]
+    fn a_head_is_only_complete_with_its_empty_line() {
+        assert!(Head::parse(b"HTTP/1.1 200 OK\r\nA: b\r\n").unwrap().is_none());
+        let (head, length) = Head::parse(b"HTTP/1.1 200 OK\r\nA: b\r\n\r\nbody").unwrap().unwrap();
+        assert_eq!((head.status, head.reason().as_str(), length), (200, "OK", 25));
+        assert_eq!(head.headers().collect::<Vec<_>>(), [("A", &b"b"[..])]);
+    }
+
+    #[test]
+    fn a_head_may_have_many_headers_but_not_endlessly_many() {
+        let many = |n: usize| {
+            let lines: String = (0..n).map(|i| format!("X-{i}: {i}\r\n")).collect();
+            Head::parse(format!("HTTP/1.1 200 OK\r\n{lines}\r\n").as_bytes())
+        };
+        assert_eq!(many(1000).unwrap().unwrap().0.headers().count(), 1000);
+        assert!(matches!(many(2000), Err(RequestError::Malformed(_))));
+    }
+
+    #[test]
+    fn a_head_beyond_the_limit_is_refused_complete_or_not() {
+        let value = "v".repeat(MAX_HEAD_BYTES);
+        for end in ["", "\r\n\r\n"] {
+            let text = format!("HTTP/1.1 200 OK\r\nA: {value}{end}");
+            assert!(matches!(Head::parse(text.as_bytes()), Err(RequestError::HeadTooLarge(_))));
+        }
+    }
+
+    #[test]
+    fn framing_follows_rfc_9112() {
+        let framing = |text: &str| head(text).framing(false).unwrap();
+        assert_eq!(framing("HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n"), Framing::None);
+        assert_eq!(framing("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"), Framing::Length(5));
+        assert_eq!(
+            framing("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\nContent-Length: 5\r\n\r\n"),
+            Framing::Chunked
+        );
+        assert_eq!(framing("HTTP/1.1 200 OK\r\n\r\n"), Framing::UntilClose);
+        let to_head = head("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").framing(true).unwrap();
+        assert_eq!(to_head, Framing::None);
+    }
+
+    #[test]
+    fn contradicting_lengths_are_refused() {
+        for lengths in ["Content-Length: 5\r\nContent-Length: 6", "Content-Length: 5, 6",
+            "Content-Length: -1", "Content-Length: ", "Content-Length: 99999999999999999999999"]
+        {
+            let head = head(&format!("HTTP/1.1 200 OK\r\n{lengths}\r\n\r\n"));
+            assert!(matches!(head.framing(false), Err(RequestError::Malformed(_))), "{lengths}");
+        }
+        let same = head("HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\n");
+        assert_eq!(same.framing(false).unwrap(), Framing::Length(5));
+    }
+
+    #[test]
+    fn keeping_alive_depends_on_version_and_header() {
+        let keeps = |text: &str| head(text).keeps_alive();
+        assert!(keeps("HTTP/1.1 200 OK\r\n\r\n"));
+        assert!(!keeps("HTTP/1.1 200 OK\r\nConnection: x, Close\r\n\r\n"));
+        assert!(!keeps("HTTP/1.0 200 OK\r\n\r\n"));
+        assert!(keeps("HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\n\r\n"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Head::parse(&bytes);
+            let mut text = b"HTTP/1.1 200 OK\r\n".to_vec();
+            text.extend(&bytes);
+            if let Ok(Some((head, length))) = Head::parse(&text) {
+                prop_assert!(length <= text.len());
+                let _ = (head.framing(false), head.keeps_alive(), head.reason());
+            }
+        }
+
+        #[test]
+        fn a_prefix_of_a_head_is_never_a_head(cut in 0usize..60) {
+            let text = b"HTTP/1.1 301 Moved Permanently\r\nLocation: /x\r\nA:  b \r\n\r\n";
+            let cut = cut.min(text.len() - 1);
+            prop_assert!(Head::parse(&text[..cut]).unwrap().is_none());
+        }
+    }
+}

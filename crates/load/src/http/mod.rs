@@ -1,0 +1,22 @@
+//! The HTTP/1.1 client of virtual users.
+//!
+//! Why not an existing client: k6 reports where the time of every request went (blocked, looking
+//! up, connecting, sending, waiting, receiving), keeps connections per virtual user, and a load
+//! generator must spend as little as possible per request. The client is a thin layer over
+//! `TcpStream`: it writes a request, reads a response, and notes five instants on the way.
+
+mod body;
+mod client;
+mod connection;
+mod error;
+mod head;
+mod resolve;
+mod timings;
+mod url;
+
+pub(crate) use client::{Client, ClientConfig, Exchange, Request};
+pub(crate) use error::{ErrorCode, RequestError};
+pub(crate) use head::Head;
+pub(crate) use resolve::Resolver;
+pub(crate) use timings::Timings;
+pub(crate) use url::Url;

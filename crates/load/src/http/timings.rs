@@ -1,0 +1,104 @@
+//! Where the time of one request went.
+
+use std::time::{Duration, Instant};
+
+/// The phases of one request, as k6 defines them.
+///
+/// `duration` is sending + waiting + receiving: it leaves out finding an address and connecting.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Timings {
+    /// From the call until a connection was ready, including the look-up and connecting.
+    pub(crate) blocked: Duration,
+    /// Finding the host's address; zero for a literal or cached address.
+    pub(crate) looking_up: Duration,
+    /// The TCP handshake; zero on a reused connection.
+    pub(crate) connecting: Duration,
+    /// Writing the request.
+    pub(crate) sending: Duration,
+    /// From the last byte written to the first byte received.
+    pub(crate) waiting: Duration,
+    /// From the first byte received to the last.
+    pub(crate) receiving: Duration,
+}
+
+impl Timings {
+    /// Sending, waiting and receiving together.
+    pub(crate) fn duration(&self) -> Duration {
+        self.sending + self.waiting + self.receiving
+    }
+}
+
+/// Collects the instants of a request while it runs, so that a request that fails half-way still
+/// says how far it came.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Trace {
+    pub(super) start: Instant,
+    pub(super) looking_up: Duration,
+    pub(super) connecting: Duration,
+    pub(super) connected: Option<Instant>,
+    pub(super) sent: Option<Instant>,
+    pub(super) first_byte: Option<Instant>,
+}
+
+impl Trace {
+    pub(super) fn begin() -> Self {
+        Self {
+            start: Instant::now(),
+            looking_up: Duration::ZERO,
+            connecting: Duration::ZERO,
+            connected: None,
+            sent: None,
+            first_byte: None,
+        }
+    }
+
+    /// The phases up to `end`; a phase that was not reached is zero, the one that was under way
+    /// is cut at `end`.
+    pub(super) fn finish(&self, end: Instant) -> Timings {
+        let connected = self.connected.unwrap_or(end);
+        let sent = self.sent.unwrap_or(end).max(connected);
+        let first_byte = self.first_byte.unwrap_or(end).max(sent);
+        Timings {
+            blocked: connected.duration_since(self.start),
+            looking_up: self.looking_up,
+            connecting: self.connecting,
+            sending: sent.duration_since(connected),
+            waiting: first_byte.duration_since(sent),
+            receiving: end.saturating_duration_since(first_byte),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn duration_leaves_out_connecting() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let trace = Trace {
+            start,
+            looking_up: Duration::from_millis(1),
+            connecting: Duration::from_millis(3),
+            connected: Some(at(5)),
+            sent: Some(at(6)),
+            first_byte: Some(at(16)),
+        };
+        let timings = trace.finish(at(18));
+        assert_eq!(timings.blocked, Duration::from_millis(5));
+        assert_eq!(timings.sending, Duration::from_millis(1));
+        assert_eq!(timings.waiting, Duration::from_millis(10));
+        assert_eq!(timings.receiving, Duration::from_millis(2));
+        assert_eq!(timings.duration(), Duration::from_millis(13));
+    }
+
+    #[test]
+    fn a_request_that_never_connected_was_blocked_all_the_time() {
+        let start = Instant::now();
+        let trace = Trace { start, ..Trace::begin() };
+        let timings = trace.finish(start + Duration::from_millis(7));
+        assert_eq!(timings.blocked, Duration::from_millis(7));
+        assert_eq!(timings.duration(), Duration::ZERO);
+    }
+}

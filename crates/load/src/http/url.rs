@@ -1,0 +1,269 @@
+//! Addresses of requests: `http://[user[:password]@]host[:port][/path][?query]`.
+//!
+//! A small parser of its own, after RFC 3986: the general crates bring Unicode domain tables that
+//! a load generator does not need, and normalise more than k6 does.
+
+use std::fmt::Write as _;
+use std::rc::Rc;
+
+use super::RequestError;
+
+/// Longest accepted address; longer ones are refused, not sent.
+const MAX_URL_BYTES: usize = 64 * 1024;
+
+/// A parsed address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Url {
+    /// The whole address as it was given, without user information and fragment.
+    pub(crate) text: Rc<str>,
+    /// Host name or address literal, without brackets, lower case.
+    pub(crate) host: Rc<str>,
+    /// The port, 80 when not given.
+    pub(crate) port: u16,
+    /// `host` or `host:port` as the `Host` header has it.
+    pub(crate) authority: Rc<str>,
+    /// Path and query as the request line has them, never empty.
+    pub(crate) target: Rc<str>,
+    /// `user:password`, percent-decoded, when the address has them.
+    pub(crate) user_info: Option<Rc<str>>,
+}
+
+impl Url {
+    /// Parses an absolute `http` address.
+    ///
+    /// # Errors
+    /// `InvalidUrl` with the reason, or `UnsupportedScheme`.
+    pub(crate) fn parse(text: &str) -> Result<Self, RequestError> {
+        let text = text.trim_matches([' ', '\t', '\n', '\r']);
+        if text.len() > MAX_URL_BYTES {
+            return Err(RequestError::InvalidUrl("longer than 64 KiB"));
+        }
+        if text.bytes().any(|byte| byte < 0x20 || byte == 0x7f) {
+            return Err(RequestError::InvalidUrl("contains a control character"));
+        }
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return Err(RequestError::InvalidUrl("it must begin with http://"));
+        };
+        if !scheme.eq_ignore_ascii_case("http") {
+            return Err(unsupported_scheme(scheme));
+        }
+        let rest = rest.split('#').next().unwrap_or_default();
+        let split = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at(split);
+        let (user_info, authority) = match authority.rsplit_once('@') {
+            Some((user_info, authority)) => (Some(percent_decode(user_info).into()), authority),
+            None => (None, authority),
+        };
+        let (host, port) = split_port(authority)?;
+        let target = encode_target(target);
+        Ok(Self {
+            text: format!("http://{authority}{}", &rest[split..]).into(),
+            host: host.to_ascii_lowercase().into(),
+            port,
+            authority: authority.into(),
+            target: target.into(),
+            user_info,
+        })
+    }
+
+    /// Resolves a `Location` header against this address (RFC 3986 §5.2, without the rarely used
+    /// merging of empty paths).
+    ///
+    /// # Errors
+    /// As [`Url::parse`].
+    pub(crate) fn join(&self, location: &str) -> Result<Self, RequestError> {
+        let scheme_end = location.find([':', '/', '?', '#']);
+        if scheme_end.is_some_and(|at| at > 0 && location[at..].starts_with(':')) {
+            return Self::parse(location);
+        }
+        if let Some(rest) = location.strip_prefix("//") {
+            return Self::parse(&format!("http://{rest}"));
+        }
+        let path = self.target.split('?').next().unwrap_or("/");
+        let target = if location.starts_with('/') {
+            remove_dot_segments(location)
+        } else if location.starts_with('?') {
+            format!("{path}{location}")
+        } else {
+            let directory = path.rfind('/').map_or("/", |at| &path[..=at]);
+            remove_dot_segments(&format!("{directory}{location}"))
+        };
+        Self::parse(&format!("http://{}{target}", self.authority))
+    }
+}
+
+fn unsupported_scheme(scheme: &str) -> RequestError {
+    let known = ["https", "ws", "wss", "ftp", "file"];
+    match known.into_iter().find(|name| scheme.eq_ignore_ascii_case(name)) {
+        Some(name) => RequestError::UnsupportedScheme(name.to_owned()),
+        None => RequestError::InvalidUrl("it must begin with http://"),
+    }
+}
+
+fn split_port(authority: &str) -> Result<(&str, u16), RequestError> {
+    let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
+        let (host, after) =
+            rest.split_once(']').ok_or(RequestError::InvalidUrl("`[` without `]`"))?;
+        if host.parse::<std::net::Ipv6Addr>().is_err() {
+            return Err(RequestError::InvalidUrl("not an IPv6 address between `[` and `]`"));
+        }
+        match after.strip_prefix(':') {
+            Some(port) => (host, Some(port)),
+            None if after.is_empty() => (host, None),
+            None => return Err(RequestError::InvalidUrl("text after `]`")),
+        }
+    } else {
+        match authority.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (authority, None),
+        }
+    };
+    if host.is_empty() {
+        return Err(RequestError::InvalidUrl("no host"));
+    }
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-._~!$&'()*+,;=:%".contains(c);
+    if !host.chars().all(allowed) {
+        return Err(RequestError::InvalidUrl("a character that host names cannot contain"));
+    }
+    match port {
+        None | Some("") => Ok((host, 80)),
+        Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            port.parse().map(|port| (host, port)).map_err(|_| RequestError::InvalidUrl("port > 65535"))
+        }
+        Some(_) => Err(RequestError::InvalidUrl("the port is not a number")),
+    }
+}
+
+/// Percent-encodes what a request line cannot carry; everything else, `%` included, stays.
+fn encode_target(target: &str) -> String {
+    let mut out = String::with_capacity(target.len() + 1);
+    if !target.starts_with('/') {
+        out.push('/');
+    }
+    for byte in target.bytes() {
+        if byte.is_ascii_graphic() && !matches!(byte, b'"' | b'<' | b'>' | b'`') {
+            out.push(byte as char);
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+pub(crate) fn percent_decode(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let hex = |offset: usize| bytes.get(at + offset).and_then(|b| (*b as char).to_digit(16));
+        if let (b'%', Some(high), Some(low)) = (bytes[at], hex(1), hex(2)) {
+            out.push((high * 16 + low) as u8);
+            at += 3;
+        } else {
+            out.push(bytes[at]);
+            at += 1;
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// RFC 3986 §5.2.4 on a path that may carry a query.
+fn remove_dot_segments(target: &str) -> String {
+    let (path, query) = match target.find('?') {
+        Some(at) => target.split_at(at),
+        None => (target, ""),
+    };
+    let mut kept: Vec<&str> = Vec::new();
+    let segments: Vec<&str> = path.split('/').skip(1).collect();
+    for (index, segment) in segments.iter().enumerate() {
+        let last = index + 1 == segments.len();
+        match *segment {
+            ".." => {
+                kept.pop();
+                if last {
+                    kept.push("");
+                }
+            }
+            "." if last => kept.push(""),
+            "." => {}
+            other => kept.push(other),
+        }
+    }
+    format!("/{}{query}", kept.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    #[test]
+    fn an_address_is_split_into_its_parts() {
+        let url = parse("http://us%20er:pw@Example.org:8080/a b/ü?q=1 2&r=%41#frag");
+        assert_eq!(&*url.host, "example.org");
+        assert_eq!(url.port, 8080);
+        assert_eq!(&*url.authority, "Example.org:8080");
+        assert_eq!(&*url.target, "/a%20b/%C3%BC?q=1%202&r=%41");
+        assert_eq!(url.user_info.as_deref(), Some("us er:pw"));
+        assert_eq!(&*url.text, "http://Example.org:8080/a b/ü?q=1 2&r=%41");
+    }
+
+    #[test]
+    fn a_missing_path_and_port_have_defaults() {
+        let url = parse("http://localhost?x=1");
+        assert_eq!((url.port, &*url.target), (80, "/?x=1"));
+        assert_eq!(&*parse("http://[::1]:81").host, "::1");
+    }
+
+    #[test]
+    fn https_is_refused_by_name() {
+        let error = Url::parse("https://localhost/").unwrap_err();
+        assert_eq!(error.to_string(), "`https://` is not supported yet");
+    }
+
+    #[test]
+    fn broken_addresses_are_refused() {
+        for text in [
+            "", "/x", "localhost:80", "http://", "http:///x", "http://a b/", "http://h:99999/",
+            "http://h:x/", "http://[::1/", "http://[zz]/", "http://h/a\nb", "http://u@/",
+        ] {
+            assert_eq!(Url::parse(text).unwrap_err().code().0, 1020, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn locations_are_resolved_as_rfc_3986_says() {
+        let base = parse("http://h:81/a/b/c?q=1");
+        let join = |location| base.join(location).unwrap().text.to_string();
+        assert_eq!(join("http://other/x"), "http://other/x");
+        assert_eq!(join("//other/x"), "http://other/x");
+        assert_eq!(join("/x/../y"), "http://h:81/y");
+        assert_eq!(join("d?e=2"), "http://h:81/a/b/d?e=2");
+        assert_eq!(join("../d"), "http://h:81/a/d");
+        assert_eq!(join("./"), "http://h:81/a/b/");
+        assert_eq!(join("?z=1"), "http://h:81/a/b/c?z=1");
+        assert!(base.join("https://other/").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_parses_is_safe_in_a_request_line(text in "http://[a-z]{1,5}(:[0-9]{1,4})?\\PC{0,40}") {
+            if let Ok(url) = Url::parse(&text) {
+                prop_assert!(url.target.starts_with('/'));
+                prop_assert!(url.target.bytes().all(|b| b.is_ascii_graphic()));
+                prop_assert!(url.authority.bytes().all(|b| b.is_ascii_graphic()));
+            }
+        }
+
+        #[test]
+        fn no_text_makes_the_parser_panic(text in "\\PC{0,60}", location in "\\PC{0,60}") {
+            let _ = Url::parse(&text);
+            let _ = Url::parse("http://h/a/b").unwrap().join(&location);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Messages to the person who watches, in the two formats k6 has: short on a terminal, one line
+//! of `key=value` pairs elsewhere.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Messages about single requests or iterations per second; further ones are only counted. A
+/// script that fails at once would otherwise write millions of lines.
+const MAX_PER_SECOND: u32 = 20;
+
+/// How important a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Level {
+    Debug,
+    Info,
+    Warning,
+    Error,
+}
+
+/// Writes messages to standard error.
+#[derive(Debug)]
+pub(crate) struct Log {
+    start: Instant,
+    terminal: bool,
+    limiter: Mutex<Limiter>,
+}
+
+#[derive(Debug)]
+struct Limiter {
+    second: u64,
+    written: u32,
+    suppressed: u64,
+}
+
+impl Log {
+    pub(crate) fn new() -> Self {
+        Self {
+            start: Instant::now(),
+            terminal: std::io::stderr().is_terminal(),
+            limiter: Mutex::new(Limiter { second: 0, written: 0, suppressed: 0 }),
+        }
+    }
+
+    /// Writes a message with further fields.
+    pub(crate) fn write(&self, level: Level, message: &str, fields: &[(&str, &str)]) {
+        let line = if self.terminal {
+            short(level, self.start.elapsed(), message, fields)
+        } else {
+            key_value(level, SystemTime::now(), message, fields)
+        };
+        // Nothing can be done about a closed standard error.
+        let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    }
+
+    /// As [`Self::write`], but only [`MAX_PER_SECOND`] times per second over the whole run.
+    pub(crate) fn write_limited(&self, level: Level, message: &str, fields: &[(&str, &str)]) {
+        let second = self.start.elapsed().as_secs();
+        let mut limiter = self.limiter.lock().unwrap_or_else(PoisonError::into_inner);
+        if limiter.second != second {
+            limiter.second = second;
+            limiter.written = 0;
+            let suppressed = std::mem::take(&mut limiter.suppressed);
+            if suppressed > 0 {
+                let message = format!("{suppressed} more messages like these were not shown");
+                self.write(Level::Warning, &message, &[]);
+            }
+        }
+        if limiter.written >= MAX_PER_SECOND {
+            limiter.suppressed += 1;
+            return;
+        }
+        limiter.written += 1;
+        drop(limiter);
+        self.write(level, message, fields);
+    }
+}
+
+fn short(level: Level, elapsed: Duration, message: &str, fields: &[(&str, &str)]) -> String {
+    let name = match level {
+        Level::Debug => "DEBU",
+        Level::Info => "INFO",
+        Level::Warning => "WARN",
+        Level::Error => "ERRO",
+    };
+    let mut line = format!("{name}[{:04}] {message:<44}", elapsed.as_secs());
+    for (key, value) in fields {
+        let _ = write!(line, " {key}={}", quoted(value));
+    }
+    line.push('\n');
+    line
+}
+
+fn key_value(level: Level, time: SystemTime, message: &str, fields: &[(&str, &str)]) -> String {
+    let name = match level {
+        Level::Debug => "debug",
+        Level::Info => "info",
+        Level::Warning => "warning",
+        Level::Error => "error",
+    };
+    let mut line = format!("time=\"{}\" level={name} msg={}", rfc_3339(time), quoted(message));
+    for (key, value) in fields {
+        let _ = write!(line, " {key}={}", quoted(value));
+    }
+    line.push('\n');
+    line
+}
+
+/// Quotes what is more than a word.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._/@^+".contains(c);
+    if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("{text:?}") }
+}
+
+/// A time in UTC with whole seconds, `2026-11-20T18:05:32Z`.
+pub(crate) fn rfc_3339(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil_from_days(days);
+    let (hour, minute) = (second / 3600, second / 60 % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}Z", second % 60)
+}
+
+/// Year, month and day of a number of days since 1970-01-01 (H. Hinnant, "chrono-compatible
+/// low-level date algorithms", `civil_from_days`, for dates after the epoch).
+fn civil_from_days(days: u64) -> (u64, u64, u64) {
+    let z = days + 719_468;
+    let (era, day_of_era) = (z / 146_097, z % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_rfc_3339() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_795_197_932, "2026-11-20T18:05:32Z"),
+        ] {
+            assert_eq!(rfc_3339(UNIX_EPOCH + Duration::from_secs(seconds)), text);
+        }
+    }
+
+    #[test]
+    fn a_message_is_one_line_whatever_it_contains() {
+        let line = key_value(Level::Error, UNIX_EPOCH, "a\n\"b\"", &[("source", "console")]);
+        assert_eq!(line.matches('\n').count(), 1);
+        assert!(line.ends_with("level=error msg=\"a\\n\\\"b\\\"\" source=console\n"), "{line}");
+    }
+}

@@ -1,0 +1,15 @@
+//! What a run measures: definitions of metrics, and where their values are kept.
+
+mod builtin;
+mod histogram;
+mod recorder;
+mod registry;
+mod series;
+mod sink;
+
+pub(crate) use builtin::Builtin;
+pub use histogram::Histogram;
+pub(crate) use recorder::{CheckCount, GroupId, GroupMeasured, Measured, NameStats, Recorder, RequestMark, RequestSample, RequestTags, SampleTags, Totals};
+pub(crate) use registry::{Contains, MetricId, MetricKind, Registry, SubMetric, TagFilter};
+pub(crate) use series::Series;
+pub(crate) use sink::Sink;

@@ -1,0 +1,510 @@
+//! Everything one event loop measures. Nothing here is shared between threads; the recorders of
+//! all loops are merged when the run is over.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Builtin, Histogram, MetricId, MetricKind, Registry, Series, Sink, TagFilter};
+use crate::http::{Exchange, Timings};
+
+/// Distinct `name` tags, groups and checks kept apart; further ones are counted under
+/// [`OVERFLOW_NAME`]. A script that puts an id into every URL must not exhaust the memory.
+const MAX_NAMES: usize = 500;
+const MAX_GROUPS: usize = 1000;
+const MAX_CHECKS: usize = 5000;
+/// What stands for everything beyond a limit.
+pub(crate) const OVERFLOW_NAME: &str = "(other)";
+
+/// A group's place in one event loop's recorder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct GroupId(u32);
+
+impl GroupId {
+    /// The group outside of all groups.
+    pub(crate) const ROOT: Self = Self(0);
+}
+
+/// Outcomes of one check.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct CheckCount {
+    pub(crate) passes: u64,
+    pub(crate) fails: u64,
+}
+
+/// A `group()` with its checks in the order of their first use.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Group {
+    pub(crate) name: String,
+    /// `::outer::inner`; empty for the root.
+    pub(crate) path: Rc<str>,
+    pub(crate) children: Vec<usize>,
+    pub(crate) checks: Vec<(Rc<str>, CheckCount)>,
+    by_name: HashMap<Rc<str>, usize>,
+}
+
+/// What is known of one `name` tag.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NameStats {
+    pub(crate) requests: u64,
+    pub(crate) good: u64,
+    pub(crate) failed: u64,
+    pub(crate) duration: Histogram,
+}
+
+/// The tags of one value, looked at only when some sub-metric asks.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SampleTags<'a> {
+    pub(crate) scenario: &'a str,
+    pub(crate) group: &'a str,
+    pub(crate) check: &'a str,
+    /// Tags of the run, the scenario and the call; later ones win.
+    pub(crate) custom: &'a [(String, String)],
+    pub(crate) request: Option<RequestTags<'a>>,
+}
+
+/// The tags only requests have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RequestTags<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) url: &'a str,
+    pub(crate) method: &'a str,
+    pub(crate) proto: &'a str,
+    pub(crate) status: u16,
+    pub(crate) error_code: u16,
+    pub(crate) error: &'a str,
+    pub(crate) expected_response: bool,
+}
+
+impl SampleTags<'_> {
+    pub(crate) fn get(&self, key: &str) -> Option<Cow<'_, str>> {
+        if let Some((_, value)) = self.custom.iter().rev().find(|(found, _)| found == key) {
+            return Some(value.as_str().into());
+        }
+        let text = |text: &'_ str| (!text.is_empty()).then(|| Cow::Owned(text.to_owned()));
+        match key {
+            "scenario" => return text(self.scenario),
+            "group" => return Some(self.group.into()),
+            "check" => return text(self.check),
+            _ => {}
+        }
+        let request = self.request?;
+        match key {
+            "name" => text(request.name),
+            "url" => text(request.url),
+            "method" => text(request.method),
+            "proto" => text(request.proto),
+            "status" => Some(request.status.to_string().into()),
+            "error" => text(request.error),
+            "error_code" => (request.error_code != 0).then(|| request.error_code.to_string().into()),
+            "expected_response" => Some(request.expected_response.to_string().into()),
+            _ => None,
+        }
+    }
+}
+
+/// One finished request.
+pub(crate) struct RequestSample<'a> {
+    pub(crate) exchange: &'a Exchange,
+    pub(crate) status: u16,
+    pub(crate) tags: SampleTags<'a>,
+    pub(crate) name: &'a Rc<str>,
+    pub(crate) expected: bool,
+}
+
+/// Where a request was counted, for when its checks are known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RequestMark {
+    second: u32,
+    name: u32,
+}
+
+/// Sums over all requests of a run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Totals {
+    pub(crate) requests: u64,
+    pub(crate) good: u64,
+    pub(crate) failed: u64,
+}
+
+/// The measurements of one event loop.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    kinds: Arc<Vec<MetricKind>>,
+    /// Sub-metrics by parent, `{expected_response:true}` apart because every run has it.
+    subs: Arc<HashMap<MetricId, Vec<(MetricId, TagFilter)>>>,
+    expected_duration: MetricId,
+    sinks: Vec<Sink>,
+    groups: Vec<Group>,
+    group_index: HashMap<(u32, String), u32>,
+    checks: usize,
+    names: Vec<(Rc<str>, NameStats)>,
+    name_index: HashMap<Rc<str>, u32>,
+    statuses: BTreeMap<u16, u64>,
+    totals: Totals,
+    series: Series,
+    /// Values are kept from here on; `None` while warming up.
+    recording_since: Option<Instant>,
+}
+
+impl Recorder {
+    /// A recorder for the metrics that exist now; it records nothing before [`Self::start`].
+    pub(crate) fn new(registry: &Registry) -> Self {
+        let kinds: Vec<MetricKind> = registry.iter().map(|(_, metric)| metric.kind).collect();
+        let mut subs: HashMap<MetricId, Vec<(MetricId, TagFilter)>> = HashMap::new();
+        let mut expected_duration = Builtin::HttpReqDuration.id();
+        for (id, metric) in registry.iter() {
+            let Some(sub) = &metric.sub else { continue };
+            if sub.parent == Builtin::HttpReqDuration.id() && sub.filter.is_expected_response() {
+                expected_duration = id;
+            } else {
+                subs.entry(sub.parent).or_default().push((id, sub.filter.clone()));
+            }
+        }
+        Self {
+            sinks: kinds.iter().map(|kind| Sink::new(*kind)).collect(),
+            kinds: Arc::new(kinds),
+            subs: Arc::new(subs),
+            expected_duration,
+            groups: vec![Group::default()],
+            group_index: HashMap::new(),
+            checks: 0,
+            names: Vec::new(),
+            name_index: HashMap::new(),
+            statuses: BTreeMap::new(),
+            totals: Totals::default(),
+            series: Series::default(),
+            recording_since: None,
+        }
+    }
+
+    /// Keeps values from `start` on.
+    pub(crate) fn start(&mut self, start: Instant) {
+        self.recording_since = Some(start);
+    }
+
+    pub(crate) fn is_recording(&self) -> bool {
+        self.recording_since.is_some()
+    }
+
+    /// Adds a value of any metric but those of requests and checks.
+    pub(crate) fn add(&mut self, metric: MetricId, value: f64, tags: &SampleTags<'_>) {
+        if !self.is_recording() {
+            return;
+        }
+        self.sink(metric).add(value);
+        if self.subs.is_empty() {
+            return;
+        }
+        let subs = Arc::clone(&self.subs);
+        for (id, filter) in subs.get(&metric).into_iter().flatten() {
+            if filter.matches(tags) {
+                self.sink(*id).add(value);
+            }
+        }
+    }
+
+    /// Counts a request; the mark is for [`Self::settle`].
+    pub(crate) fn request(&mut self, sample: &RequestSample<'_>) -> Option<RequestMark> {
+        let since = self.recording_since?;
+        let Exchange { timings, traffic, end, .. } = sample.exchange;
+        let Timings { blocked, connecting, sending, waiting, receiving, .. } = *timings;
+        let duration_ms = milliseconds(timings.duration());
+        let values = [
+            (Builtin::HttpReqs, 1.0),
+            (Builtin::HttpReqFailed, f64::from(u8::from(!sample.expected))),
+            (Builtin::HttpReqDuration, duration_ms),
+            (Builtin::HttpReqBlocked, milliseconds(blocked)),
+            (Builtin::HttpReqConnecting, milliseconds(connecting)),
+            (Builtin::HttpReqTlsHandshaking, 0.0),
+            (Builtin::HttpReqSending, milliseconds(sending)),
+            (Builtin::HttpReqWaiting, milliseconds(waiting)),
+            (Builtin::HttpReqReceiving, milliseconds(receiving)),
+            (Builtin::DataSent, traffic.sent as f64),
+            (Builtin::DataReceived, traffic.received as f64),
+        ];
+        for (metric, value) in values {
+            self.add(metric.id(), value, &sample.tags);
+        }
+        if sample.expected {
+            let id = self.expected_duration;
+            self.sink(id).add(duration_ms);
+        }
+        *self.statuses.entry(sample.status).or_default() += 1;
+        self.totals.requests += 1;
+        let name = self.name(sample.name);
+        let stats = &mut self.names[name as usize].1;
+        stats.requests += 1;
+        stats.duration.record(duration_ms);
+        if !sample.expected {
+            self.totals.failed += 1;
+            stats.failed += 1;
+        }
+        let second = end.saturating_duration_since(since).as_secs();
+        let second = u32::try_from(second).unwrap_or(u32::MAX);
+        let step = self.series.at(second);
+        step.requests += 1;
+        step.durations.record(duration_ms);
+        Some(RequestMark { second, name })
+    }
+
+    /// Counts a request as good: it did not fail and none of its checks did.
+    pub(crate) fn settle(&mut self, mark: RequestMark) {
+        self.totals.good += 1;
+        self.names[mark.name as usize].1.good += 1;
+        self.series.at(mark.second).good += 1;
+    }
+
+    /// The group of that name inside `parent`.
+    pub(crate) fn group(&mut self, parent: GroupId, name: &str) -> GroupId {
+        let key = (parent.0, name.to_owned());
+        if let Some(id) = self.group_index.get(&key) {
+            return GroupId(*id);
+        }
+        if self.groups.len() >= MAX_GROUPS && name != OVERFLOW_NAME {
+            return self.group(GroupId::ROOT, OVERFLOW_NAME);
+        }
+        let path = format!("{}::{name}", self.groups[parent.0 as usize].path).into();
+        let id = self.groups.len();
+        self.groups.push(Group { name: name.to_owned(), path, ..Group::default() });
+        self.groups[parent.0 as usize].children.push(id);
+        self.group_index.insert(key, id as u32);
+        GroupId(id as u32)
+    }
+
+    pub(crate) fn group_path(&self, group: GroupId) -> Rc<str> {
+        self.groups[group.0 as usize].path.clone()
+    }
+
+    /// Counts a check.
+    pub(crate) fn check(&mut self, group: GroupId, name: &str, passed: bool, tags: &SampleTags<'_>) {
+        if !self.is_recording() {
+            return;
+        }
+        self.add(Builtin::Checks.id(), f64::from(u8::from(passed)), tags);
+        let full = self.checks >= MAX_CHECKS;
+        let group = &mut self.groups[group.0 as usize];
+        let index = match group.by_name.get(name) {
+            Some(index) => *index,
+            None => {
+                let name: Rc<str> = if full { OVERFLOW_NAME } else { name }.into();
+                let checks = &mut group.checks;
+                *group.by_name.entry(name.clone()).or_insert_with(|| {
+                    self.checks += 1;
+                    checks.push((name, CheckCount::default()));
+                    checks.len() - 1
+                })
+            }
+        };
+        let count = &mut group.checks[index].1;
+        if passed {
+            count.passes += 1;
+        } else {
+            count.fails += 1;
+        }
+    }
+
+    /// What was measured, in a form that can leave the thread.
+    pub(crate) fn finish(self) -> Measured {
+        Measured {
+            sinks: self.sinks,
+            groups: self.groups.into_iter().map(GroupMeasured::from).collect(),
+            names: self.names.into_iter().map(|(name, stats)| (name.to_string(), stats)).collect(),
+            statuses: self.statuses,
+            totals: self.totals,
+            series: self.series,
+        }
+    }
+
+    fn sink(&mut self, metric: MetricId) -> &mut Sink {
+        let index = metric.0 as usize;
+        debug_assert!(index < self.kinds.len(), "metrics are defined before a recorder is made");
+        &mut self.sinks[index]
+    }
+
+    fn name(&mut self, name: &Rc<str>) -> u32 {
+        if let Some(index) = self.name_index.get(name) {
+            return *index;
+        }
+        if self.names.len() >= MAX_NAMES && &**name != OVERFLOW_NAME {
+            return self.name(&OVERFLOW_NAME.into());
+        }
+        let index = self.names.len() as u32;
+        self.names.push((name.clone(), NameStats::default()));
+        self.name_index.insert(name.clone(), index);
+        index
+    }
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+/// A [`Group`] that can leave its thread.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct GroupMeasured {
+    pub(crate) name: String,
+    pub(crate) path: String,
+    /// Indices into the list of groups.
+    pub(crate) children: Vec<usize>,
+    pub(crate) checks: Vec<(String, CheckCount)>,
+}
+
+impl From<Group> for GroupMeasured {
+    fn from(group: Group) -> Self {
+        Self {
+            name: group.name,
+            path: group.path.to_string(),
+            children: group.children,
+            checks: group.checks.into_iter().map(|(name, count)| (name.to_string(), count)).collect(),
+        }
+    }
+}
+
+/// The measurements of one event loop or, merged, of all.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Measured {
+    /// By metric id.
+    pub(crate) sinks: Vec<Sink>,
+    /// The root first.
+    pub(crate) groups: Vec<GroupMeasured>,
+    pub(crate) names: BTreeMap<String, NameStats>,
+    /// Requests by status code; 0 for those without a response.
+    pub(crate) statuses: BTreeMap<u16, u64>,
+    pub(crate) totals: Totals,
+    pub(crate) series: Series,
+}
+
+impl Measured {
+    /// Adds the measurements of another event loop.
+    pub(crate) fn merge(&mut self, other: Self) {
+        if self.sinks.is_empty() {
+            *self = other;
+            return;
+        }
+        for (mine, theirs) in self.sinks.iter_mut().zip(&other.sinks) {
+            mine.merge(theirs);
+        }
+        self.merge_group(0, &other.groups, 0);
+        for (name, theirs) in other.names {
+            let mine = self.names.entry(name).or_default();
+            mine.requests += theirs.requests;
+            mine.good += theirs.good;
+            mine.failed += theirs.failed;
+            mine.duration.merge(&theirs.duration);
+        }
+        for (status, count) in other.statuses {
+            *self.statuses.entry(status).or_default() += count;
+        }
+        self.totals.requests += other.totals.requests;
+        self.totals.good += other.totals.good;
+        self.totals.failed += other.totals.failed;
+        self.series.merge(other.series);
+    }
+
+    fn merge_group(&mut self, mine: usize, theirs: &[GroupMeasured], at: usize) {
+        for (name, count) in &theirs[at].checks {
+            let checks = &mut self.groups[mine].checks;
+            match checks.iter_mut().find(|(found, _)| found == name) {
+                Some((_, known)) => {
+                    known.passes += count.passes;
+                    known.fails += count.fails;
+                }
+                None => checks.push((name.clone(), *count)),
+            }
+        }
+        for child in &theirs[at].children {
+            let GroupMeasured { name, path, .. } = &theirs[*child];
+            let known =
+                self.groups[mine].children.iter().copied().find(|id| self.groups[*id].name == *name);
+            let known = known.unwrap_or_else(|| {
+                let id = self.groups.len();
+                let (name, path) = (name.clone(), path.clone());
+                self.groups.push(GroupMeasured { name, path, ..GroupMeasured::default() });
+                self.groups[mine].children.push(id);
+                id
+            });
+            self.merge_group(known, theirs, *child);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorder() -> Recorder {
+        let mut recorder = Recorder::new(&Registry::new());
+        recorder.start(Instant::now());
+        recorder
+    }
+
+    #[test]
+    fn nothing_is_kept_before_the_start() {
+        let mut recorder = Recorder::new(&Registry::new());
+        recorder.add(Builtin::Iterations.id(), 1.0, &SampleTags::default());
+        recorder.check(GroupId::ROOT, "c", true, &SampleTags::default());
+        recorder.start(Instant::now());
+        recorder.add(Builtin::Iterations.id(), 1.0, &SampleTags::default());
+        let measured = recorder.finish();
+        assert!(matches!(
+            measured.sinks[Builtin::Iterations as usize],
+            Sink::Counter { sum } if sum == 1.0
+        ));
+        assert!(measured.groups[0].checks.is_empty());
+    }
+
+    #[test]
+    fn sub_metrics_only_count_values_with_their_tags() {
+        let mut registry = Registry::new();
+        let filter = TagFilter::new(vec![("scenario".into(), "a".into())]);
+        let sub = registry.define_sub("iterations{scenario:a}", Builtin::Iterations.id(), filter);
+        let mut recorder = Recorder::new(&registry);
+        recorder.start(Instant::now());
+        for scenario in ["a", "b", "a"] {
+            let tags = SampleTags { scenario, ..SampleTags::default() };
+            recorder.add(Builtin::Iterations.id(), 1.0, &tags);
+        }
+        let measured = recorder.finish();
+        assert!(matches!(measured.sinks[sub.0 as usize], Sink::Counter { sum } if sum == 2.0));
+        assert!(matches!(
+            measured.sinks[Builtin::Iterations as usize],
+            Sink::Counter { sum } if sum == 3.0
+        ));
+    }
+
+    #[test]
+    fn endless_names_of_checks_and_groups_stay_bounded() {
+        let mut recorder = recorder();
+        for index in 0..MAX_CHECKS + 100 {
+            recorder.check(GroupId::ROOT, &format!("check {index}"), true, &SampleTags::default());
+            recorder.group(GroupId::ROOT, &format!("group {index}"));
+        }
+        let measured = recorder.finish();
+        assert!(measured.groups.len() <= MAX_GROUPS + 1);
+        assert!(measured.groups[0].checks.len() <= MAX_CHECKS + 1);
+        let other = measured.groups[0].checks.iter().find(|(name, _)| name == OVERFLOW_NAME);
+        assert_eq!(other.unwrap().1.passes, 100);
+    }
+
+    #[test]
+    fn groups_and_checks_of_two_loops_are_joined_by_name() {
+        let measure = |order: [&str; 2]| {
+            let mut recorder = recorder();
+            for name in order {
+                let group = recorder.group(GroupId::ROOT, name);
+                let inner = recorder.group(group, "inner");
+                recorder.check(inner, "c", name == "a", &SampleTags::default());
+            }
+            recorder.finish()
+        };
+        let mut merged = measure(["a", "b"]);
+        merged.merge(measure(["b", "a"]));
+        let inner = |path| merged.groups.iter().find(|group| group.path == path).unwrap().checks[0].1;
+        assert_eq!(inner("::a::inner"), CheckCount { passes: 2, fails: 0 });
+        assert_eq!(inner("::b::inner"), CheckCount { passes: 0, fails: 2 });
+        assert_eq!(merged.groups.len(), 5);
+    }
+}

@@ -1,0 +1,217 @@
+//! Which metrics exist. Shared by all virtual users; only touched while scripts are initialised.
+
+use std::collections::HashMap;
+
+use thiserror::Error;
+
+use super::{Builtin, SampleTags};
+
+/// Most metrics a script may define.
+const MAX_METRICS: usize = 4096;
+
+/// A metric's place in every [`Recorder`](super::Recorder).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct MetricId(pub(crate) u32);
+
+/// How a metric aggregates its values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MetricKind {
+    Counter,
+    Gauge,
+    Rate,
+    Trend,
+}
+
+impl MetricKind {
+    /// k6's name for it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Rate => "rate",
+            Self::Trend => "trend",
+        }
+    }
+}
+
+/// What the values are, for showing them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Contains {
+    /// Plain numbers.
+    Default,
+    /// Milliseconds.
+    Time,
+    /// Bytes.
+    Data,
+}
+
+impl Contains {
+    /// k6's name for it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Time => "time",
+            Self::Data => "data",
+        }
+    }
+}
+
+/// Tags a value must have to count for a sub-metric.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TagFilter(Vec<(String, String)>);
+
+impl TagFilter {
+    pub(crate) fn new(pairs: Vec<(String, String)>) -> Self {
+        Self(pairs)
+    }
+
+    pub(crate) fn matches(&self, tags: &SampleTags<'_>) -> bool {
+        self.0.iter().all(|(key, value)| match tags.get(key) {
+            Some(found) => found == value.as_str(),
+            None => value.is_empty(),
+        })
+    }
+
+    /// Whether this is `{expected_response:true}`, which every run shows.
+    pub(crate) fn is_expected_response(&self) -> bool {
+        matches!(self.0.as_slice(), [(key, value)] if key == "expected_response" && value == "true")
+    }
+}
+
+/// A metric restricted to some tags: `http_req_duration{status:200}`.
+#[derive(Debug, Clone)]
+pub(crate) struct SubMetric {
+    pub(crate) parent: MetricId,
+    pub(crate) filter: TagFilter,
+}
+
+/// One defined metric.
+#[derive(Debug, Clone)]
+pub(crate) struct Metric {
+    /// With the tags in braces for a sub-metric.
+    pub(crate) name: String,
+    pub(crate) kind: MetricKind,
+    pub(crate) contains: Contains,
+    /// Set for a sub-metric.
+    pub(crate) sub: Option<SubMetric>,
+}
+
+/// A metric that cannot be defined so.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub(crate) enum DefineError {
+    #[error("invalid metric name `{0}`: use letters, digits and `_`, not beginning with a digit, at most 128")]
+    Name(String),
+    #[error("metric `{0}` already exists as another type")]
+    Conflict(String),
+    #[error("more than {MAX_METRICS} metrics")]
+    TooMany,
+}
+
+/// All metrics of a run.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    metrics: Vec<Metric>,
+    by_name: HashMap<String, MetricId>,
+}
+
+impl Registry {
+    /// The built-in metrics and `http_req_duration{expected_response:true}`.
+    pub(crate) fn new() -> Self {
+        let mut registry = Self { metrics: Vec::new(), by_name: HashMap::new() };
+        for (_, name, kind, contains) in Builtin::ALL {
+            registry.push(Metric { name: name.into(), kind, contains, sub: None });
+        }
+        let expected = vec![("expected_response".to_owned(), "true".to_owned())];
+        registry.define_sub(
+            "http_req_duration{expected_response:true}",
+            Builtin::HttpReqDuration.id(),
+            TagFilter::new(expected),
+        );
+        registry
+    }
+
+    /// The metric of that name; defines it when it is new.
+    ///
+    /// # Errors
+    /// When the name is not allowed or taken by another type.
+    pub(crate) fn define(
+        &mut self,
+        name: &str,
+        kind: MetricKind,
+        contains: Contains,
+    ) -> Result<MetricId, DefineError> {
+        if let Some(id) = self.by_name.get(name) {
+            let known = &self.metrics[id.0 as usize];
+            let same = known.kind == kind && known.contains == contains;
+            return if same { Ok(*id) } else { Err(DefineError::Conflict(name.to_owned())) };
+        }
+        let valid = name.len() <= 128
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            && !name.starts_with(|c: char| c.is_ascii_digit())
+            && !name.is_empty();
+        if !valid {
+            return Err(DefineError::Name(name.to_owned()));
+        }
+        if self.metrics.len() >= MAX_METRICS {
+            return Err(DefineError::TooMany);
+        }
+        Ok(self.push(Metric { name: name.to_owned(), kind, contains, sub: None }))
+    }
+
+    /// Defines a sub-metric, or finds it.
+    pub(crate) fn define_sub(&mut self, name: &str, parent: MetricId, filter: TagFilter) -> MetricId {
+        if let Some(id) = self.by_name.get(name) {
+            return *id;
+        }
+        let Metric { kind, contains, .. } = *self.get(parent);
+        self.push(Metric { name: name.to_owned(), kind, contains, sub: Some(SubMetric { parent, filter }) })
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<MetricId> {
+        self.by_name.get(name).copied()
+    }
+
+    pub(crate) fn get(&self, id: MetricId) -> &Metric {
+        &self.metrics[id.0 as usize]
+    }
+
+    /// All metrics by id.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (MetricId, &Metric)> {
+        self.metrics.iter().enumerate().map(|(index, metric)| (MetricId(index as u32), metric))
+    }
+
+    fn push(&mut self, metric: Metric) -> MetricId {
+        let id = MetricId(self.metrics.len() as u32);
+        self.by_name.insert(metric.name.clone(), id);
+        self.metrics.push(metric);
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defining_twice_gives_the_same_metric_and_another_type_is_refused() {
+        let mut registry = Registry::new();
+        let first = registry.define("a", MetricKind::Trend, Contains::Time).unwrap();
+        assert_eq!(registry.define("a", MetricKind::Trend, Contains::Time), Ok(first));
+        assert_eq!(
+            registry.define("a", MetricKind::Rate, Contains::Default),
+            Err(DefineError::Conflict("a".into()))
+        );
+        assert!(registry.define("vus", MetricKind::Rate, Contains::Default).is_err());
+    }
+
+    #[test]
+    fn names_follow_k6() {
+        let mut registry = Registry::new();
+        for bad in ["", "1a", "a b", "a-b", "é", &"a".repeat(129)] {
+            assert!(matches!(
+                registry.define(bad, MetricKind::Counter, Contains::Default),
+                Err(DefineError::Name(_))
+            ));
+        }
+    }
+}

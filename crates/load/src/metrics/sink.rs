@@ -1,0 +1,111 @@
+//! Where the values of one metric go on one event loop.
+
+use std::time::Instant;
+
+use super::{Histogram, MetricKind};
+
+/// The state of one metric. Sinks of several event loops are merged at the end.
+#[derive(Debug, Clone)]
+pub(crate) enum Sink {
+    /// The sum of all values.
+    Counter { sum: f64 },
+    /// The value set last, with the extremes.
+    Gauge { value: f64, min: f64, max: f64, set_at: Option<Instant> },
+    /// How many values were not zero.
+    Rate { trues: u64, total: u64 },
+    /// The distribution of all values.
+    Trend(Box<Histogram>),
+}
+
+impl Sink {
+    pub(crate) fn new(kind: MetricKind) -> Self {
+        match kind {
+            MetricKind::Counter => Self::Counter { sum: 0.0 },
+            MetricKind::Gauge => Self::Gauge { value: 0.0, min: 0.0, max: 0.0, set_at: None },
+            MetricKind::Rate => Self::Rate { trues: 0, total: 0 },
+            MetricKind::Trend => Self::Trend(Box::default()),
+        }
+    }
+
+    pub(crate) fn add(&mut self, added: f64) {
+        match self {
+            Self::Counter { sum } => *sum += added,
+            Self::Gauge { value, min, max, set_at } => {
+                let first = set_at.replace(Instant::now()).is_none();
+                *value = added;
+                *min = if first { added } else { min.min(added) };
+                *max = if first { added } else { max.max(added) };
+            }
+            Self::Rate { trues, total } => {
+                *total += 1;
+                *trues += u64::from(added != 0.0);
+            }
+            Self::Trend(histogram) => histogram.record(added),
+        }
+    }
+
+    /// Adds what another event loop has; the later value of a gauge wins.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        match (self, other) {
+            (Self::Counter { sum }, Self::Counter { sum: theirs }) => *sum += theirs,
+            (
+                Self::Gauge { value, min, max, set_at },
+                Self::Gauge { value: their_value, min: their_min, max: their_max, set_at: their_time },
+            ) => {
+                if their_time.is_none() {
+                    return;
+                }
+                *min = if set_at.is_none() { *their_min } else { min.min(*their_min) };
+                *max = if set_at.is_none() { *their_max } else { max.max(*their_max) };
+                if their_time > set_at {
+                    *value = *their_value;
+                    *set_at = *their_time;
+                }
+            }
+            (Self::Rate { trues, total }, Self::Rate { trues: more, total: of }) => {
+                *trues += more;
+                *total += of;
+            }
+            (Self::Trend(mine), Self::Trend(theirs)) => mine.merge(theirs),
+            (mine, theirs) => debug_assert!(false, "two kinds for one metric: {mine:?}, {theirs:?}"),
+        }
+    }
+
+    /// Whether nothing was ever added; such a metric is not shown.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::Counter { sum } => *sum == 0.0,
+            Self::Gauge { set_at, .. } => set_at.is_none(),
+            Self::Rate { total, .. } => *total == 0,
+            Self::Trend(histogram) => histogram.count() == 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(kind: MetricKind, values: &[f64]) -> Sink {
+        let mut sink = Sink::new(kind);
+        values.iter().for_each(|value| sink.add(*value));
+        sink
+    }
+
+    #[test]
+    fn a_gauge_keeps_the_latest_value_of_all_loops_and_both_extremes() {
+        let mut early = filled(MetricKind::Gauge, &[5.0, 1.0]);
+        let late = filled(MetricKind::Gauge, &[9.0, 4.0]);
+        early.merge(&late);
+        early.merge(&Sink::new(MetricKind::Gauge));
+        let Sink::Gauge { value, min, max, .. } = early else { panic!() };
+        assert_eq!((value, min, max), (4.0, 1.0, 9.0));
+    }
+
+    #[test]
+    fn a_rate_counts_what_is_not_zero() {
+        let mut rate = filled(MetricKind::Rate, &[1.0, 0.0, 2.0]);
+        rate.merge(&filled(MetricKind::Rate, &[0.0]));
+        assert!(matches!(rate, Sink::Rate { trues: 2, total: 4 }));
+    }
+}

@@ -1,0 +1,111 @@
+//! Durations as k6 reads them: Go's syntax (`1h2m3.5s`, `300ms`), days, or plain milliseconds.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// A text that is no duration.
+#[derive(Debug, Clone, Error, PartialEq, Eq)]
+#[error("invalid duration `{0}`: a number with a unit is expected, such as `30s`, `1m30s` or `500ms`")]
+pub(crate) struct DurationError(String);
+
+/// Longest accepted duration: a hundred years.
+const MAX_SECONDS: f64 = 100.0 * 365.0 * 86_400.0;
+
+/// Parses a duration.
+///
+/// # Errors
+/// When the text is not a duration, negative, or longer than a hundred years.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, DurationError> {
+    let error = || DurationError(text.to_owned());
+    let mut rest = text.trim();
+    if rest.is_empty() {
+        return Err(error());
+    }
+    let mut seconds = 0.0;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let number: f64 = rest[..digits].parse().map_err(|_| error())?;
+        rest = &rest[digits..];
+        let unit = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
+        seconds += number
+            * match &rest[..unit] {
+                "ns" => 1e-9,
+                "us" | "µs" | "μs" => 1e-6,
+                "ms" => 1e-3,
+                "s" => 1.0,
+                "m" => 60.0,
+                "h" => 3600.0,
+                "d" => 86_400.0,
+                // A number alone is milliseconds.
+                "" if digits == text.trim().len() => 1e-3,
+                _ => return Err(error()),
+            };
+        rest = &rest[unit..];
+    }
+    if seconds > MAX_SECONDS {
+        return Err(error());
+    }
+    Duration::try_from_secs_f64(seconds).map_err(|_| error())
+}
+
+/// Writes a duration as Go does: `1m30s`, `2s`, `500ms`, `0s`.
+pub(crate) fn format_duration(duration: Duration) -> String {
+    let nanos = duration.as_nanos();
+    let fraction = |value: f64| {
+        let text = format!("{value:.9}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
+    if nanos == 0 {
+        return "0s".to_owned();
+    }
+    if nanos < 1_000 {
+        return format!("{nanos}ns");
+    }
+    if nanos < 1_000_000 {
+        return format!("{}µs", fraction(nanos as f64 / 1e3));
+    }
+    if nanos < 1_000_000_000 {
+        return format!("{}ms", fraction(nanos as f64 / 1e6));
+    }
+    let (hours, minutes) = (duration.as_secs() / 3600, duration.as_secs() / 60 % 60);
+    let seconds = (duration - Duration::from_secs(duration.as_secs() / 60 * 60)).as_secs_f64();
+    match (hours, minutes) {
+        (0, 0) => format!("{}s", fraction(seconds)),
+        (0, _) => format!("{minutes}m{}s", fraction(seconds)),
+        _ => format!("{hours}h{minutes}m{}s", fraction(seconds)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_k6_reads_them() {
+        for (text, milliseconds) in [
+            ("30s", 30_000), ("1m30s", 90_000), ("1.5h", 5_400_000), ("2d", 172_800_000),
+            ("250ms", 250), ("1000", 1000), ("0s", 0), ("0", 0),
+        ] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(milliseconds)), "{text}");
+        }
+        for text in ["", "s", "10x", "-1s", "1s2", "1..2s", "1e3s", "9999999999h", "NaN"] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_can_be_read(milliseconds in 0u64..10_000_000_000) {
+            let duration = Duration::from_millis(milliseconds);
+            prop_assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
+        }
+
+        #[test]
+        fn no_text_makes_the_parser_panic(text in "\\PC{0,20}") {
+            let _ = parse_duration(&text);
+        }
+    }
+}

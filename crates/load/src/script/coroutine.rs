@@ -1,0 +1,219 @@
+//! Stackful coroutines driven as futures.
+//!
+//! A k6 script calls `http.get()` and `sleep()` and expects them to block. Each virtual user
+//! therefore runs on a stack of its own: inside it [`block_on`] polls a future and, while that is
+//! pending, switches back to the event loop that polled the [`Coroutine`]; the wake-up of the
+//! inner future is the wake-up of the outer task. A thread per virtual user would give the same
+//! semantics at many times the memory and context-switch cost; turning every script function into
+//! a generator is not possible, because QuickJS keeps C frames between the script and the call.
+//!
+//! Two rules keep the unsafe part small:
+//! - A coroutine is never moved between threads (`Coroutine` is not `Send`) and the pointer in
+//!   [`CURRENT`] is only set while its coroutine is the one running on this thread.
+//! - A suspended coroutine is never unwound: its stack may hold C frames of QuickJS, which cannot
+//!   be unwound. Dropping one leaks its stack instead. Callers avoid the leak by letting the body
+//!   return (see `Control::interrupt`).
+#![expect(unsafe_code, reason = "reaching the running coroutine's stack frame from a native call")]
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::io;
+use std::mem::ManuallyDrop;
+use std::pin::{Pin, pin};
+use std::ptr::NonNull;
+use std::task::{Context, Poll, Waker};
+
+use corosensei::stack::DefaultStack;
+use corosensei::{CoroutineResult, Yielder};
+
+/// Stack of one virtual user. Only the pages that are touched cost memory; the rest is address
+/// space, below which corosensei places a guard page.
+pub(crate) const STACK_BYTES: usize = 512 * 1024;
+
+/// What QuickJS may use of [`STACK_BYTES`]. The rest is for the frames above it (this module) and
+/// below it: native functions, the HTTP client, the event loop's timers.
+pub(crate) const SCRIPT_STACK_BYTES: usize = 320 * 1024;
+
+/// Lives on the coroutine's own stack for as long as its body runs.
+struct Frame<'y> {
+    yielder: &'y Yielder<Waker, ()>,
+    /// Wakes the task that polls this coroutine; replaced at every resumption.
+    waker: RefCell<Waker>,
+}
+
+thread_local! {
+    /// The frame of the coroutine that is running on this thread right now, if any.
+    static CURRENT: Cell<Option<NonNull<Frame<'static>>>> = const { Cell::new(None) };
+}
+
+/// Puts the previous value of [`CURRENT`] back when control returns to the resumer, by whatever
+/// path (suspension, return, panic).
+struct Restore(Option<NonNull<Frame<'static>>>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        CURRENT.set(self.0);
+    }
+}
+
+/// A function that runs on its own stack; completes when the function returns.
+pub(crate) struct Coroutine {
+    inner: ManuallyDrop<corosensei::Coroutine<Waker, (), (), DefaultStack>>,
+}
+
+impl Coroutine {
+    /// Prepares `body` to run on a fresh stack. Nothing runs before the first poll.
+    ///
+    /// # Errors
+    /// When the operating system refuses the memory map.
+    pub(crate) fn new(body: impl FnOnce() + 'static) -> io::Result<Self> {
+        let stack = DefaultStack::new(STACK_BYTES)?;
+        let inner =
+            corosensei::Coroutine::with_stack(stack, move |yielder: &Yielder<Waker, ()>, waker| {
+                let frame = Frame { yielder, waker: RefCell::new(waker) };
+                CURRENT.set(Some(NonNull::from(&frame).cast()));
+                body();
+            });
+        Ok(Self { inner: ManuallyDrop::new(inner) })
+    }
+}
+
+impl Future for Coroutine {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let _restore = Restore(CURRENT.get());
+        match self.inner.resume(cx.waker().clone()) {
+            CoroutineResult::Yield(()) => Poll::Pending,
+            CoroutineResult::Return(()) => Poll::Ready(()),
+        }
+    }
+}
+
+impl Drop for Coroutine {
+    fn drop(&mut self) {
+        if self.inner.done() || !self.inner.started() {
+            // SAFETY: dropped once, here, and never used again: `drop` runs once.
+            unsafe { ManuallyDrop::drop(&mut self.inner) }
+        }
+        // Otherwise leaked on purpose: see the module's second rule.
+    }
+}
+
+/// Blocks the running coroutine until `future` is ready; the event loop goes on meanwhile.
+///
+/// # Panics
+/// When called outside of a coroutine: nothing could be suspended there.
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    let current = CURRENT.get().expect("block_on is only called on a virtual user's stack");
+    // SAFETY: `CURRENT` is `Some` only while the coroutine whose stack holds the frame runs on
+    // this thread, hence the code here is on that stack, below the frame, which cannot go away
+    // before this function returns.
+    let frame = unsafe { current.as_ref() };
+    let mut future = pin!(future);
+    loop {
+        // Cloned, not borrowed: a future may resume code that suspends again.
+        let waker = frame.waker.borrow().clone();
+        if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return value;
+        }
+        let next = frame.yielder.suspend(());
+        CURRENT.set(Some(current));
+        frame.waker.replace(next);
+    }
+}
+
+/// Lets the event loop run everything else that is ready, then continues.
+pub(crate) fn yield_now() {
+    let mut yielded = false;
+    block_on(std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn on_event_loop(future: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(tokio::task::LocalSet::new().run_until(future));
+    }
+
+    #[test]
+    fn blocking_calls_of_two_coroutines_overlap() {
+        on_event_loop(async {
+            let log = Rc::new(RefCell::new(Vec::new()));
+            let start = |name: &'static str| {
+                let log = log.clone();
+                tokio::task::spawn_local(
+                    Coroutine::new(move || {
+                        log.borrow_mut().push(format!("{name} begins"));
+                        yield_now();
+                        log.borrow_mut().push(format!("{name} ends"));
+                    })
+                    .unwrap(),
+                )
+            };
+            let (a, b) = (start("a"), start("b"));
+            a.await.unwrap();
+            b.await.unwrap();
+            assert_eq!(*log.borrow(), ["a begins", "b begins", "a ends", "b ends"]);
+        });
+    }
+
+    #[test]
+    fn a_timer_wakes_the_coroutine_that_waits_for_it() {
+        on_event_loop(async {
+            tokio::time::pause();
+            let before = tokio::time::Instant::now();
+            Coroutine::new(|| block_on(tokio::time::sleep(Duration::from_secs(5)))).unwrap().await;
+            assert_eq!(before.elapsed(), Duration::from_secs(5));
+        });
+    }
+
+    #[test]
+    fn a_panic_in_the_body_reaches_the_task_and_not_the_process() {
+        on_event_loop(async {
+            let task = tokio::task::spawn_local(
+                Coroutine::new(|| {
+                    yield_now();
+                    panic!("as a bug would");
+                })
+                .unwrap(),
+            );
+            assert!(task.await.unwrap_err().is_panic());
+            assert!(CURRENT.get().is_none());
+        });
+    }
+
+    #[test]
+    fn dropping_a_suspended_coroutine_does_not_unwind_its_stack() {
+        struct Witness(Rc<Cell<bool>>);
+        impl Drop for Witness {
+            fn drop(&mut self) {
+                self.0.set(true);
+            }
+        }
+        let dropped = Rc::new(Cell::new(false));
+        let witness = Witness(dropped.clone());
+        let mut coroutine = Box::pin(
+            Coroutine::new(move || {
+                let _witness = witness;
+                block_on(std::future::pending::<()>());
+            })
+            .unwrap(),
+        );
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(coroutine.as_mut().poll(&mut cx).is_pending());
+        drop(coroutine);
+        assert!(!dropped.get());
+    }
+}

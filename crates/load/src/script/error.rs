@@ -1,0 +1,72 @@
+//! What can go wrong in a script, and how it is told.
+
+use rquickjs::{CaughtError, Ctx, Value};
+use thiserror::Error;
+
+/// A script that could not be initialised, or must not go on.
+#[derive(Debug, Clone, Error, PartialEq, Eq)]
+pub(crate) enum ScriptError {
+    /// A file could not be read.
+    #[error("{0}")]
+    Read(String),
+    /// The script threw, or does not parse.
+    #[error("{0}")]
+    Exception(String),
+    /// The script uses something k6 has and this engine does not.
+    #[error("{0} is not supported yet")]
+    Unsupported(String),
+    /// The options cannot be used.
+    #[error("{0}")]
+    Options(String),
+    /// The run was stopped meanwhile.
+    #[error("interrupted")]
+    Interrupted,
+    /// No memory or address space for another virtual user.
+    #[error("cannot start a virtual user: {0}")]
+    Start(String),
+}
+
+/// An exception as text: message, then where it happened.
+pub(crate) fn describe(caught: &CaughtError<'_>) -> String {
+    match caught {
+        CaughtError::Exception(exception) => {
+            let object = exception.as_object();
+            let name: String = object.get("name").unwrap_or_else(|_| "Error".to_owned());
+            let mut message = exception.message().unwrap_or_default();
+            if name == "InternalError" && message == "out of memory" {
+                message = format!(
+                    "out of memory: a virtual user's script may use {} MiB",
+                    super::MEMORY_LIMIT_BYTES >> 20
+                );
+            }
+            let stack = exception.stack().unwrap_or_default();
+            let stack: String =
+                stack.lines().map(|line| format!("\n\t{}", line.trim())).collect();
+            format!("{name}: {message}{stack}")
+        }
+        CaughtError::Value(value) => format!("Uncaught {}", to_text(value)),
+        CaughtError::Error(error) => error.to_string(),
+    }
+}
+
+/// A value as the console shows it: strings as they are, objects as JSON.
+pub(crate) fn to_text(value: &Value<'_>) -> String {
+    let ctx: &Ctx<'_> = value.ctx();
+    if let Some(exception) = value.as_exception() {
+        let message = exception.message().unwrap_or_default();
+        let name: String = exception.as_object().get("name").unwrap_or_else(|_| "Error".to_owned());
+        return format!("{name}: {message}");
+    }
+    if value.is_object()
+        && !value.is_function()
+        && let Ok(Some(json)) = ctx.json_stringify(value.clone())
+    {
+        return json.to_string().unwrap_or_default();
+    }
+    // Clears what a throwing `toJSON` or `toString` left behind.
+    let text = value.get::<rquickjs::Coerced<String>>().map(|text| text.0);
+    text.unwrap_or_else(|_| {
+        ctx.catch();
+        format!("[{}]", value.type_name())
+    })
+}

@@ -1,0 +1,128 @@
+//! `k6`: check, fail, group, sleep.
+
+use std::time::{Duration, Instant};
+
+use rquickjs::function::{Opt, This};
+use rquickjs::module::{Declarations, Exports, ModuleDef};
+use rquickjs::{Class, Coerced, Ctx, Exception, Function, Object, Result, Value};
+
+use super::Members;
+use super::arguments::tags_from;
+use super::response::Response;
+use crate::metrics::Builtin;
+use crate::script::user::User;
+
+const MEMBERS: Members =
+    Members { present: &["check", "fail", "group", "sleep"], missing: &["randomSeed"], prefix: "k6." };
+
+/// Longest sleep; a year is as good as for ever.
+const MAX_SLEEP: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The module `k6`.
+pub(super) struct K6;
+
+impl ModuleDef for K6 {
+    fn declare(declarations: &Declarations<'_>) -> Result<()> {
+        MEMBERS.declare(declarations)
+    }
+
+    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+        let object = Object::new(ctx.clone())?;
+        object.set("check", Function::new(ctx.clone(), check)?.with_name("check")?)?;
+        object.set("fail", Function::new(ctx.clone(), fail)?.with_name("fail")?)?;
+        object.set("group", Function::new(ctx.clone(), group)?.with_name("group")?)?;
+        object.set("sleep", Function::new(ctx.clone(), sleep)?.with_name("sleep")?)?;
+        MEMBERS.export(exports, &object)
+    }
+}
+
+fn not_in_init(ctx: &Ctx<'_>, user: &User, what: &str) -> Result<()> {
+    if user.is_initialising() {
+        let message = format!("Using {what} in the init context is not supported");
+        return Err(Exception::throw_message(ctx, &message));
+    }
+    Ok(())
+}
+
+/// `check(value, {name: condition}, tags?)`: every condition is a function of the value, or a
+/// value by itself. True when all hold.
+fn check<'js>(
+    ctx: Ctx<'js>,
+    value: Value<'js>,
+    sets: Value<'js>,
+    tags: Opt<Value<'js>>,
+) -> Result<bool> {
+    let user = User::of(&ctx);
+    not_in_init(&ctx, &user, "check()")?;
+    let Some(sets) = sets.as_object() else {
+        return Err(Exception::throw_type(&ctx, "check() needs an object of named conditions"));
+    };
+    let tags = tags_from(&ctx, tags.0)?;
+    let request = Class::<Response>::from_value(&value).ok().map(|class| class.borrow().request());
+    let mut all = true;
+    for entry in sets.props::<String, Value<'js>>() {
+        let (name, condition) = entry?;
+        let result = match condition.as_function() {
+            Some(function) => function.call::<_, Value<'js>>((value.clone(),)),
+            None => Ok(condition),
+        };
+        let passed = match &result {
+            Ok(result) if result.is_promise() => {
+                let message = format!("check `{name}` is an async function; checks must be synchronous");
+                return Err(Exception::throw_type(&ctx, &message));
+            }
+            Ok(result) => result.get::<Coerced<bool>>()?.0,
+            Err(_) => false,
+        };
+        user.add_check(&name, passed, tags.as_deref());
+        if !passed {
+            all = false;
+            user.spoil(request.flatten());
+        }
+        // An exception counts as a failed check and then ends the iteration.
+        result?;
+    }
+    Ok(all)
+}
+
+/// `fail(message?)` throws.
+fn fail(ctx: Ctx<'_>, message: Opt<Coerced<String>>) -> Result<()> {
+    Err(Exception::throw_message(&ctx, message.0.as_ref().map_or("", |text| text.0.as_str())))
+}
+
+/// `group(name, function)` returns what the function returns.
+fn group<'js>(
+    ctx: Ctx<'js>,
+    _this: This<Value<'js>>,
+    name: Coerced<String>,
+    function: Function<'js>,
+) -> Result<Value<'js>> {
+    let user = User::of(&ctx);
+    not_in_init(&ctx, &user, "group()")?;
+    if name.0.contains("::") {
+        return Err(Exception::throw_message(&ctx, "group and check names may not contain '::'"));
+    }
+    let outer = user.group.get();
+    let inner = user.event_loop.recorder.borrow_mut().group(outer, &name.0);
+    user.group.set(inner);
+    let start = Instant::now();
+    let result = function.call::<_, Value<'js>>(());
+    let elapsed = start.elapsed();
+    user.add(Builtin::GroupDuration.id(), elapsed.as_secs_f64() * 1e3, None);
+    user.group.set(outer);
+    let value = result?;
+    if value.is_promise() {
+        let message = "group() does not support async functions as arguments";
+        return Err(Exception::throw_type(&ctx, message));
+    }
+    Ok(value)
+}
+
+/// `sleep(seconds)`.
+fn sleep(ctx: Ctx<'_>, seconds: Coerced<f64>) -> Result<()> {
+    let user = User::of(&ctx);
+    not_in_init(&ctx, &user, "sleep()")?;
+    // Not a number and negative numbers do not wait.
+    let duration = Duration::try_from_secs_f64(seconds.0.max(0.0)).unwrap_or(MAX_SLEEP).min(MAX_SLEEP);
+    user.wait(&ctx, tokio::time::sleep(duration))
+}

@@ -1,0 +1,117 @@
+//! `k6/metrics`: Counter, Gauge, Rate, Trend.
+
+use rquickjs::class::{JsClass, Readable, Trace, Tracer};
+use rquickjs::function::{Constructor, Opt, This};
+use rquickjs::module::{Declarations, Exports, ModuleDef};
+use rquickjs::object::Accessor;
+use rquickjs::{Class, Coerced, Ctx, Exception, Function, JsLifetime, Object, Result, Value};
+
+use super::Members;
+use super::arguments::tags_from;
+use crate::log::Level;
+use crate::metrics::{Contains, MetricId, MetricKind};
+use crate::script::user::User;
+
+const MEMBERS: Members =
+    Members { present: &["Counter", "Gauge", "Rate", "Trend"], missing: &[], prefix: "metrics." };
+
+/// The module `k6/metrics`.
+pub(super) struct Metrics;
+
+impl ModuleDef for Metrics {
+    fn declare(declarations: &Declarations<'_>) -> Result<()> {
+        MEMBERS.declare(declarations)
+    }
+
+    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+        let object = Object::new(ctx.clone())?;
+        for (name, kind) in [
+            ("Counter", MetricKind::Counter),
+            ("Gauge", MetricKind::Gauge),
+            ("Rate", MetricKind::Rate),
+            ("Trend", MetricKind::Trend),
+        ] {
+            let constructor = Constructor::new_class::<Metric, _, _>(
+                ctx.clone(),
+                move |ctx: Ctx<'js>, name: Coerced<String>, is_time: Opt<Coerced<bool>>| {
+                    construct(&ctx, &name.0, kind, is_time.0.is_some_and(|is_time| is_time.0))
+                },
+            )?;
+            constructor.set_name(name)?;
+            object.set(name, constructor)?;
+        }
+        MEMBERS.export(exports, &object)
+    }
+}
+
+/// A custom metric as the script sees it.
+#[derive(JsLifetime)]
+pub(super) struct Metric {
+    name: String,
+    id: MetricId,
+}
+
+impl<'js> Trace<'js> for Metric {
+    fn trace<'a>(&self, _tracer: Tracer<'a, 'js>) {}
+}
+
+impl<'js> JsClass<'js> for Metric {
+    const NAME: &'static str = "Metric";
+    type Mutable = Readable;
+
+    fn prototype(ctx: &Ctx<'js>) -> Result<Option<Object<'js>>> {
+        let prototype = Object::new(ctx.clone())?;
+        let name = |this: This<Class<'js, Self>>| this.0.borrow().name.clone();
+        prototype.prop("name", Accessor::from(name).enumerable())?;
+        prototype.set("add", Function::new(ctx.clone(), add)?.with_name("add")?)?;
+        Ok(Some(prototype))
+    }
+
+    fn constructor(_ctx: &Ctx<'js>) -> Result<Option<Constructor<'js>>> {
+        Ok(None)
+    }
+}
+
+fn construct<'js>(
+    ctx: &Ctx<'js>,
+    name: &str,
+    kind: MetricKind,
+    is_time: bool,
+) -> Result<Class<'js, Metric>> {
+    let user = User::of(ctx);
+    if !user.is_initialising() {
+        return Err(Exception::throw_message(ctx, "metrics must be declared in the init context"));
+    }
+    let contains = if is_time { Contains::Time } else { Contains::Default };
+    let defined = user.run.registry().define(name, kind, contains);
+    match defined {
+        Ok(id) => Class::instance(ctx.clone(), Metric { name: name.to_owned(), id }),
+        Err(error) => Err(Exception::throw_message(ctx, &error.to_string())),
+    }
+}
+
+/// `add(value, tags?)`: booleans count as 1 and 0; what is no number is refused with a warning.
+fn add<'js>(
+    ctx: Ctx<'js>,
+    this: This<Class<'js, Metric>>,
+    value: Value<'js>,
+    tags: Opt<Value<'js>>,
+) -> Result<bool> {
+    let user = User::of(&ctx);
+    if user.is_initialising() {
+        return Err(Exception::throw_message(&ctx, "metrics cannot be added in the init context"));
+    }
+    let metric = this.0.borrow();
+    let number = if value.is_null() { f64::NAN } else { value.get::<Coerced<f64>>()?.0 };
+    if !number.is_finite() {
+        let message = format!("'{number}' is an invalid value for metric '{}', a number or a boolean value is expected", metric.name);
+        if user.run.settings().throw {
+            return Err(Exception::throw_type(&ctx, &message));
+        }
+        user.run.log.write_limited(Level::Warning, &message, &[]);
+        return Ok(false);
+    }
+    let tags = tags_from(&ctx, tags.0)?;
+    user.add(metric.id, number, tags.as_deref());
+    Ok(true)
+}

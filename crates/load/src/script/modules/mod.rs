@@ -1,0 +1,108 @@
+//! The modules scripts import, one file per module.
+
+mod arguments;
+mod form;
+mod http;
+mod json_path;
+mod k6;
+mod metrics;
+mod response;
+
+use rquickjs::module::{Declarations, Declared, Exports};
+use rquickjs::object::Accessor;
+use rquickjs::{Ctx, Module, Object, Result, Value};
+
+use super::ScriptError;
+use super::user::User;
+
+/// Modules k6 has and this engine does not.
+const MISSING_MODULES: &[&str] = &[
+    "k6/browser",
+    "k6/crypto",
+    "k6/crypto/x509",
+    "k6/data",
+    "k6/encoding",
+    "k6/execution",
+    "k6/experimental/csv",
+    "k6/experimental/fs",
+    "k6/experimental/redis",
+    "k6/experimental/streams",
+    "k6/experimental/websockets",
+    "k6/html",
+    "k6/net/grpc",
+    "k6/secrets",
+    "k6/timers",
+    "k6/websockets",
+    "k6/ws",
+];
+
+/// Globals k6 has and this engine does not.
+const MISSING_GLOBALS: &[&str] = &[
+    "open", "require", "setTimeout", "clearTimeout", "setInterval", "clearInterval", "crypto",
+    "TextEncoder", "TextDecoder",
+];
+
+/// Declares the built-in module `name`; `None` when there is no such module.
+pub(super) fn declare<'js>(ctx: &Ctx<'js>, name: &str) -> Option<Result<Module<'js, Declared>>> {
+    match name {
+        "k6" => Some(Module::declare_def::<k6::K6, _>(ctx.clone(), name)),
+        "k6/http" => Some(Module::declare_def::<http::Http, _>(ctx.clone(), name)),
+        "k6/metrics" => Some(Module::declare_def::<metrics::Metrics, _>(ctx.clone(), name)),
+        _ => None,
+    }
+}
+
+/// Why there is no built-in module `name`.
+pub(super) fn unknown(name: &str) -> ScriptError {
+    if MISSING_MODULES.contains(&name) || name.starts_with("k6/x/") {
+        ScriptError::Unsupported(format!("module `{name}`"))
+    } else {
+        ScriptError::Exception(format!("GoError: unknown module: {name}"))
+    }
+}
+
+/// Defines the missing globals so that using one says so.
+pub(super) fn install_globals(ctx: &Ctx<'_>) -> Result<()> {
+    refuse_members(&ctx.globals(), "", MISSING_GLOBALS)
+}
+
+/// Names a built-in module exports: one by one, and all as the default object.
+struct Members {
+    present: &'static [&'static str],
+    /// Exported by k6, refused by name here.
+    missing: &'static [&'static str],
+    /// What users call the default object.
+    prefix: &'static str,
+}
+
+impl Members {
+    fn declare(&self, declarations: &Declarations<'_>) -> Result<()> {
+        declarations.declare("default")?;
+        for name in self.present {
+            declarations.declare(*name)?;
+        }
+        Ok(())
+    }
+
+    fn export<'js>(&self, exports: &Exports<'js>, object: &Object<'js>) -> Result<()> {
+        for name in self.present {
+            exports.export(*name, object.get::<_, Value<'js>>(*name)?)?;
+        }
+        refuse_members(object, self.prefix, self.missing)?;
+        exports.export("default", object.clone())?;
+        Ok(())
+    }
+}
+
+/// Gives `object` members whose use ends the run with their name.
+fn refuse_members(object: &Object<'_>, prefix: &'static str, names: &'static [&'static str]) -> Result<()> {
+    for name in names {
+        let refuse = move |ctx: Ctx<'_>| -> Result<()> {
+            Err(User::of(&ctx).refuse_feature(&ctx, &format!("{prefix}{name}")))
+        };
+        // Configurable: a script may define a function of that name itself.
+        object.prop(*name, Accessor::from(refuse).configurable())?;
+    }
+    Ok(())
+}
+

@@ -1,0 +1,299 @@
+//! The response object of `k6/http`.
+//!
+//! Its properties are computed when a script first reads them: most scripts look at the status
+//! and nothing else, and making a string of every body would cost more than the request itself.
+//! What was computed becomes an ordinary property of the object.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use rquickjs::class::{JsClass, Readable, Trace, Tracer};
+use rquickjs::function::{Constructor, Opt, This};
+use rquickjs::object::{Accessor, Property};
+use rquickjs::{ArrayBuffer, Class, Ctx, Exception, Function, IntoJs, JsLifetime, Object, Result, Value};
+
+use super::json_path;
+use crate::http::{ErrorCode, Exchange, Head, Request, RequestError, Timings};
+use crate::script::user::{RequestRef, User, proto};
+
+/// What is known of a finished request.
+pub(super) struct Received {
+    pub(super) method: Rc<str>,
+    pub(super) url: String,
+    head: Option<Head>,
+    /// `None` when there is none: failed, or not wanted.
+    body: Option<Vec<u8>>,
+    binary: bool,
+    timings: Timings,
+    error: String,
+    error_code: u16,
+    request: Option<Request>,
+    reference: Option<RequestRef>,
+}
+
+impl Received {
+    /// From an exchange; also gives back its error, if it failed.
+    pub(super) fn new(
+        exchange: Exchange,
+        request: Request,
+        reference: RequestRef,
+        binary: bool,
+    ) -> (Self, Option<RequestError>) {
+        let mut received = Self {
+            method: exchange.method,
+            url: exchange.url.text.to_string(),
+            head: None,
+            body: None,
+            binary,
+            timings: exchange.timings,
+            error: String::new(),
+            error_code: 0,
+            reference: Some(reference),
+            request: None,
+        };
+        let discarded = request.discard_body;
+        received.request = Some(request);
+        match exchange.outcome {
+            Ok(answer) => {
+                received.error_code = ErrorCode::of_status(answer.head.status).map_or(0, |code| code.0);
+                received.head = Some(answer.head);
+                received.body = (!discarded).then_some(answer.body);
+                (received, None)
+            }
+            Err(error) => {
+                received.error = error.to_string();
+                received.error_code = error.code().0;
+                (received, Some(error))
+            }
+        }
+    }
+
+    /// Of a request that could not even be tried.
+    pub(super) fn refused(method: Rc<str>, url: String, error: &RequestError) -> Self {
+        Self {
+            method,
+            url,
+            head: None,
+            body: None,
+            binary: false,
+            timings: Timings::default(),
+            error: error.to_string(),
+            error_code: error.code().0,
+            request: None,
+            reference: None,
+        }
+    }
+
+    fn status(&self) -> u16 {
+        self.head.as_ref().map_or(0, |head| head.status)
+    }
+
+    fn status_text(&self) -> String {
+        let Some(head) = &self.head else { return String::new() };
+        format!("{} {}", head.status, head.reason()).trim_end().to_owned()
+    }
+
+    /// Names in Go's canonical form, values of the same name joined.
+    fn headers(&self) -> BTreeMap<String, String> {
+        let mut headers: BTreeMap<String, String> = BTreeMap::new();
+        for (name, value) in self.head.iter().flat_map(Head::headers) {
+            let value = String::from_utf8_lossy(value);
+            headers
+                .entry(canonical(name))
+                .and_modify(|known| {
+                    known.push_str(", ");
+                    known.push_str(&value);
+                })
+                .or_insert_with(|| value.into_owned());
+        }
+        headers
+    }
+
+    fn body<'js>(&self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        match &self.body {
+            None => Ok(Value::new_null(ctx.clone())),
+            Some(body) if self.binary => Ok(ArrayBuffer::new_copy(ctx.clone(), body)?.into_value()),
+            Some(body) => String::from_utf8_lossy(body).into_js(ctx),
+        }
+    }
+
+    fn timings<'js>(&self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        let timings = &self.timings;
+        let object = Object::new(ctx.clone())?;
+        for (name, duration) in [
+            ("duration", timings.duration()),
+            ("blocked", timings.blocked),
+            ("looking_up", timings.looking_up),
+            ("connecting", timings.connecting),
+            ("tls_handshaking", std::time::Duration::ZERO),
+            ("sending", timings.sending),
+            ("waiting", timings.waiting),
+            ("receiving", timings.receiving),
+        ] {
+            object.set(name, duration.as_secs_f64() * 1e3)?;
+        }
+        Ok(object.into_value())
+    }
+
+    /// The request as it was asked for; after redirects, the method and address of the last one.
+    fn request<'js>(&self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        let object = Object::new(ctx.clone())?;
+        object.set("method", &*self.method)?;
+        object.set("url", self.url.as_str())?;
+        let headers = Object::new(ctx.clone())?;
+        let mut body = String::new();
+        if let Some(request) = &self.request {
+            for (name, value) in &request.headers {
+                headers.set(canonical(name), vec![value.to_string()])?;
+            }
+            body = request.body.as_deref().map(String::from_utf8_lossy).unwrap_or_default().into_owned();
+        }
+        object.set("headers", headers)?;
+        object.set("body", body)?;
+        Ok(object.into_value())
+    }
+}
+
+/// `content-type` → `Content-Type`, as Go's `CanonicalMIMEHeaderKey`.
+fn canonical(name: &str) -> String {
+    let mut upper = true;
+    name.chars()
+        .map(|c| {
+            let c = if upper { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
+            upper = c == '-';
+            c
+        })
+        .collect()
+}
+
+/// [`Received`] as a script class.
+#[derive(JsLifetime)]
+pub(super) struct Response {
+    received: Rc<Received>,
+}
+
+impl Response {
+    pub(super) fn new(received: Received) -> Self {
+        Self { received: Rc::new(received) }
+    }
+
+    /// Which request of the iteration this answers.
+    pub(super) fn request(&self) -> Option<RequestRef> {
+        self.received.reference
+    }
+}
+
+impl<'js> Trace<'js> for Response {
+    fn trace<'a>(&self, _tracer: Tracer<'a, 'js>) {}
+}
+
+/// A getter of `name` that computes the property once and then stores it.
+fn lazy<'js>(prototype: &Object<'js>, name: &'static str) -> Result<()> {
+    let get = move |ctx: Ctx<'js>, this: This<Class<'js, Response>>| -> Result<Value<'js>> {
+        let received = this.0.borrow().received.clone();
+        let value = compute(name, &received, &ctx)?;
+        store(&this.0, name, value.clone())?;
+        Ok(value)
+    };
+    let set = move |this: This<Class<'js, Response>>, value: Value<'js>| store(&this.0, name, value);
+    prototype.prop(name, Accessor::new(get, set).enumerable().configurable())
+}
+
+fn store<'js>(object: &Object<'js>, name: &str, value: Value<'js>) -> Result<()> {
+    object.prop(name, Property::from(value).writable().enumerable().configurable())
+}
+
+/// Properties that are computed when read, in the order k6 lists them.
+const PROPERTIES: &[&str] = &[
+    "url", "status", "status_text", "proto", "headers", "body", "timings", "error", "error_code", "request",
+];
+
+/// Properties and methods k6 has and this engine does not.
+const MISSING: &[&str] = &[
+    "clickLink", "cookies", "html", "ocsp", "remote_ip", "remote_port", "submitForm",
+    "tls_cipher_suite", "tls_version",
+];
+
+fn compute<'js>(name: &str, received: &Received, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+    match name {
+        "url" => received.url.as_str().into_js(ctx),
+        "status" => received.status().into_js(ctx),
+        "status_text" => received.status_text().into_js(ctx),
+        "proto" => received.head.as_ref().map_or("", |head| proto(head.minor_version)).into_js(ctx),
+        "headers" => received.headers().into_js(ctx),
+        "body" => received.body(ctx),
+        "timings" => received.timings(ctx),
+        "error" => received.error.as_str().into_js(ctx),
+        "error_code" => received.error_code.into_js(ctx),
+        "request" => received.request(ctx),
+        _ => Ok(Value::new_undefined(ctx.clone())),
+    }
+}
+
+impl<'js> JsClass<'js> for Response {
+    const NAME: &'static str = "Response";
+    type Mutable = Readable;
+
+    fn prototype(ctx: &Ctx<'js>) -> Result<Option<Object<'js>>> {
+        let prototype = Object::new(ctx.clone())?;
+        for name in PROPERTIES {
+            lazy(&prototype, name)?;
+        }
+        super::refuse_members(&prototype, "response.", MISSING)?;
+        prototype.set("json", Function::new(ctx.clone(), json)?.with_name("json")?)?;
+        prototype.set("toJSON", Function::new(ctx.clone(), to_json)?.with_name("toJSON")?)?;
+        Ok(Some(prototype))
+    }
+
+    fn constructor(_ctx: &Ctx<'js>) -> Result<Option<Constructor<'js>>> {
+        Ok(None)
+    }
+}
+
+/// `json(path?)`: the parsed body, or the part of it a path leads to.
+fn json<'js>(
+    ctx: Ctx<'js>,
+    this: This<Class<'js, Response>>,
+    path: Opt<Value<'js>>,
+) -> Result<Value<'js>> {
+    let received = this.0.borrow().received.clone();
+    let Some(body) = received.body.as_ref() else {
+        let message = "the body is null so we can't transform it to JSON - this likely was because \
+                       of a request error getting the response";
+        return Err(Exception::throw_message(&ctx, message));
+    };
+    let path = path.0.as_ref().and_then(Value::as_string).map(|path| path.to_string()).transpose()?;
+    let steps = match path.as_deref().map(json_path::parse) {
+        None => Vec::new(),
+        Some(Ok(steps)) => steps,
+        Some(Err(json_path::UnsupportedPath)) => {
+            let feature = format!("response.json(\"{}\")", path.unwrap_or_default());
+            return Err(User::of(&ctx).refuse_feature(&ctx, &feature));
+        }
+    };
+    // Without this, a NUL byte in the body would be an error of the binding, not of the document.
+    let text = String::from_utf8_lossy(body).replace('\0', "\u{fffd}");
+    let document = ctx.json_parse(text)?;
+    json_path::select(&ctx, document, &steps)
+}
+
+/// What `JSON.stringify(response)` shows: all properties, as k6's plain object has them.
+fn to_json<'js>(ctx: Ctx<'js>, this: This<Class<'js, Response>>) -> Result<Object<'js>> {
+    let object = Object::new(ctx)?;
+    for name in PROPERTIES {
+        object.set(*name, this.0.get::<_, Value<'js>>(*name)?)?;
+    }
+    Ok(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_names_become_canonical() {
+        assert_eq!(canonical("content-type"), "Content-Type");
+        assert_eq!(canonical("X-REQUEST-id"), "X-Request-Id");
+        assert_eq!(canonical("etag"), "Etag");
+    }
+}

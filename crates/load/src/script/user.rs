@@ -1,0 +1,271 @@
+//! The state of one virtual user that its native functions share.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rquickjs::{Ctx, Error, Exception, JsLifetime};
+
+use super::{Control, Interrupted, ScriptError};
+use crate::event_loop::EventLoop;
+use crate::http::{Client, Exchange};
+use crate::metrics::{
+    Builtin, GroupId, MetricId, RequestMark, RequestSample, RequestTags, SampleTags,
+};
+use crate::run::Run;
+
+/// Requests of one iteration whose checks can still change what they count as. An iteration with
+/// more settles its oldest ones early.
+const MAX_OPEN_REQUESTS: usize = 4096;
+
+/// How an iteration ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It returned.
+    Complete,
+    /// It was cut short; it counts for nothing.
+    Interrupted,
+    /// It threw; it counts as complete, as in k6.
+    Threw(String),
+}
+
+/// The scenario a virtual user works for at the moment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Assignment {
+    pub(crate) scenario: String,
+    pub(crate) executor: &'static str,
+    /// Tags of the run and the scenario, on every value.
+    pub(crate) tags: Vec<(String, String)>,
+}
+
+/// A request of the current iteration, as `check()` finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RequestRef {
+    iteration: u64,
+    index: usize,
+}
+
+/// Requests of the current iteration and whether they still count as good.
+#[derive(Debug, Default)]
+struct OpenRequests {
+    /// Serial number of the iteration, so that a response kept from an earlier one is ignored.
+    iteration: u64,
+    settled: usize,
+    marks: Vec<(Option<RequestMark>, bool)>,
+}
+
+/// One virtual user.
+pub(crate) struct User {
+    /// 1-based; 0 while only the options are read.
+    pub(crate) id: u32,
+    pub(crate) run: Arc<Run>,
+    pub(crate) event_loop: Rc<EventLoop>,
+    pub(crate) control: Control,
+    pub(crate) client: RefCell<Client>,
+    pub(crate) group: Cell<GroupId>,
+    pub(crate) assignment: RefCell<Rc<Assignment>>,
+    initialising: Cell<bool>,
+    open: RefCell<OpenRequests>,
+    refused: RefCell<Option<ScriptError>>,
+}
+
+impl User {
+    pub(crate) fn new(id: u32, event_loop: Rc<EventLoop>) -> Self {
+        let client = Client::new(event_loop.client_config.clone(), event_loop.resolver.clone());
+        Self {
+            id,
+            run: event_loop.run.clone(),
+            control: Control::new(event_loop.run.abort.clone()),
+            event_loop,
+            client: RefCell::new(client),
+            group: Cell::new(GroupId::ROOT),
+            assignment: RefCell::default(),
+            initialising: Cell::new(true),
+            open: RefCell::default(),
+            refused: RefCell::default(),
+        }
+    }
+
+    /// The virtual user whose script is running in `ctx`.
+    pub(crate) fn of(ctx: &Ctx<'_>) -> Rc<Self> {
+        ctx.userdata::<Handle>().expect("stored before any script code runs").0.clone()
+    }
+
+    /// Makes [`Self::of`] work.
+    pub(crate) fn attach(self: &Rc<Self>, ctx: &Ctx<'_>) {
+        let stored = ctx.store_userdata(Handle(self.clone()));
+        assert!(stored.is_ok(), "nothing borrows the user data of a new context");
+    }
+
+    /// Whether the init code is running.
+    pub(crate) fn is_initialising(&self) -> bool {
+        self.initialising.get()
+    }
+
+    pub(crate) fn end_initialising(&self) {
+        self.initialising.set(false);
+    }
+
+    /// Blocks the script until `future` is ready.
+    ///
+    /// # Errors
+    /// A JavaScript exception when the virtual user is interrupted; catching it does not help the
+    /// script (see [`Control`]).
+    pub(crate) fn wait<F: Future>(&self, ctx: &Ctx<'_>, future: F) -> Result<F::Output, Error> {
+        self.control
+            .wait(future)
+            .map_err(|Interrupted| Exception::throw_message(ctx, "the iteration was interrupted"))
+    }
+
+    /// Refuses what the script asks for and ends the run: `error` says why, by name.
+    pub(crate) fn refuse(&self, ctx: &Ctx<'_>, error: ScriptError) -> Error {
+        let exception = Exception::throw_message(ctx, &error.to_string());
+        if self.is_initialising() {
+            self.refused.borrow_mut().get_or_insert(error);
+        } else {
+            self.run.fail(error);
+        }
+        exception
+    }
+
+    /// As [`Self::refuse`] for a feature of k6 that is missing here.
+    pub(crate) fn refuse_feature(&self, ctx: &Ctx<'_>, feature: &str) -> Error {
+        self.refuse(ctx, ScriptError::Unsupported(format!("`{feature}`")))
+    }
+
+    /// Why the init code was refused, if it was.
+    pub(crate) fn take_refusal(&self) -> Option<ScriptError> {
+        self.refused.borrow_mut().take()
+    }
+
+    /// Adds a value to a metric, with the tags of this moment and `tags`.
+    pub(crate) fn add(&self, metric: MetricId, value: f64, tags: Option<&[(String, String)]>) {
+        let assignment = self.assignment.borrow().clone();
+        let merged = merge_tags(&assignment.tags, tags);
+        let custom = merged.as_deref().unwrap_or(&assignment.tags);
+        let mut recorder = self.event_loop.recorder.borrow_mut();
+        let group = recorder.group_path(self.group.get());
+        let tags =
+            SampleTags { scenario: &assignment.scenario, group: &group, custom, ..SampleTags::default() };
+        recorder.add(metric, value, &tags);
+    }
+
+    /// Counts a check.
+    pub(crate) fn add_check(&self, name: &str, passed: bool, tags: Option<&[(String, String)]>) {
+        let assignment = self.assignment.borrow().clone();
+        let merged = merge_tags(&assignment.tags, tags);
+        let custom = merged.as_deref().unwrap_or(&assignment.tags);
+        let mut recorder = self.event_loop.recorder.borrow_mut();
+        let group = recorder.group_path(self.group.get());
+        let scenario = &assignment.scenario;
+        let tags = SampleTags { scenario, group: &group, check: name, custom, request: None };
+        recorder.check(self.group.get(), name, passed, &tags);
+    }
+
+    /// Counts a finished request. `name` is its `name` tag, the address unless the script says
+    /// otherwise.
+    pub(crate) fn add_request(
+        &self,
+        exchange: &Exchange,
+        name: Option<&Rc<str>>,
+        tags: Option<&[(String, String)]>,
+    ) -> RequestRef {
+        let assignment = self.assignment.borrow().clone();
+        let merged = merge_tags(&assignment.tags, tags);
+        let custom = merged.as_deref().unwrap_or(&assignment.tags);
+        let name = name.unwrap_or(&exchange.url.text);
+        let (status, error, code) = match &exchange.outcome {
+            Ok(answer) => (answer.head.status, None, crate::http::ErrorCode::of_status(answer.head.status)),
+            Err(error) => (0, Some(error.to_string()), Some(error.code())),
+        };
+        let expected = (200..400).contains(&status);
+        let mut recorder = self.event_loop.recorder.borrow_mut();
+        let group = recorder.group_path(self.group.get());
+        let request = RequestTags {
+            name,
+            url: name,
+            method: &exchange.method,
+            proto: exchange.outcome.as_ref().map_or("", |answer| proto(answer.head.minor_version)),
+            status,
+            error_code: code.map_or(0, |code| code.0),
+            error: error.as_deref().unwrap_or_default(),
+            expected_response: expected,
+        };
+        let scenario = &assignment.scenario;
+        let tags = SampleTags { scenario, group: &group, check: "", custom, request: Some(request) };
+        let mark = recorder.request(&RequestSample { exchange, status, tags, name, expected });
+        drop(recorder);
+        self.open_request(mark, expected)
+    }
+
+    fn open_request(&self, mark: Option<RequestMark>, good: bool) -> RequestRef {
+        let open = &mut *self.open.borrow_mut();
+        open.marks.push((mark, good));
+        let reference =
+            RequestRef { iteration: open.iteration, index: open.settled + open.marks.len() - 1 };
+        if open.marks.len() > MAX_OPEN_REQUESTS {
+            open.settled += MAX_OPEN_REQUESTS / 2;
+            let early: Vec<_> = open.marks.drain(..MAX_OPEN_REQUESTS / 2).collect();
+            self.settle(&early);
+        }
+        reference
+    }
+
+    /// A check failed: the request it was about (the last one when the checked value was no
+    /// response) is not good.
+    pub(crate) fn spoil(&self, request: Option<RequestRef>) {
+        let open = &mut *self.open.borrow_mut();
+        let mark = match request {
+            None => open.marks.last_mut(),
+            Some(request) if request.iteration == open.iteration => {
+                request.index.checked_sub(open.settled).and_then(|index| open.marks.get_mut(index))
+            }
+            Some(_) => None,
+        };
+        if let Some((_, good)) = mark {
+            *good = false;
+        }
+    }
+
+    /// Ends an iteration: what its requests count as is now known.
+    pub(crate) fn settle_iteration(&self) {
+        let open = &mut *self.open.borrow_mut();
+        self.settle(&open.marks);
+        open.marks.clear();
+        open.settled = 0;
+        open.iteration += 1;
+        self.group.set(GroupId::ROOT);
+    }
+
+    fn settle(&self, marks: &[(Option<RequestMark>, bool)]) {
+        let mut recorder = self.event_loop.recorder.borrow_mut();
+        for mark in marks.iter().filter(|(_, good)| *good).filter_map(|(mark, _)| *mark) {
+            recorder.settle(mark);
+        }
+    }
+
+    /// Counts a finished iteration.
+    pub(crate) fn add_iteration(&self, duration: std::time::Duration) {
+        self.add(Builtin::IterationDuration.id(), duration.as_secs_f64() * 1e3, None);
+        self.add(Builtin::Iterations.id(), 1.0, None);
+    }
+}
+
+/// The protocol as k6 names it.
+pub(crate) fn proto(minor_version: u8) -> &'static str {
+    if minor_version == 0 { "HTTP/1.0" } else { "HTTP/1.1" }
+}
+
+/// The tags of a call on top of those of the scenario; `None` when the call has none.
+fn merge_tags(
+    base: &[(String, String)],
+    call: Option<&[(String, String)]>,
+) -> Option<Vec<(String, String)>> {
+    let call = call.filter(|call| !call.is_empty())?;
+    Some([base, call].concat())
+}
+
+/// [`User`] as QuickJS user data.
+#[derive(JsLifetime)]
+struct Handle(Rc<User>);
