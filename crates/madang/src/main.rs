@@ -15,6 +15,10 @@ mod supervise;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+// Answers are many small allocations; docs/PERFORMANCE.md has the figures with and without it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A backend for a neighbourhood on a tiny machine, and the lab that says which variant is better.
 #[derive(Parser)]
 #[command(name = "madang", version, propagate_version = true, arg_required_else_help = true)]

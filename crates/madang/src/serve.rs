@@ -8,7 +8,7 @@ use madang_service::config::{LogFormat, LogSettings, Origin, Settings};
 use madang_service::http::server::{Server, Signals};
 use madang_service::store::DirLock;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -89,7 +89,7 @@ fn announce(server: &Server) -> anyhow::Result<()> {
 fn start_log(settings: &LogSettings) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&settings.level)
         .map_err(|e| crate::settings::Usage(format!("log.level = {}: {e}", settings.level)))?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
     match settings.format {
         LogFormat::Text => builder.with_target(false).init(),
         LogFormat::Json => builder.json().flatten_event(true).init(),

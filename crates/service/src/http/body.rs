@@ -104,6 +104,7 @@ pub fn respond(value: &Value, request: &HeaderMap) -> Response {
         response
     };
     let headers = response.headers_mut();
+    headers.reserve(8);
     headers.insert(header::ETAG, plain(etag));
     headers.insert(header::VARY, HeaderValue::from_static("accept, accept-encoding"));
     // Anyone may keep it, but must ask before each use: that costs a 304 and is never stale.

@@ -129,7 +129,7 @@ impl ConnService {
             Err(problem) => return axum::response::IntoResponse::into_response(problem),
         };
         let call = self.router.call(Request::from_parts(parts, body));
-        let guarded = CatchPanic { future: Box::pin(call) };
+        let guarded = CatchPanic { future: std::pin::pin!(call) };
         match tokio::time::timeout(self.shared.request_timeout, guarded).await {
             Ok(Ok(Ok(response))) => response,
             Ok(Ok(Err(never))) => match never {},
@@ -208,14 +208,15 @@ struct RouteLabel(&'static RouteMetrics);
 
 /// Labels the answers of every route with the template it matched.
 pub fn label_routes(router: Router, metrics: &Arc<ServerMetrics>) -> Router {
-    let metrics = Arc::clone(metrics);
-    router.layer(tower::layer::layer_fn(move |inner| Label { inner, metrics: Arc::clone(&metrics) }))
+    let routes = metrics.routes();
+    router.layer(tower::layer::layer_fn(move |inner| Label { inner, routes: Arc::clone(&routes) }))
 }
 
 #[derive(Clone)]
 struct Label<S> {
     inner: S,
-    metrics: Arc<ServerMetrics>,
+    /// A handful: comparing them in turn is quicker than hashing one.
+    routes: Arc<[&'static RouteMetrics]>,
 }
 
 impl<S> tower::Service<Request<Body>> for Label<S>
@@ -232,7 +233,8 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let route = request.extensions().get::<MatchedPath>().and_then(|path| self.metrics.route(path.as_str()));
+        let matched = request.extensions().get::<MatchedPath>();
+        let route = matched.and_then(|path| self.routes.iter().copied().find(|r| r.template() == path.as_str()));
         Labelled { future: self.inner.call(request), route }
     }
 }
@@ -257,11 +259,11 @@ impl<F: Future<Output = Result<Response, Infallible>> + Unpin> Future for Labell
 }
 
 /// A panic in one handler ends one request, not the connection's task.
-struct CatchPanic<F> {
-    future: Pin<Box<F>>,
+struct CatchPanic<'a, F> {
+    future: Pin<&'a mut F>,
 }
 
-impl<F: Future> Future for CatchPanic<F> {
+impl<F: Future> Future for CatchPanic<'_, F> {
     type Output = Result<F::Output, String>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

@@ -10,8 +10,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
-use std::collections::HashMap;
-use std::sync::{OnceLock, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Bounds of the latency histogram, in seconds: few, around what a small service promises.
@@ -53,16 +52,18 @@ pub struct ServerMetrics {
     accept_errors: Counter,
     expired: Family<ReasonLabel, Counter>,
     /// Grows by one entry for each route template of the program, while it starts.
-    routes: RwLock<HashMap<String, &'static RouteMetrics>>,
-    unmatched: OnceLock<&'static RouteMetrics>,
+    routes: Mutex<Vec<&'static RouteMetrics>>,
+    unmatched: &'static RouteMetrics,
 }
 
 impl ServerMetrics {
     /// Registers them.
     pub fn new(registry: &mut Registry) -> Self {
         let durations: Durations = Family::new_with_constructor(|| Histogram::new(BUCKETS));
+        let requests = Family::default();
+        let unmatched = RouteMetrics::leak("unmatched", &requests, &durations);
         let metrics = Self {
-            requests: Family::default(),
+            requests,
             durations,
             in_flight: Gauge::default(),
             client_left: Counter::default(),
@@ -72,8 +73,8 @@ impl ServerMetrics {
             refused: Counter::default(),
             accept_errors: Counter::default(),
             expired: Family::default(),
-            routes: RwLock::default(),
-            unmatched: OnceLock::new(),
+            routes: Mutex::default(),
+            unmatched,
         };
         let http = registry.sub_registry_with_prefix("http_server");
         http.register("requests", "Answers by method, route template and status", metrics.requests.clone());
@@ -90,31 +91,23 @@ impl ServerMetrics {
     }
 
     /// Prepares the counters of a route template.
-    pub fn add_route(&self, template: &str) -> &'static RouteMetrics {
-        if let Some(known) = self.route(template) {
-            return known;
-        }
-        // One of these for each route of the program, kept as long as it runs: leaking is ownership by the process.
-        let name: &'static str = Box::leak(template.to_owned().into_boxed_str());
-        let route: &'static RouteMetrics = Box::leak(Box::new(RouteMetrics {
-            template: name,
-            requests: self.requests.clone(),
-            durations: self.durations.clone(),
-            slots: std::array::from_fn(|_| MethodSlots::default()),
-        }));
-        let mut routes = self.routes.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        routes.insert(template.to_owned(), route);
-        route
+    pub fn add_route(&self, template: &str) {
+        let route = RouteMetrics::leak(template, &self.requests, &self.durations);
+        self.lock_routes().push(route);
     }
 
-    /// The counters of a route template.
-    pub fn route(&self, template: &str) -> Option<&'static RouteMetrics> {
-        self.routes.read().unwrap_or_else(std::sync::PoisonError::into_inner).get(template).copied()
+    /// The counters of every route template.
+    pub fn routes(&self) -> Arc<[&'static RouteMetrics]> {
+        self.lock_routes().as_slice().into()
     }
 
     /// The counters of requests that no route matched.
     pub fn unmatched(&self) -> &'static RouteMetrics {
-        self.unmatched.get_or_init(|| self.add_route("unmatched"))
+        self.unmatched
+    }
+
+    fn lock_routes(&self) -> MutexGuard<'_, Vec<&'static RouteMetrics>> {
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn request_begins(&self) {
@@ -179,6 +172,16 @@ impl Default for MethodSlots {
 }
 
 impl RouteMetrics {
+    /// One of these for each route of the program, kept as long as it runs: the process owns it.
+    fn leak(template: &str, requests: &Family<RequestLabels, Counter>, durations: &Durations) -> &'static RouteMetrics {
+        Box::leak(Box::new(RouteMetrics {
+            template: Box::leak(template.to_owned().into_boxed_str()),
+            requests: requests.clone(),
+            durations: durations.clone(),
+            slots: std::array::from_fn(|_| MethodSlots::default()),
+        }))
+    }
+
     /// The template, `/v1/tracks/{id}`.
     pub fn template(&self) -> &'static str {
         self.template
