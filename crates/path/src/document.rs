@@ -209,6 +209,18 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_goes_over_a_limit_is_not_taken() {
+        let limits = Limits { max_points: 3, max_segments: 1, ..Limits::default() };
+        let line = |points| vec![Point::new(1.0, 2.0); points];
+        let mut lines = Lines::new(&limits);
+        assert_eq!(lines.add_line(line(0)), Ok(()));
+        assert_eq!(lines.add_line(line(4)), Err(ReadError::TooManyPoints { limit: 3 }));
+        assert_eq!(lines.add_line(line(2)), Ok(()));
+        assert_eq!(lines.add_line(line(1)), Err(ReadError::TooManySegments { limit: 1 }));
+        assert_eq!(lines.into_path().unwrap().points(), 2);
+    }
+
+    #[test]
     fn what_is_neither_xml_nor_a_json_object_is_named_so() {
         let read = |bytes: &[u8]| read(bytes, &Limits::default()).unwrap_err();
         assert_eq!(read(b""), ReadError::Empty);

@@ -109,6 +109,7 @@ impl Haversine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const QUARTER: f64 = EARTH_RADIUS_METRES * std::f64::consts::FRAC_PI_2;
 
@@ -128,6 +129,14 @@ mod tests {
             let metres = distance_metres(&a, &b);
             assert!((metres - expected).abs() < 1e-6, "{a:?} {b:?}: {metres} {expected}");
             assert_eq!(metres, distance_metres(&b, &a));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn antipodes_are_half_the_earth_apart(lat in -90.0..=90.0f64, lon in -180.0..=0.0f64) {
+            let metres = distance_metres(&Point::new(lat, lon), &Point::new(-lat, lon + 180.0));
+            prop_assert!((metres - 2.0 * QUARTER).abs() < 1.0, "{}", metres);
         }
     }
 

@@ -78,6 +78,9 @@ mod tests {
             let expected = name.replace(['\0', '\u{FFFF}'], "");
             assert_eq!(document.name.as_deref(), Some(expected.as_str()));
         }
+        let mut file = Vec::new();
+        write(Some("a]]>b"), &path, &mut file);
+        assert!(file.windows(8).any(|window| window == b"a]]&gt;b"), "`]]>` stands in text");
         let mut file = b"before".to_vec();
         write(None, &path, &mut file);
         assert!(file.starts_with(b"before<?xml "));

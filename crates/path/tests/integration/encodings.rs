@@ -116,6 +116,9 @@ fn stored_bytes_that_lie_about_themselves_are_refused() {
     // An eleventh byte, or bits beyond 64.
     let long = [&[1, 0x80], &huge[..], &[0; 50]].concat();
     assert_eq!(compact::decode(&long), Err(CompactError::Malformed(10)));
+    let wide = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02];
+    let bits = [&[1, 1, 2, 0][..], &wide, &[0; 50]].concat();
+    assert_eq!(compact::decode(&bits), Err(CompactError::Malformed(13)));
     // Two points of latitude 2^62 each, with signs that would overflow the sum.
     let far = [0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01];
     let overflow = [&[1, 1, 2, 0][..], &far, &[0], &far, &[0]].concat();

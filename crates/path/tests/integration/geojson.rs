@@ -74,6 +74,8 @@ fn the_name_is_that_of_the_first_feature_that_has_one_else_of_the_collection() {
         .name
     };
     assert_eq!(name("null", "{}", "null"), None);
+    let both = name(r#"{"title":"first"}"#, r#"{"name":"second"}"#, "null");
+    assert_eq!(both.as_deref(), Some("first"));
     assert_eq!(name("{}", "{}", r#"" layer""#).as_deref(), Some("layer"));
     assert_eq!(
         name(r#"{"name":7,"title":[1]}"#, r#"{"title":"a\u0000\nb"}"#, r#""l""#).as_deref(),

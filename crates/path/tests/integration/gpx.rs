@@ -103,6 +103,8 @@ fn the_name_is_that_of_the_metadata_then_of_the_first_track_or_route_that_has_on
         Some("all")
     );
     assert_eq!(name(&format!("<name>1.0</name>{track}")).as_deref(), Some("1.0"));
+    let two = "<metadata><name>first</name><name>second</name></metadata>";
+    assert_eq!(name(two).as_deref(), Some("first"));
     assert_eq!(
         name(&format!("<metadata><name> </name></metadata><rte><name/></rte>{track}")).as_deref(),
         Some("track")
@@ -169,6 +171,8 @@ fn a_refused_point_is_named_with_its_line() {
             assert!(matches!(error, ReadError::OutOfRange { .. }), "{points}: {error}");
         }
     }
+    let east = refusal(&with_segment("<trkpt lat='1' lon='360.1'/>"));
+    assert!(matches!(east, ReadError::OutOfRange { .. }), "{east}");
     let west = refusal(&with_segment("<trkpt lat='1' lon='-180.1'/>"));
     let ReadError::OutOfRange { reason: InvalidPoint::Longitude(lon), .. } = west else {
         panic!("{west}");
