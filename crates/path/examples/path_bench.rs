@@ -55,10 +55,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     compare("compact::decode", median(|| compact::decode(&stored)));
     compare("serde_json of nested arrays", written(|out| general_json(&path, out)));
 
+    let mut json = Vec::new();
+    write::points_json(&path, &mut json);
+    println!("{} bytes as JSON, {} as compact", json.len(), stored.len());
+
     let hostile = fading_zigzag(limits.max_points / 2)?;
     let time = median(|| simplify::metres(&hostile, 1.0));
     println!("{} points of a fading zigzag: {:.0} ms", hostile.points(), time.as_secs_f64() * 1e3);
-    println!("{} bytes as compact", stored.len());
     Ok(())
 }
 
