@@ -43,6 +43,8 @@ fn main() -> Result<(), Failure> {
     for threads in [1, 2, 4] {
         println!("  {threads} threads {:>12.0}", hits_per_second(threads)?);
     }
+    let (used, grown) = runtime.block_on(memory())?;
+    println!("memory of a full cache of 32 MiB, 1 KiB bodies: weight {used} B, process +{grown} B");
     println!("hit ratio, {KEYS} keys, {REQUESTS} requests, same entry size:");
     println!("  {:<26} {:>6}  {:>7} {:>7} {:>7}", "trace", "room", "sieve", "lru", "fifo");
     for (trace, requests) in traces() {
@@ -144,6 +146,24 @@ fn hits_per_second(threads: usize) -> Result<f64, Failure> {
     .elapsed()
     .as_secs_f64();
     Ok((threads * REQUESTS) as f64 / seconds)
+}
+
+/// Fills a cache twice over; its weight, and what the process grew by, in bytes.
+async fn memory() -> Result<(u64, u64), Failure> {
+    let before = resident_bytes()?;
+    let cache = Cache::new(&CacheConfig::with_capacity(32 << 20))?;
+    let named = cache.named("memory", still())?;
+    for n in 0..60_000 {
+        get(&named, &format!("tracks/{n}:medium"), 1024).await?;
+    }
+    Ok((cache.used_bytes(), resident_bytes()?.saturating_sub(before)))
+}
+
+/// Linux: the second field of `/proc/self/statm` counts resident pages, of 4 KiB here.
+fn resident_bytes() -> Result<u64, Failure> {
+    let statm = std::fs::read_to_string("/proc/self/statm")?;
+    let pages = statm.split(' ').nth(1).ok_or("statm has no second field")?;
+    Ok(pages.parse::<u64>()? * 4096)
 }
 
 /// Zipf's law with exponent `s`, by inverting the cumulative sum.

@@ -192,3 +192,19 @@ pub(crate) fn longest_load(policy: &Policy) -> Duration {
     const GRACE: Duration = Duration::from_millis(100);
     policy.queue_timeout.saturating_add(policy.load_timeout).saturating_add(GRACE)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_that_ended_between_two_looks_is_not_begun_again() {
+        let flights = Flights::<()>::new();
+        let policy = Policy::default();
+        let ask = Ask { key: "k", policy: &policy, now: 0 };
+        let turn = |stored| flights.turn(&ask, |_| true, Marks::default, || stored);
+        assert!(matches!(turn(true), Turn::Again));
+        assert!(matches!(turn(false), Turn::Lead(..)));
+        assert!(matches!(turn(true), Turn::Join(_)), "a load in flight comes first");
+    }
+}

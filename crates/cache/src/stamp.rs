@@ -123,10 +123,8 @@ impl StampTable {
         let mut marks = Marks::default();
         for (n, stamp) in stamps.iter().take(MAX_STAMPS).enumerate() {
             let slot = self.slot_of(*stamp);
-            let state = self.load(slot);
             marks.slots[n] = slot;
-            marks.versions[n] = state >> OPEN_BITS;
-            marks.written_at_start |= state & OPEN_MASK != 0;
+            marks.versions[n] = self.load(slot) >> OPEN_BITS;
             marks.len += 1;
         }
         marks
@@ -137,11 +135,11 @@ impl StampTable {
         marks.iter().all(|(slot, version)| self.load(slot) >> OPEN_BITS == version)
     }
 
-    /// Whether what was loaded under these marks may be stored: no write has finished since, none
-    /// is open now, and none was open when the load began.
+    /// Whether what was loaded under these marks may be stored: no write has finished since, and
+    /// none is open. (A write that was open when the load began is either still open, or has
+    /// finished since.)
     pub(crate) fn may_store(&self, marks: &Marks) -> bool {
-        !marks.written_at_start
-            && marks.iter().all(|(slot, version)| self.load(slot) == version << OPEN_BITS)
+        marks.iter().all(|(slot, version)| self.load(slot) == version << OPEN_BITS)
     }
 
     /// Raises every version: all entries and all loads in flight are outdated.
@@ -171,7 +169,6 @@ pub(crate) struct Marks {
     versions: [u64; MAX_STAMPS],
     slots: [u32; MAX_STAMPS],
     len: u8,
-    written_at_start: bool,
 }
 
 impl Marks {
@@ -208,16 +205,15 @@ pub struct Write {
 
 impl Write {
     pub(crate) fn begin(table: &Arc<StampTable>, stamps: &[Stamp]) -> Result<Self, WriteError> {
-        let mut slots: Vec<u32> = stamps.iter().map(|s| table.slot_of(*s)).collect();
-        slots.sort_unstable();
-        slots.dedup();
+        // A slot named twice is opened twice and finished twice.
+        let slots: Box<[u32]> = stamps.iter().map(|stamp| table.slot_of(*stamp)).collect();
         for (n, slot) in slots.iter().enumerate() {
             if let Err(error) = table.open(*slot) {
                 slots[..n].iter().for_each(|opened| table.finish(*opened));
                 return Err(error);
             }
         }
-        Ok(Self { table: Arc::clone(table), slots: slots.into() })
+        Ok(Self { table: Arc::clone(table), slots })
     }
 
     /// Kills every entry that depends on the stamps, and vetoes every load that began before now.
@@ -263,6 +259,14 @@ mod tests {
     }
 
     #[test]
+    fn nobody_outside_can_aim_names_at_one_slot() {
+        let slots_of = |table: &StampTable| -> Vec<u32> {
+            (0..64).map(|n| table.slot_of(Stamp::from_args(format_args!("{n}")))).collect()
+        };
+        assert_ne!(slots_of(&StampTable::new(64)), slots_of(&StampTable::new(64)));
+    }
+
+    #[test]
     fn a_write_vetoes_loads_begun_before_and_during_it() {
         let table = Arc::new(StampTable::new(64));
         let stamps = [Stamp::new("a")];
@@ -298,5 +302,12 @@ mod tests {
         let refused = Write::begin(&table, &[Stamp::new("a")]).unwrap_err();
         assert_eq!(refused, WriteError::TooManyOpen { limit: OPEN_MASK });
         assert_eq!(table.load(0), OPEN_MASK);
+
+        let table = Arc::new(StampTable::new(64));
+        let (free, full) = (Stamp::new("a"), Stamp::new("b"));
+        assert_ne!(table.slot_of(free), table.slot_of(full), "adjust the names");
+        table.slots[table.slot_of(full) as usize].store(OPEN_MASK, Ordering::Relaxed);
+        Write::begin(&table, &[free, full]).unwrap_err();
+        assert_eq!(table.load(table.slot_of(free)) & OPEN_MASK, 0);
     }
 }

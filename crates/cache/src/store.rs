@@ -280,3 +280,43 @@ impl Store {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Metrics;
+
+    fn entry(store: &Store, weight: u64) -> Entry {
+        let name = Arc::new(Name { id: 0, name: "test".into(), metrics: Metrics::default() });
+        Entry {
+            hash: store.hash(&name, "k"),
+            name,
+            key: "k".into(),
+            value: None,
+            marks: Marks::default(),
+            soft_expiry: u64::MAX,
+            hard_expiry: u64::MAX,
+            refresh_at: AtomicU64::new(u64::MAX),
+            weight,
+        }
+    }
+
+    #[test]
+    fn an_entry_finds_no_room_while_others_hold_it_and_leaves_the_budget_as_it_was() {
+        let store = Store::new(100, 4, Arc::new(StampTable::new(1)));
+        // Another filler has taken its room and not yet put its entry in.
+        assert_eq!(store.take_free(60), 60);
+        assert_eq!(store.insert(entry(&store, 50), 0), Err(Refused::NoRoom));
+        assert_eq!(store.used(), 60);
+        assert_eq!(store.insert(entry(&store, 40), 0), Ok(()));
+        assert_eq!(store.used(), 100);
+    }
+
+    #[test]
+    fn nobody_can_aim_keys_at_one_shard() {
+        let stores = [0, 1].map(|_| Store::new(0, 1, Arc::new(StampTable::new(1))));
+        let [first, second] = &stores;
+        let entry = entry(first, 0);
+        assert_ne!(first.hash(&entry.name, "k"), second.hash(&entry.name, "k"));
+    }
+}

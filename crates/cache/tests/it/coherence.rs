@@ -2,7 +2,7 @@
 
 use madang_cache::{Loaded, Stamp};
 
-use crate::kit::{Kit, body, plain, told};
+use crate::kit::{Kit, body, plain, told, value};
 
 #[tokio::test(start_paused = true)]
 async fn a_load_begun_before_a_write_is_not_stored() {
@@ -52,6 +52,28 @@ async fn a_reader_who_comes_after_a_write_is_not_given_an_older_load() {
     assert_eq!(old.answer(body("old")).await, "old Miss");
     assert_eq!(early.await.unwrap(), "old Coalesced", "who came before the write may see either");
     assert_eq!(kit.hit("k").await, "new Hit", "the older load did not overwrite the newer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_older_load_that_ends_first_leaves_the_newer_one_in_its_place() {
+    let kit = Kit::new(plain());
+    let old = kit.begin_load("k").await;
+    kit.write("k").await;
+    let new = kit.begin_load("k").await;
+    assert_eq!(old.answer(body("old")).await, "old Miss");
+    let late = kit.join_load("k").await;
+    assert_eq!(new.answer(body("new")).await, "new Miss");
+    assert_eq!(late.await.unwrap(), "new Coalesced");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_older_load_that_is_not_to_be_stored_leaves_the_newer_entry() {
+    let kit = Kit::new(plain());
+    let old = kit.begin_load("k").await;
+    kit.write("k").await;
+    kit.get("k", body("new")).await;
+    assert_eq!(old.answer(Ok(Loaded::Bypass(value("old")))).await, "old Bypass");
+    assert_eq!(kit.hit("k").await, "new Hit");
 }
 
 #[tokio::test(start_paused = true)]
@@ -128,11 +150,17 @@ async fn a_write_kills_negative_entries() {
 #[tokio::test(start_paused = true)]
 async fn a_dead_entry_gives_its_room_back_when_it_is_met() {
     let kit = Kit::new(plain());
-    kit.get("k", body("old")).await;
-    kit.write("k").await;
-    let load = kit.begin_load("k").await;
-    assert_eq!((kit.cache.used_bytes(), kit.metrics().entries), (0, 0));
-    load.answer(body("new")).await;
+    for expired in [false, true] {
+        kit.get("k", body("old")).await;
+        if expired {
+            tokio::time::advance(kit.named.policy().hard_ttl).await;
+        } else {
+            kit.write("k").await;
+        }
+        let load = kit.begin_load("k").await;
+        assert_eq!((kit.cache.used_bytes(), kit.metrics().entries), (0, 0));
+        load.answer(body("new")).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

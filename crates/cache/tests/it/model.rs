@@ -186,3 +186,16 @@ async fn one_entry_may_take_more_than_a_shards_share() {
     let got = kit.named.get("long", &stamps, || async { body("v") }).await;
     assert_eq!(got.unwrap().served, Served::Hit);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_for_outlives_what_is_not() {
+    let weight = entry_weight("0000", Some(&value("v")));
+    let config = CacheConfig { shards: 1, ..CacheConfig::with_capacity(10 * weight) };
+    let cache = Cache::new(&config).unwrap();
+    let kit = Kit { named: cache.named("test", plain()).unwrap(), cache };
+    kit.get("hot!", body("v")).await;
+    for n in 0..100 {
+        assert_eq!(kit.peek("hot!").as_deref(), Some("v"), "after {n} others");
+        kit.get(&format!("{n:04}"), body("v")).await;
+    }
+}

@@ -77,8 +77,12 @@ fn when_the_loads_runtime_stands_still_waiters_time_out_and_later_readers_load()
     });
     still.block_on(gate.reached());
     let paused = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    let got = paused.block_on(kit.get_with("k", || async { body("never run") }));
+    let (got, waited) = paused.block_on(async {
+        let begun = tokio::time::Instant::now();
+        (kit.get_with("k", || async { body("never run") }).await, begun.elapsed())
+    });
     assert!(matches!(got, Err(CacheError::TimedOut { .. })), "{got:?}");
+    assert_eq!(waited, 121 * MS);
     clock.advance(121 * MS);
     assert_eq!(paused.block_on(kit.get("k", body("v"))), "v Miss");
     assert_eq!(paused.block_on(kit.hit("k")), "v Hit");
