@@ -106,7 +106,8 @@ impl Metrics {
 /// Figures of one named part of the cache since it was made.
 ///
 /// Every finished `get` is counted in exactly one of `hits`, `negative_hits`, `misses`,
-/// `coalesced`, `backing_off` and `overloaded`; `stale_served` counts some of them again.
+/// `coalesced`, `backing_off` and `overloaded`; `stale_served` counts some of them again. (One that
+/// joined a load which was then lost with its runtime is counted again for what it did next.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MetricsSnapshot {

@@ -5,7 +5,9 @@ use std::time::Duration;
 /// Settings of the whole cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheConfig {
-    /// Most bytes all entries of all names may weigh together. Default: 64 MiB.
+    /// Most bytes all entries of all names may weigh together. The process needs somewhat more,
+    /// since allocators round up: 15 to 20 % more with bodies of 1 KiB, less with larger ones.
+    /// Default: 64 MiB.
     pub capacity_bytes: u64,
     /// Slots for stamps, 8 bytes each; rounded up to a power of two, at most 2³². Two stamps in
     /// one slot kill each other's entries, so have several times as many slots as stamps written
@@ -37,6 +39,9 @@ impl CacheConfig {
         require((1..=1 << 32).contains(&slots), "stamp_slots", "1 to 4294967296")
     }
 }
+
+/// Every wait ends; one of more than a day is a wait without end by mistake.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How one named part of the cache behaves.
 ///
@@ -129,7 +134,9 @@ impl Policy {
         require((0.0..1.0).contains(&self.jitter), "jitter", "0 up to, but not, 1")?;
         let share = self.refresh_ahead.is_none_or(|share| share > 0.0 && share < 1.0);
         require(share, "refresh_ahead", "between 0 and 1, or none")?;
-        require(!self.load_timeout.is_zero(), "load_timeout", "more than zero")?;
+        let load_timeout = !self.load_timeout.is_zero() && self.load_timeout <= LONGEST_WAIT;
+        require(load_timeout, "load_timeout", "more than zero, at most a day")?;
+        require(self.queue_timeout <= LONGEST_WAIT, "queue_timeout", "at most a day")?;
         let loads = 1..=tokio::sync::Semaphore::MAX_PERMITS;
         require(loads.contains(&self.max_loads_in_flight), "max_loads_in_flight", "at least 1")?;
         let backoff = self.failure_backoff_max >= self.failure_backoff;

@@ -121,6 +121,8 @@ fn settings_that_cannot_work_are_refused_by_name() {
         (Policy { jitter: f64::NAN, ..plain() }, "jitter"),
         (Policy { refresh_ahead: Some(1.0), ..plain() }, "refresh_ahead"),
         (Policy { load_timeout: zero, ..plain() }, "load_timeout"),
+        (Policy { load_timeout: Duration::MAX, ..plain() }, "load_timeout"),
+        (Policy { queue_timeout: Duration::MAX, ..plain() }, "queue_timeout"),
         (Policy { max_loads_in_flight: 0, ..plain() }, "max_loads_in_flight"),
         (
             Policy { failure_backoff: SECOND, failure_backoff_max: zero, ..plain() },
