@@ -1,6 +1,7 @@
 //! The application: every system over one store and one cache, and the routes to them.
 
 use crate::config::{CacheMode, Settings};
+use crate::exposition;
 use crate::http::edge::label_routes;
 use crate::http::server::{Routes, Signals};
 use crate::http::{Problem, server};
@@ -8,7 +9,6 @@ use crate::ops::metrics::ServerMetrics;
 use crate::ops::{health, openapi};
 use crate::store::{Pool, Store, StoreError};
 use crate::tracks::{self, Tracks};
-use crate::exposition;
 use axum::Router;
 use axum::routing::get;
 use madang_cache::{Cache, CacheConfig, ConfigError};
@@ -59,7 +59,9 @@ impl App {
         let store = Store::open(&settings.data_dir, &settings.database)?;
         let cache = match settings.cache.mode {
             CacheMode::Off => Cache::disabled(),
-            CacheMode::Local => Cache::new(&CacheConfig::with_capacity(settings.cache.capacity as u64))?,
+            CacheMode::Local => {
+                Cache::new(&CacheConfig::with_capacity(settings.cache.capacity as u64))?
+            }
         };
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let compute = Arc::new(Pool::start("compute", vec![(); threads], COMPUTE_QUEUE)?);
@@ -69,7 +71,9 @@ impl App {
 }
 
 fn api() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::with_openapi(openapi::Document::openapi()).merge(tracks::router()).merge(health::router())
+    OpenApiRouter::with_openapi(openapi::Document::openapi())
+        .merge(tracks::router())
+        .merge(health::router())
 }
 
 /// The OpenAPI document as JSON.
@@ -82,20 +86,34 @@ pub fn openapi_json() -> String {
 ///
 /// # Errors
 /// When a thread or an event loop cannot be made.
-pub fn serve(server: server::Server, settings: &Settings, app: App, signals: &Signals) -> std::io::Result<()> {
+pub fn serve(
+    server: server::Server,
+    settings: &Settings,
+    app: App,
+    signals: &Signals,
+) -> std::io::Result<()> {
     let mut registry = Registry::with_prefix("madang");
     let metrics = Arc::new(ServerMetrics::new(&mut registry));
     let app = Arc::new(App { draining: Arc::clone(&signals.draining), ..app });
     exposition::register(&mut registry, &app);
     let operations = exposition::router(registry);
     let (router, document) = api().split_for_parts();
-    for template in document.paths.paths.keys().map(String::as_str).chain(["/openapi.json", "/docs", "/docs/{*rest}"]) {
+    for template in document.paths.paths.keys().map(String::as_str).chain([
+        "/openapi.json",
+        "/docs",
+        "/docs/{*rest}",
+    ]) {
         metrics.add_route(template);
     }
     let router: Router<Arc<App>> = router
         .merge(openapi::router(&document))
-        .route("/", get(async || Problem::not_found("the API is under /v1, its description under /docs")))
-        .fallback(async || Problem::not_found("there is nothing under this path; /docs lists what there is"))
+        .route(
+            "/",
+            get(async || Problem::not_found("the API is under /v1, its description under /docs")),
+        )
+        .fallback(async || {
+            Problem::not_found("there is nothing under this path; /docs lists what there is")
+        })
         .method_not_allowed_fallback(async || Problem::method_not_allowed());
     let api = label_routes(router.with_state(app), &metrics);
     server.run(&settings.server, Routes { api, operations, metrics }, signals)

@@ -53,46 +53,102 @@ impl Collector for AppCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let encoder = &mut encoder;
         store_figures(encoder, &self.app.store.figures())?;
-        gauge(encoder, "compute_queue", "CPU-heavy jobs waiting", self.app.compute.waiting() as u64)?;
+        gauge(
+            encoder,
+            "compute_queue",
+            "CPU-heavy jobs waiting",
+            self.app.compute.waiting() as u64,
+        )?;
         counter(encoder, "compute_jobs", "CPU-heavy jobs run", self.app.compute.jobs())?;
-        gauge(encoder, "cache_used_bytes", "Weight of all cached bodies", self.app.cache.used_bytes())?;
-        gauge(encoder, "cache_capacity_bytes", "What they may weigh together", self.app.cache.capacity_bytes())?;
+        gauge(
+            encoder,
+            "cache_used_bytes",
+            "Weight of all cached bodies",
+            self.app.cache.used_bytes(),
+        )?;
+        gauge(
+            encoder,
+            "cache_capacity_bytes",
+            "What they may weigh together",
+            self.app.cache.capacity_bytes(),
+        )?;
         cache_figures(encoder, &self.app.cache.metrics())
     }
 }
 
-fn counter(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> Result<(), std::fmt::Error> {
+fn counter(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    value: u64,
+) -> Result<(), std::fmt::Error> {
     let metric = ConstCounter::new(value);
     metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
 }
 
-#[allow(clippy::cast_precision_loss, reason = "a gauge of more than 2^53 would be no figure of this program")]
-fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> Result<(), std::fmt::Error> {
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "a gauge of more than 2^53 would be no figure of this program"
+)]
+fn gauge(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    value: u64,
+) -> Result<(), std::fmt::Error> {
     let metric = ConstGauge::new(value as f64);
     metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
 }
 
-fn store_figures(encoder: &mut DescriptorEncoder<'_>, figures: &StoreFigures) -> Result<(), std::fmt::Error> {
+fn store_figures(
+    encoder: &mut DescriptorEncoder<'_>,
+    figures: &StoreFigures,
+) -> Result<(), std::fmt::Error> {
     counter(encoder, "store_commits", "Commits, each synced once", figures.commits)?;
-    counter(encoder, "store_commit_failures", "Commits that failed, with every write in them", figures.failed_commits)?;
+    counter(
+        encoder,
+        "store_commit_failures",
+        "Commits that failed, with every write in them",
+        figures.failed_commits,
+    )?;
     counter(encoder, "store_writes", "Writes in successful commits", figures.committed_jobs)?;
-    counter(encoder, "store_write_failures", "Writes that failed and were rolled back alone", figures.failed_jobs)?;
-    #[allow(clippy::cast_precision_loss, reason = "microseconds since the start are far below 2^53")]
+    counter(
+        encoder,
+        "store_write_failures",
+        "Writes that failed and were rolled back alone",
+        figures.failed_jobs,
+    )?;
+    #[allow(
+        clippy::cast_precision_loss,
+        reason = "microseconds since the start are far below 2^53"
+    )]
     let seconds = ConstCounter::new(figures.commit_micros as f64 / 1e6);
-    seconds.encode(encoder.encode_descriptor("store_commit_seconds", "Time spent in commits", None, seconds.metric_type())?)?;
+    seconds.encode(encoder.encode_descriptor(
+        "store_commit_seconds",
+        "Time spent in commits",
+        None,
+        seconds.metric_type(),
+    )?)?;
     counter(encoder, "store_reads", "Read transactions", figures.reads)?;
     gauge(encoder, "store_read_queue", "Read transactions waiting", figures.waiting_reads)?;
     gauge(encoder, "store_write_queue", "Writes waiting", figures.waiting_writes)
 }
 
-fn cache_figures(encoder: &mut DescriptorEncoder<'_>, parts: &[(Box<str>, MetricsSnapshot)]) -> Result<(), std::fmt::Error> {
+fn cache_figures(
+    encoder: &mut DescriptorEncoder<'_>,
+    parts: &[(Box<str>, MetricsSnapshot)],
+) -> Result<(), std::fmt::Error> {
     type Read = fn(&MetricsSnapshot) -> u64;
     let counters: [(&str, &str, Read); 13] = [
         ("cache_hits", "Look-ups answered by a live entry", |m| m.hits),
         ("cache_negative_hits", "Look-ups answered from a remembered absence", |m| m.negative_hits),
         ("cache_misses", "Look-ups that began a load", |m| m.misses),
         ("cache_coalesced", "Look-ups that joined a load in flight", |m| m.coalesced),
-        ("cache_stale_served", "Look-ups answered by an expired entry because a load failed or was slow", |m| m.stale_served),
+        (
+            "cache_stale_served",
+            "Look-ups answered by an expired entry because a load failed or was slow",
+            |m| m.stale_served,
+        ),
         ("cache_loads", "Loads", |m| m.loads),
         ("cache_load_errors", "Loads that failed", |m| m.load_errors),
         ("cache_refreshes", "Loads ahead of expiry", |m| m.refreshes),
@@ -102,7 +158,9 @@ fn cache_figures(encoder: &mut DescriptorEncoder<'_>, parts: &[(Box<str>, Metric
         }),
         ("cache_evictions", "Entries driven out to make room", |m| m.evictions),
         ("cache_overloaded", "Look-ups refused because too many loads ran", |m| m.overloaded),
-        ("cache_backing_off", "Look-ups refused because the loader failed a moment ago", |m| m.backing_off),
+        ("cache_backing_off", "Look-ups refused because the loader failed a moment ago", |m| {
+            m.backing_off
+        }),
     ];
     for (name, help, read) in counters {
         let first = ConstCounter::new(0u64);
@@ -121,7 +179,8 @@ fn cache_figures(encoder: &mut DescriptorEncoder<'_>, parts: &[(Box<str>, Metric
         let mut family = encoder.encode_descriptor(name, help, None, first.metric_type())?;
         for (cache, figures) in parts {
             let labels = CacheLabels { cache: cache.to_string(), tier: "local" };
-            ConstGauge::new(i64::try_from(read(figures)).unwrap_or(i64::MAX)).encode(family.encode_family(&labels)?)?;
+            ConstGauge::new(i64::try_from(read(figures)).unwrap_or(i64::MAX))
+                .encode(family.encode_family(&labels)?)?;
         }
     }
     Ok(())

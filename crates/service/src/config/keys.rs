@@ -52,59 +52,158 @@ macro_rules! key {
 
 /// Every setting there is, in the order of `madang config`.
 pub static KEYS: &[Key] = &[
-    key!("data.dir" = "madang-data", "a directory", "holds the store; made when missing; one process owns it",
-        |s, v| s.data_dir = text(v)?.into()),
-    key!("server.listen" = "127.0.0.1:8080", "ADDRESS:PORT, port 0 = any free one", "address of the API",
-        |s, v| s.server.listen = address(v)?),
-    key!("server.metrics_listen" = "127.0.0.1:0", "ADDRESS:PORT, port 0 = any free one",
+    key!(
+        "data.dir" = "madang-data",
+        "a directory",
+        "holds the store; made when missing; one process owns it",
+        |s, v| s.data_dir = text(v)?.into()
+    ),
+    key!(
+        "server.listen" = "127.0.0.1:8080",
+        "ADDRESS:PORT, port 0 = any free one",
+        "address of the API",
+        |s, v| s.server.listen = address(v)?
+    ),
+    key!(
+        "server.metrics_listen" = "127.0.0.1:0",
+        "ADDRESS:PORT, port 0 = any free one",
         "address of /metrics, apart from the API so that it answers under load and stays private",
-        |s, v| s.server.metrics_listen = address(v)?),
-    key!("server.workers" = "auto", "auto or 1 to 256", "worker threads, each with an event loop of its own; auto = one per core",
-        |s, v| s.server.workers = auto(v, 256)?),
-    key!("server.max_connections" = "10000", "1 to 1000000", "open client connections; one more is answered 503 and closed",
-        |s, v| s.server.max_connections = whole(v, 1, 1_000_000)?),
-    key!("server.max_body" = "1MiB", "a size: 512KiB, 1MiB", "largest request body; a larger one is answered 413",
-        |s, v| s.server.max_body = size(v)?),
-    key!("server.header_timeout" = "10s", "a duration: 250ms, 5s", "time for a request's head, from its first byte; then the connection is closed",
-        |s, v| s.server.header_timeout = positive(v)?),
-    key!("server.body_timeout" = "10s", "a duration: 250ms, 5s", "time for a request's body; then 408",
-        |s, v| s.server.body_timeout = positive(v)?),
-    key!("server.write_timeout" = "15s", "a duration: 250ms, 5s", "time without progress after which a slow reader is given up",
-        |s, v| s.server.write_timeout = positive(v)?),
-    key!("server.idle_timeout" = "75s", "a duration: 5s, 2min", "time a keep-alive connection may wait for its next request; keep a proxy's own below it",
-        |s, v| s.server.idle_timeout = positive(v)?),
-    key!("server.request_timeout" = "10s", "a duration: 250ms, 5s", "time for the work behind a request; then 503",
-        |s, v| s.server.request_timeout = positive(v)?),
-    key!("server.drain_delay" = "0", "a duration: 0, 5s", "after SIGTERM: time in which connections are still accepted (behind a balancer: 5s)",
-        |s, v| s.server.drain_delay = duration(v)?),
-    key!("server.drain_timeout" = "30s", "a duration: 5s, 30s", "after that: time for the requests in flight",
-        |s, v| s.server.drain_timeout = duration(v)?),
-    key!("http.compression" = "on", "on or off", "compress answers for clients that accept it (gzip, br, zstd); a cached body is compressed once",
-        |s, v| s.compression = switch(v)?),
-    key!("database.max_connections" = "auto", "auto or 1 to 256", "reading connections to the store; auto = one per core, at least 2",
-        |s, v| s.database.max_connections = auto(v, 256)?),
-    key!("database.commit_group" = "256", "1 to 10000", "most writes that share one commit; 1 = a commit for each write",
-        |s, v| s.database.commit_group = whole(v, 1, 10_000)?),
-    key!("database.queue" = "4096", "1 to 1000000", "jobs that may wait for the store; one more is answered 503",
-        |s, v| s.database.queue = whole(v, 1, 1_000_000)?),
-    key!("cache.mode" = "local", "off or local", "where finished bodies are kept; off = every request does all the work",
-        |s, v| s.cache.mode = choice(v, &[("off", CacheMode::Off), ("local", CacheMode::Local)])?),
-    key!("cache.capacity" = "32MiB", "a size: 8MiB, 1GiB", "bytes that all cached bodies may take together",
-        |s, v| s.cache.capacity = size(v)?),
-    key!("cache.max_entry" = "4MiB", "a size: 512KiB, 4MiB", "largest cached body with all its encodings; a larger one is served, not stored",
-        |s, v| s.cache.max_entry = size(v)?),
-    key!("cache.ttl.tracks" = "10min", "a duration: 30s, 10min", "time after which a cached track is refreshed; a change is seen at once whatever it says",
-        |s, v| s.cache.ttl_tracks = positive(v)?),
-    key!("tracks.detail" = "medium", "full, high, medium or low", "detail of a track when the request names none (as documented: full)",
-        |s, v| s.tracks.detail = Detail::parse(v).ok_or_else(String::new)?),
-    key!("tracks.simplify" = "metres", "metres, or degrees:TOLERANCE", "how paths are simplified (as documented: degrees:0.0005)",
-        |s, v| s.tracks.simplify = simplify(v)?),
-    key!("tracks.cache_from_metres" = "0", "a length in metres", "only tracks of at least this length are cached; 0 = all (as documented: 10000)",
-        |s, v| s.tracks.cache_from_metres = metres(v)?),
-    key!("log.level" = "info", "error, warn, info, debug, trace, or a filter such as madang_service=debug,info", "what is logged, to stderr",
-        |s, v| s.log.level = text(v)?),
-    key!("log.format" = "text", "text or json", "form of a log line",
-        |s, v| s.log.format = choice(v, &[("text", LogFormat::Text), ("json", LogFormat::Json)])?),
+        |s, v| s.server.metrics_listen = address(v)?
+    ),
+    key!(
+        "server.workers" = "auto",
+        "auto or 1 to 256",
+        "worker threads, each with an event loop of its own; auto = one per core",
+        |s, v| s.server.workers = auto(v, 256)?
+    ),
+    key!(
+        "server.max_connections" = "10000",
+        "1 to 1000000",
+        "open client connections; one more is answered 503 and closed",
+        |s, v| s.server.max_connections = whole(v, 1, 1_000_000)?
+    ),
+    key!(
+        "server.max_body" = "1MiB",
+        "a size: 512KiB, 1MiB",
+        "largest request body; a larger one is answered 413",
+        |s, v| s.server.max_body = size(v)?
+    ),
+    key!(
+        "server.header_timeout" = "10s",
+        "a duration: 250ms, 5s",
+        "time for a request's head, from its first byte; then the connection is closed",
+        |s, v| s.server.header_timeout = positive(v)?
+    ),
+    key!(
+        "server.body_timeout" = "10s",
+        "a duration: 250ms, 5s",
+        "time for a request's body; then 408",
+        |s, v| s.server.body_timeout = positive(v)?
+    ),
+    key!(
+        "server.write_timeout" = "15s",
+        "a duration: 250ms, 5s",
+        "time without progress after which a slow reader is given up",
+        |s, v| s.server.write_timeout = positive(v)?
+    ),
+    key!(
+        "server.idle_timeout" = "75s",
+        "a duration: 5s, 2min",
+        "time a keep-alive connection may wait for its next request; keep a proxy's own below it",
+        |s, v| s.server.idle_timeout = positive(v)?
+    ),
+    key!(
+        "server.request_timeout" = "10s",
+        "a duration: 250ms, 5s",
+        "time for the work behind a request; then 503",
+        |s, v| s.server.request_timeout = positive(v)?
+    ),
+    key!(
+        "server.drain_delay" = "0",
+        "a duration: 0, 5s",
+        "after SIGTERM: time in which connections are still accepted (behind a balancer: 5s)",
+        |s, v| s.server.drain_delay = duration(v)?
+    ),
+    key!(
+        "server.drain_timeout" = "30s",
+        "a duration: 5s, 30s",
+        "after that: time for the requests in flight",
+        |s, v| s.server.drain_timeout = duration(v)?
+    ),
+    key!(
+        "http.compression" = "on",
+        "on or off",
+        "compress answers for clients that accept it (gzip, br, zstd); a cached body is compressed once",
+        |s, v| s.compression = switch(v)?
+    ),
+    key!(
+        "database.max_connections" = "auto",
+        "auto or 1 to 256",
+        "reading connections to the store; auto = one per core, at least 2",
+        |s, v| s.database.max_connections = auto(v, 256)?
+    ),
+    key!(
+        "database.commit_group" = "256",
+        "1 to 10000",
+        "most writes that share one commit; 1 = a commit for each write",
+        |s, v| s.database.commit_group = whole(v, 1, 10_000)?
+    ),
+    key!(
+        "database.queue" = "4096",
+        "1 to 1000000",
+        "jobs that may wait for the store; one more is answered 503",
+        |s, v| s.database.queue = whole(v, 1, 1_000_000)?
+    ),
+    key!(
+        "cache.mode" = "local",
+        "off or local",
+        "where finished bodies are kept; off = every request does all the work",
+        |s, v| s.cache.mode = choice(v, &[("off", CacheMode::Off), ("local", CacheMode::Local)])?
+    ),
+    key!(
+        "cache.capacity" = "32MiB",
+        "a size: 8MiB, 1GiB",
+        "bytes that all cached bodies may take together",
+        |s, v| s.cache.capacity = size(v)?
+    ),
+    key!(
+        "cache.max_entry" = "4MiB",
+        "a size: 512KiB, 4MiB",
+        "largest cached body with all its encodings; a larger one is served, not stored",
+        |s, v| s.cache.max_entry = size(v)?
+    ),
+    key!(
+        "cache.ttl.tracks" = "10min",
+        "a duration: 30s, 10min",
+        "time after which a cached track is refreshed; a change is seen at once whatever it says",
+        |s, v| s.cache.ttl_tracks = positive(v)?
+    ),
+    key!(
+        "tracks.detail" = "medium",
+        "full, high, medium or low",
+        "detail of a track when the request names none (as documented: full)",
+        |s, v| s.tracks.detail = Detail::parse(v).ok_or_else(String::new)?
+    ),
+    key!(
+        "tracks.simplify" = "metres",
+        "metres, or degrees:TOLERANCE",
+        "how paths are simplified (as documented: degrees:0.0005)",
+        |s, v| s.tracks.simplify = simplify(v)?
+    ),
+    key!(
+        "tracks.cache_from_metres" = "0",
+        "a length in metres",
+        "only tracks of at least this length are cached; 0 = all (as documented: 10000)",
+        |s, v| s.tracks.cache_from_metres = metres(v)?
+    ),
+    key!(
+        "log.level" = "info",
+        "error, warn, info, debug, trace, or a filter such as madang_service=debug,info",
+        "what is logged, to stderr",
+        |s, v| s.log.level = text(v)?
+    ),
+    key!("log.format" = "text", "text or json", "form of a log line", |s, v| s.log.format =
+        choice(v, &[("text", LogFormat::Text), ("json", LogFormat::Json)])?),
 ];
 
 /// A settings value before any source is applied; every field is overwritten by the defaults of [`KEYS`].
@@ -129,12 +228,7 @@ pub(super) fn blank() -> Settings {
         },
         compression: false,
         database: DatabaseSettings { max_connections: None, commit_group: 0, queue: 0 },
-        cache: CacheSettings {
-            mode: CacheMode::Off,
-            capacity: 0,
-            max_entry: 0,
-            ttl_tracks: zero,
-        },
+        cache: CacheSettings { mode: CacheMode::Off, capacity: 0, max_entry: 0, ttl_tracks: zero },
         tracks: TrackSettings {
             detail: Detail::Full,
             simplify: Simplify::Metres,

@@ -1,7 +1,7 @@
 //! Where values come from, and what is said when one is wrong.
 
-use super::keys::{KEYS, Key, blank};
 use super::Settings;
+use super::keys::{KEYS, Key, blank};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,10 @@ pub enum ConfigError {
         reason: String,
     },
     /// No setting has this name.
-    #[error("{origin}: there is no setting `{key}`{}; `madang config` lists them all", nearest(key))]
+    #[error(
+        "{origin}: there is no setting `{key}`{}; `madang config` lists them all",
+        nearest(key)
+    )]
     Unknown {
         /// The name that was given.
         key: String,
@@ -83,8 +86,10 @@ impl Sources {
     /// When the file cannot be read or parsed, or names an unknown key.
     pub fn file(&mut self, path: &Path) -> Result<(), ConfigError> {
         let wrong = |reason: String| ConfigError::File { path: path.to_owned(), reason };
-        let text = std::fs::read_to_string(path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
-        let table = toml::de::DeTable::parse(&text).map_err(|e| wrong(e.to_string().trim_end().to_owned()))?;
+        let text =
+            std::fs::read_to_string(path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
+        let table = toml::de::DeTable::parse(&text)
+            .map_err(|e| wrong(e.to_string().trim_end().to_owned()))?;
         let mut found = Vec::new();
         flatten(table.get_ref(), "", &mut found).map_err(wrong)?;
         for (key, value, at) in found {
@@ -98,7 +103,10 @@ impl Sources {
     ///
     /// # Errors
     /// When a variable with that prefix is no setting: a typing error there would go unnoticed.
-    pub fn environment(&mut self, variables: impl Iterator<Item = (String, String)>) -> Result<(), ConfigError> {
+    pub fn environment(
+        &mut self,
+        variables: impl Iterator<Item = (String, String)>,
+    ) -> Result<(), ConfigError> {
         for (name, value) in variables {
             if !name.starts_with("MADANG_") || RESERVED_VARIABLES.contains(&name.as_str()) {
                 continue;
@@ -237,13 +245,17 @@ mod tests {
         assert!((settings.tracks.cache_from_metres - 10_000.0).abs() < f64::EPSILON);
         sources.set("tracks.detail", "full", Origin::Flag("--set".to_owned())).unwrap();
         assert_eq!(sources.resolve().unwrap().tracks.detail, Detail::Full);
-        assert_eq!(sources.effective(Key::find("tracks.simplify").unwrap()).1, Origin::File(path, 3));
+        assert_eq!(
+            sources.effective(Key::find("tracks.simplify").unwrap()).1,
+            Origin::File(path, 3)
+        );
     }
 
     #[test]
     fn an_unknown_key_is_refused_and_its_neighbour_named() {
         let mut sources = Sources::new();
-        let error = sources.set("tracks.detial", "low", Origin::Flag("--set".to_owned())).unwrap_err();
+        let error =
+            sources.set("tracks.detial", "low", Origin::Flag("--set".to_owned())).unwrap_err();
         assert!(error.to_string().contains("did you mean `tracks.detail`?"), "{error}");
         let error = sources
             .environment([("MADANG_TRACKS_DETIAL".to_owned(), "low".to_owned())].into_iter())

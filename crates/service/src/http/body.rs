@@ -68,14 +68,16 @@ fn encode(encoding: Encoding, body: &[u8], kept: bool) -> Option<Bytes> {
     let out = match encoding {
         Encoding::Gzip => {
             let level = flate2::Compression::new(if kept { 6 } else { 1 });
-            let mut encoder = flate2::write::GzEncoder::new(Vec::with_capacity(body.len() / 4), level);
+            let mut encoder =
+                flate2::write::GzEncoder::new(Vec::with_capacity(body.len() / 4), level);
             encoder.write_all(body).ok()?;
             encoder.finish().ok()?
         }
         Encoding::Br => {
             let mut out = Vec::with_capacity(body.len() / 4);
             let quality = if kept { 6 } else { 2 };
-            let params = brotli::enc::BrotliEncoderParams { quality, lgwin: 22, ..Default::default() };
+            let params =
+                brotli::enc::BrotliEncoderParams { quality, lgwin: 22, ..Default::default() };
             brotli::BrotliCompress(&mut &body[..], &mut out, &params).ok()?;
             out
         }
@@ -87,7 +89,8 @@ fn encode(encoding: Encoding, body: &[u8], kept: bool) -> Option<Bytes> {
 /// The answer that carries `value` to a client with these headers: 304 when it has it, else the
 /// best encoding there is of it.
 pub fn respond(value: &Value, request: &HeaderMap) -> Response {
-    let encoding = Encodings::accepted(request).by_preference().find(|e| value.body(Some(*e)).is_some());
+    let encoding =
+        Encodings::accepted(request).by_preference().find(|e| value.body(Some(*e)).is_some());
     let etag = value.etag(encoding).unwrap_or_default();
     let mut response = if has_already(request, etag) {
         let mut response = Response::new(Body::empty());
@@ -140,13 +143,20 @@ mod tests {
 
     #[test]
     fn every_encoding_decodes_to_the_same_bytes() {
-        for compress in [Compress::All, Compress::Once(Encoding::Br), Compress::Once(Encoding::Zstd), Compress::Once(Encoding::Gzip)] {
+        for compress in [
+            Compress::All,
+            Compress::Once(Encoding::Br),
+            Compress::Once(Encoding::Zstd),
+            Compress::Once(Encoding::Gzip),
+        ] {
             let value = finish(body(), "application/json", compress);
             assert!(!value.parts().encoded.is_empty());
             for (encoding, bytes) in &value.parts().encoded {
                 let mut out = Vec::new();
                 match encoding {
-                    Encoding::Gzip => flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut out).map(drop),
+                    Encoding::Gzip => {
+                        flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut out).map(drop)
+                    }
                     Encoding::Br => brotli::BrotliDecompress(&mut &bytes[..], &mut out),
                     Encoding::Zstd => zstd::stream::copy_decode(&bytes[..], &mut out),
                 }

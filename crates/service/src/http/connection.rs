@@ -229,7 +229,11 @@ impl WatchedStream {
 }
 
 impl AsyncRead for WatchedStream {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         self.fail_if_expired()?;
         let before = buf.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
@@ -243,7 +247,11 @@ impl AsyncRead for WatchedStream {
 }
 
 impl AsyncWrite for WatchedStream {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.fail_if_expired()?;
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.note_write(cx, &written);

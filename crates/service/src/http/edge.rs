@@ -39,7 +39,11 @@ struct Shared {
 }
 
 impl Edge {
-    pub(super) fn new(settings: &ServerSettings, metrics: Arc<ServerMetrics>, draining: Arc<AtomicBool>) -> Self {
+    pub(super) fn new(
+        settings: &ServerSettings,
+        metrics: Arc<ServerMetrics>,
+        draining: Arc<AtomicBool>,
+    ) -> Self {
         let shared = Shared {
             max_body: settings.max_body,
             body_timeout: settings.body_timeout,
@@ -135,7 +139,9 @@ impl ConnService {
             Ok(Ok(Err(never))) => match never {},
             Ok(Err(panic)) => {
                 self.shared.metrics.handler_panicked();
-                axum::response::IntoResponse::into_response(Problem::internal(format!("handler panicked: {panic}")))
+                axum::response::IntoResponse::into_response(Problem::internal(format!(
+                    "handler panicked: {panic}"
+                )))
             }
             Err(_) => axum::response::IntoResponse::into_response(Problem::unavailable(
                 "this took too long and was given up",
@@ -151,15 +157,21 @@ impl ConnService {
             return Ok(Body::empty());
         }
         let most = self.shared.max_body;
-        let announced = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<u64>().ok());
+        let announced = headers
+            .get(header::CONTENT_LENGTH)
+            .and_then(|v| v.to_str().ok())
+            .and_then(|v| v.parse::<u64>().ok());
         if announced.is_some_and(|length| length > most as u64) {
             return Err(Problem::too_large(most));
         }
-        let collected = tokio::time::timeout(self.shared.body_timeout, Limited::new(incoming, most).collect());
+        let collected =
+            tokio::time::timeout(self.shared.body_timeout, Limited::new(incoming, most).collect());
         match collected.await {
             Ok(Ok(body)) => Ok(Body::from(Bytes::from(body.to_bytes()))),
             Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Problem::too_large(most)),
-            Ok(Err(error)) => Err(Problem::bad_request(format!("the body cannot be read: {error}"))),
+            Ok(Err(error)) => {
+                Err(Problem::bad_request(format!("the body cannot be read: {error}")))
+            }
             Err(_) => Err(Problem::body_timeout()),
         }
     }
@@ -234,7 +246,8 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let matched = request.extensions().get::<MatchedPath>();
-        let route = matched.and_then(|path| self.routes.iter().copied().find(|r| r.template() == path.as_str()));
+        let route = matched
+            .and_then(|path| self.routes.iter().copied().find(|r| r.template() == path.as_str()));
         Labelled { future: self.inner.call(request), route }
     }
 }

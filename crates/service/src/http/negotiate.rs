@@ -28,7 +28,11 @@ fn elements<'a>(
 fn parse_weight(text: &str) -> Option<u16> {
     let weight: f32 = text.trim().parse().ok()?;
     // In range by the check, so the cast keeps the value.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be 0 to 1")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be 0 to 1"
+    )]
     (0.0..=1.0).contains(&weight).then(|| (weight * 1000.0).round() as u16)
 }
 
@@ -64,7 +68,8 @@ impl Encodings {
 
     /// Accepted encodings, best first: by the client's weight, then the smaller result.
     pub fn by_preference(self) -> impl Iterator<Item = Encoding> {
-        let mut all = [(self.br, Encoding::Br), (self.zstd, Encoding::Zstd), (self.gzip, Encoding::Gzip)];
+        let mut all =
+            [(self.br, Encoding::Br), (self.zstd, Encoding::Zstd), (self.gzip, Encoding::Gzip)];
         all.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
         all.into_iter().filter(|(weight, _)| *weight > 0).map(|(_, encoding)| encoding)
     }
@@ -115,7 +120,10 @@ mod tests {
 
     #[test]
     fn encodings_follow_the_weights_of_the_client() {
-        assert_eq!(encodings("gzip, deflate, br, zstd"), [Encoding::Br, Encoding::Zstd, Encoding::Gzip]);
+        assert_eq!(
+            encodings("gzip, deflate, br, zstd"),
+            [Encoding::Br, Encoding::Zstd, Encoding::Gzip]
+        );
         assert_eq!(encodings("gzip;q=1.0, br;q=0.5"), [Encoding::Gzip, Encoding::Br]);
         assert_eq!(encodings("br;q=0, *"), [Encoding::Zstd, Encoding::Gzip]);
         assert_eq!(encodings("identity"), []);
@@ -125,7 +133,8 @@ mod tests {
 
     #[test]
     fn media_types_follow_the_most_specific_range() {
-        const OFFERED: &[&str] = &["application/json", "application/geo+json", "application/gpx+xml"];
+        const OFFERED: &[&str] =
+            &["application/json", "application/geo+json", "application/gpx+xml"];
         let pick = |value: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT, HeaderValue::from_static(value));

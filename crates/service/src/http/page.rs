@@ -61,13 +61,16 @@ pub fn read_cursor(listing: &str, text: &str) -> Result<(f64, i64), FieldError> 
     if given != check(listing, position) {
         return Err(wrong());
     }
-    let word = |range: std::ops::Range<usize>| position[range].try_into().map(u64::from_be_bytes).map_err(|_| wrong());
+    let word = |range: std::ops::Range<usize>| {
+        position[range].try_into().map(u64::from_be_bytes).map_err(|_| wrong())
+    };
     let sort = f64::from_bits(word(0..8)?);
     Ok((sort, word(8..16)?.cast_signed()))
 }
 
 fn check(listing: &str, position: &[u8]) -> [u8; 8] {
-    let digest = Sha256::new().chain_update(listing).chain_update([0]).chain_update(position).finalize();
+    let digest =
+        Sha256::new().chain_update(listing).chain_update([0]).chain_update(position).finalize();
     let mut check = [0; 8];
     check.copy_from_slice(&digest[..8]);
     check

@@ -80,12 +80,20 @@ impl Problem {
 
     /// 405: the resource does not know this method.
     pub fn method_not_allowed() -> Self {
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "this resource does not know that method")
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method-not-allowed",
+            "this resource does not know that method",
+        )
     }
 
     /// 408: the request's body did not arrive in time. The connection is closed after it.
     pub fn body_timeout() -> Self {
-        let mut problem = Self::new(StatusCode::REQUEST_TIMEOUT, "body-timeout", "the body did not arrive in time");
+        let mut problem = Self::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "body-timeout",
+            "the body did not arrive in time",
+        );
         problem.close = true;
         problem
     }
@@ -100,7 +108,8 @@ impl Problem {
 
     /// 422: wrong type or value, field by field.
     pub fn invalid(errors: Vec<FieldError>) -> Self {
-        let mut problem = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", "some values are not accepted");
+        let mut problem =
+            Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", "some values are not accepted");
         problem.errors = errors;
         problem
     }
@@ -111,7 +120,11 @@ impl Problem {
     }
 
     /// 503: not now. `log` is for the log alone.
-    pub fn unavailable(detail: &'static str, retry_after_seconds: u32, log: impl Into<String>) -> Self {
+    pub fn unavailable(
+        detail: &'static str,
+        retry_after_seconds: u32,
+        log: impl Into<String>,
+    ) -> Self {
         let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail);
         problem.retry_after_seconds = Some(retry_after_seconds);
         problem.log = Some(log.into());

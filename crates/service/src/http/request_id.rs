@@ -1,8 +1,8 @@
 //! A name for each request, in its answer, its problem and its log lines.
 
 use http::{HeaderMap, HeaderValue};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The id of a request: the client's `X-Request-Id` when it is short and plain, else a fresh one.
 #[derive(Clone, Debug)]

@@ -72,8 +72,15 @@ impl Server {
     ///
     /// # Errors
     /// When a thread or an event loop cannot be made.
-    pub fn run(self, settings: &ServerSettings, routes: Routes, signals: &Signals) -> io::Result<()> {
-        let count = settings.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    pub fn run(
+        self,
+        settings: &ServerSettings,
+        routes: Routes,
+        signals: &Signals,
+    ) -> io::Result<()> {
+        let count = settings
+            .workers
+            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
         let shared = Arc::new(Shared {
             edge: Edge::new(settings, Arc::clone(&routes.metrics), Arc::clone(&signals.draining)),
             limits: Limits::new(settings),
@@ -188,14 +195,17 @@ impl Acceptor<'_> {
     }
 
     async fn empty_backlog(&mut self, listener: &TcpListener) {
-        while let Ok(Ok((stream, _))) = tokio::time::timeout(Duration::ZERO, listener.accept()).await {
+        while let Ok(Ok((stream, _))) =
+            tokio::time::timeout(Duration::ZERO, listener.accept()).await
+        {
             self.hand_over(stream);
         }
     }
 
     /// Out of descriptors or memory: waiting is all that helps; a client's reset is nothing to wait for.
     async fn accept_failed(&self, error: &io::Error) {
-        if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
+        if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset)
+        {
             return;
         }
         self.metrics.accept_failed();
@@ -208,7 +218,9 @@ impl Acceptor<'_> {
             self.refuse(stream);
             return;
         }
-        let Some(worker) = self.workers.iter().min_by_key(|w| w.connections.load(Ordering::Acquire)) else {
+        let Some(worker) =
+            self.workers.iter().min_by_key(|w| w.connections.load(Ordering::Acquire))
+        else {
             return;
         };
         // Only fails when the socket cannot leave this loop: the peer then sees it closed.
@@ -309,7 +321,12 @@ struct Loop {
 }
 
 impl Loop {
-    async fn run(self, mut arrivals: mpsc::UnboundedReceiver<StdStream>, drain: &Notify, end: &Notify) {
+    async fn run(
+        self,
+        mut arrivals: mpsc::UnboundedReceiver<StdStream>,
+        drain: &Notify,
+        end: &Notify,
+    ) {
         let mut watch = tokio::time::interval(self.shared.limits.watch_every());
         loop {
             tokio::select! {

@@ -30,7 +30,11 @@ async fn ready(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     if app.draining.load(Ordering::Relaxed) {
         return Err(Problem::unavailable("draining", 5, "asked for readiness while draining"));
     }
-    app.tracks.store().by_length(None, 1).await.map_err(|e| Problem::unavailable("the store does not answer", 1, e.to_string()))?;
+    app.tracks
+        .store()
+        .by_length(None, 1)
+        .await
+        .map_err(|e| Problem::unavailable("the store does not answer", 1, e.to_string()))?;
     Ok(ok())
 }
 

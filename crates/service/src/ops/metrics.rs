@@ -77,16 +77,49 @@ impl ServerMetrics {
             unmatched,
         };
         let http = registry.sub_registry_with_prefix("http_server");
-        http.register("requests", "Answers by method, route template and status", metrics.requests.clone());
-        http.register_with_unit("request_duration", "Time from a complete head to the answer's head", Unit::Seconds, metrics.durations.clone());
+        http.register(
+            "requests",
+            "Answers by method, route template and status",
+            metrics.requests.clone(),
+        );
+        http.register_with_unit(
+            "request_duration",
+            "Time from a complete head to the answer's head",
+            Unit::Seconds,
+            metrics.durations.clone(),
+        );
         http.register("requests_in_flight", "Requests being answered", metrics.in_flight.clone());
-        http.register("client_disconnects", "Clients that left before their answer", metrics.client_left.clone());
-        http.register("handler_panics", "Handlers that panicked (answered 500)", metrics.panics.clone());
+        http.register(
+            "client_disconnects",
+            "Clients that left before their answer",
+            metrics.client_left.clone(),
+        );
+        http.register(
+            "handler_panics",
+            "Handlers that panicked (answered 500)",
+            metrics.panics.clone(),
+        );
         http.register("connections", "Open client connections", metrics.connections.clone());
-        http.register("connections_accepted", "Client connections accepted", metrics.accepted.clone());
-        http.register("connections_refused", "Client connections answered 503 because there were too many", metrics.refused.clone());
-        http.register("connections_expired", "Client connections closed by a deadline", metrics.expired.clone());
-        http.register("accept_errors", "Failures to accept a connection", metrics.accept_errors.clone());
+        http.register(
+            "connections_accepted",
+            "Client connections accepted",
+            metrics.accepted.clone(),
+        );
+        http.register(
+            "connections_refused",
+            "Client connections answered 503 because there were too many",
+            metrics.refused.clone(),
+        );
+        http.register(
+            "connections_expired",
+            "Client connections closed by a deadline",
+            metrics.expired.clone(),
+        );
+        http.register(
+            "accept_errors",
+            "Failures to accept a connection",
+            metrics.accept_errors.clone(),
+        );
         metrics
     }
 
@@ -173,7 +206,11 @@ impl Default for MethodSlots {
 
 impl RouteMetrics {
     /// One of these for each route of the program, kept as long as it runs: the process owns it.
-    fn leak(template: &str, requests: &Family<RequestLabels, Counter>, durations: &Durations) -> &'static RouteMetrics {
+    fn leak(
+        template: &str,
+        requests: &Family<RequestLabels, Counter>,
+        durations: &Durations,
+    ) -> &'static RouteMetrics {
         Box::leak(Box::new(RouteMetrics {
             template: Box::leak(template.to_owned().into_boxed_str()),
             requests: requests.clone(),
@@ -189,13 +226,17 @@ impl RouteMetrics {
 
     /// Counts one answer.
     pub fn record(&self, method: &Method, status: StatusCode, took: Duration) {
-        let index = METHODS.iter().position(|name| *name == method.as_str()).unwrap_or(METHODS.len() - 1);
+        let index =
+            METHODS.iter().position(|name| *name == method.as_str()).unwrap_or(METHODS.len() - 1);
         let (slots, method) = (&self.slots[index], METHODS[index]);
         let code = status.as_u16();
         let slot = usize::from(code.saturating_sub(100)).min(slots.by_status.len() - 1);
         let labels = || RequestLabels { method, route: self.template, status: code };
         slots.by_status[slot].get_or_init(|| self.requests.get_or_create_owned(&labels())).inc();
         let labels = || RouteLabels { method, route: self.template };
-        slots.duration.get_or_init(|| self.durations.get_or_create_owned(&labels())).observe(took.as_secs_f64());
+        slots
+            .duration
+            .get_or_init(|| self.durations.get_or_create_owned(&labels()))
+            .observe(took.as_secs_f64());
     }
 }

@@ -20,9 +20,12 @@ pub fn json(document: &utoipa::openapi::OpenApi) -> String {
 }
 
 /// `/openapi.json` and `/docs`.
-pub(crate) fn router<S: Clone + Send + Sync + 'static>(document: &utoipa::openapi::OpenApi) -> Router<S> {
+pub(crate) fn router<S: Clone + Send + Sync + 'static>(
+    document: &utoipa::openapi::OpenApi,
+) -> Router<S> {
     let text = json(document);
     let json_type = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    let page: Router<S> = SwaggerUi::new("/docs").config(utoipa_swagger_ui::Config::from("/openapi.json")).into();
+    let page: Router<S> =
+        SwaggerUi::new("/docs").config(utoipa_swagger_ui::Config::from("/openapi.json")).into();
     page.route("/openapi.json", get(async move || (json_type, text.clone())))
 }

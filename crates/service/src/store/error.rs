@@ -45,7 +45,10 @@ pub enum StoreError {
 impl StoreError {
     /// Whether the same request may succeed later without anybody repairing anything.
     pub fn is_temporary(&self) -> bool {
-        matches!(self, StoreError::Busy | StoreError::Closed | StoreError::Commit(_) | StoreError::Full(_))
+        matches!(
+            self,
+            StoreError::Busy | StoreError::Closed | StoreError::Commit(_) | StoreError::Full(_)
+        )
     }
 }
 
@@ -56,7 +59,9 @@ impl From<rusqlite::Error> for StoreError {
             Some(ErrorCode::DiskFull) => StoreError::Full(text),
             Some(ErrorCode::ReadOnly) => StoreError::ReadOnly(text),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Corrupt(text),
-            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => StoreError::CannotOpen(text),
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+                StoreError::CannotOpen(text)
+            }
             Some(ErrorCode::ConstraintViolation) => StoreError::Constraint(text),
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy,
             _ => StoreError::Other(text),

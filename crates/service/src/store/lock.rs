@@ -40,7 +40,8 @@ impl DirLock {
     /// # Errors
     /// When another process holds it, or the directory cannot be written.
     pub fn take(dir: &Path) -> Result<DirLock, LockError> {
-        let unusable = |e: &std::io::Error| LockError::Unusable { dir: dir.to_owned(), reason: e.to_string() };
+        let unusable =
+            |e: &std::io::Error| LockError::Unusable { dir: dir.to_owned(), reason: e.to_string() };
         std::fs::create_dir_all(dir).map_err(|e| unusable(&e))?;
         let mut file = OpenOptions::new()
             .read(true)

@@ -48,6 +48,8 @@ mod tests {
         assert!(matches!(run(&mut conn), Err(StoreError::Foreign(text)) if text.contains("newer")));
         let mut foreign = Connection::open_in_memory().unwrap();
         foreign.execute_batch("CREATE TABLE notes (body TEXT)").unwrap();
-        assert!(matches!(run(&mut foreign), Err(StoreError::Foreign(text)) if text.contains("another")));
+        assert!(
+            matches!(run(&mut foreign), Err(StoreError::Foreign(text)) if text.contains("another"))
+        );
     }
 }

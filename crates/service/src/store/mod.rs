@@ -15,6 +15,8 @@ mod error;
 mod lock;
 mod migrations;
 mod pool;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub use error::StoreError;
@@ -151,7 +153,9 @@ fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     let conn = Connection::open_with_flags(path, flags)?;
     conn.busy_timeout(Duration::from_secs(5))?;
     // 2 MiB of page cache a reader: the index pages of a busy listing, not the whole store.
-    conn.execute_batch("PRAGMA query_only=ON; PRAGMA cache_size=-2048; PRAGMA trusted_schema=OFF;")?;
+    conn.execute_batch(
+        "PRAGMA query_only=ON; PRAGMA cache_size=-2048; PRAGMA trusted_schema=OFF;",
+    )?;
     conn.set_prepared_statement_cache_capacity(64);
     Ok(conn)
 }

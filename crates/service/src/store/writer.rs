@@ -117,7 +117,9 @@ impl Writer {
         match self.queue.as_ref().map(|queue| queue.try_send(job)) {
             Some(Ok(())) => {}
             Some(Err(TrySendError::Full(_))) => return Err(StoreError::Busy.into()),
-            Some(Err(TrySendError::Disconnected(_))) | None => return Err(StoreError::Closed.into()),
+            Some(Err(TrySendError::Disconnected(_))) | None => {
+                return Err(StoreError::Closed.into());
+            }
         }
         result.await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
     }
@@ -144,7 +146,9 @@ where
 {
     // An earlier job of the group may have met a full disk, on which SQLite ends the whole transaction.
     if conn.is_autocommit() {
-        return Err(StoreError::Commit("an earlier write of the same group ended it".to_owned()).into());
+        return Err(
+            StoreError::Commit("an earlier write of the same group ended it".to_owned()).into()
+        );
     }
     let savepoint = conn.savepoint().map_err(StoreError::from)?;
     let mut tx = Tx { savepoint, hooks: Vec::new() };

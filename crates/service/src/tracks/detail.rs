@@ -4,10 +4,10 @@ use super::represent::{Form, Recipe, key, render};
 use super::{LoadError, TrackId, Tracks, one_track};
 use crate::app::App;
 use crate::config::Detail;
+use crate::http::Problem;
 use crate::http::body::{Compress, respond};
 use crate::http::negotiate::{Encodings, media_type};
 use crate::http::problem::FieldError;
-use crate::http::Problem;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
@@ -51,7 +51,11 @@ fn no_such_track() -> Problem {
     Problem::not_found("there is no track with this id")
 }
 
-fn choose(query: Option<&str>, headers: &HeaderMap, default: Detail) -> Result<(Detail, Form), Problem> {
+fn choose(
+    query: Option<&str>,
+    headers: &HeaderMap,
+    default: Detail,
+) -> Result<(Detail, Form), Problem> {
     let (mut detail, mut form) = (default, Form::Points);
     let mut errors = Vec::new();
     for (name, value) in form_urlencoded::parse(query.unwrap_or("").as_bytes()) {
@@ -69,7 +73,8 @@ fn choose(query: Option<&str>, headers: &HeaderMap, default: Detail) -> Result<(
     if !errors.is_empty() {
         return Err(Problem::invalid(errors));
     }
-    match media_type(headers, &["application/json", "application/geo+json", "application/gpx+xml"]) {
+    match media_type(headers, &["application/json", "application/geo+json", "application/gpx+xml"])
+    {
         "application/geo+json" => form = Form::GeoJson,
         "application/gpx+xml" => form = Form::Gpx,
         _ => {}
@@ -79,7 +84,13 @@ fn choose(query: Option<&str>, headers: &HeaderMap, default: Detail) -> Result<(
 
 impl Tracks {
     /// The finished body of a track: from the cache without any other work, else made now.
-    async fn body(&self, id: TrackId, detail: Detail, form: Form, headers: &HeaderMap) -> Result<Option<Value>, Problem> {
+    async fn body(
+        &self,
+        id: TrackId,
+        detail: Detail,
+        form: Form,
+        headers: &HeaderMap,
+    ) -> Result<Option<Value>, Problem> {
         let key = key(id, detail, form);
         if let Some(value) = self.details.peek_fresh(&key) {
             return Ok(Some(value));
@@ -90,7 +101,13 @@ impl Tracks {
         Ok(self.details.get(&key, &[one_track(id)], load).await?.value)
     }
 
-    async fn load(self, id: TrackId, detail: Detail, form: Form, client: Encodings) -> Result<Loaded, LoadError> {
+    async fn load(
+        self,
+        id: TrackId,
+        detail: Detail,
+        form: Form,
+        client: Encodings,
+    ) -> Result<Loaded, LoadError> {
         let Some(track) = self.store.find(id).await? else { return Ok(Loaded::Absent) };
         let kept = self.is_kept(track.summary.length_metres);
         let compress = Compress::plan(self.compression, kept, client);

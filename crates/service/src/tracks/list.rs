@@ -3,11 +3,11 @@
 use super::represent::length;
 use super::{AfterDistance, AfterLength, LoadError, TrackSummary, Tracks, all_tracks};
 use crate::app::App;
+use crate::http::Problem;
 use crate::http::body::{Compress, finish, respond};
 use crate::http::negotiate::Encodings;
 use crate::http::page::{self, Page, read_cursor, write_cursor};
 use crate::http::problem::FieldError;
-use crate::http::Problem;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
@@ -142,7 +142,9 @@ impl Asked {
         let mut errors = Vec::new();
         let limit = page::limit(limit.as_deref()).map_err(|e| errors.push(e));
         match (sort.as_deref(), &near) {
-            (Some("length"), Some(_)) => errors.push(FieldError::new("sort", "either near or sort, not both")),
+            (Some("length"), Some(_)) => {
+                errors.push(FieldError::new("sort", "either near or sort, not both"))
+            }
             (Some("length") | None, _) => {}
             (Some(_), _) => errors.push(FieldError::new("sort", "length")),
         }
@@ -184,8 +186,23 @@ fn length_order(cursor: Option<&str>) -> Result<Order, FieldError> {
 }
 
 impl Tracks {
+    /// The first page by length, as its JSON text.
+    ///
+    /// # Errors
+    /// As a problem, when the store or the compute pool cannot answer.
+    pub async fn listing(&self, limit: usize) -> Result<String, Problem> {
+        let page = self.length_page(None, limit, &HeaderMap::new()).await?;
+        Ok(String::from_utf8_lossy(page.identity()).into_owned())
+    }
+
     /// Nearest first. Not cached: coordinates are free, and no two people stand on the same spot.
-    async fn near_page(&self, centre: Point, after: Option<AfterDistance>, limit: usize, compress: Compress) -> Result<Value, LoadError> {
+    async fn near_page(
+        &self,
+        centre: Point,
+        after: Option<AfterDistance>,
+        limit: usize,
+        compress: Compress,
+    ) -> Result<Value, LoadError> {
         let mut found = self.store.nearest(centre, after, limit + 1).await?;
         let more = found.len() > limit;
         found.truncate(limit);
@@ -193,11 +210,17 @@ impl Tracks {
             .last()
             .filter(|_| more)
             .map(|(track, metres)| write_cursor(&near_listing(centre), *metres, track.id));
-        let items = found.into_iter().map(|(track, metres)| TrackItem::new(track, Some(metres))).collect();
+        let items =
+            found.into_iter().map(|(track, metres)| TrackItem::new(track, Some(metres))).collect();
         self.write(Page { items, next_cursor }, compress).await
     }
 
-    async fn length_page(&self, after: Option<AfterLength>, limit: usize, headers: &HeaderMap) -> Result<Value, Problem> {
+    async fn length_page(
+        &self,
+        after: Option<AfterLength>,
+        limit: usize,
+        headers: &HeaderMap,
+    ) -> Result<Value, Problem> {
         let key = match after {
             None => format!("{limit}"),
             Some(after) => format!("{limit}.{:x}.{}", after.length_metres.to_bits(), after.id),

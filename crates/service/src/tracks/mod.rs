@@ -13,9 +13,7 @@ mod types;
 
 pub use represent::Form;
 pub use store::TrackStore;
-pub use types::{
-    AfterDistance, AfterLength, NewTrack, Stored, StoredTrack, TrackId, TrackSummary,
-};
+pub use types::{AfterDistance, AfterLength, NewTrack, Stored, StoredTrack, TrackId, TrackSummary};
 
 use crate::app::App;
 use crate::config::{CacheMode, CacheSettings, Settings, TrackSettings};
@@ -77,7 +75,12 @@ impl Tracks {
     ///
     /// # Errors
     /// When the cache has parts of these names already, or its settings cannot work.
-    pub fn new(store: Store, cache: Cache, compute: Arc<Pool<()>>, settings: &Settings) -> Result<Self, ConfigError> {
+    pub fn new(
+        store: Store,
+        cache: Cache,
+        compute: Arc<Pool<()>>,
+        settings: &Settings,
+    ) -> Result<Self, ConfigError> {
         let policy = policy(&settings.cache);
         Ok(Self {
             store: TrackStore::new(store),
@@ -148,7 +151,10 @@ fn policy(settings: &CacheSettings) -> Policy {
     }
     // A path changes only through a write, which is seen at once; age matters for nothing but memory.
     let hard_ttl = settings.ttl_tracks.saturating_mul(6).max(Duration::from_secs(60));
-    Policy { max_entry_bytes: settings.max_entry as u64, ..Policy::with_ttl(settings.ttl_tracks, hard_ttl) }
+    Policy {
+        max_entry_bytes: settings.max_entry as u64,
+        ..Policy::with_ttl(settings.ttl_tracks, hard_ttl)
+    }
 }
 
 fn all_tracks() -> Stamp {
@@ -168,7 +174,8 @@ impl From<CacheError<LoadError>> for Problem {
             None => !matches!(error, CacheError::Panicked | CacheError::StampCount { .. }),
         };
         if temporary {
-            let wait = error.retry_after().map_or(1, |d| u32::try_from(d.as_secs()).unwrap_or(60) + 1);
+            let wait =
+                error.retry_after().map_or(1, |d| u32::try_from(d.as_secs()).unwrap_or(60) + 1);
             Problem::unavailable("this cannot be made now", wait, error.to_string())
         } else {
             Problem::internal(error.to_string())

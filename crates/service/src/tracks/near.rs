@@ -40,7 +40,8 @@ pub(super) fn search<E>(
         for area in boxes(centre, radius) {
             query(area, &mut |track| {
                 let metres = distance_metres(&centre, &track.start);
-                let is_after = after.is_none_or(|a| order(metres, track.id, a.metres, a.id).is_gt());
+                let is_after =
+                    after.is_none_or(|a| order(metres, track.id, a.metres, a.id).is_gt());
                 if is_after && (whole_world || metres <= radius) {
                     nearest.offer(track, metres);
                 }
@@ -119,7 +120,12 @@ mod tests {
         }
     }
 
-    fn run(tracks: &[TrackSummary], centre: Point, after: Option<AfterDistance>, limit: usize) -> Vec<i64> {
+    fn run(
+        tracks: &[TrackSummary],
+        centre: Point,
+        after: Option<AfterDistance>,
+        limit: usize,
+    ) -> Vec<i64> {
         let found = search::<()>(centre, after, limit, |area, found| {
             tracks
                 .iter()

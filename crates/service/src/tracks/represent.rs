@@ -55,7 +55,11 @@ pub(super) struct Recipe {
 }
 
 /// Makes the finished body. CPU-heavy: belongs on the compute pool.
-pub(super) fn render(track: &StoredTrack, recipe: Recipe, compress: Compress) -> Result<Value, LoadError> {
+pub(super) fn render(
+    track: &StoredTrack,
+    recipe: Recipe,
+    compress: Compress,
+) -> Result<Value, LoadError> {
     let damaged = |why: String| LoadError::Damaged(track.summary.id, why);
     let full = compact::decode(&track.path).map_err(|e| damaged(e.to_string()))?;
     let (path, tolerance) = match (recipe.detail, recipe.simplify) {
@@ -73,7 +77,11 @@ pub(super) fn render(track: &StoredTrack, recipe: Recipe, compress: Compress) ->
         Form::Points | Form::Polyline => json_body(&track.summary, &path, recipe, tolerance),
         Form::GeoJson => {
             let mut out = Vec::with_capacity(path.points() * 24 + 512);
-            geojson::write(&path, &properties(&track.summary, &path, recipe.detail, tolerance), &mut out);
+            geojson::write(
+                &path,
+                &properties(&track.summary, &path, recipe.detail, tolerance),
+                &mut out,
+            );
             out
         }
         Form::Gpx => {
@@ -85,7 +93,12 @@ pub(super) fn render(track: &StoredTrack, recipe: Recipe, compress: Compress) ->
     Ok(finish(body, recipe.form.content_type(), compress))
 }
 
-fn properties(track: &TrackSummary, path: &Path, detail: Detail, tolerance: f64) -> Map<String, serde_json::Value> {
+fn properties(
+    track: &TrackSummary,
+    path: &Path,
+    detail: Detail,
+    tolerance: f64,
+) -> Map<String, serde_json::Value> {
     let fields = json!({
         "id": track.id,
         "name": track.name,
@@ -109,7 +122,8 @@ fn json_body(track: &TrackSummary, path: &Path, recipe: Recipe, tolerance: f64) 
     let _ = serde_json::to_writer(&mut out, &head);
     out.pop();
     if recipe.form == Form::Polyline {
-        let lines: Vec<String> = path.segments().iter().map(|s| polyline::encode(s, POLYLINE_PRECISION)).collect();
+        let lines: Vec<String> =
+            path.segments().iter().map(|s| polyline::encode(s, POLYLINE_PRECISION)).collect();
         out.extend_from_slice(b",\"polylines\":");
         let _ = serde_json::to_writer(&mut out, &lines);
     } else {

@@ -72,10 +72,11 @@ impl TrackStore {
         after: Option<AfterDistance>,
         limit: usize,
     ) -> Result<Vec<Near>, StoreError> {
-        self.store.read(move |conn| {
-            near::search(centre, after, limit, |area, found| in_box(conn, area, found))
-        })
-        .await
+        self.store
+            .read(move |conn| {
+                near::search(centre, after, limit, |area, found| in_box(conn, area, found))
+            })
+            .await
     }
 
     /// Stores a track unless the same name and path are there already.
@@ -92,7 +93,9 @@ impl TrackStore {
     /// # Errors
     /// When the store cannot answer.
     pub async fn delete(&self, id: TrackId) -> Result<bool, StoreError> {
-        self.store.write(move |tx| Ok(tx.execute("DELETE FROM tracks WHERE id = ?", [id])? > 0)).await
+        self.store
+            .write(move |tx| Ok(tx.execute("DELETE FROM tracks WHERE id = ?", [id])? > 0))
+            .await
     }
 
     /// How many tracks there are.
@@ -100,7 +103,9 @@ impl TrackStore {
     /// # Errors
     /// When the store cannot answer.
     pub async fn count(&self) -> Result<u64, StoreError> {
-        self.store.read(|conn| conn.query_row("SELECT count(*) FROM tracks", [], |row| row.get(0))).await
+        self.store
+            .read(|conn| conn.query_row("SELECT count(*) FROM tracks", [], |row| row.get(0)))
+            .await
     }
 }
 
@@ -121,7 +126,8 @@ impl From<NewTrack> for NewRow {
         let path = compact::encode(&track.path);
         let name: String = track.name.chars().take(200).collect();
         // The separator cannot occur in a name, so no name and path can pass for another pair.
-        let fingerprint = Sha256::new().chain_update(&name).chain_update([0]).chain_update(&path).finalize();
+        let fingerprint =
+            Sha256::new().chain_update(&name).chain_update([0]).chain_update(&path).finalize();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         NewRow {
             name,

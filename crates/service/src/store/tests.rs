@@ -1,0 +1,218 @@
+//! The writer's promises, on a real file.
+
+#![allow(clippy::disallowed_types, reason = "looks at the file with a connection of its own")]
+
+use super::{Store, StoreError, Tx};
+use crate::config::Sources;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::oneshot;
+
+fn open(dir: &std::path::Path, group: usize) -> Store {
+    let settings = Sources::new().resolve().unwrap().database;
+    Store::open(dir, &crate::config::DatabaseSettings { commit_group: group, ..settings }).unwrap()
+}
+
+/// A table of their own, so that the tests need no knowledge of any system.
+async fn with_notes(store: &Store) {
+    let made: Result<(), StoreError> =
+        store.write(|tx| Ok(tx.execute_batch("CREATE TABLE notes (id INTEGER PRIMARY KEY, n INTEGER NOT NULL CHECK (n < 100));
+            CREATE TABLE parts (note INTEGER NOT NULL REFERENCES notes (id) DEFERRABLE INITIALLY DEFERRED);")?)).await;
+    made.unwrap();
+}
+
+fn insert(tx: &Tx<'_>, n: i64) -> Result<(), StoreError> {
+    tx.execute("INSERT INTO notes (n) VALUES (?)", [n])?;
+    Ok(())
+}
+
+async fn notes(store: &Store) -> Vec<i64> {
+    store
+        .read(|conn| {
+            conn.prepare("SELECT n FROM notes ORDER BY id")?.query_map([], |r| r.get(0))?.collect()
+        })
+        .await
+        .unwrap()
+}
+
+/// Jobs that are certain to share one commit: the writer is held until all of them wait.
+async fn in_one_group(
+    store: &Store,
+    jobs: Vec<Box<dyn FnOnce(&mut Tx<'_>) -> Result<(), StoreError> + Send>>,
+) -> Vec<Result<(), StoreError>> {
+    let (release, gate) = std::sync::mpsc::channel::<()>();
+    let (started, held) = oneshot::channel();
+    let holder = tokio::spawn({
+        let store = store.clone();
+        async move {
+            store
+                .write(move |_| {
+                    let _ = started.send(());
+                    gate.recv().map_err(|_| StoreError::Closed)
+                })
+                .await
+        }
+    });
+    held.await.unwrap();
+    let count = jobs.len();
+    let waiting: Vec<_> = jobs
+        .into_iter()
+        .map(|job| {
+            let store = store.clone();
+            tokio::spawn(async move { store.write(job).await })
+        })
+        .collect();
+    while store.figures().waiting_writes < count as u64 {
+        tokio::task::yield_now().await;
+    }
+    release.send(()).unwrap();
+    let _ = holder.await.unwrap();
+    let mut results = Vec::new();
+    for result in waiting {
+        results.push(result.await.unwrap());
+    }
+    results
+}
+
+#[tokio::test]
+async fn a_failing_or_panicking_job_rolls_back_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), 256);
+    with_notes(&store).await;
+    let before = store.figures();
+    let results = in_one_group(
+        &store,
+        vec![
+            Box::new(|tx| insert(tx, 1)),
+            Box::new(|tx| {
+                insert(tx, 2)?;
+                insert(tx, 100)
+            }),
+            Box::new(|tx| {
+                insert(tx, 3)?;
+                panic!("a bug")
+            }),
+            Box::new(|tx| insert(tx, 4)),
+        ],
+    )
+    .await;
+    assert_eq!(results[0], Ok(()));
+    assert!(
+        matches!(&results[1], Err(StoreError::Constraint(text)) if text.contains("CHECK")),
+        "{:?}",
+        results[1]
+    );
+    assert_eq!(results[2], Err(StoreError::Panic("a bug".to_owned())));
+    assert_eq!(results[3], Ok(()));
+    assert_eq!(notes(&store).await, [1, 4]);
+    let after = store.figures();
+    assert_eq!((after.commits - before.commits, after.failed_jobs - before.failed_jobs), (1, 2));
+}
+
+#[tokio::test]
+async fn a_failing_commit_answers_every_job_in_it_and_keeps_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), 256);
+    with_notes(&store).await;
+    let hooks = Arc::new(AtomicUsize::new(0));
+    let hook = Arc::clone(&hooks);
+    let results = in_one_group(
+        &store,
+        vec![
+            Box::new(move |tx| {
+                tx.after_commit(move || {
+                    hook.fetch_add(1, Ordering::Relaxed);
+                });
+                insert(tx, 1)
+            }),
+            // Deferred: the job itself succeeds, the COMMIT finds the missing parent.
+            Box::new(|tx| {
+                Ok(tx.execute("INSERT INTO parts (note) VALUES (4711)", []).map(drop)?)
+            }),
+            Box::new(|tx| insert(tx, 2)),
+        ],
+    )
+    .await;
+    for result in &results {
+        assert!(matches!(result, Err(StoreError::Commit(_))), "{result:?}");
+        assert!(result.as_ref().is_err_and(StoreError::is_temporary));
+    }
+    assert_eq!(hooks.load(Ordering::Relaxed), 0, "a hook ran although nothing was committed");
+    assert_eq!(notes(&store).await, Vec::<i64>::new());
+    assert_eq!(store.figures().failed_commits, 1);
+    // The writer goes on.
+    store.write(|tx| insert(tx, 7)).await.unwrap();
+    assert_eq!(notes(&store).await, [7]);
+}
+
+#[tokio::test]
+async fn a_full_store_answers_every_job_of_the_group_and_recovers() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), 256);
+    with_notes(&store).await;
+    let limit = |pages: i64| {
+        move |tx: &mut Tx<'_>| -> Result<(), StoreError> {
+            Ok(tx.query_row(&format!("PRAGMA max_page_count={pages}"), [], |_| Ok(()))?)
+        }
+    };
+    store.write(limit(1)).await.unwrap();
+    let results = in_one_group(&store, vec![
+        Box::new(|tx| insert(tx, 1)),
+        Box::new(|tx| {
+            let many = "WITH RECURSIVE c(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM c WHERE i < 100000)
+                        INSERT INTO notes (id, n) SELECT i, 1 FROM c";
+            Ok(tx.execute(many, []).map(drop)?)
+        }),
+        Box::new(|tx| insert(tx, 2)),
+    ])
+    .await;
+    assert!(results.iter().any(|r| matches!(r, Err(StoreError::Full(_)))), "{results:?}");
+    // Whatever was answered is what is there.
+    let kept = notes(&store).await;
+    for (result, n) in [(&results[0], 1), (&results[2], 2)] {
+        assert_eq!(result.is_ok(), kept.contains(&n), "{result:?}, kept {kept:?}");
+    }
+    store.write(limit(1_000_000)).await.unwrap();
+    store.write(|tx| insert(tx, 9)).await.unwrap();
+    assert!(notes(&store).await.contains(&9));
+}
+
+#[tokio::test]
+async fn hooks_run_after_the_commit_and_before_the_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), 256);
+    with_notes(&store).await;
+    let seen = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&seen);
+    let path = dir.path().join(super::FILE);
+    store
+        .write(move |tx| {
+            insert(tx, 1)?;
+            tx.after_commit(move || {
+                // Another connection sees the row: the commit has happened.
+                let conn = rusqlite::Connection::open(path).unwrap();
+                let rows: usize =
+                    conn.query_row("SELECT count(*) FROM notes", [], |r| r.get(0)).unwrap();
+                count.store(rows, Ordering::SeqCst);
+            });
+            Ok::<(), StoreError>(())
+        })
+        .await
+        .unwrap();
+    assert_eq!(seen.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_group_of_one_commits_each_write() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), 1);
+    with_notes(&store).await;
+    let before = store.figures().commits;
+    let results = in_one_group(
+        &store,
+        (0..10).map(|n| Box::new(move |tx: &mut Tx<'_>| insert(tx, n)) as Box<_>).collect(),
+    )
+    .await;
+    assert!(results.iter().all(Result::is_ok));
+    assert_eq!(store.figures().commits - before, 11, "ten, and the one that held the writer");
+}
