@@ -1,9 +1,19 @@
 //! Load engine: runs k6 scripts.
 
+mod command;
+mod engine;
 mod event_loop;
+mod executor;
+mod generator;
 mod http;
 mod log;
 mod metrics;
 mod options;
+mod progress;
+pub mod report;
 mod run;
 mod script;
+mod summary;
+
+pub use command::{Config, ExitStatus, check, run};
+pub use options::{DurationError, ExecutorConfig, Layer, OptionsError, Scenario, Stage, parse_duration, parse_stage};

@@ -54,6 +54,11 @@ impl Builtin {
         ]
     };
 
+    /// Whether a metric is one of these.
+    pub(crate) fn is_builtin(id: MetricId) -> bool {
+        (id.0 as usize) < Self::ALL.len()
+    }
+
     pub(crate) fn id(self) -> MetricId {
         MetricId(self as u32)
     }

@@ -7,7 +7,7 @@ use thiserror::Error;
 /// A text that is no duration.
 #[derive(Debug, Clone, Error, PartialEq, Eq)]
 #[error("invalid duration `{0}`: a number with a unit is expected, such as `30s`, `1m30s` or `500ms`")]
-pub(crate) struct DurationError(String);
+pub struct DurationError(String);
 
 /// Longest accepted duration: a hundred years.
 const MAX_SECONDS: f64 = 100.0 * 365.0 * 86_400.0;
@@ -16,7 +16,7 @@ const MAX_SECONDS: f64 = 100.0 * 365.0 * 86_400.0;
 ///
 /// # Errors
 /// When the text is not a duration, negative, or longer than a hundred years.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, DurationError> {
+pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let error = || DurationError(text.to_owned());
     let mut rest = text.trim();
     if rest.is_empty() {

@@ -1,3 +1,43 @@
 //! The options of a run: what the script, the environment and the command line ask for.
+//!
+//! The same [`Layer`] is read from all three; later layers win (k6's order: script, environment,
+//! command line). [`Options`] is what they come to.
 
 pub(crate) mod duration;
+mod layer;
+mod resolve;
+mod scenario;
+mod script;
+
+pub use duration::{DurationError, parse_duration};
+pub use layer::Layer;
+pub(crate) use resolve::Options;
+pub use scenario::{ExecutorConfig, Scenario, Stage};
+pub use script::parse_stage;
+
+use thiserror::Error;
+
+/// Options that cannot be used.
+#[derive(Debug, Clone, Error, PartialEq, Eq)]
+pub enum OptionsError {
+    /// k6 has it, this engine does not.
+    #[error("{0} is not supported yet")]
+    Unsupported(String),
+    /// Nobody has it.
+    #[error("unknown option `{0}`")]
+    Unknown(String),
+    /// The value makes no sense.
+    #[error("option `{option}`: {problem}")]
+    Invalid {
+        /// Its name, with the scenario's before it when it belongs to one.
+        option: String,
+        /// What is wrong, and what would be accepted.
+        problem: String,
+    },
+}
+
+impl OptionsError {
+    fn invalid(option: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Invalid { option: option.into(), problem: problem.into() }
+    }
+}

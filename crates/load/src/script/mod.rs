@@ -12,7 +12,7 @@ pub(crate) mod user;
 
 pub(crate) use control::{Control, Interrupted};
 pub(crate) use error::ScriptError;
-pub(crate) use source::Sources;
+pub(crate) use source::{Sources, normalize};
 pub(crate) use user::{Outcome, User};
 
 /// What the script of one virtual user may allocate inside QuickJS.

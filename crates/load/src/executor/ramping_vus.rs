@@ -1,0 +1,141 @@
+//! `ramping-vus`: a number of virtual users that changes in stages.
+
+use std::time::Duration;
+
+use super::Span;
+use crate::options::Stage;
+
+/// From `offset` on, `vus` virtual users are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Step {
+    offset: Duration,
+    vus: u32,
+}
+
+/// The wanted number over time. As in k6, a stage that goes up by n reaches its k-th virtual user
+/// after k/n of its duration, so that the target is reached exactly at its end; a stage that goes
+/// down by n releases the k-th one after (k−1)/n of its duration, the first one at once.
+fn steps(start_vus: u32, stages: &[Stage]) -> Vec<Step> {
+    let mut steps = vec![Step { offset: Duration::ZERO, vus: start_vus }];
+    let (mut offset, mut from) = (Duration::ZERO, start_vus);
+    for stage in stages {
+        let difference = stage.target.abs_diff(from);
+        if stage.duration.is_zero() && difference > 0 {
+            steps.push(Step { offset, vus: stage.target });
+        } else {
+            for k in 1..=difference {
+                let (part, vus) =
+                    if stage.target > from { (k, from + k) } else { (k - 1, from - k) };
+                let within = stage.duration.as_nanos() * u128::from(part) / u128::from(difference);
+                let within = Duration::from_nanos(u64::try_from(within).unwrap_or(u64::MAX));
+                steps.push(Step { offset: offset + within, vus });
+            }
+        }
+        offset += stage.duration;
+        from = stage.target;
+    }
+    steps
+}
+
+/// The spans of every virtual user: the last ones started are the first ones released.
+pub(super) fn plan(
+    start_vus: u32,
+    stages: &[Stage],
+    graceful_ramp_down: Duration,
+    graceful_stop: Duration,
+) -> Vec<Vec<Span>> {
+    let end: Duration = stages.iter().map(|stage| stage.duration).sum();
+    let steps = steps(start_vus, stages);
+    let most = steps.iter().map(|step| step.vus).max().unwrap_or(0) as usize;
+    let mut users: Vec<Vec<Span>> = vec![Vec::new(); most];
+    let mut active: Vec<Duration> = Vec::new();
+    let release = |users: &mut Vec<Vec<Span>>, index: usize, start: Duration, at: Duration| {
+        let last = end + graceful_stop;
+        let limit = if at >= end { last } else { (at + graceful_ramp_down).min(last) };
+        if at > start {
+            users[index].push(Span { start, end: at, limit });
+        }
+    };
+    for step in steps {
+        let wanted = step.vus as usize;
+        while active.len() > wanted {
+            let start = active.pop().unwrap_or_default();
+            release(&mut users, active.len(), start, step.offset);
+        }
+        active.resize(wanted, step.offset);
+    }
+    while let Some(start) = active.pop() {
+        release(&mut users, active.len(), start, end);
+    }
+    users
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn second(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn stage(seconds: u64, target: u32) -> Stage {
+        Stage { duration: second(seconds), target }
+    }
+
+    #[test]
+    fn a_ramp_reaches_its_target_at_its_end_and_leaves_at_once_on_the_way_down() {
+        let steps: Vec<(u64, u32)> = steps(1, &[stage(4, 5), stage(2, 5), stage(4, 1)])
+            .iter()
+            .map(|step| (step.offset.as_secs(), step.vus))
+            .collect();
+        assert_eq!(
+            steps,
+            [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (6, 4), (7, 3), (8, 2), (9, 1)]
+        );
+    }
+
+    #[test]
+    fn a_stage_without_duration_jumps() {
+        let plan = plan(0, &[stage(0, 2), stage(3, 2), stage(0, 0)], second(1), second(9));
+        let span = Span { start: second(0), end: second(3), limit: second(12) };
+        assert_eq!(plan, vec![vec![span]; 2]);
+    }
+
+    #[test]
+    fn the_last_one_started_is_released_first_and_may_come_back() {
+        let plan = plan(1, &[stage(0, 2), stage(5, 2), stage(0, 1), stage(5, 1), stage(0, 2), stage(5, 2)],
+            second(3), second(30));
+        assert_eq!(plan[0], [Span { start: second(0), end: second(15), limit: second(45) }]);
+        assert_eq!(
+            plan[1],
+            [
+                Span { start: second(0), end: second(5), limit: second(8) },
+                Span { start: second(10), end: second(15), limit: second(45) },
+            ]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn at_any_time_as_many_are_active_as_the_steps_want(
+            start in 0u32..6,
+            stages in prop::collection::vec((0u64..8, 0u32..8), 1..6),
+            at in 0u64..48_000,
+        ) {
+            let stages: Vec<Stage> = stages.into_iter().map(|(s, target)| stage(s, target)).collect();
+            let end: Duration = stages.iter().map(|stage| stage.duration).sum();
+            let at = Duration::from_millis(at);
+            prop_assume!(at < end);
+            let wanted = steps(start, &stages).iter().rev().find(|step| step.offset <= at).unwrap().vus;
+            let plan = plan(start, &stages, second(30), second(30));
+            let active = plan.iter().flatten().filter(|span| span.start <= at && at < span.end).count();
+            prop_assert_eq!(active as u32, wanted);
+            for spans in &plan {
+                prop_assert!(spans.windows(2).all(|pair| pair[0].end <= pair[1].start));
+                prop_assert!(spans.iter().all(|span| span.end <= span.limit && span.end <= end));
+            }
+        }
+    }
+}

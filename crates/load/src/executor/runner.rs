@@ -1,0 +1,123 @@
+//! Makes the spans of one virtual user happen.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{oneshot, watch};
+
+use super::Span;
+use crate::script::life::{Activation, Mailbox};
+use crate::script::user::{Assignment, User};
+
+/// A virtual user that has run its init code, and its work.
+pub(crate) struct Worker {
+    pub(crate) user: Rc<User>,
+    pub(crate) mailbox: Rc<Mailbox>,
+    pub(crate) assignment: Rc<Assignment>,
+    pub(crate) exec: String,
+    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) spans: Vec<Span>,
+}
+
+/// An activation under way.
+struct Active {
+    /// No iteration starts from here on; moved when the next span begins before the last
+    /// iteration of this one is over.
+    end: Rc<Cell<Instant>>,
+    limit: Instant,
+    done: oneshot::Receiver<()>,
+}
+
+impl Worker {
+    /// Runs all spans. `start` is when the run starts, `stop` turns true when the run is stopped
+    /// from outside: iterations are then interrupted and no more are started.
+    pub(crate) async fn run(self, start: Instant, mut stop: watch::Receiver<bool>) {
+        let spans = async {
+            let mut active: Option<Active> = None;
+            for span in &self.spans {
+                active = self.idle_until(start + span.start, active).await;
+                active = Some(self.activate(start, *span, active));
+                wait_until(start + span.end).await;
+                self.user.control.stop();
+            }
+            if let Some(active) = active {
+                self.finish(active).await;
+            }
+        };
+        let stopped = async {
+            // An error means that nobody can stop the run any more.
+            if stop.wait_for(|stop| *stop).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = spans => {}
+            () = stopped => self.user.control.interrupt(),
+        }
+        self.mailbox.close();
+    }
+
+    /// Waits for the next span; an iteration of the last one is interrupted when its grace is over.
+    async fn idle_until(&self, next: Instant, active: Option<Active>) -> Option<Active> {
+        let Some(mut active) = active else {
+            wait_until(next).await;
+            return None;
+        };
+        tokio::select! {
+            _ = &mut active.done => {
+                wait_until(next).await;
+                None
+            }
+            () = wait_until(active.limit.min(next)) => {
+                if active.limit < next {
+                    self.user.control.interrupt();
+                    let _ = active.done.await;
+                    wait_until(next).await;
+                    return None;
+                }
+                Some(active)
+            }
+        }
+    }
+
+    fn activate(&self, start: Instant, span: Span, active: Option<Active>) -> Active {
+        let (span_end, limit) = (start + span.end, start + span.limit);
+        self.user.control.resume();
+        if let Some(active) = active
+            && active.done.is_empty()
+            && !active.done.is_terminated()
+        {
+            active.end.set(span_end);
+            return Active { limit, ..active };
+        }
+        let end = Rc::new(Cell::new(span_end));
+        let (sender, done) = oneshot::channel();
+        let (until, user) = (end.clone(), self.user.clone());
+        self.mailbox.send(Activation {
+            assignment: self.assignment.clone(),
+            exec: self.exec.clone(),
+            environment: self.environment.clone(),
+            goes_on: Box::new(move |now| now < until.get() && !user.control.is_stopping()),
+            done: sender,
+        });
+        Active { end, limit, done }
+    }
+
+    /// Waits for the last iteration, up to its limit.
+    async fn finish(&self, mut active: Active) {
+        tokio::select! {
+            _ = &mut active.done => {}
+            () = wait_until(active.limit) => {
+                self.user.control.interrupt();
+                let _ = active.done.await;
+            }
+        }
+    }
+}
+
+async fn wait_until(instant: Instant) {
+    if instant > Instant::now() + Duration::from_micros(1) {
+        tokio::time::sleep_until(instant.into()).await;
+    }
+}

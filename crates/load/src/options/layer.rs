@@ -1,0 +1,127 @@
+//! The options of one source.
+
+use std::time::Duration;
+
+use super::{OptionsError, Scenario, Stage};
+
+/// What one source (script, environment, command line) says; `None` where it says nothing.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Layer {
+    /// Number of virtual users of the implied scenario.
+    pub vus: Option<u32>,
+    /// Length of the implied constant-vus scenario.
+    pub duration: Option<Duration>,
+    /// Iterations shared by all virtual users of the implied scenario.
+    pub iterations: Option<u64>,
+    /// Stages of the implied ramping-vus scenario.
+    pub stages: Option<Vec<Stage>>,
+    /// Scenarios, by name in the order given.
+    pub scenarios: Option<Vec<Scenario>>,
+    /// Tags of every value.
+    pub tags: Vec<(String, String)>,
+    /// Columns of trends in the summary.
+    pub summary_trend_stats: Option<Vec<String>>,
+    /// `s`, `ms` or `us`: one unit for all durations in the summary.
+    pub summary_time_unit: Option<String>,
+    /// The `User-Agent` header.
+    pub user_agent: Option<String>,
+    /// Close the connection after every request.
+    pub no_connection_reuse: Option<bool>,
+    /// Close the connections after every iteration.
+    pub no_vu_connection_reuse: Option<bool>,
+    /// Read response bodies but do not keep them.
+    pub discard_response_bodies: Option<bool>,
+    /// Failed requests throw.
+    pub throw: Option<bool>,
+    /// Redirects followed per request.
+    pub max_redirects: Option<u32>,
+}
+
+impl Layer {
+    /// Puts `upper` on top of this layer. Whatever says *how long* to run (duration, iterations,
+    /// stages, scenarios) replaces all of these together, as in k6.
+    #[must_use]
+    pub fn apply(mut self, upper: Self) -> Self {
+        let replaces = upper.duration.is_some()
+            || upper.iterations.is_some()
+            || upper.stages.is_some()
+            || upper.scenarios.is_some();
+        if replaces {
+            self.duration = upper.duration;
+            self.iterations = upper.iterations;
+            self.stages = upper.stages;
+            self.scenarios = upper.scenarios;
+        }
+        for (key, value) in upper.tags {
+            self.tags.retain(|(known, _)| *known != key);
+            self.tags.push((key, value));
+        }
+        Self {
+            vus: upper.vus.or(self.vus),
+            summary_trend_stats: upper.summary_trend_stats.or(self.summary_trend_stats),
+            summary_time_unit: upper.summary_time_unit.or(self.summary_time_unit),
+            user_agent: upper.user_agent.or(self.user_agent),
+            no_connection_reuse: upper.no_connection_reuse.or(self.no_connection_reuse),
+            no_vu_connection_reuse: upper.no_vu_connection_reuse.or(self.no_vu_connection_reuse),
+            discard_response_bodies: upper.discard_response_bodies.or(self.discard_response_bodies),
+            throw: upper.throw.or(self.throw),
+            max_redirects: upper.max_redirects.or(self.max_redirects),
+            ..self
+        }
+    }
+
+    /// Reads the environment variables k6 reads (`K6_VUS`, `K6_DURATION`, …).
+    ///
+    /// # Errors
+    /// For a value that cannot be used, or a variable of an option that is missing here.
+    pub fn from_environment(
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, OptionsError> {
+        let mut layer = Self::default();
+        for (name, option) in super::script::ENVIRONMENT {
+            let Some(text) = variable(name).filter(|text| !text.is_empty()) else { continue };
+            let value = super::script::environment_value(option, &text);
+            super::script::read_option(&mut layer, option, &value).map_err(|error| match error {
+                OptionsError::Invalid { problem, .. } => OptionsError::invalid(*name, problem),
+                other => other,
+            })?;
+        }
+        Ok(layer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_above_replaces_the_stages_below() {
+        let stage = Stage { duration: Duration::from_secs(1), target: 5 };
+        let below = Layer { vus: Some(3), stages: Some(vec![stage]), ..Layer::default() };
+        let above = Layer { duration: Some(Duration::from_secs(9)), ..Layer::default() };
+        let both = below.clone().apply(above);
+        assert_eq!((both.vus, both.duration, both.stages), (Some(3), Some(Duration::from_secs(9)), None));
+        let untouched = below.clone().apply(Layer { vus: Some(7), ..Layer::default() });
+        assert_eq!((untouched.vus, untouched.stages), (Some(7), below.stages));
+    }
+
+    #[test]
+    fn environment_variables_are_read_by_their_k6_names() {
+        let variables = |name: &str| match name {
+            "K6_VUS" => Some("12".to_owned()),
+            "K6_DURATION" => Some("1m".to_owned()),
+            "K6_STAGES" => Some("5s:10,10s:0".to_owned()),
+            _ => None,
+        };
+        let layer = Layer::from_environment(variables).unwrap();
+        assert_eq!((layer.vus, layer.duration), (Some(12), Some(Duration::from_secs(60))));
+        assert_eq!(layer.stages.unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_wrong_environment_variable_is_named() {
+        let wrong = |name: &str| (name == "K6_VUS").then(|| "many".to_owned());
+        let error = Layer::from_environment(wrong).unwrap_err();
+        assert!(error.to_string().contains("K6_VUS"), "{error}");
+    }
+}

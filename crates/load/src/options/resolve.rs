@@ -1,0 +1,142 @@
+//! From layers to what is run.
+
+use std::time::Duration;
+
+use super::scenario::DEFAULT_GRACE;
+use super::{ExecutorConfig, Layer, OptionsError, Scenario};
+
+/// Columns of trends unless the options say otherwise; k6's.
+pub(crate) const DEFAULT_TREND_STATS: [&str; 6] = ["avg", "min", "med", "max", "p(90)", "p(95)"];
+
+/// Most virtual users of one run: each needs two memory maps, of which Linux allows a process
+/// 65,530 (`vm.max_map_count`).
+const MAX_VUS: u32 = 30_000;
+
+/// What is run, with every default filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Options {
+    pub(crate) scenarios: Vec<Scenario>,
+    pub(crate) tags: Vec<(String, String)>,
+    pub(crate) summary_trend_stats: Vec<String>,
+    pub(crate) summary_time_unit: Option<String>,
+    pub(crate) user_agent: String,
+    pub(crate) no_connection_reuse: bool,
+    pub(crate) no_vu_connection_reuse: bool,
+    pub(crate) discard_response_bodies: bool,
+    pub(crate) throw: bool,
+    pub(crate) max_redirects: u32,
+}
+
+impl Options {
+    /// Fills in the defaults and checks what only shows when all layers are known.
+    ///
+    /// # Errors
+    /// When the options contradict each other or ask for an executor that is missing.
+    pub(crate) fn resolve(layer: Layer) -> Result<Self, OptionsError> {
+        let scenarios = scenarios(&layer)?;
+        let total: u32 = scenarios.iter().map(|scenario| scenario.executor.max_vus()).sum();
+        if total > MAX_VUS {
+            let problem = format!("{total} virtual users are more than the {MAX_VUS} one process can hold");
+            return Err(OptionsError::invalid("vus", problem));
+        }
+        Ok(Self {
+            scenarios,
+            tags: layer.tags,
+            summary_trend_stats: layer
+                .summary_trend_stats
+                .unwrap_or_else(|| DEFAULT_TREND_STATS.map(str::to_owned).to_vec()),
+            summary_time_unit: layer.summary_time_unit,
+            user_agent: layer
+                .user_agent
+                .unwrap_or_else(|| concat!("madang-load/", env!("CARGO_PKG_VERSION")).to_owned()),
+            no_connection_reuse: layer.no_connection_reuse.unwrap_or(false),
+            no_vu_connection_reuse: layer.no_vu_connection_reuse.unwrap_or(false),
+            discard_response_bodies: layer.discard_response_bodies.unwrap_or(false),
+            throw: layer.throw.unwrap_or(false),
+            max_redirects: layer.max_redirects.unwrap_or(10),
+        })
+    }
+
+    /// Most virtual users at any time.
+    pub(crate) fn max_vus(&self) -> u32 {
+        self.scenarios.iter().map(|scenario| scenario.executor.max_vus()).sum()
+    }
+
+    /// When the last iteration is over at the latest, from the start of the run.
+    pub(crate) fn latest_end(&self) -> Duration {
+        self.scenarios.iter().map(Scenario::latest_end).max().unwrap_or_default()
+    }
+}
+
+/// The scenarios given, or the one that `vus`, `duration` and `stages` stand for.
+fn scenarios(layer: &Layer) -> Result<Vec<Scenario>, OptionsError> {
+    if layer.iterations.is_some() {
+        return Err(OptionsError::Unsupported("option `iterations`".to_owned()));
+    }
+    let given = [
+        ("duration", layer.duration.is_some()),
+        ("stages", layer.stages.is_some()),
+        ("scenarios", layer.scenarios.is_some()),
+    ];
+    let given: Vec<&str> = given.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
+    if let [first, second, ..] = given[..] {
+        let problem = format!("`{first}` and `{second}` cannot be used together");
+        return Err(OptionsError::invalid(first, problem));
+    }
+    if layer.vus == Some(0) && layer.stages.is_none() {
+        return Err(OptionsError::invalid("vus", "it must be at least 1"));
+    }
+    let vus = layer.vus.unwrap_or(1);
+    if let Some(scenarios) = &layer.scenarios {
+        if scenarios.is_empty() {
+            return Err(OptionsError::invalid("scenarios", "at least one is expected"));
+        }
+        return Ok(scenarios.clone());
+    }
+    let executor = if let Some(stages) = &layer.stages {
+        ExecutorConfig::RampingVus {
+            start_vus: vus,
+            stages: stages.clone(),
+            graceful_ramp_down: DEFAULT_GRACE,
+        }
+    } else if let Some(duration) = layer.duration {
+        ExecutorConfig::ConstantVus { vus, duration }
+    } else {
+        // k6 runs one iteration per virtual user then.
+        return Err(OptionsError::Unsupported(
+            "running without a duration (executor `per-vu-iterations`); give --duration, \
+             --stage or scenarios: this"
+                .to_owned(),
+        ));
+    };
+    Ok(vec![Scenario::new("default", executor)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Stage;
+
+    #[test]
+    fn a_duration_means_constant_and_stages_mean_ramping_virtual_users() {
+        let constant =
+            Layer { vus: Some(5), duration: Some(Duration::from_secs(1)), ..Layer::default() };
+        let options = Options::resolve(constant).unwrap();
+        assert_eq!(options.scenarios[0].describe(), "default: 5 looping VUs for 1s (gracefulStop: 30s)");
+        let stage = Stage { duration: Duration::from_secs(2), target: 9 };
+        let ramping = Layer { stages: Some(vec![stage]), ..Layer::default() };
+        let options = Options::resolve(ramping).unwrap();
+        assert_eq!((options.max_vus(), options.latest_end()), (9, Duration::from_secs(32)));
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        let second = Some(Duration::from_secs(1));
+        let both = Layer { duration: second, stages: Some(Vec::new()), ..Layer::default() };
+        assert!(Options::resolve(both).is_err());
+        let none = Layer { vus: Some(0), duration: second, ..Layer::default() };
+        assert!(Options::resolve(none).is_err());
+        let many = Layer { vus: Some(MAX_VUS + 1), duration: second, ..Layer::default() };
+        assert!(Options::resolve(many).is_err());
+    }
+}

@@ -1,0 +1,132 @@
+//! Scenarios and their executors.
+
+use std::time::Duration;
+
+use super::duration::format_duration;
+
+/// A part of a ramp: reach `target` virtual users after `duration`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stage {
+    /// How long the stage takes; zero jumps.
+    pub duration: Duration,
+    /// Virtual users at its end.
+    pub target: u32,
+}
+
+/// How a scenario schedules iterations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExecutorConfig {
+    /// A fixed number of virtual users, iterating for a fixed time.
+    ConstantVus {
+        /// How many.
+        vus: u32,
+        /// How long iterations are started.
+        duration: Duration,
+    },
+    /// A number of virtual users that changes in stages.
+    RampingVus {
+        /// How many there are at the beginning.
+        start_vus: u32,
+        /// What becomes of them.
+        stages: Vec<Stage>,
+        /// How long the iteration of a virtual user that is released may go on.
+        graceful_ramp_down: Duration,
+    },
+}
+
+impl ExecutorConfig {
+    /// k6's name for it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::ConstantVus { .. } => "constant-vus",
+            Self::RampingVus { .. } => "ramping-vus",
+        }
+    }
+
+    /// How long iterations are started, from the scenario's start.
+    pub(crate) fn duration(&self) -> Duration {
+        match self {
+            Self::ConstantVus { duration, .. } => *duration,
+            Self::RampingVus { stages, .. } => stages.iter().map(|stage| stage.duration).sum(),
+        }
+    }
+
+    /// Most virtual users at any time.
+    pub(crate) fn max_vus(&self) -> u32 {
+        match self {
+            Self::ConstantVus { vus, .. } => *vus,
+            Self::RampingVus { start_vus, stages, .. } => {
+                stages.iter().map(|stage| stage.target).max().unwrap_or(0).max(*start_vus)
+            }
+        }
+    }
+}
+
+/// One workload of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scenario {
+    /// Its key in `scenarios`; `default` for the implied one.
+    pub name: String,
+    /// How it schedules iterations.
+    pub executor: ExecutorConfig,
+    /// When it starts, from the start of the run.
+    pub start_time: Duration,
+    /// How long iterations may go on after the scenario's end.
+    pub graceful_stop: Duration,
+    /// The exported function that is one iteration.
+    pub exec: String,
+    /// Added to `__ENV`.
+    pub env: Vec<(String, String)>,
+    /// Tags of every value.
+    pub tags: Vec<(String, String)>,
+}
+
+/// k6's default of `gracefulStop` and `gracefulRampDown`.
+pub(crate) const DEFAULT_GRACE: Duration = Duration::from_secs(30);
+
+impl Scenario {
+    /// A scenario with everything but the executor at its default.
+    pub fn new(name: &str, executor: ExecutorConfig) -> Self {
+        Self {
+            name: name.to_owned(),
+            executor,
+            start_time: Duration::ZERO,
+            graceful_stop: DEFAULT_GRACE,
+            exec: "default".to_owned(),
+            env: Vec::new(),
+            tags: Vec::new(),
+        }
+    }
+
+    /// When it is over at the latest, from the start of the run.
+    pub(crate) fn latest_end(&self) -> Duration {
+        self.start_time + self.executor.duration() + self.graceful_stop
+    }
+
+    /// One line for the header, in k6's words.
+    pub(crate) fn describe(&self) -> String {
+        let length = format_duration(self.executor.duration());
+        let mut notes = Vec::new();
+        let what = match &self.executor {
+            ExecutorConfig::ConstantVus { vus, .. } => format!("{vus} looping VUs for {length}"),
+            ExecutorConfig::RampingVus { stages, graceful_ramp_down, .. } => {
+                notes.push(format!("gracefulRampDown: {}", format_duration(*graceful_ramp_down)));
+                let max = self.executor.max_vus();
+                format!("Up to {max} looping VUs for {length} over {} stages", stages.len())
+            }
+        };
+        if self.exec != "default" {
+            notes.push(format!("exec: {}", self.exec));
+        }
+        if !self.start_time.is_zero() {
+            notes.push(format!("startTime: {}", format_duration(self.start_time)));
+        }
+        if !self.graceful_stop.is_zero() {
+            notes.push(format!("gracefulStop: {}", format_duration(self.graceful_stop)));
+        }
+        match notes.is_empty() {
+            true => format!("{}: {what}", self.name),
+            false => format!("{}: {what} ({})", self.name, notes.join(", ")),
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! Reading `export const options`, key by key. Nothing is ignored: a key that k6 has and this
+//! engine does not is refused by name, and so is a key nobody knows.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::duration::parse_duration;
+use super::scenario::DEFAULT_GRACE;
+use super::{ExecutorConfig, Layer, OptionsError, Scenario, Stage};
+
+type Result<T> = std::result::Result<T, OptionsError>;
+
+/// Options k6 has and this engine does not.
+const MISSING: &[&str] = &[
+    "batch", "batchPerHost", "blacklistIPs", "blockHostnames", "cloud", "dns", "executionSegment",
+    "executionSegmentSequence", "ext", "features", "handleSummaryTimeout", "hosts", "httpDebug",
+    "insecureSkipTLSVerify", "iterations", "linger", "localIPs", "minIterationDuration",
+    "noCookiesReset", "noSetup", "noTeardown", "noUsageReport", "paused", "rps", "setupTimeout",
+    "systemTags", "teardownTimeout", "thresholds", "tlsAuth", "tlsCipherSuites", "tlsVersion",
+];
+
+/// Executors k6 has and this engine does not.
+const MISSING_EXECUTORS: &[&str] = &[
+    "constant-arrival-rate", "externally-controlled", "per-vu-iterations", "ramping-arrival-rate",
+    "shared-iterations",
+];
+
+/// Environment variables and the option each one sets.
+pub(super) const ENVIRONMENT: &[(&str, &str)] = &[
+    ("K6_VUS", "vus"),
+    ("K6_DURATION", "duration"),
+    ("K6_ITERATIONS", "iterations"),
+    ("K6_STAGES", "stages"),
+    ("K6_USER_AGENT", "userAgent"),
+    ("K6_SUMMARY_TREND_STATS", "summaryTrendStats"),
+    ("K6_SUMMARY_TIME_UNIT", "summaryTimeUnit"),
+    ("K6_NO_CONNECTION_REUSE", "noConnectionReuse"),
+    ("K6_NO_VU_CONNECTION_REUSE", "noVUConnectionReuse"),
+    ("K6_DISCARD_RESPONSE_BODIES", "discardResponseBodies"),
+    ("K6_THROW", "throw"),
+    ("K6_MAX_REDIRECTS", "maxRedirects"),
+    ("K6_BATCH", "batch"),
+    ("K6_RPS", "rps"),
+    ("K6_HTTP_DEBUG", "httpDebug"),
+    ("K6_INSECURE_SKIP_TLS_VERIFY", "insecureSkipTLSVerify"),
+    ("K6_BLACKLIST_IPS", "blacklistIPs"),
+    ("K6_DNS", "dns"),
+    ("K6_MIN_ITERATION_DURATION", "minIterationDuration"),
+];
+
+/// The text of an environment variable in the form the option has in a script.
+pub(super) fn environment_value(option: &str, text: &str) -> Value {
+    match option {
+        "vus" | "maxRedirects" | "iterations" => {
+            text.parse::<u64>().map_or_else(|_| Value::from(text), Value::from)
+        }
+        "noConnectionReuse" | "noVUConnectionReuse" | "discardResponseBodies" | "throw" => match text {
+            "1" | "t" | "true" | "TRUE" => Value::from(true),
+            "0" | "f" | "false" | "FALSE" => Value::from(false),
+            _ => Value::from(text),
+        },
+        "summaryTrendStats" => Value::from(text.split(',').map(str::trim).collect::<Vec<_>>()),
+        _ => Value::from(text),
+    }
+}
+
+impl Layer {
+    /// Reads the options a script exports.
+    ///
+    /// # Errors
+    /// For every key or value that cannot be honoured.
+    pub(crate) fn from_script(options: &Value) -> Result<Self> {
+        let mut layer = Self::default();
+        for (key, value) in object("options", options)? {
+            if !value.is_null() {
+                read_option(&mut layer, key, value)?;
+            }
+        }
+        Ok(layer)
+    }
+}
+
+/// Reads one option into `layer`.
+pub(super) fn read_option(layer: &mut Layer, key: &str, value: &Value) -> Result<()> {
+    match key {
+        "vus" => layer.vus = Some(count(key, value)?),
+        "duration" => layer.duration = Some(positive_duration(key, value)?),
+        "stages" => layer.stages = Some(stages(key, value)?),
+        "scenarios" => layer.scenarios = Some(scenarios(value)?),
+        "tags" => layer.tags = texts(key, value)?,
+        "summaryTrendStats" => layer.summary_trend_stats = Some(trend_stats(key, value)?),
+        "summaryTimeUnit" => layer.summary_time_unit = Some(time_unit(key, value)?),
+        "userAgent" => layer.user_agent = Some(text(key, value)?.to_owned()),
+        "noConnectionReuse" => layer.no_connection_reuse = Some(boolean(key, value)?),
+        "noVUConnectionReuse" => layer.no_vu_connection_reuse = Some(boolean(key, value)?),
+        "discardResponseBodies" => layer.discard_response_bodies = Some(boolean(key, value)?),
+        "throw" => layer.throw = Some(boolean(key, value)?),
+        "maxRedirects" => layer.max_redirects = Some(count(key, value)?),
+        missing if MISSING.contains(&missing) => {
+            return Err(OptionsError::Unsupported(format!("option `{missing}`")));
+        }
+        unknown => return Err(OptionsError::Unknown(unknown.to_owned())),
+    }
+    Ok(())
+}
+
+fn object<'v>(key: &str, value: &'v Value) -> Result<&'v Map<String, Value>> {
+    value.as_object().ok_or_else(|| OptionsError::invalid(key, "an object is expected"))
+}
+
+fn text<'v>(key: &str, value: &'v Value) -> Result<&'v str> {
+    value.as_str().ok_or_else(|| OptionsError::invalid(key, "a text is expected"))
+}
+
+fn boolean(key: &str, value: &Value) -> Result<bool> {
+    value.as_bool().ok_or_else(|| OptionsError::invalid(key, "true or false is expected"))
+}
+
+fn count(key: &str, value: &Value) -> Result<u32> {
+    let number = value.as_u64().or_else(|| {
+        value.as_f64().filter(|number| number.fract() == 0.0 && *number >= 0.0).map(|n| n as u64)
+    });
+    number
+        .and_then(|number| u32::try_from(number).ok())
+        .ok_or_else(|| OptionsError::invalid(key, "a whole number is expected"))
+}
+
+fn duration(key: &str, value: &Value) -> Result<Duration> {
+    let parsed = match value {
+        Value::String(text) => parse_duration(text),
+        Value::Number(number) => parse_duration(&number.to_string()),
+        _ => return Err(OptionsError::invalid(key, "a duration such as \"30s\" is expected")),
+    };
+    parsed.map_err(|error| OptionsError::invalid(key, error.to_string()))
+}
+
+fn positive_duration(key: &str, value: &Value) -> Result<Duration> {
+    let duration = duration(key, value)?;
+    if duration.is_zero() {
+        return Err(OptionsError::invalid(key, "it must be longer than zero"));
+    }
+    Ok(duration)
+}
+
+fn texts(key: &str, value: &Value) -> Result<Vec<(String, String)>> {
+    object(key, value)?
+        .iter()
+        .map(|(name, value)| match value {
+            Value::String(text) => Ok((name.clone(), text.clone())),
+            Value::Number(_) | Value::Bool(_) => Ok((name.clone(), value.to_string())),
+            _ => Err(OptionsError::invalid(format!("{key}.{name}"), "a text is expected")),
+        })
+        .collect()
+}
+
+/// `[{duration, target}]`, or `"10s:5,20s:0"` as on the command line.
+fn stages(key: &str, value: &Value) -> Result<Vec<Stage>> {
+    if let Some(list) = value.as_str() {
+        return list.split(',').map(|stage| parse_stage(key, stage)).collect();
+    }
+    let list = value
+        .as_array()
+        .ok_or_else(|| OptionsError::invalid(key, "a list of {duration, target} is expected"))?;
+    let stages: Result<Vec<Stage>> = list
+        .iter()
+        .enumerate()
+        .map(|(index, value)| {
+            let key = format!("{key}[{index}]");
+            let fields = object(&key, value)?;
+            if let Some(unknown) = fields.keys().find(|name| !matches!(name.as_str(), "duration" | "target")) {
+                return Err(OptionsError::Unknown(format!("{key}.{unknown}")));
+            }
+            let field = |name: &str| {
+                let missing = || OptionsError::invalid(format!("{key}.{name}"), "it is required");
+                fields.get(name).ok_or_else(missing)
+            };
+            Ok(Stage {
+                duration: duration(&format!("{key}.duration"), field("duration")?)?,
+                target: count(&format!("{key}.target"), field("target")?)?,
+            })
+        })
+        .collect();
+    stages
+}
+
+/// One `duration:target`.
+pub fn parse_stage(key: &str, stage: &str) -> Result<Stage> {
+    let problem = || OptionsError::invalid(key, format!("`{stage}` is not DURATION:TARGET, such as 30s:10"));
+    let (duration, target) = stage.trim().split_once(':').ok_or_else(problem)?;
+    Ok(Stage {
+        duration: parse_duration(duration).map_err(|_| problem())?,
+        target: target.parse().map_err(|_| problem())?,
+    })
+}
+
+fn trend_stats(key: &str, value: &Value) -> Result<Vec<String>> {
+    let list = value
+        .as_array()
+        .ok_or_else(|| OptionsError::invalid(key, "a list of texts is expected"))?;
+    list.iter()
+        .map(|stat| {
+            let stat = text(key, stat)?;
+            match crate::summary::TrendStat::parse(stat) {
+                Some(_) => Ok(stat.to_owned()),
+                None => Err(OptionsError::invalid(
+                    key,
+                    format!("`{stat}` is not one of avg, min, med, max, count, p(N)"),
+                )),
+            }
+        })
+        .collect()
+}
+
+fn time_unit(key: &str, value: &Value) -> Result<String> {
+    match text(key, value)? {
+        unit @ ("s" | "ms" | "us") => Ok(unit.to_owned()),
+        _ => Err(OptionsError::invalid(key, "`s`, `ms` or `us` is expected")),
+    }
+}
+
+fn scenarios(value: &Value) -> Result<Vec<Scenario>> {
+    object("scenarios", value)?.iter().map(|(name, value)| scenario(name, value)).collect()
+}
+
+fn scenario(name: &str, value: &Value) -> Result<Scenario> {
+    let prefix = format!("scenarios.{name}");
+    let valid = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() || !name.chars().all(valid) {
+        let problem = "a scenario's name consists of letters, digits, `-` and `_`";
+        return Err(OptionsError::invalid(prefix, problem));
+    }
+    let fields = object(&prefix, value)?;
+    let key = |field: &str| format!("{prefix}.{field}");
+    let Some(executor) = fields.get("executor").and_then(Value::as_str) else {
+        return Err(OptionsError::invalid(key("executor"), "it is required"));
+    };
+    let config = match executor {
+        "constant-vus" => constant_vus(&key, fields)?,
+        "ramping-vus" => ramping_vus(&key, fields)?,
+        missing if MISSING_EXECUTORS.contains(&missing) => {
+            return Err(OptionsError::Unsupported(format!("executor `{missing}` (scenario `{name}`)")));
+        }
+        unknown => {
+            let problem = format!("unknown executor `{unknown}`: constant-vus or ramping-vus");
+            return Err(OptionsError::invalid(key("executor"), problem));
+        }
+    };
+    let own: &[&str] = match config {
+        ExecutorConfig::ConstantVus { .. } => &["vus", "duration"],
+        ExecutorConfig::RampingVus { .. } => &["startVUs", "stages", "gracefulRampDown"],
+    };
+    let mut scenario = Scenario::new(name, config);
+    for (field, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+        match field.as_str() {
+            "executor" => {}
+            "startTime" => scenario.start_time = duration(&key(field), value)?,
+            "gracefulStop" => scenario.graceful_stop = duration(&key(field), value)?,
+            "exec" => scenario.exec = text(&key(field), value)?.to_owned(),
+            "env" => scenario.env = texts(&key(field), value)?,
+            "tags" => scenario.tags = texts(&key(field), value)?,
+            "options" => {
+                return Err(OptionsError::Unsupported(format!("option `{}`", key(field))));
+            }
+            field if own.contains(&field) => {}
+            field => return Err(OptionsError::Unknown(key(field))),
+        }
+    }
+    Ok(scenario)
+}
+
+fn constant_vus(key: &dyn Fn(&str) -> String, fields: &Map<String, Value>) -> Result<ExecutorConfig> {
+    let required = || OptionsError::invalid(key("duration"), "it is required");
+    let vus = fields.get("vus").map_or(Ok(1), |value| count(&key("vus"), value))?;
+    if vus == 0 {
+        return Err(OptionsError::invalid(key("vus"), "it must be at least 1"));
+    }
+    let length = fields.get("duration").ok_or_else(required)?;
+    Ok(ExecutorConfig::ConstantVus { vus, duration: positive_duration(&key("duration"), length)? })
+}
+
+fn ramping_vus(key: &dyn Fn(&str) -> String, fields: &Map<String, Value>) -> Result<ExecutorConfig> {
+    let required = || OptionsError::invalid(key("stages"), "it is required");
+    let stages = stages(&key("stages"), fields.get("stages").ok_or_else(required)?)?;
+    let start_vus = fields.get("startVUs").map_or(Ok(1), |value| count(&key("startVUs"), value))?;
+    let graceful_ramp_down = fields
+        .get("gracefulRampDown")
+        .map_or(Ok(DEFAULT_GRACE), |value| duration(&key("gracefulRampDown"), value))?;
+    let config = ExecutorConfig::RampingVus { start_vus, stages, graceful_ramp_down };
+    if config.max_vus() == 0 {
+        let problem = "either startVUs or the target of one stage must be above zero";
+        return Err(OptionsError::invalid(key("stages"), problem));
+    }
+    if config.duration().is_zero() {
+        return Err(OptionsError::invalid(key("stages"), "together they must be longer than zero"));
+    }
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn error(options: Value) -> String {
+        Layer::from_script(&options).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_missing_option_is_refused_by_its_name() {
+        for name in MISSING {
+            assert_eq!(error(json!({ *name: 1 })), format!("option `{name}` is not supported yet"));
+        }
+    }
+
+    #[test]
+    fn every_missing_executor_is_refused_by_its_name() {
+        for name in MISSING_EXECUTORS {
+            let text = error(json!({"scenarios": {"s": {"executor": name}}}));
+            assert_eq!(text, format!("executor `{name}` (scenario `s`) is not supported yet"));
+        }
+    }
+
+    #[test]
+    fn keys_nobody_knows_are_refused() {
+        assert_eq!(error(json!({"vuss": 1})), "unknown option `vuss`");
+        let scenario = json!({"executor": "constant-vus", "duration": "1s", "rate": 5});
+        assert_eq!(error(json!({"scenarios": {"s": scenario}})), "unknown option `scenarios.s.rate`");
+        assert_eq!(error(json!({"stages": [{"duration": "1s", "target": 1, "x": 1}]})), "unknown option `stages[0].x`");
+    }
+
+    #[test]
+    fn wrong_values_say_what_is_expected() {
+        for (options, expected) in [
+            (json!({"vus": "5"}), "option `vus`: a whole number is expected"),
+            (json!({"vus": 1.5}), "option `vus`: a whole number is expected"),
+            (json!({"duration": "5x"}), "option `duration`: invalid duration `5x`"),
+            (json!({"duration": "0s"}), "option `duration`: it must be longer than zero"),
+            (json!({"stages": [{"duration": "1s"}]}), "option `stages[0].target`: it is required"),
+            (json!({"summaryTrendStats": ["p(x)"]}), "option `summaryTrendStats`: `p(x)` is not"),
+            (json!({"scenarios": {"s": {}}}), "option `scenarios.s.executor`: it is required"),
+            (json!({"scenarios": {"a b": {}}}), "option `scenarios.a b`: a scenario's name"),
+        ] {
+            let text = error(options);
+            assert!(text.starts_with(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_full_scenario_is_read() {
+        let layer = Layer::from_script(&json!({"scenarios": {"ramp": {
+            "executor": "ramping-vus", "startVUs": 2, "gracefulRampDown": "5s", "gracefulStop": "1s",
+            "stages": [{"duration": "10s", "target": 8}, {"duration": 500, "target": 0}],
+            "exec": "buy", "startTime": "3s", "env": {"A": "b"}, "tags": {"t": 1},
+        }}}))
+        .unwrap();
+        let scenario = &layer.scenarios.unwrap()[0];
+        assert_eq!(scenario.executor.max_vus(), 8);
+        assert_eq!(scenario.executor.duration(), Duration::from_millis(10_500));
+        assert_eq!(scenario.tags, [("t".to_owned(), "1".to_owned())]);
+        assert_eq!(
+            scenario.describe(),
+            "ramp: Up to 8 looping VUs for 10.5s over 2 stages (gracefulRampDown: 5s, exec: buy, startTime: 3s, gracefulStop: 1s)"
+        );
+    }
+}

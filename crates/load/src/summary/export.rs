@@ -1,0 +1,84 @@
+//! `--summary-export`: the summary as JSON, in k6's shape.
+//!
+//! Parsers of many people read this file, so its oddities are kept: the values of a metric lie
+//! directly in its object, the value of a rate is called `value`, groups and checks are objects
+//! by name, and in `thresholds` **`true` means that the threshold failed**.
+
+use std::fmt::Write as _;
+
+use md5::{Digest as _, Md5};
+use serde_json::{Map, Value, json};
+
+use super::{SummaryData, Values};
+use crate::metrics::GroupMeasured;
+
+/// The document.
+pub(crate) fn export(data: &SummaryData<'_>) -> Value {
+    let metrics: Map<String, Value> =
+        data.metrics.iter().map(|metric| (metric.name.clone(), values(&metric.values))).collect();
+    json!({ "root_group": group(data.groups, 0), "metrics": metrics })
+}
+
+fn values(values: &Values) -> Value {
+    match values {
+        Values::Counter { count, rate } => json!({ "count": number(*count), "rate": number(*rate) }),
+        Values::Gauge { value, min, max } => {
+            json!({ "value": number(*value), "min": number(*min), "max": number(*max) })
+        }
+        Values::Rate { rate, passes, fails } => {
+            json!({ "value": number(*rate), "passes": passes, "fails": fails })
+        }
+        Values::Trend(stats) => {
+            Value::Object(stats.iter().map(|(name, value)| (name.clone(), number(*value))).collect())
+        }
+    }
+}
+
+/// A number as JavaScript writes it: whole ones without a fraction.
+fn number(value: f64) -> Value {
+    if value.fract() == 0.0 && value.abs() < 1e15 { json!(value as i64) } else { json!(value) }
+}
+
+fn group(groups: &[GroupMeasured], at: usize) -> Value {
+    let Some(found) = groups.get(at) else { return json!({}) };
+    let children: Map<String, Value> = found
+        .children
+        .iter()
+        .map(|child| (groups[*child].name.clone(), group(groups, *child)))
+        .collect();
+    let checks: Map<String, Value> = found
+        .checks
+        .iter()
+        .map(|(name, count)| {
+            let path = format!("{}::{name}", found.path);
+            let check = json!({
+                "name": name, "path": path, "id": id(&path),
+                "passes": count.passes, "fails": count.fails,
+            });
+            (name.clone(), check)
+        })
+        .collect();
+    json!({
+        "name": found.name, "path": found.path, "id": id(&found.path),
+        "groups": children, "checks": checks,
+    })
+}
+
+/// k6 identifies groups and checks by the MD5 of their path.
+fn id(path: &str) -> String {
+    Md5::digest(path.as_bytes()).iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_those_of_k6() {
+        assert_eq!(id(""), "d41d8cd98f00b204e9800998ecf8427e");
+        assert_eq!(id("::status is 200"), "6210a8cd14cd70477eba5c5e4cb3fb5f");
+    }
+}

@@ -1,0 +1,239 @@
+//! The summary on the terminal, in the layout of k6's compact mode.
+
+use super::humanize::humanize;
+use super::{SummaryData, SummaryMetric, Values};
+use crate::metrics::{CheckCount, Contains, GroupMeasured, MetricKind};
+
+/// How to write it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TextOptions {
+    pub(crate) color: bool,
+    /// `s`, `ms` or `us`.
+    pub(crate) time_unit: Option<String>,
+}
+
+/// Sections of metrics; whatever is named nowhere here and not built in is CUSTOM.
+const HTTP: &[&str] = &["http_req_duration", "http_req_failed", "http_reqs"];
+const EXECUTION: &[&str] = &["dropped_iterations", "iteration_duration", "iterations", "vus", "vus_max"];
+const NETWORK: &[&str] = &["data_received", "data_sent"];
+/// Built-in metrics the compact mode leaves out.
+const HIDDEN: &[&str] = &[
+    "checks", "group_duration", "http_req_blocked", "http_req_connecting", "http_req_receiving",
+    "http_req_sending", "http_req_tls_handshaking", "http_req_waiting",
+];
+
+/// Writes the summary.
+pub(crate) fn text(data: &SummaryData<'_>, options: &TextOptions) -> String {
+    let style = Style(options.color);
+    let mut out = format!("\n\n  █ {} \n\n", style.bold("TOTAL RESULTS"));
+    let checks = all_checks(data.groups);
+    if !checks.is_empty() {
+        write_checks(&mut out, data, &checks, &style);
+    }
+    let shown: Vec<&SummaryMetric> =
+        data.metrics.iter().filter(|metric| section_of(metric).is_some()).collect();
+    let layout = Layout::new(&shown, options);
+    for section in ["CUSTOM", "HTTP", "EXECUTION", "NETWORK"] {
+        let mut lines: Vec<&SummaryMetric> =
+            shown.iter().copied().filter(|metric| section_of(metric) == Some(section)).collect();
+        if lines.is_empty() {
+            continue;
+        }
+        lines.sort_by(|left, right| left.name.cmp(&right.name));
+        out.push_str(&format!("    {}\n", style.bold(section)));
+        for metric in lines {
+            out.push_str(&layout.line(metric, &style));
+        }
+        out.push('\n');
+    }
+    out.push('\n');
+    out
+}
+
+fn base_name(metric: &SummaryMetric) -> &str {
+    metric.name.split('{').next().unwrap_or_default()
+}
+
+fn section_of(metric: &SummaryMetric) -> Option<&'static str> {
+    let name = base_name(metric);
+    match name {
+        _ if HTTP.contains(&name) => Some("HTTP"),
+        _ if EXECUTION.contains(&name) => Some("EXECUTION"),
+        _ if NETWORK.contains(&name) => Some("NETWORK"),
+        _ if HIDDEN.contains(&name) => None,
+        _ => Some("CUSTOM"),
+    }
+}
+
+/// Checks of all groups, those of a group before those of the groups in it.
+fn all_checks(groups: &[GroupMeasured]) -> Vec<(&str, CheckCount)> {
+    fn collect<'g>(groups: &'g [GroupMeasured], at: usize, into: &mut Vec<(&'g str, CheckCount)>) {
+        let Some(group) = groups.get(at) else { return };
+        into.extend(group.checks.iter().map(|(name, count)| (name.as_str(), *count)));
+        group.children.iter().for_each(|child| collect(groups, *child, into));
+    }
+    let mut checks = Vec::new();
+    collect(groups, 0, &mut checks);
+    checks
+}
+
+fn write_checks(out: &mut String, data: &SummaryData<'_>, checks: &[(&str, CheckCount)], style: &Style) {
+    if let Some(SummaryMetric { values: Values::Rate { rate, passes, fails }, .. }) = data.find("checks") {
+        let total = passes + fails;
+        let per_second = data.find("iterations").and_then(|metric| match metric.values {
+            Values::Counter { count, rate } if count > 0.0 => Some(rate / count),
+            _ => None,
+        });
+        let percent = |part: f64| humanize(part, MetricKind::Rate, Contains::Default, None);
+        let rate_text = per_second.map_or(String::new(), |per| {
+            humanize(total as f64 * per, MetricKind::Counter, Contains::Default, None) + "/s"
+        });
+        let rows = [
+            ("checks_total", total.to_string(), rate_text),
+            ("checks_succeeded", percent(*rate), format!("{passes} out of {total}")),
+            ("checks_failed", percent(1.0 - rate), format!("{fails} out of {total}")),
+        ];
+        let width = rows.iter().map(|row| row.1.chars().count()).max().unwrap_or(0);
+        for (name, value, extra) in rows {
+            let dots = style.faint(&format!("{}:", ".".repeat(19 - name.len())));
+            let value = pad(&style.cyan(&value), &value, width);
+            out.push_str(&format!("    {name}{dots} {value} {}\n", style.faint_cyan(&extra)));
+        }
+        out.push('\n');
+    }
+    for (name, count) in checks {
+        if count.fails == 0 {
+            out.push_str(&format!("    {}\n", style.green(&format!("✓ {name}"))));
+        } else {
+            let percent = 100 * count.passes / (count.passes + count.fails);
+            out.push_str(&format!("    {}\n", style.red(&format!("✗ {name}"))));
+            let detail = format!("↳  {percent}% — ✓ {} / ✗ {}", count.passes, count.fails);
+            out.push_str(&format!("      {}\n", style.red(&detail)));
+        }
+    }
+    out.push('\n');
+}
+
+/// Widths of the columns over all metrics shown.
+struct Layout<'o> {
+    options: &'o TextOptions,
+    name: usize,
+    value: usize,
+    trend: Vec<usize>,
+    extras: Vec<usize>,
+}
+
+impl<'o> Layout<'o> {
+    fn new(metrics: &[&SummaryMetric], options: &'o TextOptions) -> Self {
+        let mut layout = Self { options, name: 0, value: 0, trend: Vec::new(), extras: Vec::new() };
+        for metric in metrics {
+            layout.name = layout.name.max(width(&display_name(metric)));
+            let (value, extras) = layout.cells(metric);
+            let columns = if value.is_some() { &mut layout.extras } else { &mut layout.trend };
+            columns.resize(columns.len().max(extras.len()), 0);
+            for (column, extra) in columns.iter_mut().zip(&extras) {
+                *column = (*column).max(width(&extra.1));
+            }
+            layout.value = layout.value.max(value.as_deref().map_or(0, width));
+        }
+        layout
+    }
+
+    /// The main value (none for a trend) and the further ones with their labels.
+    fn cells(&self, metric: &SummaryMetric) -> (Option<String>, Vec<(String, String)>) {
+        let unit = self.options.time_unit.as_deref();
+        let show = |value| humanize(value, metric.kind, metric.contains, unit);
+        let plain = |text: String| (String::new(), text);
+        match &metric.values {
+            Values::Counter { count, rate } => (Some(show(*count)), vec![plain(show(*rate) + "/s")]),
+            Values::Gauge { value, min, max } => {
+                let extras = [format!("min={}", show(*min)), format!("max={}", show(*max))];
+                (Some(show(*value)), extras.map(plain).to_vec())
+            }
+            Values::Rate { rate, passes, fails } => {
+                (Some(show(*rate)), vec![plain(format!("{passes} out of {}", passes + fails))])
+            }
+            Values::Trend(stats) => {
+                let cells = stats.iter().map(|(name, value)| {
+                    let text = if name == "count" { value.to_string() } else { show(*value) };
+                    (format!("{name}="), text)
+                });
+                (None, cells.collect())
+            }
+        }
+    }
+
+    fn line(&self, metric: &SummaryMetric, style: &Style) -> String {
+        let name = display_name(metric);
+        let dots = style.faint(&format!("{}:", ".".repeat(self.name + 3 - width(&name))));
+        let (value, extras) = self.cells(metric);
+        let data = match value {
+            None => {
+                let cells = extras.iter().zip(&self.trend).map(|((label, text), width)| {
+                    format!("{label}{}", pad(&style.cyan(text), text, *width))
+                });
+                cells.collect::<Vec<_>>().join(" ")
+            }
+            Some(value) => {
+                let mut data = pad(&style.cyan(&value), &value, self.value);
+                for (index, (_, text)) in extras.iter().enumerate() {
+                    data.push(' ');
+                    let shown = style.faint_cyan(text);
+                    let fill = if extras.len() > 1 { self.extras[index] } else { 0 };
+                    data.push_str(&pad(&shown, text, fill));
+                }
+                data
+            }
+        };
+        format!("    {name}{dots} {data}\n")
+    }
+}
+
+fn display_name(metric: &SummaryMetric) -> String {
+    match metric.name.split_once('{') {
+        Some((_, tags)) => format!("  {{ {} }}", tags.trim_end_matches('}')),
+        None => metric.name.clone(),
+    }
+}
+
+fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// `shown` (with colours) filled up to the width that `plain` leaves free.
+fn pad(shown: &str, plain: &str, columns: usize) -> String {
+    format!("{shown}{}", " ".repeat(columns.saturating_sub(width(plain))))
+}
+
+/// Colours, if wanted.
+struct Style(bool);
+
+impl Style {
+    fn wrap(&self, codes: &str, text: &str) -> String {
+        if self.0 { format!("\x1b[{codes}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    fn bold(&self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    fn faint(&self, text: &str) -> String {
+        self.wrap("2;37", text)
+    }
+
+    fn cyan(&self, text: &str) -> String {
+        self.wrap("36", text)
+    }
+
+    fn faint_cyan(&self, text: &str) -> String {
+        self.wrap("2;36", text)
+    }
+
+    fn green(&self, text: &str) -> String {
+        self.wrap("32", text)
+    }
+
+    fn red(&self, text: &str) -> String {
+        self.wrap("31", text)
+    }
+}
