@@ -29,6 +29,7 @@ pub enum CacheError<E> {
         retry_after: Duration,
     },
     /// The last load of this key failed a moment ago; the loader was not run again.
+    // By a call: naming the field would make the derive ask that this very type can be displayed.
     #[error("the loader failed a moment ago: {}", .last.as_ref().to_string())]
     BackingOff {
         /// How it failed.
