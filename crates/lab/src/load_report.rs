@@ -7,23 +7,32 @@ use std::{collections::BTreeMap, fs, io, path::Path, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+/// The version of the generator's report that is understood.
+const VERSION: u32 = 1;
+
 /// One run's report. All counts and times are of the measured window, without the warm-up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadReport {
+    /// Version of the report's shape.
+    pub version: u32,
     /// Start of the window, in seconds since 1970 on the wall clock.
-    pub window_start: f64,
+    pub started_at_seconds: f64,
     /// Its end, likewise.
-    pub window_end: f64,
+    pub ended_at_seconds: f64,
     /// Its length in seconds, on the monotonic clock.
     pub duration_seconds: f64,
+    /// The run was stopped by a signal before its end.
+    pub aborted: bool,
     /// Requests that ended in the window.
     pub requests: Requests,
-    /// Bytes read from the server.
-    pub bytes_received: u64,
+    /// Bytes over TCP.
+    pub bytes: Bytes,
     /// Requests by status code; 0 counts those that got no answer.
-    pub status: BTreeMap<String, u64>,
-    /// Response times of all requests; absent when there was none.
-    pub http_req_duration: Option<Trend>,
+    pub status_codes: BTreeMap<String, u64>,
+    /// Runs of the script's function.
+    pub iterations: Iterations,
+    /// Every distribution with values, by name; times in milliseconds.
+    pub trends: BTreeMap<String, Trend>,
     /// What the generator saw of itself.
     pub generator: Generator,
 }
@@ -39,7 +48,27 @@ pub struct Requests {
     pub failed: u64,
 }
 
-/// A distribution of times in milliseconds.
+/// Bytes over TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Bytes {
+    /// Written.
+    pub sent: u64,
+    /// Read.
+    pub received: u64,
+}
+
+/// Runs of the script's function.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Iterations {
+    /// Ended by themselves.
+    pub complete: u64,
+    /// Cut short at the end.
+    pub interrupted: u64,
+    /// Should have started but could not.
+    pub dropped: u64,
+}
+
+/// A distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Trend {
     /// Arithmetic mean.
@@ -65,8 +94,10 @@ pub struct Trend {
 pub struct Generator {
     /// CPU time it used.
     pub cpu_seconds: f64,
-    /// The same as a number of cores.
-    pub cores: f64,
+    /// CPUs it may use.
+    pub cores: u32,
+    /// How late its timers fired: 99th percentile, in milliseconds.
+    pub lag_p99_ms: f64,
     /// Whether it looks like the limit itself.
     pub limited: bool,
     /// Why it thinks so.
@@ -93,6 +124,17 @@ pub enum ReportError {
         /// What is wrong.
         source: serde_json::Error,
     },
+    /// It is of another version.
+    #[error("the load report `{}` has version {found}, this understands version {VERSION}", .path.display())]
+    Version {
+        /// Where it is.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+    /// The load was stopped by somebody before its end.
+    #[error("the load was aborted before its end")]
+    Aborted,
     /// Its window has no length, so nothing can be said per second.
     #[error("the load report `{}` covers no time", .0.display())]
     Empty(PathBuf),
@@ -104,15 +146,28 @@ impl LoadReport {
     /// # Errors
     /// See [`ReportError`].
     pub fn read(path: &Path) -> Result<Self, ReportError> {
-        let text = fs::read(path)
-            .map_err(|source| ReportError::Read { path: path.to_owned(), source })?;
+        let text =
+            fs::read(path).map_err(|source| ReportError::Read { path: path.to_owned(), source })?;
         let report: Self = serde_json::from_slice(&text)
             .map_err(|source| ReportError::Shape { path: path.to_owned(), source })?;
-        if report.duration_seconds > 0.0 && report.window_end > report.window_start {
+        if report.version != VERSION {
+            return Err(ReportError::Version { path: path.to_owned(), found: report.version });
+        }
+        if report.aborted {
+            return Err(ReportError::Aborted);
+        }
+        let length = report.ended_at_seconds - report.started_at_seconds;
+        if report.duration_seconds > 0.0 && length > 0.0 {
             Ok(report)
         } else {
             Err(ReportError::Empty(path.to_owned()))
         }
+    }
+
+    /// Response times of all requests; `None` when there was none.
+    #[must_use]
+    pub fn http_req_duration(&self) -> Option<&Trend> {
+        self.trends.get("http_req_duration")
     }
 
     /// Share of the requests that were good, from 0 to 1; `None` without requests.

@@ -138,7 +138,7 @@ impl Metric {
             Self::Goodput if good == 0.0 => return Err(Absent::NoGoodRequest),
             Self::Goodput => good / round.load.duration_seconds,
             Self::Latency(statistic) => {
-                let durations = round.load.http_req_duration.as_ref();
+                let durations = round.load.http_req_duration();
                 statistic.of(durations.ok_or(Absent::NotReported)?)
             }
             Self::CpuPerGoodRequest => {

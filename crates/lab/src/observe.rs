@@ -101,7 +101,8 @@ impl<'p> Observer<'p> {
             threads: largest(|sample| sample.threads)?,
             open_files: largest(|sample| sample.open_files)?,
             voluntary_switches: value(|sample| sample.voluntary_switches as f64).max(0.0) as u64,
-            involuntary_switches: value(|sample| sample.involuntary_switches as f64).max(0.0) as u64,
+            involuntary_switches: value(|sample| sample.involuntary_switches as f64).max(0.0)
+                as u64,
         })
     }
 

@@ -113,9 +113,9 @@ impl Progress for Console {
             self.before_attempt = self.done;
         }
         if let Some(bar) = &self.bar {
-            let left = self.left().map_or_else(String::new, |left| {
-                format!(", about {} left", time::rough(left))
-            });
+            let left = self
+                .left()
+                .map_or_else(String::new, |left| format!(", about {} left", time::rough(left)));
             bar.set_message(format!("block {block}: {variant}{left}"));
             bar.tick();
         }
@@ -135,8 +135,7 @@ impl Progress for Console {
                 let show = |metric: Metric| {
                     metric.of(measured).map_or_else(|_| "-".to_owned(), |value| metric.show(value))
                 };
-                let (goodput, p95) =
-                    (show(Metric::Goodput), show(Metric::Latency(Statistic::P95)));
+                let (goodput, p95) = (show(Metric::Goodput), show(Metric::Latency(Statistic::P95)));
                 self.say(&format!("{place}: {}: {goodput}, p95 {p95}", record.variant));
             }
             Outcome::Measured(_) => {}

@@ -138,20 +138,20 @@ pub enum FailureKind {
 }
 
 impl Failure {
-    fn new(kind: FailureKind, message: impl ToString) -> Self {
-        Self { kind, message: message.to_string() }
+    fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
     }
 }
 
 impl From<LaunchError> for Failure {
     fn from(error: LaunchError) -> Self {
-        Self::new(FailureKind::Start, error)
+        Self::new(FailureKind::Start, error.to_string())
     }
 }
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        Self::new(FailureKind::Machine, error)
+        Self::new(FailureKind::Machine, error.to_string())
     }
 }
 
@@ -207,7 +207,9 @@ impl Bench<'_> {
         let measured = self.load(&running, &files, pinning.as_ref());
         let stopped = running.process.as_ref().map(|server| server.stop(STOP_GRACE));
         let measured = measured?;
-        stopped.transpose().map_err(|error| Failure::new(FailureKind::Machine, error))?;
+        stopped
+            .transpose()
+            .map_err(|error| Failure::new(FailureKind::Machine, error.to_string()))?;
         files.discard()?;
         Ok(measured)
     }
@@ -224,7 +226,8 @@ impl Bench<'_> {
             spec = spec.cpus(pinning.generator.clone());
         }
         let generator = self.host.supervisor().spawn(&spec);
-        let generator = generator.map_err(|error| Failure::new(FailureKind::Load, error))?;
+        let generator =
+            generator.map_err(|error| Failure::new(FailureKind::Load, error.to_string()))?;
         let mut observer = Observer::new(running.process.as_ref(), &generator);
         let exit = self.watch(running, &generator, &mut observer)?;
         if !matches!(exit, Exit::Code(0 | EXIT_THRESHOLDS)) {
@@ -232,8 +235,8 @@ impl Bench<'_> {
             return Err(Failure::new(FailureKind::Load, message));
         }
         let load = LoadReport::read(&files.report)
-            .map_err(|error| Failure::new(FailureKind::Load, error))?;
-        let (start, end) = (load.window_start, load.window_end);
+            .map_err(|error| Failure::new(FailureKind::Load, error.to_string()))?;
+        let (start, end) = (load.started_at_seconds, load.ended_at_seconds);
         let server = observer.server_use(start, end);
         let machine = observer.machine_use(start, end);
         let warnings = warnings(&load, machine.as_ref(), exit);
@@ -373,7 +376,8 @@ impl Pinning {
         let allowed = CpuList::allowed()?;
         let cpus = allowed.as_slice();
         let (server, generator) = cpus.split_at(cpus.len().div_ceil(2));
-        let lists = CpuList::new(server.iter().copied()).zip(CpuList::new(generator.iter().copied()));
+        let lists =
+            CpuList::new(server.iter().copied()).zip(CpuList::new(generator.iter().copied()));
         Ok(lists.map(|(server, generator)| Self { server, generator }))
     }
 }

@@ -123,10 +123,7 @@ mod tests {
     fn without_an_interval_nothing_is_decided() {
         let single = Estimate { ratio: 0.1, interval: None, blocks: 1 };
         let bound = Bound::RatioAtMost(0.5);
-        assert_eq!(
-            Verdict::of(bound, Some(&single)),
-            Verdict::Undecided(Undecided::TooFewBlocks)
-        );
+        assert_eq!(Verdict::of(bound, Some(&single)), Verdict::Undecided(Undecided::TooFewBlocks));
         assert_eq!(Verdict::of(bound, None), Verdict::Undecided(Undecided::NoRatio));
     }
 

@@ -66,7 +66,7 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-/// Sends one GET and reads the answer until the server closes.
+/// Sends one GET and reads the answer until its announced length or the end of the connection.
 ///
 /// # Errors
 /// When no HTTP answer came within `timeout`. An answer whose head is complete counts even if its
@@ -93,7 +93,7 @@ pub fn get(url: &Url, timeout: Duration) -> io::Result<Answer> {
 /// that sends one byte now and then hold its reader for hours.
 fn read_until(stream: &mut TcpStream, bytes: &mut Vec<u8>, deadline: Instant) -> io::Result<()> {
     let mut chunk = [0; 8192];
-    while bytes.len() < ANSWER_BYTES {
+    while bytes.len() < ANSWER_BYTES && !is_complete(bytes) {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
@@ -107,6 +107,23 @@ fn read_until(stream: &mut TcpStream, bytes: &mut Vec<u8>, deadline: Instant) ->
         }
     }
     Ok(())
+}
+
+/// Whether the body is as long as the head says, so that nobody has to wait for the end of a
+/// connection that a server keeps open although it was asked to close it.
+fn is_complete(bytes: &[u8]) -> bool {
+    let Some(head_end) = head_end(bytes) else { return false };
+    let head = String::from_utf8_lossy(&bytes[..head_end]);
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
+    });
+    length.is_some_and(|length| bytes.len() - head_end >= length)
+}
+
+/// Where the body begins.
+fn head_end(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4)
 }
 
 fn connect(url: &Url, timeout: Duration) -> io::Result<TcpStream> {
@@ -130,10 +147,10 @@ fn is_own_echo(stream: &TcpStream, peer: SocketAddr) -> bool {
 }
 
 fn parse(bytes: &[u8]) -> Option<Answer> {
-    let head_end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let head_end = head_end(bytes)?;
     let line = std::str::from_utf8(bytes.get(..12)?).ok()?;
     let code = line.strip_prefix("HTTP/1.1 ").or_else(|| line.strip_prefix("HTTP/1.0 "))?;
-    Some(Answer { status: code.parse().ok()?, body: bytes[head_end + 4..].to_vec() })
+    Some(Answer { status: code.parse().ok()?, body: bytes[head_end..].to_vec() })
 }
 
 #[cfg(test)]
@@ -169,6 +186,15 @@ mod tests {
         for text in texts {
             assert!(Url::parse(text).is_err(), "{text:?} was accepted");
         }
+    }
+
+    #[test]
+    fn an_answer_is_complete_when_its_body_is_as_long_as_announced() {
+        let head = "HTTP/1.1 200 OK\r\ncontent-LENGTH: 3\r\n\r\n";
+        assert!(!is_complete(&head.as_bytes()[..head.len() - 1]));
+        assert!(!is_complete(format!("{head}ab").as_bytes()));
+        assert!(is_complete(format!("{head}abc").as_bytes()));
+        assert!(!is_complete(b"HTTP/1.1 200 OK\r\n\r\nabc"), "it lasts until the end");
     }
 
     #[test]

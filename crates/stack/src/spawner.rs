@@ -82,7 +82,12 @@ impl Supervisor {
             command.args(["--cpus".to_owned(), cpus.to_string()]);
         }
         command.arg("--").arg(&spec.program).args(&spec.args);
-        command.envs(spec.env.iter().map(|(name, value)| (name, value)));
+        for (name, value) in &spec.env {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
         command.env(TREE_VARIABLE, tree);
         if let Some(dir) = &spec.dir {
             // A missing directory would otherwise be reported as a missing supervisor.

@@ -12,7 +12,8 @@ use crate::{CpuList, Output};
 pub struct Spec {
     pub(crate) program: OsString,
     pub(crate) args: Vec<OsString>,
-    pub(crate) env: Vec<(OsString, OsString)>,
+    /// `None` removes a variable.
+    pub(crate) env: Vec<(OsString, Option<OsString>)>,
     pub(crate) dir: Option<PathBuf>,
     pub(crate) stdout: Output,
     pub(crate) stderr: Output,
@@ -52,7 +53,14 @@ impl Spec {
     /// Sets one environment variable.
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        self.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self.env.push((name.as_ref().to_owned(), Some(value.as_ref().to_owned())));
+        self
+    }
+
+    /// Removes one environment variable the caller has.
+    #[must_use]
+    pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
+        self.env.push((name.as_ref().to_owned(), None));
         self
     }
 

@@ -77,12 +77,13 @@ fn a_program_that_does_not_exist_is_told_from_a_broken_supervisor() {
 #[test]
 fn arguments_environment_and_directory_arrive_as_given() {
     let dir = tempfile::tempdir().unwrap();
-    let script = r#"printf 'ready %s|%s|%s\n' "$1" "$WORD" "$(pwd)"; exit"#;
-    let spec = sh(script).args(["-", "--owner two  words"]).env("WORD", "ö$x").dir(dir.path());
+    let script = r#"printf 'ready %s|%s|%s|%s\n' "$1" "$WORD" "$HOME" "$(pwd)"; exit"#;
+    let spec = sh(script).args(["-", "--owner two  words"]).env("WORD", "ö$x");
+    let spec = spec.env_remove("HOME").dir(dir.path());
     let process = supervisor().spawn(&spec).unwrap();
     let line = process.ready_line("ready ", DEADLINE).unwrap();
     let real = dir.path().canonicalize().unwrap();
-    assert_eq!(line, format!("--owner two  words|ö$x|{}", real.display()));
+    assert_eq!(line, format!("--owner two  words|ö$x||{}", real.display()));
 }
 
 #[test]

@@ -59,28 +59,31 @@ fn top(mut top: Reader<'_>, text: &str, file: &Path, dir: &Path) -> Option<Exper
     let rounds = top.table("rounds").or_else(|| top.missing("rounds")).map(rounds_of);
     let variants = top.table("variants").or_else(|| top.missing("variants"));
     let variants = variants.map(|variants| variants_of(&variants, &whole));
+    let (known, variants) = variants.unzip();
     let mistakes = top.mistakes();
     top.not_yet(&TOP_NOT_YET);
     top.finish(&TOP_NOT_YET);
 
-    let variants = variants?;
+    let known: Vec<String> = known?;
     let reference = reference?;
-    if !variants.iter().any(|variant| variant.name == reference.value) {
+    if !known.contains(&reference.value) {
         let message = format!(
             "`reference` must be one of the variants, {}, not `{}`",
-            names(&variants),
+            quoted(&known),
             reference.value
         );
         mistakes.add(reference.offset, message);
     }
+    if let Some(documented) = &documented {
+        check_documented(documented, &known);
+    }
     let (offset, prediction) = prediction?;
     let prediction = prediction?;
-    let others = variants.iter().filter(|variant| variant.name != reference.value);
-    let others: Vec<Variant> = others.cloned().collect();
-    if !others.iter().any(|variant| variant.name == prediction.variant) {
+    let others: Vec<String> = known.into_iter().filter(|name| *name != reference.value).collect();
+    if !others.contains(&prediction.variant) {
         let message = format!(
             "`variant` in [prediction] must be a variant other than the reference: {}",
-            names(&others)
+            quoted(&others)
         );
         mistakes.add(offset, message);
     }
@@ -91,17 +94,16 @@ fn top(mut top: Reader<'_>, text: &str, file: &Path, dir: &Path) -> Option<Exper
         question: question?,
         reference: reference.value,
         prediction,
-        documented: documented.map_or_else(Vec::new, |reader| documented_of(&reader, &variants)),
+        documented: documented.map_or_else(Vec::new, |reader| documented_of(&reader)),
         data: data.unwrap_or_default(),
         load: load??,
         rounds: rounds??,
-        variants,
+        variants: variants?,
     })
 }
 
-fn names(variants: &[Variant]) -> String {
-    let names: Vec<String> =
-        variants.iter().map(|variant| format!("`{}`", variant.name)).collect();
+fn quoted(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     names.join(", ")
 }
 
@@ -152,18 +154,22 @@ fn prediction_of(mut reader: Reader<'_>) -> Option<Prediction> {
     Some(Prediction { metric: metric?, variant: variant?, bound })
 }
 
-fn documented_of(reader: &Reader<'_>, variants: &[Variant]) -> Vec<Documented> {
-    let mut documented = Vec::new();
+fn check_documented(reader: &Reader<'_>, known: &[String]) {
     for (variant, figures) in reader.tables() {
-        if !variants.iter().any(|known| known.name == variant) {
+        if !known.contains(&variant) {
             let message =
-                format!("[documented.{variant}] names no variant: accepted are {}", names(variants));
+                format!("[documented.{variant}] names no variant: accepted are {}", quoted(known));
             reader.mistakes().add(figures.offset(), message);
         }
-        let figures = figures.figures();
-        documented.push(Documented { variant, figures });
     }
-    documented
+}
+
+fn documented_of(reader: &Reader<'_>) -> Vec<Documented> {
+    let read = |(variant, figures): (String, Reader<'_>)| Documented {
+        variant,
+        figures: figures.figures(),
+    };
+    reader.tables().into_iter().map(read).collect()
 }
 
 fn load_of(mut reader: Reader<'_>, dir: &Path) -> Option<Load> {
@@ -211,7 +217,9 @@ fn rounds_of(mut reader: Reader<'_>) -> Option<Rounds> {
     Some(Rounds { blocks, warm_up, retries, pin_cpus, start_limit, time_limit, quick })
 }
 
-fn variants_of(reader: &Reader<'_>, whole: &toml::Table) -> Vec<Variant> {
+/// The names of all variants, and those variants that can be used.
+fn variants_of(reader: &Reader<'_>, whole: &toml::Table) -> (Vec<String>, Vec<Variant>) {
+    let mut known = Vec::new();
     let mut variants = Vec::new();
     let tables = reader.tables();
     if tables.len() < 2 {
@@ -223,11 +231,12 @@ fn variants_of(reader: &Reader<'_>, whole: &toml::Table) -> Vec<Variant> {
             let message = format!("a variant's name {NAME_RULE}, not {name:?}");
             reader.mistakes().add(table.offset(), message);
         }
+        known.push(name.clone());
         if let Some(target) = target_of(table, &name, whole) {
             variants.push(Variant { name, target });
         }
     }
-    variants
+    (known, variants)
 }
 
 fn target_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option<Target> {

@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
 
     /// Keys that will be accepted one day; naming them tells a wish from a typing error.
     pub fn not_yet(&mut self, keys: &[&str]) {
-        for (key, _) in self.table.iter() {
+        for (key, _) in self.table {
             let name: &str = key.get_ref();
             if keys.contains(&name) {
                 let message = format!("`{name}` is not supported yet{}", self.place());
@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
 
     /// Reports every key that was not asked for. Call it last.
     pub fn finish(self, not_yet: &[&str]) {
-        for (key, _) in self.table.iter() {
+        for (key, _) in self.table {
             let name: &str = key.get_ref();
             if self.accepted.contains(&name) || not_yet.contains(&name) {
                 continue;
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
     pub fn strings(&mut self, key: &'static str) -> Option<Vec<(String, String)>> {
         let table = self.table(key)?;
         let mut entries: Vec<(usize, String, String)> = Vec::new();
-        for (name, value) in table.table.iter() {
+        for (name, value) in table.table {
             match value.get_ref().as_str() {
                 Some(text) => {
                     let name = name.get_ref().clone().into_owned();
@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
     /// Every entry as a figure: a string of a number and its unit, such as `"0.8 s"`.
     pub fn figures(&self) -> Vec<(String, String)> {
         let mut figures: Vec<(usize, String, String)> = Vec::new();
-        for (name, value) in self.table.iter() {
+        for (name, value) in self.table {
             match value.get_ref().as_str() {
                 Some(text) if is_figure(text) => {
                     let name = name.get_ref().clone().into_owned();
@@ -277,7 +277,9 @@ impl<'a> Reader<'a> {
 
 fn is_figure(text: &str) -> bool {
     let Some((number, unit)) = text.split_once(' ') else { return false };
-    number.replace(',', "").parse::<f64>().is_ok() && !unit.trim().is_empty()
+    // A minus sign as typesetters write it is one, too.
+    let number = number.replace(',', "").replace('\u{2212}', "-");
+    number.parse::<f64>().is_ok() && !unit.trim().is_empty()
 }
 
 /// `1h2m3.5s`-like times: one or more numbers, each with its unit.

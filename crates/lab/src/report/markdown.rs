@@ -14,7 +14,11 @@ pub fn render(report: &Report) -> String {
 
 fn write_page(page: &mut String, report: &Report) -> std::fmt::Result {
     let experiment = &report.experiment;
-    writeln!(page, "# {}\n\n{}\n\n**{}**\n", experiment.name, experiment.question, report.sentence)?;
+    writeln!(
+        page,
+        "# {}\n\n{}\n\n**{}**\n",
+        experiment.name, experiment.question, report.sentence
+    )?;
     if let Some(prediction) = &experiment.prediction {
         writeln!(page, "Predicted beforehand: {prediction}.\n")?;
     }
@@ -96,7 +100,11 @@ fn write_method(page: &mut String, report: &Report) -> std::fmt::Result {
          block; intervals are 95 %, by Student's paired t on the logarithms of the ratios. Good \
          requests are those that did not fail and none of whose checks failed; response times are \
          over all requests. Server CPU and memory are of its whole process tree.{}\n",
-        if settings.pin_cpus { " Server and generator had CPUs of their own, given two." } else { "" }
+        if settings.pin_cpus {
+            " Server and generator had CPUs of their own, given two."
+        } else {
+            ""
+        }
     )
 }
 
@@ -121,7 +129,9 @@ fn write_circumstances(page: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(page, "- experiment `{}`, script `{}`", experiment.file, experiment.script)?;
     for variant in &experiment.variants {
         let (kind, how) = match &variant.target {
-            TargetPart::Serve(settings) => ("serve", settings.to_string().trim().replace('\n', ", ")),
+            TargetPart::Serve(settings) => {
+                ("serve", settings.to_string().trim().replace('\n', ", "))
+            }
             TargetPart::Command(argv) => ("command", argv.join(" ")),
             TargetPart::Url(url) => ("url", url.clone()),
         };

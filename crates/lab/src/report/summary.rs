@@ -149,12 +149,7 @@ fn compare(
 }
 
 /// The answer as a person would say it.
-pub fn sentence(
-    plan: &Plan,
-    variants: &[VariantSummary],
-    verdict: Verdict,
-    blocks: u32,
-) -> String {
+pub fn sentence(plan: &Plan, variants: &[VariantSummary], verdict: Verdict, blocks: u32) -> String {
     let prediction = &plan.prediction;
     let metric = prediction.metric.label();
     let row = variants
@@ -213,12 +208,9 @@ fn calibration(
 /// `×0.52 (95 % interval 0.48 to 0.57)`.
 pub fn show(estimate: &Estimate) -> String {
     match estimate.interval {
-        Some((low, high)) => format!(
-            "×{} (95 % interval {} to {})",
-            ratio(estimate.ratio),
-            ratio(low),
-            ratio(high)
-        ),
+        Some((low, high)) => {
+            format!("×{} (95 % interval {} to {})", ratio(estimate.ratio), ratio(low), ratio(high))
+        }
         None => format!("×{} (one block: no interval)", ratio(estimate.ratio)),
     }
 }
@@ -256,9 +248,9 @@ pub fn warnings(plan: &Plan, rounds: &[RoundRecord], ended: Ended) -> Vec<String
     match ended {
         Ended::Complete => {}
         Ended::Interrupted => lines.push("the run was interrupted".to_owned()),
-        Ended::Broken { block, attempts } => lines.push(format!(
-            "block {block} broke {attempts} times, so the run was given up"
-        )),
+        Ended::Broken { block, attempts } => {
+            lines.push(format!("block {block} broke {attempts} times, so the run was given up"));
+        }
     }
     for variant in &plan.variants {
         let own: Vec<&Measured> =

@@ -20,10 +20,8 @@ const SHOWN: [Metric; 7] = [
 const GAP: usize = 3;
 
 pub fn render(report: &Report) -> String {
-    let mut lines = vec![
-        format!("{} · {}", report.experiment.name, report.experiment.question),
-        String::new(),
-    ];
+    let mut lines =
+        vec![format!("{} · {}", report.experiment.name, report.experiment.question), String::new()];
     lines.extend(align(&table(report)));
     lines.push(String::new());
     lines.push(report.sentence.clone());
@@ -64,9 +62,10 @@ fn is_told(report: &Report, metric: Metric) -> bool {
 }
 
 fn rows(report: &Report, metric: Metric) -> impl Iterator<Item = &Row> {
-    report.variants.iter().filter_map(move |variant| {
-        variant.metrics.iter().find(|row| row.metric == metric)
-    })
+    report
+        .variants
+        .iter()
+        .filter_map(move |variant| variant.metrics.iter().find(|row| row.metric == metric))
 }
 
 pub fn value(row: &Row) -> String {

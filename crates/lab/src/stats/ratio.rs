@@ -47,7 +47,8 @@ pub fn estimate(pairs: &[(f64, f64)]) -> Option<Estimate> {
     if pairs.is_empty() {
         return None;
     }
-    let logs: Vec<f64> = pairs.iter().map(|(reference, variant)| (variant / reference).ln()).collect();
+    let logs: Vec<f64> =
+        pairs.iter().map(|(reference, variant)| (variant / reference).ln()).collect();
     let n = logs.len() as f64;
     let mean = logs.iter().sum::<f64>() / n;
     let interval = (logs.len() >= 2).then(|| {

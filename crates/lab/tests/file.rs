@@ -1,0 +1,208 @@
+//! Mistakes in an experiment file are named with line, key and what is accepted.
+
+use madang_lab::experiment::{Bound, FileError, Mistake, Target};
+
+use crate::help::{Lab, two};
+
+fn good() -> String {
+    two("serve = { delay_ms = 5 }", "serve = {}", 3, "")
+}
+
+/// The mistakes of a text that differs from a good one in one line.
+fn mistakes(find: &str, replace: &str) -> Vec<Mistake> {
+    let text = good();
+    assert!(text.contains(find), "the example has no {find:?}");
+    wrong(&text.replacen(find, replace, 1))
+}
+
+fn wrong(text: &str) -> Vec<Mistake> {
+    match Lab::new("get", text).read() {
+        Err(FileError::Wrong { mistakes, .. }) => mistakes,
+        other => panic!("accepted: {other:?}"),
+    }
+}
+
+#[track_caller]
+fn only(mistakes: &[Mistake], line: usize, parts: &[&str]) {
+    let [mistake] = mistakes else { panic!("not one mistake: {mistakes:#?}") };
+    assert_eq!(mistake.line, line, "{mistake:?}");
+    for part in parts {
+        assert!(mistake.message.contains(part), "no {part:?} in: {}", mistake.message);
+    }
+}
+
+#[test]
+fn a_good_file_is_read_as_it_is_written() {
+    let text = good()
+        + "[documented.slow]\n\"http_req_duration.avg\" = \"0.8 s\"\nusers = \"300 users\"\n\
+                         [data]\na = 1\n[load.env]\nB = \"2\"\nA = \"1\"\n[rounds.quick]\nblocks = 1\n";
+    let experiment = Lab::new("get", &text).read().unwrap();
+    assert_eq!(experiment.variants[0].name, "slow");
+    assert_eq!(experiment.variants[1].target, Target::Serve(toml::Table::new()));
+    assert_eq!(experiment.prediction.bound, Bound::RatioAtMost(0.5));
+    assert_eq!(experiment.documented[0].figures[1], ("users".to_owned(), "300 users".to_owned()));
+    assert_eq!(experiment.load.env[0].0, "B", "the order of the file");
+    assert_eq!(experiment.rounds.quick.unwrap().blocks, Some(1));
+    assert_eq!(experiment.data["a"].as_integer(), Some(1));
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_line_and_the_accepted_ones() {
+    only(
+        &mistakes("blocks = 3", "blokcs = 3\nblocks = 3"),
+        11,
+        &["unknown key `blokcs` in [rounds]", "did you mean `blocks`", "`warm_up`", "`quick`"],
+    );
+    only(&mistakes("[load]", "[lab]\n[load]"), 6, &["unknown key `lab`", "`question`", "`rounds`"]);
+    only(
+        &mistakes("serve = {}", "serve = {}\ncolour = 1"),
+        17,
+        &["`colour` in [variants.fast]", "`url`"],
+    );
+}
+
+#[test]
+fn what_is_not_supported_yet_is_refused_by_name() {
+    let text = good() + "[[invariants]]\nname = \"x\"\nsql = \"select 1\"\nequals = 0\n";
+    only(&wrong(&text), 18, &["`invariants` is not supported yet"]);
+    only(
+        &mistakes("serve = {}", "serve = {}\ncpus = 0.5"),
+        17,
+        &["`cpus` is not supported yet in [variants.fast]"],
+    );
+    only(&wrong(&(good() + "[hooks]\nreset = \"x\"\n")), 18, &["`hooks` is not supported yet"]);
+}
+
+#[test]
+fn a_wrong_type_says_what_is_wanted_and_what_was_found() {
+    only(
+        &mistakes("blocks = 3", "blocks = \"3\""),
+        11,
+        &["`blocks` in [rounds]", "whole number from 1 to 1000", "\"3\""],
+    );
+    only(&mistakes("blocks = 3", "blocks = 0"), 11, &["from 1 to 1000", "not 0"]);
+    only(&mistakes("\"50ms\"", "50"), 12, &["`warm_up`", "time with its unit", "not 50"]);
+    only(&mistakes("\"50ms\"", "\"50 parsecs\""), 12, &["`warm_up`", "\"1m30s\""]);
+    only(&mistakes("ratio_at_most = 0.5", "ratio_at_most = -1"), 5, &["positive number"]);
+    only(
+        &mistakes("question = \"Which is faster?\"", "question = 7"),
+        3,
+        &["`question`", "a string"],
+    );
+}
+
+#[test]
+fn a_missing_key_is_named() {
+    only(&mistakes("blocks = 3\n", ""), 10, &["`blocks` is missing in [rounds]"]);
+    only(&mistakes("script = \"script.js\"\n", ""), 6, &["`script` is missing in [load]"]);
+    only(&mistakes("question = \"Which is faster?\"\n", ""), 1, &["`question` is missing"]);
+}
+
+#[test]
+fn a_name_that_refers_to_nothing_is_named_with_what_there_is() {
+    only(&mistakes("reference = \"slow\"", "reference = \"old\""), 4, &["`slow`, `fast`", "`old`"]);
+    only(
+        &mistakes("variant = \"fast\"", "variant = \"slow\""),
+        5,
+        &["other than the reference", "`fast`"],
+    );
+    only(
+        &mistakes("p50\"", "p51\""),
+        5,
+        &["unknown metric", "`http_req_duration.p95`", "`goodput`"],
+    );
+    only(&mistakes("\"script.js\"", "\"other.js\""), 7, &["`script`", "other.js", "no file"]);
+    only(&wrong(&(good() + "[documented.old]\n")), 18, &["[documented.old]", "`slow`, `fast`"]);
+    only(
+        &wrong(&(good() + "[documented.slow]\np95 = 3\n")),
+        19,
+        &["`p95` in [documented.slow]", "number and its unit"],
+    );
+}
+
+#[test]
+fn a_variant_is_started_in_exactly_one_way() {
+    let exactly = "exactly one of `serve`, `command` and `url`";
+    only(&mistakes("serve = {}", ""), 15, &["[variants.fast]", exactly]);
+    only(&mistakes("serve = {}", "serve = {}\nurl = \"http://a\""), 15, &[exactly]);
+    only(&mistakes("serve = {}", "command = [\"x\"]"), 15, &["`ready` is missing"]);
+    only(
+        &mistakes("serve = {}", "serve = {}\nready = \"http://a\""),
+        15,
+        &["belongs to a `command`"],
+    );
+    only(
+        &mistakes("serve = {}", "url = \"https://a\""),
+        16,
+        &["`url` in [variants.fast]", "http://127.0.0.1"],
+    );
+    only(
+        &mistakes("serve = {}", "command = [\"x\"]\nready = \"{port}\""),
+        17,
+        &["`ready` in [variants.fast]"],
+    );
+}
+
+#[test]
+fn one_bound_is_needed_and_only_one() {
+    let parts = ["exactly one of `ratio_at_most` and `ratio_at_least`"];
+    only(&mistakes(", ratio_at_most = 0.5", ""), 5, &parts);
+    only(&mistakes("ratio_at_most = 0.5", "ratio_at_most = 1, ratio_at_least = 2"), 5, &parts);
+}
+
+#[test]
+fn names_that_would_leave_the_results_directory_are_refused() {
+    only(&mistakes("name = \"test\"", "name = \"../x\""), 2, &["`name` must be"]);
+    let text =
+        good().replace("[variants.fast]", "[variants.\"a/b\"]").replace("= \"fast\"", "= \"a/b\"");
+    only(&wrong(&text), 15, &["a variant's name must be"]);
+}
+
+#[test]
+fn all_mistakes_are_reported_at_once_in_the_order_of_lines() {
+    let text =
+        good().replace("blocks = 3", "blocks = 0").replace("\"test\"", "1").replace("vus", "vsu");
+    let lines: Vec<usize> = wrong(&text).iter().map(|mistake| mistake.line).collect();
+    assert_eq!(lines, [2, 8, 11]);
+}
+
+#[test]
+fn what_is_no_toml_is_reported_with_its_line() {
+    only(&mistakes("blocks = 3", "blocks = = 3"), 11, &[]);
+    only(&mistakes("blocks = 3", "blocks = 3\nblocks = 4"), 12, &["duplicate"]);
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = madang_lab::Experiment::read(dir.path()).unwrap_err();
+    assert!(matches!(error, FileError::Read { .. }), "{error:?}");
+    assert!(error.to_string().contains("experiment.toml"), "{error}");
+}
+
+#[test]
+fn a_message_begins_with_file_and_line() {
+    let lab = Lab::new("get", &good().replace("blocks = 3", "blocks = 0"));
+    let text = lab.read().unwrap_err().to_string();
+    let file = lab.path().join("experiment.toml");
+    assert!(text.starts_with(&format!("{}:11: `blocks`", file.display())), "{text}");
+}
+
+mod hostile {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
+
+        /// Cut anywhere or with any character put anywhere, a file is read or refused.
+        #[test]
+        fn a_damaged_file_never_panics(at in 0usize..600, cut: bool, put in "\\PC{0,3}") {
+            let mut text = good();
+            let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+            if cut { text.truncate(at) } else { text.insert_str(at, &put) }
+            let _ = Lab::new("get", &text).read();
+        }
+    }
+}

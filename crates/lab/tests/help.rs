@@ -1,0 +1,94 @@
+//! Writes experiments into temporary directories and runs them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use madang_lab::{
+    Cancel, Experiment, Options, Outcome, Plan, Report, RoundRecord, RunError,
+    experiment::FileError, progress::Silent,
+};
+
+use crate::host::TestHost;
+
+pub const FIXTURE: &str = env!("CARGO_BIN_EXE_lab-fixture");
+
+/// An experiment in a directory of its own.
+pub struct Lab {
+    dir: tempfile::TempDir,
+}
+
+impl Lab {
+    /// `script` is one of the words the fixture's load generator knows.
+    pub fn new(script: &str, experiment: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("script.js"), script).unwrap();
+        fs::write(dir.path().join("experiment.toml"), experiment).unwrap();
+        Self { dir }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub fn out(&self) -> PathBuf {
+        self.dir.path().join("out")
+    }
+
+    pub fn read(&self) -> Result<Experiment, FileError> {
+        Experiment::read(self.path())
+    }
+
+    pub fn run(&self) -> Report {
+        self.run_with(&Options::default())
+    }
+
+    pub fn run_with(&self, options: &Options) -> Report {
+        self.try_run(options, &Cancel::default()).unwrap()
+    }
+
+    pub fn try_run(&self, options: &Options, cancel: &Cancel) -> Result<Report, RunError> {
+        let experiment = self.read().unwrap();
+        let plan = Plan::new(&experiment, options).unwrap();
+        let host = TestHost::new(Path::new(FIXTURE));
+        madang_lab::run(&experiment, &plan, &host, &self.out(), cancel, &mut Silent)
+    }
+
+    /// `report.json` as a stranger would read it.
+    pub fn json(&self) -> serde_json::Value {
+        let text = fs::read_to_string(self.out().join("report.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+/// Two variants of the fixture's server under 300 ms of load each.
+pub fn two(slow: &str, fast: &str, blocks: u32, rest: &str) -> String {
+    format!(
+        r#"
+name = "test"
+question = "Which is faster?"
+reference = "slow"
+prediction = {{ metric = "http_req_duration.p50", variant = "fast", ratio_at_most = 0.5 }}
+[load]
+script = "script.js"
+vus = 2
+duration = "300ms"
+[rounds]
+blocks = {blocks}
+warm_up = "50ms"
+[variants.slow]
+{slow}
+[variants.fast]
+{fast}
+{rest}
+"#
+    )
+}
+
+pub fn measured(round: &RoundRecord) -> &madang_lab::Measured {
+    match &round.outcome {
+        Outcome::Measured(measured) => measured,
+        Outcome::Failed(failure) => panic!("{failure:?}"),
+    }
+}

@@ -1,0 +1,11 @@
+//! Whole experiments with real servers and a real load, and everything that can go wrong in them.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod file;
+mod help;
+#[path = "../fixture/host.rs"]
+mod host;
+mod killed;
+mod rounds;
+mod verdicts;

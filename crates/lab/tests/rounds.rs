@@ -1,0 +1,242 @@
+//! What happens in the rounds of a run.
+
+use std::{collections::HashSet, fs, time::Duration};
+
+use madang_lab::{
+    Cancel, FailureKind, Options, Outcome, Plan, Report, RunError, Verdict, Warning,
+    metric::{Metric, Statistic},
+    report::Ended,
+};
+
+use crate::help::{self, Lab, measured, two};
+
+const SLOW: &str = "serve = { delay_ms = 10 }";
+const FAST: &str = "serve = { delay_ms = 1 }";
+
+fn failures(report: &Report) -> Vec<FailureKind> {
+    let kind = |outcome: &Outcome| match outcome {
+        Outcome::Failed(failure) => Some(failure.kind),
+        Outcome::Measured(_) => None,
+    };
+    report.rounds.iter().filter_map(|round| kind(&round.outcome)).collect()
+}
+
+#[test]
+fn every_block_runs_every_variant_once_and_each_round_is_measured() {
+    let lab = Lab::new("get", &two(SLOW, FAST, 3, ""));
+    let report = lab.run();
+    assert_eq!(report.ended, Ended::Complete);
+    assert_eq!(report.rounds.len(), 6);
+    for block in report.rounds.chunks(2) {
+        let names: HashSet<&str> = block.iter().map(|round| round.variant.as_str()).collect();
+        assert_eq!(names, HashSet::from(["slow", "fast"]));
+    }
+    for round in &report.rounds {
+        let measured = measured(round);
+        assert!(measured.load.requests.good > 0, "{round:?}");
+        let server = measured.server.as_ref().unwrap();
+        assert!(server.peak_rss_bytes > 0 && server.threads >= 3, "{server:?}");
+        assert!(measured.machine.as_ref().unwrap().foreign_cores.is_some());
+        let p50 = Metric::Latency(Statistic::P50).of(measured).unwrap();
+        assert!(p50 >= if round.variant == "slow" { 10.0 } else { 1.0 }, "{p50}");
+    }
+}
+
+#[test]
+fn every_round_starts_with_the_same_data() {
+    // The server adds a line to its journal at its start; the load checks that there is just one.
+    let lab = Lab::new("journal", &two(SLOW, FAST, 2, "[data]\nother = \"text\"\n"));
+    for round in &lab.run().rounds {
+        let requests = measured(round).load.requests;
+        assert!(requests.total > 0 && requests.good == requests.total, "{round:?}");
+    }
+}
+
+#[test]
+fn no_file_of_a_round_is_left_but_the_results() {
+    let lab = Lab::new("get", &two(SLOW, FAST, 1, ""));
+    lab.run();
+    let names = fs::read_dir(lab.out()).unwrap().map(|entry| entry.unwrap().file_name());
+    let names: HashSet<_> = names.map(|name| name.into_string().unwrap()).collect();
+    let expected = ["report.json", "report.md", "rounds.jsonl"].map(str::to_owned);
+    assert_eq!(names, HashSet::from(expected));
+    assert_eq!(fs::read_to_string(lab.out().join("rounds.jsonl")).unwrap().lines().count(), 2);
+}
+
+#[test]
+fn a_command_gets_a_free_port_and_a_fresh_directory() {
+    let fixture = help::FIXTURE;
+    let command = format!(
+        "command = [{fixture:?}, \"server\", \"--port\", \"{{port}}\", \"--dir\", \"{{dir}}\"]\n\
+         ready = \"http://127.0.0.1:{{port}}/health\""
+    );
+    let lab = Lab::new("journal", &two(&command, &command, 2, ""));
+    for round in &lab.run().rounds {
+        let requests = measured(round).load.requests;
+        assert!(requests.total > 0 && requests.good == requests.total, "{round:?}");
+    }
+}
+
+#[test]
+fn a_url_is_loaded_but_not_observed() {
+    let mut server = std::process::Command::new(help::FIXTURE)
+        .args(["server", "--port", "0"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let stdout = server.stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
+    let url = line.trim().strip_prefix("listening ").unwrap();
+    let lab = Lab::new("get", &two(SLOW, &format!("url = \"{url}/\""), 2, ""));
+    let report = lab.run();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(report.verdict, Verdict::Supported, "{}", report.to_text());
+    let round = report.rounds.iter().find(|round| round.variant == "fast").unwrap();
+    assert_eq!(measured(round).server, None);
+    let json = lab.json();
+    let memory = &json["variants"][1]["metrics"][8];
+    assert_eq!(memory["metric"], "peak_rss");
+    assert!(memory["no_ratio"].as_str().unwrap().contains("cannot be observed"), "{memory}");
+}
+
+#[test]
+fn a_server_that_dies_under_load_breaks_its_round_and_is_never_dropped() {
+    let lab = Lab::new("get", &two(SLOW, "serve = { die_after = 20 }", 2, ""));
+    let report = lab.run();
+    assert_eq!(report.ended, Ended::Broken { block: 1, attempts: 3 });
+    assert_eq!(failures(&report), [FailureKind::ServerDied; 3]);
+    assert_eq!((report.exit_code(), report.verdict.word()), (1, "undecided"));
+    let text = report.to_text();
+    for part in ["exit code 9", "about to die", "block 1 broke 3 times"] {
+        assert!(text.contains(part), "no {part:?} in: {text}");
+    }
+    let log = lab.out().join("logs/1-1-fast.server.log");
+    assert!(fs::read_to_string(log).unwrap().contains("about to die"));
+    assert!(report.rounds.iter().all(|round| !round.counted));
+}
+
+#[test]
+fn a_block_that_breaks_once_is_run_again_and_counted() {
+    // `flag` survives the rounds because it is outside of their directories.
+    let fixture = help::FIXTURE;
+    let script =
+        format!("if [ -e flag ]; then exec {fixture} server --port $0; fi; touch flag; exit 3");
+    let fast = format!(
+        "command = [\"sh\", \"-c\", {script:?}, \"{{port}}\"]\n\
+         ready = \"http://127.0.0.1:{{port}}/health\""
+    );
+    let report = Lab::new("get", &two(SLOW, &fast, 2, "")).run();
+    assert_eq!(report.ended, Ended::Complete);
+    assert_eq!(failures(&report), [FailureKind::Start]);
+    assert_eq!(report.complete_blocks, 2);
+    let counted: Vec<(u32, u32)> = report
+        .rounds
+        .iter()
+        .filter(|round| round.counted)
+        .map(|round| (round.block, round.attempt))
+        .collect();
+    assert_eq!(counted, [(1, 2), (1, 2), (2, 1), (2, 1)]);
+    assert!(report.warnings.iter().any(|warning| warning.contains("exit code 3")));
+}
+
+#[test]
+fn a_server_that_never_gets_ready_is_given_up_in_time() {
+    let silent = "serve = { silent = true }";
+    let text = two(SLOW, silent, 1, "")
+        .replace("[rounds]", "[rounds]\nstart_limit = \"200ms\"\nretries = 0");
+    let report = Lab::new("get", &text).run();
+    assert_eq!(failures(&report), [FailureKind::Start]);
+    let text = report.to_text();
+    assert!(text.contains("listening") && text.contains("the server's own words"), "{text}");
+}
+
+#[test]
+fn a_script_that_fails_breaks_the_round_with_its_message() {
+    let text = two(SLOW, FAST, 1, "").replace("[rounds]", "[rounds]\nretries = 1");
+    let report = Lab::new("fail", &text).run();
+    assert_eq!(failures(&report), [FailureKind::Load; 2]);
+    assert!(report.to_text().contains("oops is not defined"), "{}", report.to_text());
+}
+
+#[test]
+fn a_load_that_never_ends_is_given_up_in_time() {
+    let limits = "[rounds]\ntime_limit = \"300ms\"\nretries = 0";
+    let report = Lab::new("hang", &two(SLOW, FAST, 1, "").replace("[rounds]", limits)).run();
+    assert_eq!(failures(&report), [FailureKind::TimeLimit]);
+    assert!(report.to_text().contains("`time_limit`"), "{}", report.to_text());
+}
+
+#[test]
+fn a_crossed_threshold_is_a_warning_not_a_broken_round() {
+    let report = Lab::new("threshold", &two(SLOW, FAST, 1, "")).run();
+    assert_eq!(report.ended, Ended::Complete);
+    for round in &report.rounds {
+        assert!(measured(round).warnings.contains(&Warning::Thresholds));
+    }
+}
+
+#[test]
+fn an_interrupted_run_keeps_its_complete_blocks() {
+    // The first server cancels the run as soon as the second block's load reaches it.
+    let lab = Lab::new("hang", &two(SLOW, FAST, 5, ""));
+    let cancel = Cancel::default();
+    std::thread::scope(|scope| {
+        let journal = lab.out().join("work/round");
+        let cancel = &cancel;
+        scope.spawn(move || {
+            while !journal.exists() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            cancel.cancel();
+        });
+        let report = lab.try_run(&Options::default(), cancel).unwrap();
+        assert_eq!(report.ended, Ended::Interrupted);
+        assert_eq!((report.exit_code(), report.complete_blocks), (130, 0));
+        assert_eq!(report.verdict.word(), "undecided");
+    });
+    assert_eq!(lab.json()["ended"]["state"], "interrupted");
+}
+
+#[test]
+fn the_order_within_blocks_is_random_and_repeated_by_its_seed() {
+    let lab = Lab::new("get", &two(SLOW, FAST, 3, "[variants.third]\nserve = {}\n"));
+    let experiment = lab.read().unwrap();
+    let orders = |seed| {
+        let options = Options { seed: Some(seed), ..Options::default() };
+        let plan = Plan::new(&experiment, &options).unwrap();
+        (1..=60).map(|block| plan.order(block)).collect::<Vec<_>>()
+    };
+    assert_eq!(orders(7), orders(7));
+    assert_ne!(orders(7), orders(8));
+    // Six orders of three variants: sixty blocks miss one with a chance below 1 in 9,000, and the
+    // seed is fixed.
+    assert_eq!(orders(7).into_iter().collect::<HashSet<_>>().len(), 6);
+}
+
+#[test]
+fn results_are_never_overwritten() {
+    let lab = Lab::new("get", &two(SLOW, FAST, 1, ""));
+    lab.run();
+    let again = lab.try_run(&Options::default(), &Cancel::default());
+    assert!(matches!(again, Err(RunError::NotEmpty(_))), "{again:?}");
+}
+
+#[test]
+fn quick_mode_uses_the_quick_settings_and_needs_some() {
+    let quick = "[load.quick]\nduration = \"100ms\"\nenv = { A = \"2\" }\n[rounds.quick]\nblocks = 1\n\
+                 [load.env]\nA = \"1\"\nB = \"1\"\n";
+    let lab = Lab::new("get", &two(SLOW, FAST, 9, quick));
+    let options = Options { quick: true, ..Options::default() };
+    let report = lab.run_with(&options);
+    assert_eq!(report.rounds.len(), 2);
+    assert_eq!(report.settings.duration, Some(Duration::from_millis(100)));
+    let env = [("B".to_owned(), "1".to_owned()), ("A".to_owned(), "2".to_owned())];
+    assert_eq!(report.settings.env, env);
+
+    let without = Lab::new("get", &two(SLOW, FAST, 9, "")).read().unwrap();
+    assert!(Plan::new(&without, &options).is_err());
+    let blocks = Options { blocks: Some(4), ..Options::default() };
+    assert_eq!(Plan::new(&without, &blocks).unwrap().settings.blocks, 4);
+}

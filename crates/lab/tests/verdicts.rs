@@ -1,0 +1,100 @@
+//! What whole runs conclude.
+
+use madang_lab::{Options, Verdict};
+
+use crate::help::{Lab, two};
+
+const SLOW: &str = "serve = { delay_ms = 10 }";
+const FAST: &str = "serve = { delay_ms = 1 }";
+
+#[test]
+fn a_true_prediction_is_supported() {
+    let lab = Lab::new("get", &two(SLOW, FAST, 4, ""));
+    let report = lab.run();
+    assert_eq!(report.verdict, Verdict::Supported, "{}", report.to_text());
+    assert_eq!(report.exit_code(), 0);
+    let json = lab.json();
+    assert_eq!(json["verdict"], "supported");
+    assert_eq!(json["complete_blocks"], 4);
+    assert_eq!(json["rounds"].as_array().unwrap().len(), 8);
+    let p50 = &json["variants"][1]["metrics"][2];
+    assert_eq!((&p50["metric"], &p50["unit"]), (&"http_req_duration.p50".into(), &"ms".into()));
+    let ratio = &p50["ratio"];
+    assert!(ratio["ratio"].as_f64().unwrap() < 0.5, "{ratio}");
+    assert!(ratio["interval"][0].as_f64() < ratio["interval"][1].as_f64(), "{ratio}");
+}
+
+#[test]
+fn a_false_prediction_is_refuted() {
+    let report = Lab::new("get", &two(FAST, SLOW, 4, "")).run();
+    assert_eq!(report.verdict, Verdict::Refuted, "{}", report.to_text());
+    assert_eq!(report.exit_code(), 0, "it ran: that is no failure");
+}
+
+#[test]
+fn one_block_decides_nothing() {
+    let report = Lab::new("get", &two(SLOW, FAST, 1, "")).run();
+    assert_eq!(report.verdict.word(), "undecided");
+    assert_eq!(report.exit_code(), 0);
+    assert!(report.sentence.contains("fewer than two complete blocks"), "{}", report.sentence);
+}
+
+#[test]
+fn a_variant_that_only_refuses_has_no_throughput_and_no_ratio() {
+    let text = two(SLOW, "serve = { status = 503 }", 2, "")
+        .replace("http_req_duration.p50", "goodput")
+        .replace("ratio_at_most = 0.5", "ratio_at_least = 1");
+    let lab = Lab::new("get", &text);
+    let report = lab.run();
+    assert_eq!(report.verdict.word(), "undecided", "it answers fast, and nothing good");
+    let text = report.to_text();
+    assert!(text.contains("no request was good (fast, 2 of 2 rounds)"), "{text}");
+    assert!(text.contains("fewer than 99 % of the requests were good"), "{text}");
+    assert!(lab.json()["variants"][1]["metrics"][0]["value"].is_null());
+}
+
+#[test]
+fn a_calibration_compares_the_reference_with_itself() {
+    let lab = Lab::new("get", &two(SLOW, FAST, 3, ""));
+    let report = lab.run_with(&Options { calibration: true, ..Options::default() });
+    let names: Vec<&str> = report.variants.iter().map(|variant| variant.name.as_str()).collect();
+    assert_eq!(names, ["slow", "slow-again"]);
+    assert!(report.sentence.starts_with("Calibration:"), "{}", report.sentence);
+    assert!(report.sentence.contains("Widest interval: ±"), "{}", report.sentence);
+    assert_eq!(lab.json()["kind"], "calibration");
+    assert!(lab.json()["experiment"]["prediction"].is_null());
+}
+
+#[test]
+fn figures_of_others_are_printed_beside_ours() {
+    let documented =
+        "[documented.slow]\n\"http_req_duration.avg\" = \"0.8 s\"\nusers = \"300 users\"\n";
+    let lab = Lab::new("get", &two(SLOW, FAST, 2, documented));
+    let report = lab.run();
+    let text = report.to_text();
+    let line = text.lines().find(|line| line.contains("as documented")).unwrap();
+    assert!(line.contains("0.8 s"), "{text}");
+    let page = std::fs::read_to_string(lab.out().join("report.md")).unwrap();
+    for part in [
+        "as documented: 0.8 s",
+        "users 300 users",
+        "seed",
+        "Student's paired t",
+        "slow (reference)",
+    ] {
+        assert!(page.contains(part), "no {part:?} in: {page}");
+    }
+}
+
+#[test]
+fn a_report_tells_where_and_how_it_was_made() {
+    let lab = Lab::new("get", &two(SLOW, FAST, 1, ""));
+    lab.run_with(&Options { seed: Some(42), ..Options::default() });
+    let json = lab.json();
+    assert_eq!((&json["seed"], &json["format"]), (&42.into(), &1.into()));
+    assert_eq!(json["versions"][0][0], "fixture");
+    assert!(json["machine"]["cpus"].as_u64().unwrap() >= 1);
+    assert_eq!(json["experiment"]["variants"][0]["serve"]["delay_ms"], 10);
+    assert!(json["started"].as_str().unwrap().ends_with('Z'));
+    assert_eq!(json["settings"]["duration_seconds"], 0.3);
+}
