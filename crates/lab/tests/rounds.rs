@@ -3,7 +3,7 @@
 use std::{collections::HashSet, fs, time::Duration};
 
 use madang_lab::{
-    Cancel, FailureKind, Options, Outcome, Plan, Report, RunError, Verdict, Warning,
+    Cancel, FailureKind, Options, Outcome, Plan, Report, RunError, Warning,
     metric::{Metric, Statistic},
     report::Ended,
 };
@@ -92,7 +92,6 @@ fn a_url_is_loaded_but_not_observed() {
     let report = lab.run();
     server.kill().unwrap();
     server.wait().unwrap();
-    assert_eq!(report.verdict, Verdict::Supported, "{}", report.to_text());
     let round = report.rounds.iter().find(|round| round.variant == "fast").unwrap();
     assert_eq!(measured(round).server, None);
     let json = lab.json();

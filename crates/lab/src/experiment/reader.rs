@@ -262,10 +262,11 @@ impl<'a> Reader<'a> {
 
     fn wrong_type(&self, key: &str, value: &Spanned<DeValue<'_>>, wanted: &str) {
         let found = self.mistakes.text.get(value.span()).unwrap_or_default();
-        let found = match found.lines().next() {
-            Some(line) if found.len() <= 40 => format!(", not {line}"),
-            _ => format!(", not a {}", value.get_ref().type_str()),
-        };
+        let mut shown: String = found.lines().next().unwrap_or_default().chars().take(40).collect();
+        if shown.len() < found.len() {
+            shown.push('…');
+        }
+        let found = if shown.is_empty() { String::new() } else { format!(", not {shown}") };
         let message = format!("`{key}`{} must be {wanted}{found}", self.place());
         self.mistakes.add(value.span().start, message);
     }

@@ -168,10 +168,11 @@ pub fn sentence(plan: &Plan, variants: &[VariantSummary], verdict: Verdict, bloc
         Bound::RatioAtMost(ratio) => ("at most", ratio),
         Bound::RatioAtLeast(ratio) => ("at least", ratio),
     };
+    let why = verdict.reason().map_or_else(String::new, |why| format!(" Why: {why}."));
     format!(
         "{}: {metric} of `{}` was predicted to be {words} ×{ratio} that of `{}`; {measured} in \
-         {blocks} blocks.",
-        capital(&verdict.to_string()),
+         {blocks} blocks.{why}",
+        capital(verdict.word()),
         prediction.variant,
         plan.reference,
     )
