@@ -1,0 +1,75 @@
+//! The load engine against real k6: CPU of the generator for each request.
+
+use crate::stats::{median, ratios, spread};
+use crate::tools::{k6, madang, supervisor, version};
+use anyhow::{Context as _, ensure};
+use madang_stack::nginx::{Nginx, StaticSite};
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+
+const ROUNDS: usize = 5;
+const SCRIPT: &str = "import http from 'k6/http';
+import { check } from 'k6';
+export const options = { vus: 64, duration: '4s' };
+export default function () {
+  const res = http.get(`${__ENV.BASE_URL}/index.json`);
+  check(res, { 'status is 200': (r) => r.status === 200 });
+}
+";
+
+/// The same script in both, in turn, against nginx.
+pub fn against_k6() -> anyhow::Result<String> {
+    if version(&k6(), &["version"]).contains("not found") {
+        return Ok("### Load engine against k6\n\nNot measured: k6 is not installed (`go install go.k6.io/k6@latest`).\n\n".to_owned());
+    }
+    let (config, site, work) = (TempDir::new()?, TempDir::new()?, TempDir::new()?);
+    std::fs::write(site.path().join("index.json"), r#"{"ok":true}"#)?;
+    let script = work.path().join("script.js");
+    std::fs::write(&script, SCRIPT)?;
+    let nginx = Nginx::static_site(&supervisor()?, config.path(), &StaticSite { root: site.path().to_owned(), workers: 2 })?;
+    let own = madang()?;
+    let (mut ours, mut theirs, mut our_rate, mut their_rate) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for round in 0..=ROUNDS {
+        let k = run(Path::new(&k6()), &["run", "--quiet", "--no-usage-report"], &script, &nginx.url(), work.path())?;
+        let m = run(&own, &["load", "--quiet"], &script, &nginx.url(), work.path())?;
+        if round > 0 {
+            theirs.push(k.0);
+            their_rate.push(k.1);
+            ours.push(m.0);
+            our_rate.push(m.1);
+        }
+    }
+    Ok(format!(
+        "### Load engine against k6\n\n`http.get` + `check`, 64 VUs for 4 s against nginx with a small file, {ROUNDS} rounds in turn. CPU is user + system of the generator's process, start included. Median (range).\n\n| | generator CPU, µs a request | requests/s |\n|---|---|---|\n| {} | {} | {:.0} |\n| madang load | {} | {:.0} |\n| **ratio** | **{}** | |\n\n",
+        version(&k6(), &["version"]).split(" (").next().unwrap_or("k6"),
+        spread(&theirs, 1),
+        median(&their_rate),
+        spread(&ours, 1),
+        median(&our_rate),
+        spread(&ratios(&ours, &theirs), 2)
+    ))
+}
+
+/// CPU in µs for each request, and requests each second.
+fn run(program: &Path, args: &[&str], script: &Path, url: &str, dir: &Path) -> anyhow::Result<(f64, f64)> {
+    let export = dir.join("summary.json");
+    // bash's `times` line is user and system time of finished children: no other tool is needed.
+    let mut command = Command::new("bash");
+    command.arg("-c").arg("\"$@\" >/dev/null 2>\"$0\"; code=$?; times; exit $code").arg(dir.join("stderr"));
+    command.arg(program).args(args).arg("--summary-export").arg(&export).args(["-e", &format!("BASE_URL={url}")]).arg(script);
+    let output = command.output().context("bash")?;
+    ensure!(output.status.success(), "{} failed: {}", program.display(), std::fs::read_to_string(dir.join("stderr")).unwrap_or_default());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let children = text.lines().nth(1).context("times")?;
+    let cpu: f64 = children.split_whitespace().filter_map(minutes).sum();
+    let summary: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&export)?)?;
+    let figure = |name: &str| summary["metrics"]["http_reqs"][name].as_f64().context("http_reqs in the summary");
+    Ok((cpu * 1e6 / figure("count")?, figure("rate")?))
+}
+
+/// `1m2.345s` in seconds.
+fn minutes(text: &str) -> Option<f64> {
+    let (minutes, seconds) = text.strip_suffix('s')?.split_once('m')?;
+    Some(minutes.parse::<f64>().ok()? * 60.0 + seconds.parse::<f64>().ok()?)
+}

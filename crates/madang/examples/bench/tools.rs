@@ -1,0 +1,150 @@
+//! The processes a benchmark runs, and what they report.
+
+use anyhow::{Context as _, anyhow, ensure};
+use madang_stack::{Output, Process, Sample, Spec, Supervisor};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// The release binary beside this example.
+pub fn madang() -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let path = own.parent().and_then(Path::parent).map(|dir| dir.join("madang"));
+    let path = path.filter(|p| p.is_file());
+    path.ok_or_else(|| anyhow!("no madang binary beside this example: cargo build --release -p madang --bins"))
+}
+
+pub fn supervisor() -> anyhow::Result<Supervisor> {
+    Ok(Supervisor::new(madang()?, ["supervise"]))
+}
+
+/// A server of ours with demo data on a free port.
+pub struct Served {
+    pub process: Process,
+    pub url: String,
+    pub metrics: String,
+    _dir: Option<TempDir>,
+}
+
+impl Served {
+    /// In a fresh directory, filled with the bundled samples.
+    pub fn demo(settings: &[&str]) -> anyhow::Result<Served> {
+        let dir = TempDir::new()?;
+        let mut served = Self::start(dir.path(), settings)?;
+        served._dir = Some(dir);
+        Ok(served)
+    }
+
+    /// In this directory.
+    pub fn start(dir: &Path, settings: &[&str]) -> anyhow::Result<Served> {
+        let mut spec = Spec::new(madang()?)
+            .args(["serve", "--demo", "--listen", "127.0.0.1:0", "--data"])
+            .arg(dir)
+            .dir(dir)
+            .stderr(Output::Capture);
+        for setting in settings {
+            spec = spec.args(["--set", setting]);
+        }
+        let process = supervisor()?.spawn(&spec)?;
+        let limit = Duration::from_secs(30);
+        let url = process.ready_line("listening ", limit)?.trim().to_owned();
+        let metrics = process.ready_line("metrics ", limit)?.trim().to_owned();
+        Ok(Served { process, url, metrics, _dir: None })
+    }
+
+    /// One figure of its metrics page.
+    pub fn metric(&self, name: &str) -> anyhow::Result<f64> {
+        let url = madang_stack::http::Url::parse(&format!("{}/metrics", self.metrics)).map_err(|e| anyhow!(e))?;
+        let page = madang_stack::http::get(&url, Duration::from_secs(5))?;
+        let text = String::from_utf8_lossy(&page.body).into_owned();
+        let line = text.lines().find(|l| l.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{'])));
+        line.and_then(|l| l.rsplit(' ').next()?.parse().ok()).ok_or_else(|| anyhow!("no {name} in the metrics"))
+    }
+}
+
+/// What one run of wrk says, with the server's CPU beside it.
+#[derive(Clone, Copy, Debug)]
+pub struct WrkRun {
+    pub per_second: f64,
+    pub cpu_us: f64,
+    pub p99_ms: f64,
+    pub errors: f64,
+}
+
+/// Runs wrk and watches a process tree meanwhile.
+pub fn wrk(url: &str, connections: u32, seconds: u32, headers: &[&str], sample: &dyn Fn() -> std::io::Result<Sample>) -> anyhow::Result<WrkRun> {
+    let mut command = Command::new("wrk");
+    command.args(["-t1", "--latency", &format!("-c{connections}"), &format!("-d{seconds}s")]);
+    for header in headers {
+        command.args(["-H", header]);
+    }
+    let before = sample()?;
+    let output = command.arg(url).output().context("wrk: apt-get install wrk")?;
+    let after = sample()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    ensure!(output.status.success(), "wrk failed: {text}{}", String::from_utf8_lossy(&output.stderr));
+    let number = |line: &str, word: usize| -> Option<f64> {
+        line.split_whitespace().nth(word)?.trim_end_matches([',', '%']).parse().ok()
+    };
+    let find = |start: &str, word: usize| text.lines().map(str::trim).find(|l| l.starts_with(start)).and_then(|l| number(l, word));
+    let requests = text.lines().find(|l| l.contains(" requests in ")).and_then(|l| number(l, 0)).context("wrk's total")?;
+    let refused = find("Non-2xx or 3xx responses:", 4).unwrap_or(0.0);
+    let socket: f64 = text
+        .lines()
+        .find(|l| l.trim().starts_with("Socket errors:"))
+        .map_or(0.0, |l| [3, 5, 7, 9].iter().filter_map(|word| number(l, *word)).sum());
+    Ok(WrkRun {
+        per_second: find("Requests/sec:", 1).context("wrk's rate")?,
+        cpu_us: (after.cpu().saturating_sub(before.cpu())).as_secs_f64() * 1e6 / requests,
+        p99_ms: text.lines().map(str::trim).find(|l| l.starts_with("99%")).and_then(|l| milliseconds(l.split_whitespace().nth(1)?)).unwrap_or(0.0),
+        errors: refused + socket,
+    })
+}
+
+fn milliseconds(text: &str) -> Option<f64> {
+    let split = text.find(|c: char| c.is_alphabetic())?;
+    let value: f64 = text[..split].parse().ok()?;
+    match &text[split..] {
+        "us" => Some(value / 1000.0),
+        "ms" => Some(value),
+        "s" => Some(value * 1000.0),
+        _ => None,
+    }
+}
+
+/// First line of a program's version, or that it is missing.
+pub fn version(program: &str, args: &[&str]) -> String {
+    let output = Command::new(program).args(args).output();
+    let text = output.map(|o| [o.stdout, o.stderr].concat()).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    text.lines().next().filter(|l| !l.is_empty()).map_or_else(|| format!("{program} not found"), |l| l.trim().to_owned())
+}
+
+/// Date, machine and versions.
+pub fn heading() -> anyhow::Result<String> {
+    let machine = madang_stack::machine::Description::read();
+    let date = Command::new("date").args(["-u", "+%Y-%m-%d %H:%M UTC"]).output()?;
+    let memory = machine.memory_bytes.unwrap_or(0) >> 30;
+    Ok(format!(
+        "Measured {} with `make bench` on {} × {}, {memory} GiB, Linux {}, {} (load average before: {:.1}).\n\
+         Versions: {}; {}; {}; {}.\n\n",
+        String::from_utf8_lossy(&date.stdout).trim(),
+        machine.cpus.unwrap_or(0),
+        machine.cpu.as_deref().unwrap_or("unknown CPU"),
+        machine.kernel.as_deref().unwrap_or("?"),
+        machine.system.as_deref().unwrap_or("?"),
+        madang_stack::machine::load_average()?,
+        version(&madang()?.to_string_lossy(), &["--version"]),
+        version("/usr/sbin/nginx", &["-v"]),
+        version("wrk", &["-v"]).split(" Copyright").next().unwrap_or("wrk").trim(),
+        version(&k6(), &["version"]),
+    ))
+}
+
+/// Real k6, where Go puts it or on the PATH.
+pub fn k6() -> String {
+    let home = std::env::var("HOME").unwrap_or_default();
+    let installed = format!("{home}/go/bin/k6");
+    if Path::new(&installed).is_file() { installed } else { "k6".to_owned() }
+}
