@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::round::Measured;
+use crate::record::Measured;
 
 /// One figure of a round. The unit of statistics is the round, so each is a single number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::{
     metric::{Metric, Statistic},
     plan::Plan,
-    round::{Outcome, RoundRecord},
+    record::{Outcome, RoundRecord},
     time,
 };
 

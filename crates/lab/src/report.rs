@@ -13,7 +13,7 @@ use crate::{
     experiment::{Documented, Experiment, Prediction, Target},
     host::Host,
     plan::{Plan, Settings},
-    round::{Outcome, RoundRecord},
+    record::{Outcome, RoundRecord},
     time,
     verdict::{Undecided, Verdict},
 };
@@ -271,7 +271,7 @@ impl MachinePart {
 fn counted<'r>(
     rounds: &'r [RoundRecord],
     variant: &'r str,
-) -> impl Iterator<Item = (u32, &'r crate::round::Measured)> {
+) -> impl Iterator<Item = (u32, &'r crate::record::Measured)> {
     rounds.iter().filter_map(move |round| match &round.outcome {
         Outcome::Measured(measured) if round.counted && round.variant == variant => {
             Some((round.block, measured.as_ref()))

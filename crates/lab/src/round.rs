@@ -7,7 +7,6 @@ use std::{
 };
 
 use madang_stack::{CpuList, Exit, Output, Process, Spec};
-use serde::{Deserialize, Serialize};
 
 use crate::{
     cancel::Cancel,
@@ -15,8 +14,11 @@ use crate::{
     host::Host,
     launch::{self, LaunchError, RoundDirs, Running},
     load_report::LoadReport,
-    observe::{self, MachineUse, Observer, ServerUse},
+    observe::{self, MachineUse, Observer},
     plan::Settings,
+    record::{
+        FOREIGN_LIMIT, Failure, FailureKind, Measured, Outcome, RoundRecord, STEAL_LIMIT, Warning,
+    },
     time,
 };
 
@@ -26,122 +28,8 @@ const STOP_GRACE: Duration = Duration::from_secs(15);
 const LOAD_GRACE: Duration = Duration::from_secs(1);
 /// k6's exit code for "a threshold was crossed": the load itself ran to its end.
 const EXIT_THRESHOLDS: i32 = 99;
-/// More steal than this is a disturbed round.
-pub const STEAL_LIMIT: f64 = 0.05;
-/// More foreign CPU than this, in cores, is a disturbed round.
-pub const FOREIGN_LIMIT: f64 = 0.2;
 /// Below this share of good requests, response times tell more about refusals than about service.
 const GOOD_LIMIT: f64 = 0.99;
-
-/// Everything kept about one round.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RoundRecord {
-    /// Which block, from 1.
-    pub block: u32,
-    /// Which run of that block, from 1; more than 1 after a broken round.
-    pub attempt: u32,
-    /// Which place within the block, from 1.
-    pub position: u32,
-    /// Which variant.
-    pub variant: String,
-    /// When it began, RFC 3339 in UTC.
-    pub started: String,
-    /// How long it took, preparation and stop included.
-    pub took_seconds: f64,
-    /// Whether its block was complete, so that it counts. Set when the block is.
-    pub counted: bool,
-    /// What came of it.
-    #[serde(flatten)]
-    pub outcome: Outcome,
-}
-
-/// What came of a round.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// It was measured.
-    Measured(Box<Measured>),
-    /// It broke.
-    Failed(Failure),
-}
-
-/// The figures of a round.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
-    /// What the generator saw.
-    pub load: LoadReport,
-    /// What the server used in the same window; `None` for a `url`.
-    pub server: Option<ServerUse>,
-    /// What else happened on the machine in the same window.
-    pub machine: Option<MachineUse>,
-    /// What makes the round doubtful. It counts all the same.
-    pub warnings: Vec<Warning>,
-}
-
-/// Something that makes a round doubtful.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Warning {
-    /// The generator says that it, not the server, was the limit.
-    GeneratorLimited,
-    /// The hypervisor took more than 5 % of the CPU time.
-    Steal,
-    /// Other processes used more than 20 % of a core.
-    ForeignCpu,
-    /// Fewer than 99 % of the requests were good.
-    BadRequests,
-    /// A threshold of the script was crossed.
-    Thresholds,
-}
-
-impl Warning {
-    /// In words, to follow "in 3 of 10 rounds".
-    #[must_use]
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::GeneratorLimited => "the load generator, not the server, may have been the limit",
-            Self::Steal => "the hypervisor took more than 5 % of this machine's CPU time",
-            Self::ForeignCpu => "other processes used more than 20 % of a core",
-            Self::BadRequests => {
-                "fewer than 99 % of the requests were good; response times include the others"
-            }
-            Self::Thresholds => "a threshold of the script was crossed",
-        }
-    }
-}
-
-/// How a round broke.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
-    /// In which way.
-    pub kind: FailureKind,
-    /// In words, with the last lines of whoever failed.
-    pub message: String,
-}
-
-/// The ways in which a round breaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailureKind {
-    /// The server did not get ready.
-    Start,
-    /// The server ended under load.
-    ServerDied,
-    /// The generator failed.
-    Load,
-    /// The generator took longer than `time_limit`.
-    TimeLimit,
-    /// A file or `/proc` of this machine failed.
-    Machine,
-    /// The person asked the run to stop.
-    Interrupted,
-}
-
-impl Failure {
-    fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
-    }
-}
 
 impl From<LaunchError> for Failure {
     fn from(error: LaunchError) -> Self {

@@ -13,8 +13,9 @@ use crate::{
     host::{Host, HostError},
     plan::Plan,
     progress::Progress,
+    record::{FailureKind, Outcome, RoundRecord},
     report::{Ended, Report},
-    round::{Bench, FailureKind, Outcome, RoundRecord, Slot},
+    round::{Bench, Slot},
     time,
 };
 

@@ -9,7 +9,7 @@ use crate::{
     experiment::{Bound, Documented},
     metric::{Absent, Metric},
     plan::Plan,
-    round::{Measured, Outcome, RoundRecord, Warning},
+    record::{Measured, Outcome, RoundRecord, Warning},
     stats::{self, Estimate},
     verdict::Verdict,
 };
