@@ -45,6 +45,9 @@ pub enum Absent {
     NotObserved,
     /// The load report has no such figure.
     NotReported,
+    /// It came out as zero, which no sound measurement is: the window was too short for the
+    /// kernel's clock ticks.
+    TooSmall,
 }
 
 impl Absent {
@@ -54,6 +57,7 @@ impl Absent {
         match self {
             Self::NoGoodRequest => "no request was good",
             Self::NotObserved => "the server was not started by the lab and cannot be observed",
+            Self::TooSmall => "it was too small to measure in so short a time",
             Self::NotReported => "the load report does not have it",
         }
     }
@@ -152,7 +156,7 @@ impl Metric {
                 round.server.as_ref().ok_or(Absent::NotObserved)?.peak_rss_bytes as f64
             }
         };
-        if value.is_finite() && value > 0.0 { Ok(value) } else { Err(Absent::NotReported) }
+        if value.is_finite() && value > 0.0 { Ok(value) } else { Err(Absent::TooSmall) }
     }
 
     /// A value with its unit, to three or four significant digits, as a person writes it.

@@ -70,6 +70,8 @@ pub enum Warning {
     BadRequests,
     /// A threshold of the script was crossed.
     Thresholds,
+    /// The server did not end well when it was asked to, after the measurement.
+    UncleanStop,
 }
 
 impl Warning {
@@ -82,6 +84,9 @@ impl Warning {
             Self::ForeignCpu => "other processes used more than 20 % of a core",
             Self::BadRequests => {
                 "fewer than 99 % of the requests were good; response times include the others"
+            }
+            Self::UncleanStop => {
+                "the server crashed, failed or had to be killed when it was asked to stop"
             }
             Self::Thresholds => "a threshold of the script was crossed",
         }

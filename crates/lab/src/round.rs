@@ -28,6 +28,8 @@ const STOP_GRACE: Duration = Duration::from_secs(15);
 const LOAD_GRACE: Duration = Duration::from_secs(1);
 /// k6's exit code for "a threshold was crossed": the load itself ran to its end.
 const EXIT_THRESHOLDS: i32 = 99;
+/// A shell adds the number of the signal to this.
+const EXIT_BY_SIGNAL: i32 = 128;
 /// Below this share of good requests, response times tell more about refusals than about service.
 const GOOD_LIMIT: f64 = 0.99;
 
@@ -94,10 +96,12 @@ impl Bench<'_> {
         let running = launch::launch(self.experiment, variant, self.host, &dirs, server_cpus)?;
         let measured = self.load(&running, &files, pinning.as_ref());
         let stopped = running.process.as_ref().map(|server| server.stop(STOP_GRACE));
-        let measured = measured?;
-        stopped
-            .transpose()
-            .map_err(|error| Failure::new(FailureKind::Machine, error.to_string()))?;
+        let mut measured = measured?;
+        let exit = stopped.transpose();
+        let exit = exit.map_err(|error| Failure::new(FailureKind::Machine, error.to_string()))?;
+        if !exit.is_none_or(is_ordinary_stop) {
+            measured.warnings.push(Warning::UncleanStop);
+        }
         files.discard()?;
         Ok(measured)
     }
@@ -141,6 +145,8 @@ impl Bench<'_> {
         let deadline = Instant::now() + self.experiment.rounds.time_limit;
         loop {
             observer.look()?;
+            let ended = generator.wait(observe::INTERVAL);
+            // Asked last: a server that died just before the load ended has died under load, too.
             if let Some(server) = &running.process
                 && let Some(exit) = server.exit()
             {
@@ -148,7 +154,7 @@ impl Bench<'_> {
                     format!("the server ended under load ({exit}){}", server.stderr_tail());
                 return Err(Failure::new(FailureKind::ServerDied, message));
             }
-            if let Some(exit) = generator.wait(observe::INTERVAL) {
+            if let Some(exit) = ended {
                 return Ok(exit);
             }
             let given_up = if self.cancel.is_cancelled() {
@@ -191,6 +197,14 @@ impl Bench<'_> {
             .stdout(Output::File(files.load_log.clone()))
             .stderr(Output::File(files.load_log.clone()))
     }
+}
+
+/// What a sound server does when it is asked to stop: it ends well, by the signal itself, or like
+/// a shell whose command the signal ended.
+fn is_ordinary_stop(exit: Exit) -> bool {
+    const SIGTERM: i32 = 15;
+    matches!(exit, Exit::Code(0) | Exit::Signal(SIGTERM))
+        || exit == Exit::Code(EXIT_BY_SIGNAL + SIGTERM)
 }
 
 fn warnings(load: &LoadReport, machine: Option<&MachineUse>, exit: Exit) -> Vec<Warning> {

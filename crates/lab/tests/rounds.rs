@@ -102,7 +102,7 @@ fn a_url_is_loaded_but_not_observed() {
 
 #[test]
 fn a_server_that_dies_under_load_breaks_its_round_and_is_never_dropped() {
-    let lab = Lab::new("get", &two(SLOW, "serve = { die_after = 20 }", 2, ""));
+    let lab = Lab::new("get", &two(SLOW, "serve = { die_after = 1 }", 2, ""));
     let report = lab.run();
     assert_eq!(report.ended, Ended::Broken { block: 1, attempts: 3 });
     assert_eq!(failures(&report), [FailureKind::ServerDied; 3]);
@@ -114,6 +114,20 @@ fn a_server_that_dies_under_load_breaks_its_round_and_is_never_dropped() {
     let log = lab.out().join("logs/1-1-fast.server.log");
     assert!(fs::read_to_string(log).unwrap().contains("about to die"));
     assert!(report.rounds.iter().all(|round| !round.counted));
+}
+
+#[test]
+fn a_server_that_fails_when_it_is_stopped_is_a_warning() {
+    let script = format!("trap 'kill $!; exit 5' TERM; {} server --port $0 & wait", help::FIXTURE);
+    let fast = format!(
+        "command = [\"sh\", \"-c\", {script:?}, \"{{port}}\"]\n\
+         ready = \"http://127.0.0.1:{{port}}/health\""
+    );
+    let report = Lab::new("get", &two(SLOW, &fast, 1, "")).run();
+    for round in &report.rounds {
+        let unclean = measured(round).warnings.contains(&Warning::UncleanStop);
+        assert_eq!(unclean, round.variant == "fast", "{round:?}");
+    }
 }
 
 #[test]
