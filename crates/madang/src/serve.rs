@@ -43,6 +43,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let settings = sources.resolve()?;
     start_log(&settings.log)?;
     let files = raise_open_files();
+    // Huge pages would hold up to 2 MB for each allocation that needed 64 KB: wrong for a tiny
+    // machine. Where the kernel refuses, the program is only larger.
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
     // The port first: a busy one is the commonest mistake, and finding it must not touch any data.
     let server = Server::bind(&settings.server)?;
     let lock = DirLock::take(&settings.data_dir)?;

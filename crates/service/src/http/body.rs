@@ -62,8 +62,9 @@ pub fn finish(identity: Vec<u8>, content_type: &'static str, compress: Compress)
     })
 }
 
-/// Levels: for a kept body those after which size falls little and time rises much (brotli 6,
-/// zstd 9, gzip 6), for a passing one the quick ones.
+/// Levels: for a kept body those after which size falls little while time and memory rise (measured
+/// with the example `compress_levels`: zstd 9 takes three times the memory of 6 for 4 % less size);
+/// for a passing one the quick ones.
 fn encode(encoding: Encoding, body: &[u8], kept: bool) -> Option<Bytes> {
     let out = match encoding {
         Encoding::Gzip => {
@@ -81,7 +82,7 @@ fn encode(encoding: Encoding, body: &[u8], kept: bool) -> Option<Bytes> {
             brotli::BrotliCompress(&mut &body[..], &mut out, &params).ok()?;
             out
         }
-        Encoding::Zstd => zstd::bulk::compress(body, if kept { 9 } else { 1 }).ok()?,
+        Encoding::Zstd => zstd::bulk::compress(body, if kept { 6 } else { 1 }).ok()?,
     };
     Some(Bytes::from(out.into_boxed_slice()))
 }
