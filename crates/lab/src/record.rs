@@ -75,7 +75,7 @@ pub enum Warning {
 }
 
 impl Warning {
-    /// In words, to follow "in 3 of 10 rounds".
+    /// In words, to be followed by the rounds it concerns.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {

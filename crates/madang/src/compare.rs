@@ -82,7 +82,8 @@ pub fn run(args: Args) -> ExitCode {
 
 fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     let not_empty = matches!(cause.downcast_ref::<RunError>(), Some(RunError::NotEmpty(_)));
-    let usage = not_empty || cause.is::<FileError>() || cause.is::<NoQuick>() || cause.is::<Wrong>();
+    let usage =
+        not_empty || cause.is::<FileError>() || cause.is::<NoQuick>() || cause.is::<Wrong>();
     usage.then_some(exit::USAGE)
 }
 
@@ -103,8 +104,10 @@ impl std::error::Error for Wrong {}
 
 fn compare(args: &Args) -> anyhow::Result<u8> {
     let experiment = Experiment::read(&args.path)?;
-    let options = Options { quick: args.quick, blocks: args.blocks, calibration: args.a_a, seed: args.seed };
-    let plan = Plan::new(&experiment, &options).with_context(|| experiment.file.display().to_string())?;
+    let options =
+        Options { quick: args.quick, blocks: args.blocks, calibration: args.a_a, seed: args.seed };
+    let plan =
+        Plan::new(&experiment, &options).with_context(|| experiment.file.display().to_string())?;
     let wrong = madang_lab::check(&experiment, &Madang);
     if !wrong.is_empty() {
         return Err(Wrong { file: experiment.file, wrong }.into());
@@ -126,7 +129,9 @@ fn compare(args: &Args) -> anyhow::Result<u8> {
 /// A reader that has seen enough is no error.
 fn say(text: &str) -> anyhow::Result<()> {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("cannot write to stdout"),
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to stdout")
+        }
         _ => Ok(()),
     }
 }
@@ -154,7 +159,9 @@ fn watch_signals(cancel: Cancel) -> anyhow::Result<()> {
             }
         }
     };
-    std::thread::Builder::new().name("signals".to_owned()).spawn(move || runtime.block_on(watch))?;
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || runtime.block_on(watch))?;
     Ok(())
 }
 
@@ -174,7 +181,9 @@ impl Host for Madang {
         let mut sources = Sources::new();
         for (key, value) in settings {
             let origin = Origin::Flag("serve".to_owned());
-            sources.set(key, &plain(value), origin).map_err(|error| HostError(error.to_string()))?;
+            sources
+                .set(key, &plain(value), origin)
+                .map_err(|error| HostError(error.to_string()))?;
         }
         sources.resolve().map(drop).map_err(|error| HostError(error.to_string()))
     }
@@ -186,7 +195,8 @@ impl Host for Madang {
     fn prepare(&self, data: &toml::Table, dir: &Path, template: &Path) -> Result<(), HostError> {
         let data = Data::read(data, dir)?;
         if data.samples {
-            let server = self.supervisor().spawn(&serve(template).arg("--demo")).map_err(in_words)?;
+            let server =
+                self.supervisor().spawn(&serve(template).arg("--demo")).map_err(in_words)?;
             server.ready_line(LISTENING, PREPARE_LIMIT).map_err(in_words)?;
             server.stop(STOP_GRACE).map_err(in_words)?;
         }
@@ -194,10 +204,13 @@ impl Host for Madang {
             return Ok(());
         }
         let import = this_program(template).args(["import", "tracks", "--data"]).arg(template);
-        let import = self.supervisor().spawn(&import.arg("--").args(&data.tracks)).map_err(in_words)?;
+        let import =
+            self.supervisor().spawn(&import.arg("--").args(&data.tracks)).map_err(in_words)?;
         match import.wait(PREPARE_LIMIT) {
             Some(exit) if exit.is_success() => Ok(()),
-            Some(exit) => Err(HostError(format!("`import tracks` failed ({exit}){}", import.stderr_tail()))),
+            Some(exit) => {
+                Err(HostError(format!("`import tracks` failed ({exit}){}", import.stderr_tail())))
+            }
             None => Err(HostError(format!("`import tracks` took longer than {PREPARE_LIMIT:?}"))),
         }
     }
@@ -247,11 +260,20 @@ impl Data {
             match (key.as_str(), value) {
                 ("samples", toml::Value::Boolean(samples)) => data.samples = *samples,
                 ("tracks", toml::Value::Array(files)) => {
-                    data.tracks = files.iter().map(|file| track(file, dir)).collect::<Result<_, _>>()?;
+                    data.tracks =
+                        files.iter().map(|file| track(file, dir)).collect::<Result<_, _>>()?;
                 }
-                ("samples", _) => return Err(HostError("`samples` must be true or false".to_owned())),
-                ("tracks", _) => return Err(HostError("`tracks` must be a list of files".to_owned())),
-                _ => return Err(HostError(format!("unknown key `{key}`: accepted are `samples`, `tracks`"))),
+                ("samples", _) => {
+                    return Err(HostError("`samples` must be true or false".to_owned()));
+                }
+                ("tracks", _) => {
+                    return Err(HostError("`tracks` must be a list of files".to_owned()));
+                }
+                _ => {
+                    return Err(HostError(format!(
+                        "unknown key `{key}`: accepted are `samples`, `tracks`"
+                    )));
+                }
             }
         }
         Ok(data)
@@ -260,8 +282,13 @@ impl Data {
 
 fn track(file: &toml::Value, dir: &Path) -> Result<PathBuf, HostError> {
     let path = file.as_str().map(|name| dir.join(name));
-    let path = path.ok_or_else(|| HostError(format!("`tracks` must be a list of files, not {file}")))?;
-    if path.is_file() { Ok(path) } else { Err(HostError(format!("`tracks`: no file `{}`", path.display()))) }
+    let path =
+        path.ok_or_else(|| HostError(format!("`tracks` must be a list of files, not {file}")))?;
+    if path.is_file() {
+        Ok(path)
+    } else {
+        Err(HostError(format!("`tracks`: no file `{}`", path.display())))
+    }
 }
 
 /// A value as a flag has it: strings without their quotes.

@@ -253,17 +253,27 @@ pub fn warnings(plan: &Plan, rounds: &[RoundRecord], ended: Ended) -> Vec<String
             lines.push(format!("block {block} broke {attempts} times, so the run was given up"));
         }
     }
+    lines.extend(doubts(plan, rounds));
+    lines
+}
+
+/// One line for each kind of doubt, with the variants it concerns.
+fn doubts(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
+    let mut seen: BTreeMap<Warning, Vec<String>> = BTreeMap::new();
     for variant in &plan.variants {
         let own: Vec<&Measured> =
             counted(rounds, &variant.name).map(|(_, measured)| measured).collect();
-        let mut seen: BTreeMap<Warning, usize> = BTreeMap::new();
+        let mut counts: BTreeMap<Warning, usize> = BTreeMap::new();
         for warning in own.iter().flat_map(|measured| &measured.warnings) {
-            *seen.entry(*warning).or_default() += 1;
+            *counts.entry(*warning).or_default() += 1;
         }
-        for (warning, count) in seen {
-            let (all, name) = (own.len(), &variant.name);
-            lines.push(format!("`{name}`, {count} of {all} rounds: {}", warning.text()));
+        for (warning, count) in counts {
+            let share = format!("`{}` {count} of {}", variant.name, own.len());
+            seen.entry(warning).or_default().push(share);
         }
     }
-    lines
+    let line = |(warning, shares): (Warning, Vec<String>)| {
+        format!("{} (rounds of {})", warning.text(), shares.join(", "))
+    };
+    seen.into_iter().map(line).collect()
 }

@@ -1,0 +1,172 @@
+//! `madang compare` as a person runs it: the real command, its own server and its own load.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const MADANG: &str = env!("CARGO_BIN_EXE_madang");
+/// A generous limit for what takes milliseconds.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+const SCRIPT: &str = "
+import http from 'k6/http';
+import { check } from 'k6';
+export default function () {
+  const res = http.get(`${__ENV.BASE_URL}/v1/tracks/1?detail=${__ENV.DETAIL}`);
+  check(res, { 'a track': (r) => r.status === 200 });
+}
+";
+
+const EXPERIMENT: &str = r#"
+name = "small"
+question = "Does the cache help?"
+reference = "off"
+prediction = { metric = "cpu_per_good_request", variant = "on", ratio_at_most = 1 }
+[data]
+samples = true
+[load]
+script = "script.js"
+vus = 2
+duration = "1s"
+env = { DETAIL = "medium" }
+[rounds]
+blocks = 1
+[variants.off]
+serve = { "cache.mode" = "off" }
+[variants.on]
+serve = {}
+"#;
+
+/// An experiment in a directory of its own.
+struct Lab(tempfile::TempDir);
+
+impl Lab {
+    fn new(experiment: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("script.js"), SCRIPT).unwrap();
+        fs::write(dir.path().join("experiment.toml"), experiment).unwrap();
+        Self(dir)
+    }
+
+    fn out(&self) -> PathBuf {
+        self.0.path().join("out")
+    }
+
+    fn command(&self, flags: &[&str]) -> Command {
+        let mut command = Command::new(MADANG);
+        command.arg("compare").arg(self.0.path()).arg("--out").arg(self.out()).args(flags);
+        // What a careless shell may have set must not change a variant.
+        command.env("MADANG_CACHE_MODE", "nonsense").current_dir(self.0.path());
+        command
+    }
+
+    fn run(&self, flags: &[&str]) -> Output {
+        self.command(flags).output().unwrap()
+    }
+
+    /// Starts a run and waits until its first round has a server and a load.
+    fn in_mid_round(&self) -> Child {
+        let child = self.command(&[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // The server, the load, and a supervisor each.
+        until("no round began", || mentioning(&self.0.path().join("out/work/round")).len() == 4);
+        child
+    }
+}
+
+/// Processes with this path in their command line.
+fn mentioning(path: &Path) -> Vec<u32> {
+    let wanted = path.to_str().unwrap();
+    let pids = fs::read_dir("/proc").unwrap().flatten();
+    pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains(wanted)
+        })
+        .collect()
+}
+
+#[track_caller]
+fn until(what: &str, done: impl Fn() -> bool) {
+    let deadline = Instant::now() + DEADLINE;
+    while !done() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn variants_of_this_server_are_compared_under_a_real_script() {
+    let lab = Lab::new(EXPERIMENT);
+    let output = lab.run(&["--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["verdict"], "undecided", "one block decides nothing");
+    let rounds = json["rounds"].as_array().unwrap();
+    assert_eq!(rounds.len(), 2);
+    for round in rounds {
+        let requests = &round["measured"]["load"]["requests"];
+        assert!(requests["good"].as_u64().unwrap() > 0, "{round}");
+        assert_eq!(requests["good"], requests["total"], "{round}");
+        assert!(round["measured"]["server"]["peak_rss_bytes"].as_u64().unwrap() > 0, "{round}");
+    }
+    let written = fs::read_to_string(lab.out().join("report.json")).unwrap();
+    assert_eq!(written, text(&output.stdout));
+}
+
+#[test]
+fn a_wrong_file_setting_or_datum_is_named_before_anything_runs() {
+    for (find, replace, expected) in [
+        ("blocks = 1", "blokcs = 1", "unknown key `blokcs`"),
+        ("\"cache.mode\" = \"off\"", "\"cache.mood\" = \"off\"", "cache.mood"),
+        ("\"cache.mode\" = \"off\"", "\"cache.mode\" = \"of\"", "[variants.off]"),
+        ("samples = true", "smaples = true", "accepted are `samples`, `tracks`"),
+        ("samples = true", "tracks = [\"none.gpx\"]", "none.gpx"),
+    ] {
+        let lab = Lab::new(&EXPERIMENT.replace(find, replace));
+        for flags in [&["--check"][..], &[]] {
+            let output = lab.run(flags);
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{replace}: {said}");
+            assert!(said.contains(expected), "no {expected:?} in: {said}");
+            assert!(!lab.out().exists(), "{replace}");
+        }
+    }
+    let output = Lab::new(EXPERIMENT).run(&["--quick"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("[load.quick]"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn check_runs_nothing() {
+    let lab = Lab::new(EXPERIMENT);
+    let output = lab.run(&["--check"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("2 rounds"), "{}", text(&output.stdout));
+    assert!(!lab.out().exists());
+}
+
+#[test]
+fn an_interrupt_stops_in_order_and_keeps_what_was_measured() {
+    let lab = Lab::new(&EXPERIMENT.replace("\"1s\"", "\"10m\""));
+    let mut child = lab.in_mid_round();
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(mentioning(lab.0.path()).is_empty());
+    let report = fs::read_to_string(lab.out().join("report.json")).unwrap();
+    assert!(report.contains("\"interrupted\""), "{report}");
+}
+
+#[test]
+fn kill_9_leaves_no_process() {
+    let lab = Lab::new(&EXPERIMENT.replace("\"1s\"", "\"10m\""));
+    let mut child = lab.in_mid_round();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    until("processes are left", || mentioning(lab.0.path()).is_empty());
+}
