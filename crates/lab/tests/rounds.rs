@@ -117,6 +117,14 @@ fn a_server_that_dies_under_load_breaks_its_round_and_is_never_dropped() {
 }
 
 #[test]
+fn a_server_that_dies_as_the_load_ends_has_died_under_load() {
+    let text =
+        two("serve = { die_after = 1 }", SLOW, 1, "").replace("[rounds]", "[rounds]\nretries = 0");
+    let report = Lab::new("once", &text).run();
+    assert_eq!(failures(&report), [FailureKind::ServerDied]);
+}
+
+#[test]
 fn a_server_that_fails_when_it_is_stopped_is_a_warning() {
     let script = format!("trap 'kill $!; exit 5' TERM; {} server --port $0 & wait", help::FIXTURE);
     let fast = format!(

@@ -71,7 +71,7 @@ pub struct Args {
 
 /// Compares, and gives the exit code.
 pub fn run(args: Args) -> ExitCode {
-    match compare(&args) {
+    match compare(args) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprintln!("madang: {error:#}");
@@ -102,7 +102,7 @@ impl std::fmt::Display for Wrong {
 
 impl std::error::Error for Wrong {}
 
-fn compare(args: &Args) -> anyhow::Result<u8> {
+fn compare(args: Args) -> anyhow::Result<u8> {
     let experiment = Experiment::read(&args.path)?;
     let options =
         Options { quick: args.quick, blocks: args.blocks, calibration: args.a_a, seed: args.seed };
@@ -116,7 +116,7 @@ fn compare(args: &Args) -> anyhow::Result<u8> {
         say(&format!("{}: right; {} rounds\n", experiment.file.display(), plan.rounds()))?;
         return Ok(0);
     }
-    let out = args.out.clone().unwrap_or_else(|| madang_lab::default_out(&experiment));
+    let out = args.out.unwrap_or_else(|| madang_lab::default_out(&experiment));
     let cancel = Cancel::default();
     watch_signals(cancel.clone())?;
     let report = madang_lab::run(&experiment, &plan, &Madang, &out, &cancel, &mut Console::new())?;

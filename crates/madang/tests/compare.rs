@@ -1,5 +1,7 @@
 //! `madang compare` as a person runs it: the real command, its own server and its own load.
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

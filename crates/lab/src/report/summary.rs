@@ -171,10 +171,11 @@ pub fn sentence(plan: &Plan, variants: &[VariantSummary], verdict: Verdict, bloc
     let why = verdict.reason().map_or_else(String::new, |why| format!(" Why: {why}."));
     format!(
         "{}: {metric} of `{}` was predicted to be {words} ×{ratio} that of `{}`; {measured} in \
-         {blocks} blocks.{why}",
+         {}.{why}",
         capital(verdict.word()),
         prediction.variant,
         plan.reference,
+        plural(blocks),
     )
 }
 
@@ -203,7 +204,14 @@ fn calibration(
         Verdict::Refuted => "appears to differ from itself: distrust comparisons made here",
         Verdict::Undecided(_) => "was not measured often enough",
     };
-    format!("Calibration: the reference {told}; {metric}: {measured} in {blocks} blocks.{spread}")
+    format!(
+        "Calibration: the reference {told}; {metric}: {measured} in {}.{spread}",
+        plural(blocks)
+    )
+}
+
+fn plural(blocks: u32) -> String {
+    if blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") }
 }
 
 /// `×0.52 (95 % interval 0.48 to 0.57)`.
