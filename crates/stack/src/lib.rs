@@ -45,3 +45,11 @@ pub use process::{Exit, Process};
 pub use spawner::Supervisor;
 pub use spec::Spec;
 pub use tree::{Sample, Scope};
+
+/// CPU time, user and system, of the calling process.
+///
+/// # Errors
+/// When `/proc` is not there.
+pub fn own_cpu_time() -> std::io::Result<std::time::Duration> {
+    tree::cpu_time(std::process::id(), Scope::Process)
+}

@@ -55,34 +55,9 @@ impl Sample {
     /// # Errors
     /// `NotFound` when there is no such process.
     pub fn of(root: u32, scope: Scope) -> io::Result<Self> {
-        let root_stat = Stat::of(root).ok_or(io::ErrorKind::NotFound)?;
         let mut sample = Self::empty();
-        let mut user = 0;
-        let mut system = 0;
-        if scope == Scope::Descendants {
-            user += root_stat.reaped_user_ticks;
-            system += root_stat.reaped_system_ticks;
-        }
-        let mut queue = vec![root];
-        while let Some(pid) = queue.pop() {
-            let threads = procfs::thread_ids(pid);
-            if scope != Scope::Process {
-                queue.extend(procfs::children(pid, &threads));
-            }
-            if pid == root && scope == Scope::Descendants {
-                continue;
-            }
-            let Some(stat) = Stat::of(pid) else { continue };
-            user += stat.user_ticks;
-            system += stat.system_ticks;
-            if scope != Scope::Process {
-                user += stat.reaped_user_ticks;
-                system += stat.reaped_system_ticks;
-            }
-            sample.add(pid, &threads, &stat);
-        }
-        sample.user = ticks(user);
-        sample.system = ticks(system);
+        let ticks = walk(root, scope, |pid, threads, stat| sample.add(pid, threads, stat))?;
+        (sample.user, sample.system) = ticks;
         Ok(sample)
     }
 
@@ -126,6 +101,44 @@ impl Sample {
             self.involuntary_switches += field("nonvoluntary_ctxt_switches");
         }
     }
+}
+
+/// User and system CPU time of a tree, without the costlier rest of a [`Sample`].
+pub(crate) fn cpu_time(root: u32, scope: Scope) -> io::Result<Duration> {
+    walk(root, scope, |_, _, _| {}).map(|(user, system)| user + system)
+}
+
+/// Visits every process in scope with its threads, and sums up user and system CPU time.
+fn walk(
+    root: u32,
+    scope: Scope,
+    mut visit: impl FnMut(u32, &[u32], &Stat),
+) -> io::Result<(Duration, Duration)> {
+    let root_stat = Stat::of(root).ok_or(io::ErrorKind::NotFound)?;
+    let (mut user, mut system) = (0, 0);
+    if scope == Scope::Descendants {
+        user += root_stat.reaped_user_ticks;
+        system += root_stat.reaped_system_ticks;
+    }
+    let mut queue = vec![root];
+    while let Some(pid) = queue.pop() {
+        let threads = procfs::thread_ids(pid);
+        if scope != Scope::Process {
+            queue.extend(procfs::children(pid, &threads));
+        }
+        if pid == root && scope == Scope::Descendants {
+            continue;
+        }
+        let Some(stat) = Stat::of(pid) else { continue };
+        user += stat.user_ticks;
+        system += stat.system_ticks;
+        if scope != Scope::Process {
+            user += stat.reaped_user_ticks;
+            system += stat.reaped_system_ticks;
+        }
+        visit(pid, &threads, &stat);
+    }
+    Ok((ticks(user), ticks(system)))
 }
 
 /// Clock ticks (`_SC_CLK_TCK`, 100 a second on Linux) as time.
