@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_types, reason = "maps SQL errors to StoreError")]
 
 use super::pool::PoolError;
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 /// A failed transaction.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -55,6 +55,10 @@ impl StoreError {
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         let text = error.to_string();
+        // "disk I/O error" says nothing; this one means that the index of the log found no room.
+        if error.sqlite_error().is_some_and(|e| e.extended_code == ffi::SQLITE_IOERR_SHMSIZE) {
+            return StoreError::Full("the index of the log cannot be made".to_owned());
+        }
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => StoreError::Full(text),
             Some(ErrorCode::ReadOnly) => StoreError::ReadOnly(text),

@@ -10,8 +10,11 @@ const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_tracks.sql")];
 /// `MADG` in ASCII: marks the file as ours (SQLite's `application_id`).
 const APPLICATION_ID: i64 = 0x4d41_4447;
 
-/// Brings the schema up to date, each step in a transaction of its own.
-pub(super) fn run(conn: &mut Connection) -> Result<(), StoreError> {
+/// The schema version of a file that is ours or still empty, which is version 0.
+///
+/// # Errors
+/// [`StoreError::Foreign`] when it is another program's or newer than this one.
+pub(super) fn version(conn: &Connection) -> Result<usize, StoreError> {
     let id: i64 = conn.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     let version: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -25,6 +28,12 @@ pub(super) fn run(conn: &mut Connection) -> Result<(), StoreError> {
             MIGRATIONS.len()
         )));
     }
+    Ok(version)
+}
+
+/// Brings the schema up to date, each step in a transaction of its own.
+pub(super) fn run(conn: &mut Connection) -> Result<(), StoreError> {
+    let version = version(conn)?;
     for (done, sql) in MIGRATIONS.iter().enumerate().skip(version) {
         let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         tx.execute_batch(sql)?;

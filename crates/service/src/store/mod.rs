@@ -15,6 +15,7 @@ mod error;
 mod lock;
 mod migrations;
 mod pool;
+mod reserve;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -26,6 +27,7 @@ pub use pool::{Pool, PoolError};
 pub use writer::Tx;
 
 use crate::config::DatabaseSettings;
+use reserve::Reserve;
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,6 +47,8 @@ struct Inner {
     // Order matters: readers close before the writer, whose connection then takes the log back in.
     readers: Pool<Connection>,
     writer: writer::Writer,
+    // Last: it takes the room that the closed files leave.
+    _reserve: Reserve,
     path: PathBuf,
 }
 
@@ -62,8 +66,22 @@ impl Store {
     /// # Errors
     /// When the file cannot be opened, is damaged, is not a store of Madang, or is newer than this program.
     pub fn open(dir: &Path, settings: &DatabaseSettings) -> Result<Store, StoreError> {
+        match Self::open_once(dir, settings) {
+            Err(StoreError::Full(reason)) if Reserve::release(dir) => {
+                tracing::warn!(%reason, "no space left: opening with the room kept in reserve");
+                Self::open_once(dir, settings)
+            }
+            other => other,
+        }
+    }
+
+    fn open_once(dir: &Path, settings: &DatabaseSettings) -> Result<Store, StoreError> {
         let path = dir.join(FILE);
-        let mut conn = Connection::open(&path)?;
+        refuse_foreign(&path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut conn = Connection::open_with_flags(&path, flags)?;
         configure(&conn)?;
         quick_check(&conn, &path)?;
         migrations::run(&mut conn)?;
@@ -73,7 +91,8 @@ impl Store {
         let readers = (0..count).map(|_| open_reader(&path)).collect::<Result<Vec<_>, _>>()?;
         let readers = Pool::start("store-read", readers, settings.queue)
             .map_err(|e| StoreError::Other(format!("cannot start a reader thread: {e}")))?;
-        Ok(Store { inner: Arc::new(Inner { readers, writer, path }) })
+        let _reserve = Reserve::keep(dir);
+        Ok(Store { inner: Arc::new(Inner { readers, writer, _reserve, path }) })
     }
 
     /// Runs one whole read transaction on a reader thread.
@@ -160,6 +179,31 @@ fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     Ok(conn)
 }
 
+/// Looks at the file before anything may write to it: choosing the journal mode already does.
+///
+/// The look is `immutable`: no lock, no log, no index beside the file. What is still in a log is not
+/// seen, and a file that cannot be read this way is left to the real opening, which says why.
+fn refuse_foreign(path: &Path) -> Result<(), StoreError> {
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => {
+                uri.push(char::from(*byte));
+            }
+            _ => uri.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    uri.push_str("?immutable=1");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let looked = Connection::open_with_flags(uri, flags).map_err(StoreError::from);
+    match looked.and_then(|conn| migrations::version(&conn)) {
+        Err(foreign @ StoreError::Foreign(_)) => Err(foreign),
+        _ => Ok(()),
+    }
+}
+
 /// Pragmas of the writing connection. `busy_timeout` comes first: setting the journal mode may wait.
 fn configure(conn: &Connection) -> Result<(), StoreError> {
     conn.busy_timeout(Duration::from_secs(5))?;
@@ -184,5 +228,5 @@ fn quick_check(conn: &Connection, path: &Path) -> Result<(), StoreError> {
         return Ok(());
     }
     let found: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-    if found == "ok" { Ok(()) } else { Err(StoreError::Corrupt(found)) }
+    if found == "ok" { Ok(()) } else { Err(StoreError::Corrupt(found.replace('\n', " "))) }
 }
