@@ -129,7 +129,7 @@ fn has_already(request: &HeaderMap, etag: &str) -> bool {
         .into_iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
-        .map(|tag| tag.trim())
+        .map(str::trim)
         .any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
 }
 

@@ -45,6 +45,8 @@ pub(super) struct ConnState {
     clock: Arc<CoarseClock>,
     /// A request is being handled: its own deadlines hold.
     busy: AtomicBool,
+    /// A first request has begun.
+    begun: AtomicBool,
     /// When the wait for the next request began.
     idle_since: AtomicU64,
     /// When the first byte of an incomplete head came; 0 = none.
@@ -80,6 +82,7 @@ impl ConnState {
         Self {
             clock,
             busy: AtomicBool::new(false),
+            begun: AtomicBool::new(false),
             idle_since: AtomicU64::new(now),
             head_since: AtomicU64::new(0),
             write_since: AtomicU64::new(0),
@@ -92,7 +95,13 @@ impl ConnState {
     /// A head is complete; its request is handled from here.
     pub(super) fn request_begins(&self) {
         self.busy.store(true, Relaxed);
+        self.begun.store(true, Relaxed);
         self.head_since.store(0, Relaxed);
+    }
+
+    /// Whether any request has begun.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun.load(Relaxed)
     }
 
     /// The answer's head is ready; what remains is writing.
@@ -119,10 +128,11 @@ impl ConnState {
         (idle && over(self.idle_since.load(Relaxed), limits.idle_ms)).then_some(Expired::Idle)
     }
 
-    /// Makes the connection fail at its next poll, and polls it.
-    pub(super) fn expire(&self) {
-        self.expired.store(true, Relaxed);
+    /// Makes the connection fail at its next poll, and polls it; false when it was told before.
+    pub(super) fn expire(&self) -> bool {
+        let first = !self.expired.swap(true, Relaxed);
         self.wake();
+        first
     }
 
     /// Polls the connection: there is news in shared state.

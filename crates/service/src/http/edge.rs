@@ -10,8 +10,7 @@ use crate::ops::metrics::{RouteMetrics, ServerMetrics};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::MatchedPath;
-use axum::response::Response;
-use bytes::Bytes;
+use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderValue, Request, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
@@ -24,6 +23,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tower::Service as _;
+
+/// Longest path and query in bytes; a longer one is answered 414. RFC 9110 (4.1) asks for at least
+/// 8,000 octets of a whole address; the longest that this API writes itself is a tenth of it.
+const LONGEST_TARGET: usize = 8192;
 
 /// Limits and counters that every request passes.
 pub(super) struct Edge {
@@ -108,7 +111,12 @@ impl ConnService {
         };
         shared.metrics.request_begins();
         let id = RequestId::of(request.headers());
-        let mut response = self.answer(request).await;
+        let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
+        let Some(mut response) = self.answer(request).await else {
+            // Nobody will read it; `running`, dropped unfinished, counts the client as gone.
+            return Problem::bad_request("the body ended early").into_response();
+        };
+        running.route = response.extensions_mut().remove::<RouteLabel>().map(|label| label.0);
         if let Some(problem) = response.extensions_mut().remove::<Problem>() {
             let allow = response.headers_mut().remove(header::ALLOW);
             response = problem.into_answer(id.as_str());
@@ -116,43 +124,51 @@ impl ConnService {
                 response.headers_mut().insert(header::ALLOW, allow);
             }
         }
-        running.route = response.extensions_mut().remove::<RouteLabel>().map(|label| label.0);
         let headers = response.headers_mut();
         headers.insert("x-request-id", id.header());
-        if shared.draining.load(Ordering::Relaxed) {
+        // A length beside the chunks may be an attempt to smuggle a request past a proxy; the parser
+        // has dropped it by now, so no chunked request leaves its connection open (RFC 9112, 6.1).
+        if chunked || shared.draining.load(Ordering::Relaxed) {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         running.finish(&response, &id);
         response
     }
 
-    async fn answer(&mut self, request: Request<Incoming>) -> Response {
+    /// The router's answer, or a problem of the edge itself; nothing when the client has left.
+    async fn answer(&mut self, request: Request<Incoming>) -> Option<Response> {
         let (parts, incoming) = request.into_parts();
+        if parts.uri.path_and_query().is_some_and(|target| target.as_str().len() > LONGEST_TARGET) {
+            return Some(Problem::target_too_long(LONGEST_TARGET).into_response());
+        }
         let body = match self.body(&parts.headers, incoming).await {
             Ok(body) => body,
-            Err(problem) => return axum::response::IntoResponse::into_response(problem),
+            Err(Unread::Left) => return None,
+            Err(Unread::Refused(problem)) => return Some(problem.into_response()),
         };
-        let call = self.router.call(Request::from_parts(parts, body));
+        Some(self.route(Request::from_parts(parts, body)).await)
+    }
+
+    /// The router's answer, in time and whatever panics.
+    async fn route(&mut self, request: Request<Body>) -> Response {
+        let call = self.router.call(request);
         let guarded = CatchPanic { future: std::pin::pin!(call) };
         match tokio::time::timeout(self.shared.request_timeout, guarded).await {
             Ok(Ok(Ok(response))) => response,
             Ok(Ok(Err(never))) => match never {},
             Ok(Err(panic)) => {
                 self.shared.metrics.handler_panicked();
-                axum::response::IntoResponse::into_response(Problem::internal(format!(
-                    "handler panicked: {panic}"
-                )))
+                Problem::internal(format!("handler panicked: {panic}")).into_response()
             }
-            Err(_) => axum::response::IntoResponse::into_response(Problem::unavailable(
-                "this took too long and was given up",
-                1,
-                "request timeout",
-            )),
+            Err(_) => {
+                Problem::unavailable("this took too long and was given up", 1, "request timeout")
+                    .into_response()
+            }
         }
     }
 
     /// The request's body, whole: handlers never wait for a slow client.
-    async fn body(&self, headers: &HeaderMap, incoming: Incoming) -> Result<Body, Problem> {
+    async fn body(&self, headers: &HeaderMap, incoming: Incoming) -> Result<Body, Unread> {
         if incoming.is_end_stream() {
             return Ok(Body::empty());
         }
@@ -162,19 +178,55 @@ impl ConnService {
             .and_then(|v| v.to_str().ok())
             .and_then(|v| v.parse::<u64>().ok());
         if announced.is_some_and(|length| length > most as u64) {
-            return Err(Problem::too_large(most));
+            return Err(Problem::too_large(most).into());
         }
         let collected =
             tokio::time::timeout(self.shared.body_timeout, Limited::new(incoming, most).collect());
         match collected.await {
-            Ok(Ok(body)) => Ok(Body::from(Bytes::from(body.to_bytes()))),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Problem::too_large(most)),
-            Ok(Err(error)) => {
-                Err(Problem::bad_request(format!("the body cannot be read: {error}")))
+            Ok(Ok(body)) => Ok(Body::from(body.to_bytes())),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
+                Err(Problem::too_large(most).into())
             }
-            Err(_) => Err(Problem::body_timeout()),
+            Ok(Err(error)) if has_left(&*error) => Err(Unread::Left),
+            Ok(Err(error)) => {
+                Err(Problem::unreadable_body(format!("the body cannot be read: {error}")).into())
+            }
+            Err(_) => Err(Problem::body_timeout().into()),
         }
     }
+}
+
+/// Why a request's body did not become whole.
+enum Unread {
+    /// The client closed its connection before the end.
+    Left,
+    /// It breaks a rule or a limit.
+    Refused(Problem),
+}
+
+impl From<Problem> for Unread {
+    fn from(problem: Problem) -> Self {
+        Unread::Refused(problem)
+    }
+}
+
+/// Whether an error of reading says that the other side has gone, as opposed to sent nonsense.
+fn has_left(error: &(dyn std::error::Error + 'static)) -> bool {
+    use std::io::ErrorKind as Kind;
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(io) = error.downcast_ref::<std::io::Error>() {
+            return matches!(
+                io.kind(),
+                Kind::UnexpectedEof | Kind::ConnectionReset | Kind::ConnectionAborted
+            );
+        }
+        if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// A request from its head to its answer; dropped unfinished, its client has left.

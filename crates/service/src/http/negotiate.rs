@@ -5,10 +5,10 @@ use http::{HeaderMap, header};
 use madang_cache::Encoding;
 
 /// One element of an `Accept…` header with its weight in thousandths.
-fn elements<'a>(
-    headers: &'a HeaderMap,
+fn elements(
+    headers: &HeaderMap,
     name: impl AsHeaderName,
-) -> impl Iterator<Item = (&'a str, u16)> {
+) -> impl Iterator<Item = (&str, u16)> {
     headers
         .get_all(name)
         .into_iter()

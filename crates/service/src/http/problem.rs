@@ -98,6 +98,20 @@ impl Problem {
         problem
     }
 
+    /// 400: the request's body is not framed as HTTP says. The connection is closed after it: where
+    /// the next request begins is unknown.
+    pub fn unreadable_body(detail: impl Into<Cow<'static, str>>) -> Self {
+        let mut problem = Self::bad_request(detail);
+        problem.close = true;
+        problem
+    }
+
+    /// 414: path and query are longer than `limit` bytes.
+    pub fn target_too_long(limit: usize) -> Self {
+        let detail = format!("path and query are longer than {limit} bytes");
+        Self::new(StatusCode::URI_TOO_LONG, "target-too-long", detail)
+    }
+
     /// 413: the body is larger than `limit` bytes. The connection is closed after it.
     pub fn too_large(limit: usize) -> Self {
         let detail = format!("the body is larger than {limit} bytes");

@@ -26,6 +26,9 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 /// Connections the kernel may hold until they are accepted; the kernel caps it at `somaxconn`.
 const BACKLOG: i32 = 4096;
 
+/// Largest head of a request in bytes; a larger one is answered 431.
+const LARGEST_HEAD: usize = 64 * 1024;
+
 /// Both listeners, bound but not yet serving.
 #[derive(Debug)]
 pub struct Server {
@@ -84,7 +87,7 @@ impl Server {
         let shared = Arc::new(Shared {
             edge: Edge::new(settings, Arc::clone(&routes.metrics), Arc::clone(&signals.draining)),
             limits: Limits::new(settings),
-            draining: Arc::clone(&signals.draining),
+            closing: AtomicBool::new(false),
             metrics: Arc::clone(&routes.metrics),
             drain_timeout: settings.drain_timeout,
         });
@@ -105,12 +108,19 @@ impl Server {
             acceptor.run(&listener, signals.stop.notified()).await;
             signals.draining.store(true, Ordering::Release);
             tracing::info!(connections = acceptor.connections(), "stopping: draining");
-            let grace = tokio::time::sleep(settings.drain_delay);
-            acceptor.run(&listener, grace).await;
+            let hurried = {
+                let grace = tokio::time::timeout(settings.drain_delay, signals.hurry.notified());
+                let mut hurried = false;
+                acceptor.run(&listener, async { hurried = grace.await.is_ok() }).await;
+                hurried
+            };
             // What the kernel has accepted already gets an answer; what comes later is refused, and
             // a refused connection is retried elsewhere by a proxy, even for a POST.
-            acceptor.empty_backlog(&listener).await;
-            drop(listener);
+            acceptor.empty_backlog(listener)?;
+            shared.closing.store(true, Ordering::Release);
+            if hurried {
+                signals.hurry.notify_one();
+            }
             for worker in &workers {
                 worker.drain.notify_one();
             }
@@ -194,12 +204,18 @@ impl Acceptor<'_> {
         }
     }
 
-    async fn empty_backlog(&mut self, listener: &TcpListener) {
-        while let Ok(Ok((stream, _))) =
-            tokio::time::timeout(Duration::ZERO, listener.accept()).await
-        {
-            self.hand_over(stream);
+    /// Takes what waits to be accepted and closes the listener. It asks the kernel itself: the event
+    /// loop only knows of connections that came before it last looked.
+    fn empty_backlog(&mut self, listener: TcpListener) -> io::Result<()> {
+        let listener = listener.into_std()?;
+        while let Ok((stream, _)) = listener.accept() {
+            if stream.set_nonblocking(true).is_ok()
+                && let Ok(stream) = TcpStream::from_std(stream)
+            {
+                self.hand_over(stream);
+            }
         }
+        Ok(())
     }
 
     /// Out of descriptors or memory: waiting is all that helps; a client's reset is nothing to wait for.
@@ -264,7 +280,8 @@ static REFUSAL: LazyLock<String> = LazyLock::new(|| {
 struct Shared {
     edge: Edge,
     limits: Limits,
-    draining: Arc<AtomicBool>,
+    /// The listener is closed: connections end as soon as they have nothing to do.
+    closing: AtomicBool,
     metrics: Arc<ServerMetrics>,
     drain_timeout: Duration,
 }
@@ -345,10 +362,10 @@ impl Loop {
         let _ = stream.set_nodelay(true);
         let state = Arc::new(ConnState::new(Arc::clone(&self.clock)));
         self.lock_open().push(Arc::downgrade(&state));
-        let draining = Arc::clone(&self.shared.draining);
+        let shared = Arc::clone(&self.shared);
         let service = self.endpoint.for_connection(Arc::clone(&state));
         tokio::spawn(async move {
-            serve(WatchedStream::new(stream, state), service, &draining).await;
+            serve(stream, state, service, &shared.closing).await;
             drop(counted);
         });
     }
@@ -356,11 +373,17 @@ impl Loop {
     /// Ends what has waited too long and forgets what has ended.
     fn watch(&self) {
         self.clock.refresh();
+        let closing = self.shared.closing.load(Ordering::Relaxed);
         self.lock_open().retain(|state| {
             let Some(state) = state.upgrade() else { return false };
-            if let Some(expired) = state.check(&self.shared.limits) {
-                self.shared.metrics.connection_expired(expired.reason());
-                state.expire();
+            match state.check(&self.shared.limits) {
+                // Counted once, however long its task takes to notice.
+                Some(expired) if state.expire() => {
+                    self.shared.metrics.connection_expired(expired.reason());
+                }
+                Some(_) => {}
+                None if closing => state.wake(),
+                None => {}
             }
             true
         });
@@ -389,20 +412,33 @@ impl Drop for Counted {
     }
 }
 
-async fn serve(stream: WatchedStream, service: super::edge::ConnService, draining: &AtomicBool) {
+/// How long a connection that was accepted at the last moment may take to begin its first request.
+const FIRST_REQUEST_WHILE_CLOSING: Duration = Duration::from_secs(1);
+
+async fn serve(
+    stream: TcpStream,
+    state: Arc<ConnState>,
+    service: super::edge::ConnService,
+    closing: &AtomicBool,
+) {
+    let stream = WatchedStream::new(stream, Arc::clone(&state));
+    // Not `max_headers`: its default is the same 100, and setting it moves them to the heap. Not
+    // `pipeline_flush`: it holds an answer back while the next request is only half there or broken.
     let connection = hyper::server::conn::http1::Builder::new()
-        .max_buf_size(64 * 1024)
-        .max_headers(100)
-        .pipeline_flush(true)
+        .max_buf_size(LARGEST_HEAD)
+        .max_header_size(LARGEST_HEAD)
         .header_read_timeout(None)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let mut told = false;
     let started = Instant::now();
     let result = poll_fn(|cx| {
-        if !told && draining.load(Ordering::Relaxed) {
-            told = true;
-            connection.as_mut().graceful_shutdown();
+        if !told && closing.load(Ordering::Relaxed) {
+            // Told before its first request, a connection would close without an answer.
+            told = state.has_begun() || started.elapsed() > FIRST_REQUEST_WHILE_CLOSING;
+            if told {
+                connection.as_mut().graceful_shutdown();
+            }
         }
         match connection.as_mut().poll(cx) {
             Poll::Ready(result) => Poll::Ready(result),

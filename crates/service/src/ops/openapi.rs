@@ -25,7 +25,8 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
 ) -> Router<S> {
     let text = json(document);
     let json_type = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    let page: Router<S> =
-        SwaggerUi::new("/docs").config(utoipa_swagger_ui::Config::from("/openapi.json")).into();
+    // Unless told `none`, the page sends the document's address to a validator on the internet.
+    let config = utoipa_swagger_ui::Config::from("/openapi.json").validator_url("none");
+    let page: Router<S> = SwaggerUi::new("/docs").config(config).into();
     page.route("/openapi.json", get(async move || (json_type, text.clone())))
 }

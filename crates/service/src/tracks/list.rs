@@ -143,7 +143,7 @@ impl Asked {
         let limit = page::limit(limit.as_deref()).map_err(|e| errors.push(e));
         match (sort.as_deref(), &near) {
             (Some("length"), Some(_)) => {
-                errors.push(FieldError::new("sort", "either near or sort, not both"))
+                errors.push(FieldError::new("sort", "either near or sort, not both"));
             }
             (Some("length") | None, _) => {}
             (Some(_), _) => errors.push(FieldError::new("sort", "length")),
