@@ -178,7 +178,10 @@ fn flatten(
         } else if let Some(truth) = value.as_bool() {
             found.push((key, truth.to_string(), at));
         } else if let Some(number) = value.as_integer() {
-            found.push((key, number.as_str().to_owned(), at));
+            // 0x400, 0o2000 and 0b1 are TOML as well.
+            let whole = i128::from_str_radix(number.as_str(), number.radix())
+                .map_err(|e| format!("`{key}`: {e}"))?;
+            found.push((key, whole.to_string(), at));
         } else if let Some(number) = value.as_float() {
             found.push((key, number.as_str().to_owned(), at));
         } else {

@@ -1,4 +1,5 @@
 //! Integration tests of the service: one binary, one module a promise.
+#![allow(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
 mod durability;
 mod harness;
