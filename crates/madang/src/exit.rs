@@ -4,6 +4,7 @@ use madang_service::app::AppError;
 use madang_service::config::ConfigError;
 use madang_service::http::server::BindError;
 use madang_service::store::{LockError, StoreError};
+use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Something failed that no other code names, or failed in part.
@@ -37,7 +38,8 @@ pub fn code(result: anyhow::Result<()>) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if !error.is::<Partly>() {
-        eprintln!("madang: {error:#}");
+        // The exit code says it too when nobody reads this.
+        let _ = writeln!(std::io::stderr(), "madang: {error:#}");
     }
     ExitCode::from(error.chain().find_map(code_of).unwrap_or(FAILED))
 }
@@ -52,7 +54,9 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<LockError>() {
         return Some(if matches!(error, LockError::InUse { .. }) { IN_USE } else { STORE });
     }
-    if cause.is::<StoreError>() || matches!(cause.downcast_ref::<AppError>(), Some(AppError::Store(_))) {
+    if cause.is::<StoreError>()
+        || matches!(cause.downcast_ref::<AppError>(), Some(AppError::Store(_)))
+    {
         return Some(STORE);
     }
     None
@@ -60,6 +64,8 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
     })
 }

@@ -9,7 +9,7 @@ use madang_service::app::App;
 use madang_service::store::DirLock;
 use madang_service::tracks::{NewTrack, Stored};
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -17,6 +17,10 @@ use tokio::task::JoinSet;
 
 /// Arguments of `madang import`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  madang import tracks trails/*.gpx
+  madang import tracks --help")]
 pub struct Args {
     #[command(subcommand)]
     what: What,
@@ -62,9 +66,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.settings.resolve()?;
     let _lock = DirLock::take(&settings.data_dir)?;
     let app = App::open(&settings)?;
-    let files = args.files.iter().map(|path| Source { name: path.display().to_string(), content: Content::File(path.clone()) });
+    let files = args.files.iter().map(|path| Source {
+        name: path.display().to_string(),
+        content: Content::File(path.clone()),
+    });
     let outcome = Import::start(&app, args.rate, args.files.len() as u64)?.run(files)?;
-    println!("{outcome}");
+    // The work is done whether or not somebody reads of it.
+    let _ = writeln!(std::io::stdout(), "{outcome}");
     if outcome.refused > 0 { Err(Partly.into()) } else { Ok(()) }
 }
 
@@ -102,7 +110,11 @@ struct Outcome {
 
 impl std::fmt::Display for Outcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "imported {}, already there {}, refused {}", self.created, self.existing, self.refused)
+        write!(
+            f,
+            "imported {}, already there {}, refused {}",
+            self.created, self.existing, self.refused
+        )
     }
 }
 
@@ -122,7 +134,10 @@ impl<'a> Import<'a> {
     fn start(app: &'a App, rate: f64, files: u64) -> anyhow::Result<Self> {
         // Drawn on stderr, and only on a terminal.
         let bar = ProgressBar::new(files);
-        bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_style(
+            ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}")
+                .unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
         bar.enable_steady_tick(Duration::from_millis(200));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Self { app, rate, runtime, bar, writes: JoinSet::new(), outcome: Outcome::default() })
@@ -173,7 +188,10 @@ impl<'a> Import<'a> {
     }
 
     fn refuse(&mut self, source: &str, error: &anyhow::Error) {
-        self.bar.suspend(|| eprintln!("refused {source}: {error:#}"));
+        // As with the summary: a reader that has gone does not end the import.
+        self.bar.suspend(|| {
+            let _ = writeln!(std::io::stderr(), "refused {source}: {error:#}");
+        });
         self.count(|o| o.refused += 1);
     }
 }
@@ -193,8 +211,10 @@ fn read(source: &Source) -> anyhow::Result<Document> {
 }
 
 fn read_file(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
+    // Asked first: opening a pipe would wait for somebody to write to it.
+    let what = std::fs::metadata(path).context("cannot be opened")?;
+    anyhow::ensure!(what.is_file(), "is not a file");
     let file = File::open(path).context("cannot be opened")?;
-    anyhow::ensure!(file.metadata().is_ok_and(|m| m.is_file()), "is not a file");
     let mut bytes = Vec::new();
     // One byte more than allowed, so that the reader can tell a file that is too large.
     file.take(most + 1).read_to_end(&mut bytes).context("cannot be read")?;

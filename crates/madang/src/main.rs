@@ -47,7 +47,7 @@ enum Command {
     /// Store trails from GPX and GeoJSON files
     Import(import::Args),
     /// Print the OpenAPI document of the API
-    Openapi,
+    Openapi(openapi::Args),
     /// Run a k6 script against a service
     Load(load::Args),
     /// Compare variants of a service under the same load
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => exit::code(serve::run(&args)),
         Command::Config(args) => exit::code(config::run(&args)),
         Command::Import(args) => exit::code(import::run(&args)),
-        Command::Openapi => exit::code(openapi::run()),
+        Command::Openapi(args) => exit::code(openapi::run(&args)),
         Command::Load(args) => load::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Supervise(args) => supervise::run(args),

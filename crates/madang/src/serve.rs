@@ -57,7 +57,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let signals = Signals::default();
     // Before the addresses are printed: who reads them may already want to stop us.
     watch_signals(signals.clone())?;
-    announce(&server)?;
+    if let Err(error) = announce(&server) {
+        // Whoever started us may not care for the addresses; that is no reason not to serve.
+        tracing::warn!("cannot print the addresses: {error:#}");
+    }
     app::serve(server, &settings, app, &signals)?;
     tracing::info!("stopped");
     drop(lock);
@@ -75,7 +78,11 @@ fn say_start(server: &Server, settings: &Settings, files: u64) -> anyhow::Result
     );
     let wanted = settings.server.max_connections as u64 + 64;
     if files < wanted {
-        tracing::warn!(open_files = files, wanted, "the hard limit on open files is below server.max_connections; raise it (ulimit -Hn) or lower the setting");
+        tracing::warn!(
+            open_files = files,
+            wanted,
+            "the hard limit on open files is below server.max_connections; raise it (ulimit -Hn) or lower the setting"
+        );
     }
     Ok(())
 }
@@ -92,7 +99,10 @@ fn announce(server: &Server) -> anyhow::Result<()> {
 fn start_log(settings: &LogSettings) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&settings.level)
         .map_err(|e| crate::settings::Usage(format!("log.level = {}: {e}", settings.level)))?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
     match settings.format {
         LogFormat::Text => builder.with_target(false).init(),
         LogFormat::Json => builder.json().flatten_event(true).init(),
@@ -104,7 +114,8 @@ fn start_log(settings: &LogSettings) -> anyhow::Result<()> {
 fn raise_open_files() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    let holds = if setrlimit(Resource::Nofile, raised).is_ok() { limit.maximum } else { limit.current };
+    let holds =
+        if setrlimit(Resource::Nofile, raised).is_ok() { limit.maximum } else { limit.current };
     holds.unwrap_or(u64::MAX)
 }
 
