@@ -1,0 +1,133 @@
+//! The description of the API and the page that shows it.
+
+use crate::harness::{Madang, Setup};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+#[test]
+fn the_served_description_is_the_printed_one() {
+    let printed = Madang::new(["openapi"]).succeeds().stdout;
+    let server = Setup::new().start();
+    let served = server.get("/openapi.json");
+    assert_eq!(served.status, 200);
+    assert_eq!(served.header("content-type"), Some("application/json"));
+    assert_eq!(served.text().trim(), printed.trim());
+}
+
+fn document() -> Value {
+    serde_json::from_str(&Madang::new(["openapi"]).succeeds().stdout).unwrap()
+}
+
+#[test]
+fn it_is_openapi_3_1_with_every_route() {
+    let document = document();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1."));
+    for field in ["title", "version"] {
+        assert!(document["info"][field].is_string());
+    }
+    let routes: BTreeSet<&str> =
+        document["paths"].as_object().unwrap().keys().map(String::as_str).collect();
+    for route in ["/v1/tracks", "/v1/tracks/{id}", "/health/live", "/health/ready"] {
+        assert!(routes.contains(route), "{route} is not described");
+    }
+    let server = Setup::new().start();
+    for route in routes {
+        let answer = server.get(&route.replace("{id}", "1"));
+        let known = answer.status != 404
+            || !answer.json()["detail"].as_str().unwrap().contains("nothing under this path");
+        assert!(known, "{route} is described but not served");
+    }
+}
+
+#[test]
+fn every_operation_says_what_it_takes_and_answers() {
+    let document = document();
+    let mut names = BTreeSet::new();
+    for (route, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let id = operation["operationId"].as_str().expect("an operationId");
+            assert!(names.insert(id.to_owned()), "{id} twice");
+            assert!(operation["summary"].is_string(), "{method} {route} without a summary");
+            assert!(operation["responses"].as_object().is_some_and(|r| r.contains_key("200")));
+            let empty = Vec::new();
+            let parameters = operation["parameters"].as_array().unwrap_or(&empty);
+            for name in route.split('{').skip(1).map(|part| part.split('}').next().unwrap()) {
+                let there = parameters
+                    .iter()
+                    .any(|p| p["name"] == name && p["in"] == "path" && p["required"] == true);
+                assert!(there, "{route} does not describe {name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_reference_in_it_leads_somewhere() {
+    let document = document();
+    let mut references = Vec::new();
+    collect(&document, &mut references);
+    assert!(!references.is_empty());
+    for reference in references {
+        let pointer = reference.strip_prefix('#').expect("a reference within the document");
+        assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+    }
+}
+
+fn collect(value: &Value, into: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {
+                into.push(reference.to_owned());
+            }
+            fields.values().for_each(|field| collect(field, into));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, into)),
+        _ => {}
+    }
+}
+
+/// What a page asks a browser to fetch: the values of `src` and `href`.
+fn fetched(page: &str) -> Vec<String> {
+    ["src=\"", "href=\""]
+        .iter()
+        .flat_map(|attribute| page.split(attribute).skip(1))
+        .map(|rest| rest.split('"').next().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn the_page_and_everything_it_fetches_come_from_this_server() {
+    let server = Setup::new().start();
+    let moved = server.get("/docs");
+    let page = match moved.status {
+        200 => moved,
+        301..=308 => server.get(moved.header("location").unwrap()),
+        other => panic!("{other}"),
+    };
+    assert_eq!(page.status, 200);
+    assert!(page.header("content-type").unwrap().starts_with("text/html"));
+    let mut assets = fetched(&page.text());
+    assert!(assets.len() >= 3, "{assets:?}");
+    while let Some(asset) = assets.pop() {
+        assert!(!asset.contains("//"), "{asset} is of another host");
+        let path = format!("/docs/{}", asset.trim_start_matches("./"));
+        let answer = server.get(&path);
+        assert_eq!(answer.status, 200, "{path}");
+        assert!(!answer.body.is_empty(), "{path}");
+        if path.ends_with(".css") {
+            let text = answer.text();
+            assert!(!text.contains("url(http") && !text.contains("@import"), "{path}");
+        }
+    }
+}
+
+#[test]
+fn the_page_asks_no_other_host_to_check_the_description() {
+    // Unless told otherwise, Swagger UI sends the address of the description to a validator.
+    let server = Setup::new().start();
+    let script = server.get("/docs/swagger-initializer.js").text();
+    assert!(script.contains("/openapi.json"), "{script}");
+    assert!(!script.contains("http://") && !script.contains("https://"), "{script}");
+    let setting = script.split("validatorUrl").nth(1).expect("says what validates");
+    assert!(setting.trim_start_matches(['"', ' ', ':']).starts_with("none"), "{script}");
+}

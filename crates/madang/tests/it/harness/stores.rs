@@ -1,0 +1,36 @@
+//! Data directories that are filled once and copied for each test that needs one.
+
+use super::{Madang, data, database};
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// A fresh data directory with the bundled tracks.
+pub fn bundled() -> tempfile::TempDir {
+    static FILLED: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let filled = FILLED.get_or_init(|| {
+        let dir = tempfile::tempdir().unwrap();
+        Madang::import(dir.path(), data::bundled_rows().iter().map(|row| &row.path)).succeeds();
+        dir
+    });
+    copy(filled.path())
+}
+
+/// How many tracks [`small`] holds.
+pub const SMALL: u32 = 230;
+
+/// A fresh data directory with many short tracks of one length.
+pub fn small() -> tempfile::TempDir {
+    static FILLED: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let filled = FILLED.get_or_init(|| {
+        let (dir, files) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        Madang::import(dir.path(), data::small_files(files.path(), SMALL)).succeeds();
+        dir
+    });
+    copy(filled.path())
+}
+
+fn copy(from: &Path) -> tempfile::TempDir {
+    let to = tempfile::tempdir().unwrap();
+    std::fs::copy(database::file(from), database::file(to.path())).unwrap();
+    to
+}

@@ -1,0 +1,28 @@
+//! Black-box tests of the command: the real program, real sockets, real files.
+//!
+//! Each test starts `madang` as a process, with a data directory of its own and a port the system
+//! picks, and judges by what leaves the process: answers, output, exit codes, files.
+#![allow(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod abuse;
+mod conditional;
+mod connections;
+mod demo;
+mod disk;
+mod docs;
+mod faults;
+mod harness;
+mod health;
+mod import;
+mod import_refusals;
+mod metrics;
+mod protocol;
+mod request_ids;
+mod settings;
+mod settings_file;
+mod shared_work;
+mod shutdown;
+mod track_detail;
+mod track_formats;
+mod track_lists;
+mod track_near;
