@@ -26,5 +26,5 @@ fn main() -> ExitCode {
         summary_export,
         ..Config::default()
     };
-    ExitCode::from(run(&config).code())
+    ExitCode::from(run(&config).status.code())
 }

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use crate::engine::{self, Finished, Plan};
 use crate::generator;
-use crate::log::{Level, Log};
+use crate::log::{Level, Log, Messages};
 use crate::options::{Layer, Options, OptionsError};
 use crate::progress::{Progress, header};
 use crate::report::{self, Iterations, Report};
@@ -64,18 +66,36 @@ pub struct Config {
     pub warm_up: Duration,
     /// Event loops; as many as processors may be used when `None`.
     pub event_loops: Option<usize>,
+    /// Where messages go.
+    pub messages: Messages,
+}
+
+/// How a run ended and what it measured.
+#[derive(Debug)]
+pub struct Outcome {
+    /// For the operating system.
+    pub status: ExitStatus,
+    /// Absent when the run did not take place or was given up.
+    pub report: Option<Report>,
 }
 
 /// Runs a script, shows what happens, writes what is asked for.
-pub fn run(config: &Config) -> ExitStatus {
-    let log = Log::new();
+pub fn run(config: &Config) -> Outcome {
+    raise_open_files_limit();
     match prepare(config) {
         Ok((run, options)) => execute(config, &run, options),
         Err(error) => {
-            log.write(Level::Error, &error.to_string(), &[]);
-            status_of(&error)
+            Log::new(config.messages.clone()).write(Level::Error, &error.to_string(), &[]);
+            Outcome { status: status_of(&error), report: None }
         }
     }
+}
+
+/// Raises the soft limit on open files to the hard one: every virtual user has connections. A
+/// refusal shows later, at the connection that is one too many.
+fn raise_open_files_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
 /// As [`run`], but checks the script and its options only.
@@ -109,7 +129,7 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Options), ScriptError> {
     let script = std::path::absolute(&config.script)
         .map_err(|error| ScriptError::Read(format!("{}: {error}", config.script.display())))?;
     let script = crate::script::normalize(&script);
-    let run = Arc::new(Run::new(script, config.environment.clone(), Log::new()));
+    let run = Arc::new(Run::new(script, config.environment.clone(), Log::new(config.messages.clone())));
     let exports = engine::inspect(&run)?;
     let from_script = match &exports.options {
         Some(options) => Layer::from_script(options)?,
@@ -138,7 +158,7 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Options), ScriptError> {
     Ok((run, options))
 }
 
-fn execute(config: &Config, run: &Arc<Run>, options: Options) -> ExitStatus {
+fn execute(config: &Config, run: &Arc<Run>, options: Options) -> Outcome {
     if !config.quiet {
         let script = config.script.display().to_string();
         let output = config.report.as_ref().map_or_else(|| "-".to_owned(), |path| path.display().to_string());
@@ -150,7 +170,7 @@ fn execute(config: &Config, run: &Arc<Run>, options: Options) -> ExitStatus {
     match engine::execute(run, &plan, &mut progress) {
         Err(error) => {
             run.log.write(Level::Error, &error.to_string(), &[]);
-            status_of(&error)
+            Outcome { status: status_of(&error), report: None }
         }
         Ok(finished) => {
             progress.finish();
@@ -160,7 +180,7 @@ fn execute(config: &Config, run: &Arc<Run>, options: Options) -> ExitStatus {
 }
 
 /// Shows and writes what was measured.
-fn finish(config: &Config, run: &Run, plan: &Plan, finished: &Finished) -> ExitStatus {
+fn finish(config: &Config, run: &Run, plan: &Plan, finished: &Finished) -> Outcome {
     let registry = run.registry();
     let data =
         SummaryData::new(&registry, &finished.measured, &plan.options.summary_trend_stats, finished.duration);
@@ -205,7 +225,7 @@ fn finish(config: &Config, run: &Run, plan: &Plan, finished: &Finished) -> ExitS
     if finished.aborted {
         run.log.write(Level::Error, "test run was aborted because a signal was received", &[]);
     }
-    status
+    Outcome { status, report: Some(report) }
 }
 
 /// Writes a whole file or leaves what was there before.

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -16,7 +16,7 @@ use tokio::task::LocalSet;
 
 use crate::event_loop::EventLoop;
 use crate::executor::runner::Worker;
-use crate::executor::{self, Span};
+use crate::executor::{self, Budget, Span};
 use crate::generator::{self, LoopHealth};
 use crate::http::ClientConfig;
 use crate::metrics::{Builtin, Histogram, Measured, MetricKind, Recorder, Sink};
@@ -79,6 +79,8 @@ struct Seat {
     id: u32,
     scenario: usize,
     spans: Vec<Span>,
+    /// Iterations shared with the other virtual users of the scenario.
+    pool: Option<Arc<AtomicU64>>,
 }
 
 /// What an event loop's thread needs.
@@ -183,8 +185,10 @@ fn spread(options: &Options, warm_up: Duration, loops: usize) -> Vec<Vec<Seat>> 
     let mut seats: Vec<Vec<Seat>> = (0..loops).map(|_| Vec::new()).collect();
     let mut id = 0;
     for (scenario, config) in options.scenarios.iter().enumerate() {
+        let pool = Budget::pool(&config.executor);
         for spans in executor::plan(config, warm_up) {
-            seats[id as usize % loops].push(Seat { id: id + 1, scenario, spans });
+            let pool = pool.clone();
+            seats[id as usize % loops].push(Seat { id: id + 1, scenario, spans, pool });
             id += 1;
         }
     }
@@ -278,6 +282,7 @@ async fn initialise(post: &mut Post, event_loop: &Rc<EventLoop>) -> Result<Vec<W
             exec: scenario.exec.clone(),
             environment: scenario.env.clone(),
             spans: seat.spans,
+            budget: Budget::new(&scenario.executor, seat.pool.as_ref()),
         });
     }
     let _ = post.ready.send(Ok(()));

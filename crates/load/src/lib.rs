@@ -15,5 +15,6 @@ mod run;
 mod script;
 mod summary;
 
-pub use command::{Config, ExitStatus, check, run};
+pub use command::{Config, ExitStatus, Outcome, check, run};
+pub use log::Messages;
 pub use options::{DurationError, ExecutorConfig, Layer, OptionsError, Scenario, Stage, parse_duration, parse_stage};

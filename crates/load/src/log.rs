@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Messages about single requests or iterations per second; further ones are only counted. A
@@ -19,10 +19,21 @@ pub(crate) enum Level {
     Error,
 }
 
-/// Writes messages to standard error.
+/// Where messages go.
+#[derive(Debug, Clone, Default)]
+pub enum Messages {
+    /// To standard error.
+    #[default]
+    Stderr,
+    /// Kept, line by line.
+    Keep(Arc<Mutex<Vec<String>>>),
+}
+
+/// Writes messages.
 #[derive(Debug)]
 pub(crate) struct Log {
     start: Instant,
+    messages: Messages,
     terminal: bool,
     limiter: Mutex<Limiter>,
 }
@@ -35,10 +46,11 @@ struct Limiter {
 }
 
 impl Log {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(messages: Messages) -> Self {
         Self {
             start: Instant::now(),
-            terminal: std::io::stderr().is_terminal(),
+            terminal: matches!(messages, Messages::Stderr) && std::io::stderr().is_terminal(),
+            messages,
             limiter: Mutex::new(Limiter { second: 0, written: 0, suppressed: 0 }),
         }
     }
@@ -50,8 +62,13 @@ impl Log {
         } else {
             key_value(level, SystemTime::now(), message, fields)
         };
-        // Nothing can be done about a closed standard error.
-        let _ = std::io::stderr().lock().write_all(line.as_bytes());
+        match &self.messages {
+            // Nothing can be done about a closed standard error.
+            Messages::Stderr => drop(std::io::stderr().lock().write_all(line.as_bytes())),
+            Messages::Keep(lines) => {
+                lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+            }
+        }
     }
 
     /// As [`Self::write`], but only [`MAX_PER_SECOND`] times per second over the whole run.

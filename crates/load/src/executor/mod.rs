@@ -4,8 +4,11 @@
 //! beforehand by a pure function (one file per executor); [`runner`] makes them happen.
 
 mod constant_vus;
+mod iterations;
 mod ramping_vus;
 pub(crate) mod runner;
+
+pub(crate) use iterations::Budget;
 
 use std::time::Duration;
 
@@ -26,7 +29,9 @@ pub(crate) struct Span {
 /// scenario that starts later is only moved by it.
 pub(crate) fn plan(scenario: &Scenario, warm_up: Duration) -> Vec<Vec<Span>> {
     let mut users = match &scenario.executor {
-        ExecutorConfig::ConstantVus { vus, duration } => {
+        ExecutorConfig::ConstantVus { vus, duration }
+        | ExecutorConfig::PerVuIterations { vus, max_duration: duration, .. }
+        | ExecutorConfig::SharedIterations { vus, max_duration: duration, .. } => {
             constant_vus::plan(*vus, *duration, scenario.graceful_stop)
         }
         ExecutorConfig::RampingVus { start_vus, stages, graceful_ramp_down } => {

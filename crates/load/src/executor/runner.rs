@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{oneshot, watch};
 
-use super::Span;
+use super::{Budget, Span};
+use crate::metrics::Builtin;
 use crate::script::life::{Activation, Mailbox};
 use crate::script::user::{Assignment, User};
 
@@ -18,6 +19,7 @@ pub(crate) struct Worker {
     pub(crate) exec: String,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) spans: Vec<Span>,
+    pub(crate) budget: Budget,
 }
 
 /// An activation under way.
@@ -37,9 +39,19 @@ impl Worker {
             let mut active: Option<Active> = None;
             for span in &self.spans {
                 active = self.idle_until(start + span.start, active).await;
-                active = Some(self.activate(start, *span, active));
-                wait_until(start + span.end).await;
-                self.user.control.stop();
+                let mut current = self.activate(start, *span, active);
+                tokio::select! {
+                    // Also when the run ends the virtual user by itself.
+                    _ = &mut current.done => {
+                        active = None;
+                        if self.budget.is_limited() {
+                            break;
+                        }
+                        continue;
+                    }
+                    () = wait_until(start + span.end) => self.user.control.stop(),
+                }
+                active = Some(current);
             }
             if let Some(active) = active {
                 self.finish(active).await;
@@ -54,6 +66,10 @@ impl Worker {
         tokio::select! {
             () = spans => {}
             () = stopped => self.user.control.interrupt(),
+        }
+        let dropped = self.budget.drain();
+        if dropped > 0 {
+            self.user.add(Builtin::DroppedIterations.id(), dropped as f64, None);
         }
         self.mailbox.close();
     }
@@ -93,12 +109,14 @@ impl Worker {
         }
         let end = Rc::new(Cell::new(span_end));
         let (sender, done) = oneshot::channel();
-        let (until, user) = (end.clone(), self.user.clone());
+        let (until, user, budget) = (end.clone(), self.user.clone(), self.budget.clone());
         self.mailbox.send(Activation {
             assignment: self.assignment.clone(),
             exec: self.exec.clone(),
             environment: self.environment.clone(),
-            goes_on: Box::new(move |now| now < until.get() && !user.control.is_stopping()),
+            goes_on: Box::new(move |now| {
+                now < until.get() && !user.control.is_stopping() && budget.take()
+            }),
             done: sender,
         });
         Active { end, limit, done }

@@ -10,7 +10,7 @@ use thiserror::Error;
 pub struct DurationError(String);
 
 /// Longest accepted duration: a hundred years.
-const MAX_SECONDS: f64 = 100.0 * 365.0 * 86_400.0;
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Parses a duration.
 ///
@@ -22,36 +22,47 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     if rest.is_empty() {
         return Err(error());
     }
-    let mut seconds = 0.0;
+    let mut total = Duration::ZERO;
     while !rest.is_empty() {
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        let number: f64 = rest[..digits].parse().map_err(|_| error())?;
+        let number = &rest[..digits];
         rest = &rest[digits..];
         let unit = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
-        seconds += number
-            * match &rest[..unit] {
-                "ns" => 1e-9,
-                "us" | "µs" | "μs" => 1e-6,
-                "ms" => 1e-3,
-                "s" => 1.0,
-                "m" => 60.0,
-                "h" => 3600.0,
-                "d" => 86_400.0,
-                // A number alone is milliseconds.
-                "" if digits == text.trim().len() => 1e-3,
-                _ => return Err(error()),
-            };
+        let nanos: u64 = match &rest[..unit] {
+            "ns" => 1,
+            "us" | "µs" | "μs" => 1_000,
+            "ms" => 1_000_000,
+            "s" => 1_000_000_000,
+            "m" => 60_000_000_000,
+            "h" => 3_600_000_000_000,
+            "d" => 86_400_000_000_000,
+            // A number alone is milliseconds.
+            "" if digits == text.trim().len() => 1_000_000,
+            _ => return Err(error()),
+        };
+        total += multiply(number, nanos).filter(|part| *part <= LONGEST).ok_or_else(error)?;
         rest = &rest[unit..];
     }
-    if seconds > MAX_SECONDS {
-        return Err(error());
+    if total > LONGEST { Err(error()) } else { Ok(total) }
+}
+
+/// A decimal number times a unit. Whole and fractional part apart, so that `1.001s` is exactly
+/// 1,001 ms.
+fn multiply(number: &str, nanos: u64) -> Option<Duration> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
     }
-    Duration::try_from_secs_f64(seconds).map_err(|_| error())
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let fraction: f64 = if fraction.is_empty() { 0.0 } else { format!("0.{fraction}").parse().ok()? };
+    let part = Duration::from_nanos((fraction * nanos as f64).round() as u64);
+    Some(Duration::from_nanos(whole.checked_mul(nanos)?) + part)
 }
 
 /// Writes a duration as Go does: `1m30s`, `2s`, `500ms`, `0s`.
 pub(crate) fn format_duration(duration: Duration) -> String {
     let nanos = duration.as_nanos();
+    // Nine decimals are nanoseconds.
     let fraction = |value: f64| {
         let text = format!("{value:.9}");
         text.trim_end_matches('0').trim_end_matches('.').to_owned()

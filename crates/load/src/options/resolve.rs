@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::scenario::DEFAULT_GRACE;
+use super::scenario::{DEFAULT_GRACE, DEFAULT_MAX_DURATION};
 use super::{ExecutorConfig, Layer, OptionsError, Scenario};
 
 /// Columns of trends unless the options say otherwise; k6's.
@@ -70,11 +70,9 @@ impl Options {
 
 /// The scenarios given, or the one that `vus`, `duration` and `stages` stand for.
 fn scenarios(layer: &Layer) -> Result<Vec<Scenario>, OptionsError> {
-    if layer.iterations.is_some() {
-        return Err(OptionsError::Unsupported("option `iterations`".to_owned()));
-    }
     let given = [
-        ("duration", layer.duration.is_some()),
+        ("iterations", layer.iterations.is_some()),
+        ("duration", layer.duration.is_some() && layer.iterations.is_none()),
         ("stages", layer.stages.is_some()),
         ("scenarios", layer.scenarios.is_some()),
     ];
@@ -99,15 +97,18 @@ fn scenarios(layer: &Layer) -> Result<Vec<Scenario>, OptionsError> {
             stages: stages.clone(),
             graceful_ramp_down: DEFAULT_GRACE,
         }
+    } else if let Some(iterations) = layer.iterations {
+        if iterations < u64::from(vus) {
+            return Err(OptionsError::invalid("iterations", "it must not be less than vus"));
+        }
+        // A duration beside it is the most it may take, as in k6.
+        let max_duration = layer.duration.unwrap_or(DEFAULT_MAX_DURATION);
+        ExecutorConfig::SharedIterations { vus, iterations, max_duration }
     } else if let Some(duration) = layer.duration {
         ExecutorConfig::ConstantVus { vus, duration }
     } else {
-        // k6 runs one iteration per virtual user then.
-        return Err(OptionsError::Unsupported(
-            "running without a duration (executor `per-vu-iterations`); give --duration, \
-             --stage or scenarios: this"
-                .to_owned(),
-        ));
+        // k6 runs a script without any of these once, whatever `vus` says.
+        ExecutorConfig::PerVuIterations { vus: 1, iterations: 1, max_duration: DEFAULT_MAX_DURATION }
     };
     Ok(vec![Scenario::new("default", executor)])
 }

@@ -32,6 +32,24 @@ pub enum ExecutorConfig {
         /// How long the iteration of a virtual user that is released may go on.
         graceful_ramp_down: Duration,
     },
+    /// Every virtual user makes the same number of iterations.
+    PerVuIterations {
+        /// How many virtual users.
+        vus: u32,
+        /// Iterations of each.
+        iterations: u64,
+        /// No iteration starts later than this.
+        max_duration: Duration,
+    },
+    /// All virtual users together make a number of iterations.
+    SharedIterations {
+        /// How many virtual users.
+        vus: u32,
+        /// Iterations of all of them.
+        iterations: u64,
+        /// No iteration starts later than this.
+        max_duration: Duration,
+    },
 }
 
 impl ExecutorConfig {
@@ -40,6 +58,8 @@ impl ExecutorConfig {
         match self {
             Self::ConstantVus { .. } => "constant-vus",
             Self::RampingVus { .. } => "ramping-vus",
+            Self::PerVuIterations { .. } => "per-vu-iterations",
+            Self::SharedIterations { .. } => "shared-iterations",
         }
     }
 
@@ -48,13 +68,17 @@ impl ExecutorConfig {
         match self {
             Self::ConstantVus { duration, .. } => *duration,
             Self::RampingVus { stages, .. } => stages.iter().map(|stage| stage.duration).sum(),
+            Self::PerVuIterations { max_duration, .. }
+            | Self::SharedIterations { max_duration, .. } => *max_duration,
         }
     }
 
     /// Most virtual users at any time.
     pub(crate) fn max_vus(&self) -> u32 {
         match self {
-            Self::ConstantVus { vus, .. } => *vus,
+            Self::ConstantVus { vus, .. }
+            | Self::PerVuIterations { vus, .. }
+            | Self::SharedIterations { vus, .. } => *vus,
             Self::RampingVus { start_vus, stages, .. } => {
                 stages.iter().map(|stage| stage.target).max().unwrap_or(0).max(*start_vus)
             }
@@ -80,6 +104,9 @@ pub struct Scenario {
     /// Tags of every value.
     pub tags: Vec<(String, String)>,
 }
+
+/// k6's default of `maxDuration`.
+pub(crate) const DEFAULT_MAX_DURATION: Duration = Duration::from_secs(600);
 
 /// k6's default of `gracefulStop` and `gracefulRampDown`.
 pub(crate) const DEFAULT_GRACE: Duration = Duration::from_secs(30);
@@ -114,7 +141,19 @@ impl Scenario {
                 let max = self.executor.max_vus();
                 format!("Up to {max} looping VUs for {length} over {} stages", stages.len())
             }
+            ExecutorConfig::PerVuIterations { vus, iterations, .. } => {
+                format!("{iterations} iterations for each of {vus} VUs")
+            }
+            ExecutorConfig::SharedIterations { vus, iterations, .. } => {
+                format!("{iterations} iterations shared among {vus} VUs")
+            }
         };
+        if matches!(
+            self.executor,
+            ExecutorConfig::PerVuIterations { .. } | ExecutorConfig::SharedIterations { .. }
+        ) {
+            notes.push(format!("maxDuration: {length}"));
+        }
         if self.exec != "default" {
             notes.push(format!("exec: {}", self.exec));
         }

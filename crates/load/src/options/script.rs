@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::duration::parse_duration;
-use super::scenario::DEFAULT_GRACE;
+use super::scenario::{DEFAULT_GRACE, DEFAULT_MAX_DURATION};
 use super::{ExecutorConfig, Layer, OptionsError, Scenario, Stage};
 
 type Result<T> = std::result::Result<T, OptionsError>;
@@ -15,15 +15,14 @@ type Result<T> = std::result::Result<T, OptionsError>;
 const MISSING: &[&str] = &[
     "batch", "batchPerHost", "blacklistIPs", "blockHostnames", "cloud", "dns", "executionSegment",
     "executionSegmentSequence", "ext", "features", "handleSummaryTimeout", "hosts", "httpDebug",
-    "insecureSkipTLSVerify", "iterations", "linger", "localIPs", "minIterationDuration",
+    "insecureSkipTLSVerify", "linger", "localIPs", "minIterationDuration",
     "noCookiesReset", "noSetup", "noTeardown", "noUsageReport", "paused", "rps", "setupTimeout",
     "systemTags", "teardownTimeout", "thresholds", "tlsAuth", "tlsCipherSuites", "tlsVersion",
 ];
 
 /// Executors k6 has and this engine does not.
 const MISSING_EXECUTORS: &[&str] = &[
-    "constant-arrival-rate", "externally-controlled", "per-vu-iterations", "ramping-arrival-rate",
-    "shared-iterations",
+    "constant-arrival-rate", "externally-controlled", "ramping-arrival-rate",
 ];
 
 /// Environment variables and the option each one sets.
@@ -86,6 +85,7 @@ pub(super) fn read_option(layer: &mut Layer, key: &str, value: &Value) -> Result
     match key {
         "vus" => layer.vus = Some(count(key, value)?),
         "duration" => layer.duration = Some(positive_duration(key, value)?),
+        "iterations" => layer.iterations = Some(u64::from(positive(key, value)?)),
         "stages" => layer.stages = Some(stages(key, value)?),
         "scenarios" => layer.scenarios = Some(scenarios(value)?),
         "tags" => layer.tags = texts(key, value)?,
@@ -124,6 +124,13 @@ fn count(key: &str, value: &Value) -> Result<u32> {
     number
         .and_then(|number| u32::try_from(number).ok())
         .ok_or_else(|| OptionsError::invalid(key, "a whole number is expected"))
+}
+
+fn positive(key: &str, value: &Value) -> Result<u32> {
+    match count(key, value)? {
+        0 => Err(OptionsError::invalid(key, "it must be at least 1")),
+        number => Ok(number),
+    }
 }
 
 fn duration(key: &str, value: &Value) -> Result<Duration> {
@@ -238,17 +245,23 @@ fn scenario(name: &str, value: &Value) -> Result<Scenario> {
     let config = match executor {
         "constant-vus" => constant_vus(&key, fields)?,
         "ramping-vus" => ramping_vus(&key, fields)?,
+        "per-vu-iterations" | "shared-iterations" => iterations(&key, fields, executor)?,
         missing if MISSING_EXECUTORS.contains(&missing) => {
             return Err(OptionsError::Unsupported(format!("executor `{missing}` (scenario `{name}`)")));
         }
         unknown => {
-            let problem = format!("unknown executor `{unknown}`: constant-vus or ramping-vus");
+            let problem = format!(
+                "unknown executor `{unknown}`: constant-vus, ramping-vus, per-vu-iterations or shared-iterations"
+            );
             return Err(OptionsError::invalid(key("executor"), problem));
         }
     };
     let own: &[&str] = match config {
         ExecutorConfig::ConstantVus { .. } => &["vus", "duration"],
         ExecutorConfig::RampingVus { .. } => &["startVUs", "stages", "gracefulRampDown"],
+        ExecutorConfig::PerVuIterations { .. } | ExecutorConfig::SharedIterations { .. } => {
+            &["vus", "iterations", "maxDuration"]
+        }
     };
     let mut scenario = Scenario::new(name, config);
     for (field, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
@@ -271,12 +284,28 @@ fn scenario(name: &str, value: &Value) -> Result<Scenario> {
 
 fn constant_vus(key: &dyn Fn(&str) -> String, fields: &Map<String, Value>) -> Result<ExecutorConfig> {
     let required = || OptionsError::invalid(key("duration"), "it is required");
-    let vus = fields.get("vus").map_or(Ok(1), |value| count(&key("vus"), value))?;
-    if vus == 0 {
-        return Err(OptionsError::invalid(key("vus"), "it must be at least 1"));
-    }
+    let vus = fields.get("vus").map_or(Ok(1), |value| positive(&key("vus"), value))?;
     let length = fields.get("duration").ok_or_else(required)?;
     Ok(ExecutorConfig::ConstantVus { vus, duration: positive_duration(&key("duration"), length)? })
+}
+
+fn iterations(
+    key: &dyn Fn(&str) -> String,
+    fields: &Map<String, Value>,
+    executor: &str,
+) -> Result<ExecutorConfig> {
+    let number = |name: &str| fields.get(name).map_or(Ok(1), |value| positive(&key(name), value));
+    let (vus, iterations) = (number("vus")?, u64::from(number("iterations")?));
+    let max_duration = fields
+        .get("maxDuration")
+        .map_or(Ok(DEFAULT_MAX_DURATION), |value| positive_duration(&key("maxDuration"), value))?;
+    if executor == "per-vu-iterations" {
+        return Ok(ExecutorConfig::PerVuIterations { vus, iterations, max_duration });
+    }
+    if iterations < u64::from(vus) {
+        return Err(OptionsError::invalid(key("iterations"), "it must not be less than vus"));
+    }
+    Ok(ExecutorConfig::SharedIterations { vus, iterations, max_duration })
 }
 
 fn ramping_vus(key: &dyn Fn(&str) -> String, fields: &Map<String, Value>) -> Result<ExecutorConfig> {

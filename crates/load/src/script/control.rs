@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use super::coroutine;
 
 /// A script that computes for longer without a blocking call lets the others go on in between.
-const TIME_SLICE: Duration = Duration::from_millis(5);
+const TIME_SLICE: Duration = Duration::from_millis(1);
 
 /// The blocking call was cut short: the iteration must end now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,13 +8,13 @@ use std::task::{Poll, Waker};
 use std::time::Instant;
 
 use rquickjs::promise::PromiseState;
-use rquickjs::{CatchResultExt as _, CaughtError, Context, Ctx, Function, Module, Object, Promise, Runtime, Value};
+use rquickjs::{CatchResultExt as _, CaughtError, Context, Ctx, Exception, Function, Module, Object, Promise, Runtime, Value};
 use tokio::sync::oneshot;
 
 use super::error::describe;
 use super::loader::ModuleLoader;
 use super::user::{Assignment, Outcome, User};
-use super::{MEMORY_LIMIT_BYTES, ScriptError, console, coroutine, source};
+use super::{MEMORY_LIMIT_BYTES, ScriptError, console, coroutine, modules, source};
 use crate::log::Level;
 
 /// What a script exports, as far as the engine needs to know.
@@ -136,9 +136,15 @@ fn initialise<'js>(
             Ok(text) => text,
             Err(error) => return Err(user.refuse(ctx, error)),
         };
+        // Once is enough: virtual users have the same text.
+        if user.id == 0
+            && let Err(error) = modules::refuse_missing_members(&text)
+        {
+            return Err(user.refuse(ctx, error));
+        }
         let name = source::module_name(&user.run.script);
         let (module, promise) = Module::declare(ctx.clone(), name, text.as_bytes())?.eval()?;
-        settle(ctx, &promise)?;
+        settle(ctx, user, &promise)?;
         module.namespace()
     })();
     let namespace = evaluated.catch(ctx).map_err(|caught| {
@@ -189,8 +195,16 @@ fn read_exports<'js>(ctx: &Ctx<'js>, namespace: &Object<'js>) -> rquickjs::Resul
 /// Runs pending jobs until a promise is settled, and says how. Nothing outside the script
 /// settles promises, so one that is still pending then never will be: it counts as fulfilled, as
 /// in k6, where the event loop ends when it has nothing left to wait for.
-fn settle<'js>(ctx: &Ctx<'js>, promise: &Promise<'js>) -> rquickjs::Result<()> {
-    while promise.state() == PromiseState::Pending && ctx.execute_pending_job() {}
+fn settle<'js>(ctx: &Ctx<'js>, user: &User, promise: &Promise<'js>) -> rquickjs::Result<()> {
+    while promise.state() == PromiseState::Pending {
+        // Short jobs that start each other never reach QuickJS's own interrupt poll.
+        if user.control.poll_interrupt() {
+            return Err(Exception::throw_message(ctx, "the iteration was interrupted"));
+        }
+        if !ctx.execute_pending_job() {
+            break;
+        }
+    }
     match promise.result::<Value<'js>>() {
         Some(Err(error)) => Err(error),
         Some(Ok(_)) | None => Ok(()),
@@ -261,8 +275,8 @@ impl<'a, 'js> Iterations<'a, 'js> {
             self.ctx.globals().set("__ITER", self.count)?;
             let value: Value<'js> = function.call(())?;
             match value.as_promise() {
-                Some(promise) => settle(self.ctx, promise)?,
-                None => while self.ctx.execute_pending_job() {},
+                Some(promise) => settle(self.ctx, self.user, promise)?,
+                None => while !self.user.control.poll_interrupt() && self.ctx.execute_pending_job() {},
             }
             Ok(())
         })();
@@ -281,14 +295,16 @@ impl<'a, 'js> Iterations<'a, 'js> {
 
     fn account(&self, outcome: &Outcome, start: Instant, end: Instant) {
         let live = &self.user.run.live;
+        // Iterations of the warm-up count nowhere.
+        let counted = u64::from(self.user.event_loop.recorder.borrow().is_recording());
         match outcome {
             Outcome::Interrupted => {
-                live.interrupted.fetch_add(1, Ordering::Relaxed);
+                live.interrupted.fetch_add(counted, Ordering::Relaxed);
             }
             Outcome::Complete | Outcome::Threw(_) => {
                 self.user.group.set(crate::metrics::GroupId::ROOT);
                 self.user.add_iteration(end - start);
-                live.complete.fetch_add(1, Ordering::Relaxed);
+                live.complete.fetch_add(counted, Ordering::Relaxed);
             }
         }
         if let Outcome::Threw(exception) = outcome {

@@ -44,6 +44,11 @@ impl Loader for ModuleLoader {
                 Ok(text) => text,
                 Err(error) => return Err(self.0.refuse(ctx, error)),
             };
+            if self.0.id == 0
+                && let Err(error) = modules::refuse_missing_members(&text)
+            {
+                return Err(self.0.refuse(ctx, error));
+            }
             return Module::declare(ctx.clone(), name, text.as_bytes());
         }
         match modules::declare(ctx, name) {

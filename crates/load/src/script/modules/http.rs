@@ -13,7 +13,7 @@ use crate::http::{Exchange, Request, RequestError};
 use crate::log::Level;
 use crate::script::user::User;
 
-const MEMBERS: Members = Members {
+pub(super) const MEMBERS: Members = Members {
     present: &["del", "get", "head", "options", "patch", "post", "put", "request"],
     missing: &[
         "CookieJar",

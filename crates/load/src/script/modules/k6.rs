@@ -12,7 +12,7 @@ use super::response::Response;
 use crate::metrics::Builtin;
 use crate::script::user::User;
 
-const MEMBERS: Members =
+pub(super) const MEMBERS: Members =
     Members { present: &["check", "fail", "group", "sleep"], missing: &["randomSeed"], prefix: "k6." };
 
 /// Longest sleep; a year is as good as for ever.

@@ -12,7 +12,7 @@ use crate::log::Level;
 use crate::metrics::{Contains, MetricId, MetricKind};
 use crate::script::user::User;
 
-const MEMBERS: Members =
+pub(super) const MEMBERS: Members =
     Members { present: &["Counter", "Gauge", "Rate", "Trend"], missing: &[], prefix: "metrics." };
 
 /// The module `k6/metrics`.

@@ -9,10 +9,11 @@ mod metrics;
 mod response;
 
 use rquickjs::module::{Declarations, Declared, Exports};
-use rquickjs::object::Accessor;
+use rquickjs::function::This;
+use rquickjs::object::{Accessor, Property};
 use rquickjs::{Ctx, Module, Object, Result, Value};
 
-use super::ScriptError;
+use super::{ScriptError, scan};
 use super::user::User;
 
 /// Modules k6 has and this engine does not.
@@ -50,6 +51,25 @@ pub(super) fn declare<'js>(ctx: &Ctx<'js>, name: &str) -> Option<Result<Module<'
         "k6/metrics" => Some(Module::declare_def::<metrics::Metrics, _>(ctx.clone(), name)),
         _ => None,
     }
+}
+
+/// The first member of a built-in module that `source` uses and that is missing here.
+///
+/// # Errors
+/// `Unsupported` with its name.
+pub(super) fn refuse_missing_members(source: &str) -> std::result::Result<(), ScriptError> {
+    for used in scan::uses(source) {
+        let members = match used.module.as_str() {
+            "k6" => &k6::MEMBERS,
+            "k6/http" => &http::MEMBERS,
+            "k6/metrics" => &metrics::MEMBERS,
+            _ => continue,
+        };
+        if members.missing.contains(&used.member.as_str()) {
+            return Err(ScriptError::Unsupported(format!("`{}{}`", members.prefix, used.member)));
+        }
+    }
+    Ok(())
 }
 
 /// Why there is no built-in module `name`.
@@ -95,13 +115,20 @@ impl Members {
 }
 
 /// Gives `object` members whose use ends the run with their name.
-fn refuse_members(object: &Object<'_>, prefix: &'static str, names: &'static [&'static str]) -> Result<()> {
+fn refuse_members<'js>(
+    object: &Object<'js>,
+    prefix: &'static str,
+    names: &'static [&'static str],
+) -> Result<()> {
     for name in names {
         let refuse = move |ctx: Ctx<'_>| -> Result<()> {
             Err(User::of(&ctx).refuse_feature(&ctx, &format!("{prefix}{name}")))
         };
-        // Configurable: a script may define a function of that name itself.
-        object.prop(*name, Accessor::from(refuse).configurable())?;
+        // A script may define something of that name itself.
+        let define = move |this: This<Object<'js>>, value: Value<'js>| {
+            this.0.prop(*name, Property::from(value).writable().enumerable().configurable())
+        };
+        object.prop(*name, Accessor::new(refuse, define).configurable())?;
     }
     Ok(())
 }

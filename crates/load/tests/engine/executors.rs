@@ -1,0 +1,114 @@
+//! Executors on the real clock. What is exact is tested on the plans themselves; here only what
+//! must hold however slow the machine is.
+
+use std::time::Duration;
+
+use madang_load::{Layer, Stage};
+
+use crate::support::{Answer, Script, Server, ok};
+
+#[test]
+fn constant_vus_keep_iterating_for_the_whole_time() {
+    let server = Server::start(|_| ok("x"));
+    let ran = Script::body("http.get(URL);")
+        .against(&server)
+        .constant_vus(3, Duration::from_millis(300))
+        .run();
+    let report = ran.report();
+    assert!(report.duration_seconds >= 0.3);
+    assert_eq!(report.vus_max, 3);
+    assert_eq!(report.requests.total, report.iterations.complete);
+    assert_eq!(report.requests.total as usize, server.requests().len());
+    let connections: std::collections::BTreeSet<u64> =
+        server.requests().iter().map(|request| request.connection).collect();
+    assert_eq!(connections.len(), 3);
+}
+
+#[test]
+fn the_last_iteration_may_finish_within_its_grace() {
+    let script = Script::new(
+        "import { sleep } from 'k6';
+         export const options = { scenarios: { s: { executor: 'constant-vus', vus: 1, duration: '50ms' } } };
+         export default function () { sleep(0.2); }",
+    );
+    let ran = script.run();
+    assert_eq!((ran.report().iterations.complete, ran.report().iterations.interrupted), (1, 0));
+    assert!(ran.report().duration_seconds >= 0.2);
+}
+
+#[test]
+fn an_iteration_beyond_its_grace_is_interrupted_and_counts_for_nothing() {
+    let server = Server::start(|_| Answer::Hang);
+    let script = Script::new(
+        "import http from 'k6/http';
+         export const options = { scenarios: { s: { executor: 'constant-vus', vus: 2, duration: '50ms', gracefulStop: '50ms' } } };
+         export default function () { http.get(__ENV.URL); }",
+    );
+    let ran = script.against(&server).run();
+    let report = ran.report();
+    assert_eq!((report.iterations.complete, report.iterations.interrupted), (0, 2));
+    assert_eq!(report.requests.total, 0);
+    assert!(!report.trends.contains_key("iteration_duration"));
+}
+
+#[test]
+fn a_ramp_goes_up_and_down_and_reuses_its_virtual_users() {
+    let stage = |ms, target| Stage { duration: Duration::from_millis(ms), target };
+    let stages = vec![stage(100, 4), stage(100, 0), stage(100, 4), stage(50, 4)];
+    let ran = Script::body("sleep(0.005);")
+        .options(Layer { vus: Some(1), stages: Some(stages), ..Layer::default() })
+        .run();
+    assert_eq!(ran.report().vus_max, 4);
+    assert!(ran.report().iterations.complete > 4);
+    assert_eq!(ran.report().iterations.interrupted, 0);
+}
+
+#[test]
+fn iterations_that_do_not_fit_into_the_maximum_are_dropped_and_counted() {
+    let script = Script::new(
+        "import { sleep } from 'k6';
+         export const options = { scenarios: {
+            own: { executor: 'per-vu-iterations', vus: 2, iterations: 1000, maxDuration: '100ms' },
+            shared: { executor: 'shared-iterations', vus: 2, iterations: 1000, maxDuration: '100ms' },
+         } };
+         export default function () { sleep(0.01); }",
+    );
+    let report_of = script.run();
+    let report = report_of.report();
+    assert_eq!(report.iterations.complete + report.iterations.dropped, 3000);
+    assert!(report.iterations.dropped > 0 && report.generator.limited);
+}
+
+#[test]
+fn a_scenario_starts_at_its_time() {
+    let script = Script::new(
+        "import { check } from 'k6';
+         export const options = { scenarios: {
+            now: { executor: 'per-vu-iterations', exec: 'now' },
+            later: { executor: 'per-vu-iterations', exec: 'later', startTime: '150ms' },
+         } };
+         export function now() {}
+         export function later() { check(1, { ran: true }); }",
+    );
+    let ran = script.run();
+    assert_eq!(ran.check("ran"), (1, 0));
+    assert!(ran.report().duration_seconds >= 0.15);
+}
+
+#[test]
+fn nothing_of_the_warm_up_is_counted() {
+    let server = Server::start(|_| ok("x"));
+    let mut script = Script::body("http.get(URL); sleep(0.02);")
+        .against(&server)
+        .constant_vus(2, Duration::from_millis(200));
+    script.config.warm_up = Duration::from_millis(300);
+    let ran = script.run();
+    let report = ran.report();
+    let seen = server.requests().len() as u64;
+    assert!(report.requests.total < seen, "{} of {seen}", report.requests.total);
+    assert_eq!(report.warm_up_seconds, 0.3);
+    assert!(report.duration_seconds >= 0.2 && report.duration_seconds < 0.3 + 30.0);
+    assert_eq!(report.requests.total, report.trends["http_req_duration"].count);
+    let steps: u64 = report.series.steps.iter().map(|step| step.requests).sum();
+    assert_eq!(steps, report.requests.total);
+}

@@ -1,0 +1,162 @@
+//! Scripts that misbehave.
+
+use std::time::Duration;
+
+use madang_load::ExitStatus;
+
+use crate::support::{Script, Server, ok};
+
+/// Two virtual users for 200 ms and at most 200 ms more.
+const SHORT: &str = "export const options = { scenarios: { s: { executor: 'constant-vus', vus: 2, \
+                     duration: '200ms', gracefulStop: '200ms' } } };";
+
+#[test]
+fn an_endless_loop_ends_with_the_test() {
+    let ran = Script::new(&format!("{SHORT} export default function () {{ while (true) {{}} }}")).run();
+    assert_eq!(ran.status, ExitStatus::Success, "{:?}", ran.messages);
+    assert_eq!((ran.report().iterations.complete, ran.report().iterations.interrupted), (0, 2));
+}
+
+#[test]
+fn catching_everything_does_not_keep_a_script_alive() {
+    let ran = Script::new(&format!(
+        "import {{ sleep }} from 'k6';
+         {SHORT}
+         export default function () {{
+            while (true) {{
+                try {{ while (true) sleep(0.01); }} catch (e) {{}}
+                finally {{ try {{ sleep(0.01); }} catch (e) {{ while (true) {{}} }} }}
+            }}
+         }}"
+    ))
+    .run();
+    assert_eq!(ran.status, ExitStatus::Success, "{:?}", ran.messages);
+    assert_eq!(ran.report().iterations.interrupted, 2);
+}
+
+#[test]
+fn a_promise_that_calls_itself_for_ever_ends_with_the_test() {
+    let ran = Script::new(&format!(
+        "{SHORT} export default async function () {{ const f = async () => {{ await null; return f(); }}; await f(); }}"
+    ))
+    .run();
+    assert_eq!(ran.status, ExitStatus::Success, "{:?}", ran.messages);
+    assert_eq!(ran.report().iterations.complete, 0);
+}
+
+#[test]
+fn a_hostile_regular_expression_ends_with_the_test() {
+    let ran = Script::new(&format!(
+        "{SHORT} export default function () {{ /(a+)+$/.test('a'.repeat(40) + 'b'); }}"
+    ))
+    .run();
+    assert_eq!(ran.status, ExitStatus::Success, "{:?}", ran.messages);
+    assert_eq!(ran.report().iterations.interrupted, 2);
+}
+
+#[test]
+fn an_endless_loop_of_one_does_not_stop_the_others() {
+    let server = Server::start(|_| ok("x"));
+    let mut script = Script::new(
+        "import http from 'k6/http';
+         export const options = { scenarios: { s: { executor: 'constant-vus', vus: 2,
+            duration: '300ms', gracefulStop: '0s' } } };
+         export default function () { if (__VU === 1) while (true) {} http.get(__ENV.URL); }",
+    )
+    .against(&server);
+    script.config.event_loops = Some(1);
+    let ran = script.run();
+    assert!(ran.report().requests.good > 1, "{:?}", ran.report().requests);
+}
+
+#[test]
+fn deep_recursion_is_an_error_the_script_can_catch() {
+    Script::body(
+        "const f = (n) => f(n + 1) + 1;
+         const thrown = (g) => { try { g(); } catch (e) { return e instanceof RangeError; } return false; };
+         let deep = {}; for (let i = 0, at = deep; i < 100000; i++) at = at.a = {};
+         check(null, {
+            calls: () => thrown(() => f(0)),
+            parse: () => thrown(() => JSON.parse('['.repeat(100000))),
+            stringify: () => thrown(() => JSON.stringify(deep)),
+            getters: () => thrown(() => { const o = { get a() { return this.a; } }; o.a; }),
+            sort: () => thrown(() => { const g = () => [2, 1].sort(g); g(); }),
+            native: () => thrown(() => { const g = () => group('g', g); g(); }),
+         });",
+    )
+    .run()
+    .assert_all_checks_passed();
+}
+
+#[test]
+fn a_memory_hog_gets_an_error_that_names_the_limit() {
+    let ran = Script::body("const all = []; while (true) all.push(new Array(1000).fill(all.length));").run();
+    assert_eq!(ran.status, ExitStatus::Success);
+    assert!(ran.said("out of memory: a virtual user's script may use 256 MiB"), "{:?}", ran.messages);
+}
+
+#[test]
+fn a_syntax_error_is_told_with_file_and_line() {
+    let ran = Script::new("\n\nconst = 5;").run();
+    assert_eq!((ran.status, ran.status.code()), (ExitStatus::ScriptException, 107));
+    assert!(ran.said("SyntaxError") && ran.said("script.js:3"), "{:?}", ran.messages);
+}
+
+#[test]
+fn throwing_in_the_init_code_is_exit_107() {
+    let ran = Script::new("throw new Error('at start'); export default function () {}").run();
+    assert_eq!(ran.status.code(), 107);
+    assert!(ran.said("Error: at start") && ran.said("script.js:1"), "{:?}", ran.messages);
+}
+
+#[test]
+fn a_script_that_is_not_there_is_told_by_name() {
+    let mut script = Script::new("");
+    script.config.script = script.path("missing.js");
+    let ran = script.run();
+    assert!(ran.said("missing.js"), "{:?}", ran.messages);
+    assert_ne!(ran.status, ExitStatus::Success);
+}
+
+#[test]
+fn an_exception_ends_its_iteration_and_not_the_run() {
+    let ran = Script::body("if (__ITER % 2 === 0) throw new Error('odd one out');")
+        .options(madang_load::Layer { vus: Some(1), iterations: Some(4), ..Default::default() })
+        .run();
+    assert_eq!(ran.status, ExitStatus::Success);
+    assert_eq!(ran.report().iterations.complete, 4);
+    let told = ran.messages.iter().filter(|line| line.contains("odd one out")).count();
+    assert_eq!(told, 2);
+    assert!(ran.said("scenario=default"), "{:?}", ran.messages);
+}
+
+#[test]
+fn a_flood_of_exceptions_is_not_a_flood_of_messages() {
+    let ran = Script::body("throw new Error('always');").constant_vus(4, Duration::from_millis(300)).run();
+    assert!(ran.report().iterations.complete > 100);
+    assert!(ran.messages.len() <= 60, "{} messages", ran.messages.len());
+}
+
+#[test]
+fn anything_can_be_thrown() {
+    for thrown in ["null", "undefined", "'text'", "{ toString() { throw 1; } }", "Symbol('s')", "new Proxy({}, {})"] {
+        let ran = Script::body(&format!("throw {thrown};")).run();
+        assert_eq!(ran.status, ExitStatus::Success, "{thrown}: {:?}", ran.messages);
+        assert_eq!(ran.report().iterations.complete, 1, "{thrown}");
+    }
+}
+
+#[test]
+fn tampering_with_the_globals_harms_only_the_script() {
+    let server = Server::start(|_| ok("x"));
+    let ran = Script::body(
+        "Object.prototype.toString = null; JSON.stringify = null; globalThis.console = null;
+         Array.prototype[Symbol.iterator] = null; Promise = null; delete globalThis.__ITER; delete globalThis.__ENV;
+         http.get(URL);",
+    )
+    .against(&server)
+    .options(madang_load::Layer { vus: Some(1), iterations: Some(3), ..Default::default() })
+    .run();
+    assert_eq!(ran.status, ExitStatus::Success, "{:?}", ran.messages);
+    assert_eq!(ran.report().requests.good, 3);
+}

@@ -1,0 +1,169 @@
+//! Modules, globals, exports: what a script finds around it.
+
+use madang_load::{ExitStatus, Layer};
+
+use crate::support::Script;
+
+#[test]
+fn files_beside_the_script_can_be_imported() {
+    Script::new(
+        "import { check } from 'k6';
+         import { two } from './lib/two.js';
+         import one, * as all from './one.js';
+         export default function () { check(null, { sum: () => one + two + all.three === 6 }); }",
+    )
+    .file("one.js", "export default 1; export const three = 3;")
+    .file_in("lib", "two.js", "import one from '../one.js'; export const two = one + 1;")
+    .run()
+    .assert_all_checks_passed();
+}
+
+#[test]
+fn an_import_that_is_not_there_is_told_by_name() {
+    let ran = Script::new("import './nothing.js'; export default function () {}").run();
+    assert!(ran.said("nothing.js"), "{:?}", ran.messages);
+    assert_eq!(ran.status, ExitStatus::ScriptException);
+}
+
+#[test]
+fn virtual_users_and_iterations_are_numbered() {
+    let layer = Layer { vus: Some(2), iterations: Some(6), ..Layer::default() };
+    let ran = Script::new(
+        "import { check } from 'k6';
+         let last = -1;
+         export default function () {
+            check(null, { vu: () => __VU === 1 || __VU === 2, iteration: () => __ITER === last + 1 });
+            last = __ITER;
+         }",
+    )
+    .options(layer)
+    .run();
+    ran.assert_all_checks_passed();
+    assert_eq!(ran.report().iterations.complete, 6);
+}
+
+#[test]
+fn every_virtual_user_has_its_own_globals() {
+    let layer = Layer { vus: Some(5), iterations: Some(50), ..Layer::default() };
+    Script::new(
+        "import { check } from 'k6';
+         let mine = null;
+         export default function () {
+            if (mine === null) mine = __VU;
+            check(null, { own: () => mine === __VU });
+         }",
+    )
+    .options(layer)
+    .run()
+    .assert_all_checks_passed();
+}
+
+#[test]
+fn options_may_depend_on_the_environment_and_flags_win() {
+    let mut script = Script::new(
+        "export const options = { vus: Number(__ENV.USERS), iterations: 8 };
+         export default function () {}",
+    );
+    script.config.environment = crate::support::variable("USERS", "4");
+    let ran = script.run();
+    assert_eq!((ran.report().vus_max, ran.report().iterations.complete), (4, 8));
+    let mut script = Script::new(
+        "export const options = { vus: 4, iterations: 8 };
+         export default function () {}",
+    );
+    script.config.overrides = Layer { vus: Some(2), iterations: Some(3), ..Layer::default() };
+    let ran = script.run();
+    assert_eq!((ran.report().vus_max, ran.report().iterations.complete), (2, 3));
+}
+
+#[test]
+fn async_default_functions_run_to_their_end() {
+    let ran = Script::new(
+        "import { check, sleep } from 'k6';
+         export default async function () {
+            await Promise.resolve();
+            sleep(0.01);
+            const value = await new Promise((resolve) => resolve(7));
+            check(value, { awaited: (v) => v === 7 });
+            throw new Error('after await');
+         }",
+    )
+    .run();
+    assert_eq!(ran.check("awaited"), (1, 0));
+    assert!(ran.said("after await"), "{:?}", ran.messages);
+}
+
+#[test]
+fn top_level_await_is_finished_before_the_start() {
+    Script::new(
+        "import { check } from 'k6';
+         const value = await Promise.resolve(3);
+         export default function () { check(value, { ready: (v) => v === 3 }); }",
+    )
+    .run()
+    .assert_all_checks_passed();
+}
+
+#[test]
+fn console_writes_values_as_text() {
+    let ran = Script::body("console.log('a', 1, { b: [2] }, null, undefined, new Error('e')); console.warn('w');").run();
+    assert!(ran.said("level=info msg=\"a 1 {\\\"b\\\":[2]} null undefined Error: e\" source=console"), "{:?}", ran.messages);
+    assert!(ran.said("level=warning msg=w"), "{:?}", ran.messages);
+}
+
+#[test]
+fn fail_and_group_behave_as_documented() {
+    let ran = Script::body(
+        "check(group('outer', () => group('inner', () => { check(1, { nested: true }); return 5; })), { value: (v) => v === 5 });
+         let thrown; try { group('a::b', () => {}); } catch (e) { thrown = e; }
+         check(thrown, { colons: (e) => e.message.includes('::') });
+         try { group('async', async () => {}); } catch (e) { thrown = e; }
+         check(thrown, { async: (e) => e instanceof TypeError });
+         try { group('throws', () => fail('on purpose')); } catch (e) { thrown = e; }
+         check(thrown, { message: (e) => e.message === 'on purpose', 'left the group': true });",
+    )
+    .run();
+    ran.assert_all_checks_passed();
+    let groups = |name: &str| {
+        let check = ran.report().checks.iter().find(|check| check.name == name).unwrap();
+        check.group.clone()
+    };
+    assert_eq!(groups("nested"), "::outer::inner");
+    assert_eq!(groups("left the group"), "");
+}
+
+#[test]
+fn network_and_checks_are_refused_in_the_init_code() {
+    for code in ["http.get('http://127.0.0.1:1/')", "check(1, {})", "sleep(1)", "group('g', () => {})"] {
+        let ran = Script::new(&format!(
+            "import http from 'k6/http'; import {{ check, sleep, group }} from 'k6';
+             {code}; export default function () {{}}"
+        ))
+        .run();
+        assert_eq!(ran.status, ExitStatus::ScriptException, "{code}");
+        assert!(ran.said("init context"), "{code}: {:?}", ran.messages);
+    }
+}
+
+#[test]
+fn scenarios_choose_their_function_and_environment() {
+    let ran = Script::new(
+        "import { check } from 'k6';
+         export const options = { scenarios: {
+            first: { executor: 'per-vu-iterations', vus: 2, iterations: 3, exec: 'one', env: { WHO: 'a' } },
+            second: { executor: 'shared-iterations', vus: 2, iterations: 5, exec: 'two', env: { WHO: 'b' } },
+         } };
+         export function one() { check(__ENV.WHO, { one: (w) => w === 'a' }); }
+         export function two() { check(__ENV.WHO, { two: (w) => w === 'b' }); }",
+    )
+    .run();
+    ran.assert_all_checks_passed();
+    assert_eq!((ran.check("one"), ran.check("two")), ((6, 0), (5, 0)));
+}
+
+#[test]
+fn a_missing_function_is_told_before_the_start() {
+    let ran = Script::new("export const x = 1;").run();
+    assert!(ran.said("scenario `default`: the script exports no function `default`"), "{:?}", ran.messages);
+    assert_eq!(ran.status.code(), 104);
+}

@@ -1,0 +1,100 @@
+//! What k6 has and this engine does not fails by its name, with exit code 104.
+
+use crate::support::{Script, Server, ok};
+
+fn refused(script: Script, name: &str) {
+    let ran = script.run();
+    assert!(ran.said(&format!("{name} is not supported yet")), "{name}: {:?}", ran.messages);
+    assert_eq!(ran.status.code(), 104, "{name}");
+}
+
+#[test]
+fn modules() {
+    for name in ["k6/ws", "k6/html", "k6/browser", "k6/x/sql"] {
+        let script = Script::new(&format!("import x from '{name}'; export default function () {{}}"));
+        refused(script, &format!("module `{name}`"));
+    }
+}
+
+#[test]
+fn remote_modules() {
+    let url = "https://jslib.k6.io/k6-utils/1.4.0/index.js";
+    let script = Script::new(&format!("import {{ uuidv4 }} from '{url}'; export default function () {{}}"));
+    refused(script, &format!("importing from a URL (`{url}`)"));
+}
+
+#[test]
+fn members_of_a_module_before_the_start() {
+    for (import, name) in [
+        ("import { batch } from 'k6/http';", "`http.batch`"),
+        ("import http, { cookieJar as jar } from 'k6/http';", "`http.cookieJar`"),
+        ("import http from 'k6/http'; function f() { http.batch([]); }", "`http.batch`"),
+        ("import * as h from 'k6/http'; function f() { h.asyncRequest(); }", "`http.asyncRequest`"),
+        ("import { randomSeed } from 'k6';", "`k6.randomSeed`"),
+    ] {
+        refused(Script::new(&format!("{import} export default function () {{}}")), name);
+    }
+}
+
+#[test]
+fn members_reached_only_while_running_even_when_the_script_catches() {
+    let script = Script::body("while (true) { try { http['bat' + 'ch']([]); } catch (e) {} }");
+    refused(script, "`http.batch`");
+}
+
+#[test]
+fn globals() {
+    for name in ["open", "setTimeout", "crypto", "TextEncoder", "require"] {
+        refused(Script::new(&format!("{name}('x'); export default function () {{}}")), &format!("`{name}`"));
+        refused(Script::body(&format!("{name}('x');")), &format!("`{name}`"));
+    }
+}
+
+#[test]
+fn a_script_may_define_such_a_name_itself() {
+    let ran = Script::new(
+        "import { check } from 'k6';
+         const open = () => 1; globalThis.crypto = 2;
+         export default function () { check(null, { own: () => open() === 1 && crypto === 2 }); }",
+    );
+    ran.run().assert_all_checks_passed();
+}
+
+#[test]
+fn request_parameters() {
+    let server = Server::start(|_| ok("x"));
+    for name in ["cookies", "jar", "auth", "compression", "responseCallback"] {
+        let script = Script::body(&format!("http.get(URL, {{ {name}: {{}} }});")).against(&server);
+        refused(script, &format!("`the request parameter {name}`"));
+    }
+}
+
+#[test]
+fn parts_of_a_response() {
+    let server = Server::start(|_| ok("{}"));
+    for name in ["cookies", "html", "remote_ip", "submitForm"] {
+        let script = Script::body(&format!("http.get(URL).{name};")).against(&server);
+        refused(script, &format!("`response.{name}`"));
+    }
+    let script = Script::body("http.get(URL).json('a.#(b==1)');").against(&server);
+    refused(script, "`response.json(\"a.#(b==1)\")`");
+}
+
+#[test]
+fn options_and_executors() {
+    for (options, name) in [
+        ("{ rps: 5 }", "option `rps`"),
+        ("{ hosts: {} }", "option `hosts`"),
+        ("{ scenarios: { s: { executor: 'ramping-arrival-rate' } } }", "executor `ramping-arrival-rate` (scenario `s`)"),
+    ] {
+        let script = Script::new(&format!("export const options = {options}; export default function () {{}}"));
+        refused(script, name);
+    }
+}
+
+#[test]
+fn unknown_options_are_named_too() {
+    let ran = Script::new("export const options = { durration: '1s' }; export default function () {}").run();
+    assert!(ran.said("unknown option `durration`"), "{:?}", ran.messages);
+    assert_eq!(ran.status.code(), 104);
+}

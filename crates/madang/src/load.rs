@@ -1,0 +1,170 @@
+//! `madang load`: runs a k6 script.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::ArgAction;
+use madang_load::{Config, Layer, Stage, parse_duration, parse_stage};
+
+/// Arguments of `madang load`. Named as k6's, so that a command line can be taken over.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+The script is one for k6: `import http from 'k6/http'`, `export const options`, a default function.
+What k6 has and this engine does not is refused by name. Flags win over the environment (K6_VUS,
+K6_DURATION, …), which wins over the script.
+
+Examples:
+  madang load script.js                            as the script's options say
+  madang load script.js -u 50 -d 10s               50 virtual users for 10 s
+  madang load script.js -s 10s:100 -s 30s:100      up to 100 virtual users in 10 s, then 30 s of them
+  madang load script.js -e BASE_URL=http://127.0.0.1:8080
+  madang load script.js --warm-up 5s --report run.json
+                                                   5 s unrecorded; everything measured as JSON
+
+Exit codes: 0 done · 1 a file could not be written · 2 wrong flags · 104 wrong or missing option or
+feature · 105 stopped by a signal · 107 the script threw in its init code.")]
+pub struct Args {
+    /// The script
+    #[arg(value_name = "SCRIPT")]
+    script: PathBuf,
+    /// Virtual users
+    #[arg(short = 'u', long, value_name = "N")]
+    vus: Option<u32>,
+    /// Iterations, shared by all virtual users
+    #[arg(short = 'i', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    iterations: Option<u64>,
+    /// How long iterations are started: 30s, 1m30s
+    #[arg(short = 'd', long, value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
+    /// A stage of a ramp; may be repeated
+    #[arg(short = 's', long = "stage", value_name = "TIME:VUS", value_parser = stage)]
+    stages: Vec<Stage>,
+    /// A variable of the script's `__ENV`; may be repeated
+    #[arg(short = 'e', long = "env", value_name = "NAME=VALUE", value_parser = pair)]
+    environment: Vec<(String, String)>,
+    /// Whether `__ENV` has the variables of this process too
+    #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = ArgAction::Set)]
+    include_system_env_vars: bool,
+    /// A tag of every value; may be repeated
+    #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = pair)]
+    tags: Vec<(String, String)>,
+    /// The User-Agent header
+    #[arg(long, value_name = "TEXT")]
+    user_agent: Option<String>,
+    /// Redirects followed per request [default: 10]
+    #[arg(long, value_name = "N")]
+    max_redirects: Option<u32>,
+    /// Close the connection after every request
+    #[arg(long)]
+    no_connection_reuse: bool,
+    /// Close the connections after every iteration
+    #[arg(long)]
+    no_vu_connection_reuse: bool,
+    /// Read response bodies, but do not keep them
+    #[arg(long)]
+    discard_response_bodies: bool,
+    /// Failed requests throw
+    #[arg(short = 'w', long)]
+    throw: bool,
+    /// Columns of trends in the summary [default: avg,min,med,max,p(90),p(95)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    summary_trend_stats: Vec<String>,
+    /// One unit for all durations in the summary: s, ms or us
+    #[arg(long, value_name = "UNIT", value_parser = ["s", "ms", "us"])]
+    summary_time_unit: Option<String>,
+    /// Write the summary to this file, as k6's JSON
+    #[arg(long, value_name = "FILE")]
+    summary_export: Option<PathBuf>,
+    /// No summary
+    #[arg(long)]
+    no_summary: bool,
+    /// No header and no progress
+    #[arg(short = 'q', long)]
+    quiet: bool,
+    /// No colours
+    #[arg(long)]
+    no_color: bool,
+    /// Write everything measured to this file, as one JSON document
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Run this long before recording begins
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s")]
+    warm_up: Duration,
+    /// Event loops, one thread each [default: as many as processors may be used]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: Option<u16>,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration(text).map_err(|error| error.to_string())
+}
+
+fn stage(text: &str) -> Result<Stage, String> {
+    parse_stage("--stage", text).map_err(|error| error.to_string())
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("NAME=VALUE is expected".to_owned()),
+    }
+}
+
+impl Args {
+    fn layer(&self) -> Layer {
+        let given = |flag: bool| flag.then_some(true);
+        let list = |list: &[String]| (!list.is_empty()).then(|| list.to_vec());
+        Layer {
+            vus: self.vus,
+            duration: self.duration,
+            iterations: self.iterations,
+            stages: (!self.stages.is_empty()).then(|| self.stages.clone()),
+            tags: self.tags.clone(),
+            summary_trend_stats: list(&self.summary_trend_stats),
+            summary_time_unit: self.summary_time_unit.clone(),
+            user_agent: self.user_agent.clone(),
+            no_connection_reuse: given(self.no_connection_reuse),
+            no_vu_connection_reuse: given(self.no_vu_connection_reuse),
+            discard_response_bodies: given(self.discard_response_bodies),
+            throw: given(self.throw),
+            max_redirects: self.max_redirects,
+            ..Layer::default()
+        }
+    }
+
+    fn environment(&self) -> BTreeMap<String, String> {
+        // A variable that is not UTF-8 cannot be a JavaScript string.
+        let system = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter(|_| self.include_system_env_vars);
+        system.chain(self.environment.iter().cloned()).collect()
+    }
+}
+
+/// Runs the script, and gives the exit code.
+pub fn run(args: Args) -> ExitCode {
+    let below = match Layer::from_environment(|name| std::env::var(name).ok()) {
+        Ok(layer) => layer,
+        Err(error) => {
+            eprintln!("madang: {error}");
+            return ExitCode::from(madang_load::ExitStatus::InvalidConfig.code());
+        }
+    };
+    let config = Config {
+        overrides: below.apply(args.layer()),
+        environment: args.environment(),
+        script: args.script,
+        quiet: args.quiet,
+        no_summary: args.no_summary,
+        no_color: args.no_color,
+        summary_export: args.summary_export,
+        report: args.report,
+        warm_up: args.warm_up,
+        event_loops: args.cpus.map(usize::from),
+        ..Config::default()
+    };
+    ExitCode::from(madang_load::run(&config).status.code())
+}
