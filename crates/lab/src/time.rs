@@ -51,9 +51,27 @@ pub fn rough(time: Duration) -> String {
     }
 }
 
+/// A setting as it was chosen: `500 ms`, `2.5 s`.
+pub fn exact(time: Duration) -> String {
+    if time < Duration::from_secs(1) {
+        format!("{} ms", time.as_millis())
+    } else {
+        format!("{} s", time.as_secs_f64())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_setting_is_not_rounded() {
+        let ms = |ms| exact(Duration::from_millis(ms));
+        assert_eq!(
+            (ms(500).as_str(), ms(2500).as_str(), ms(10_000).as_str()),
+            ("500 ms", "2.5 s", "10 s")
+        );
+    }
 
     #[test]
     fn dates_agree_with_date_of_coreutils() {

@@ -22,14 +22,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let started = Instant::now();
     let size = match encoding.as_str() {
         "gzip" => {
-            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(level.parse()?));
+            let mut encoder =
+                flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(level.parse()?));
             encoder.write_all(&body)?;
             encoder.finish()?.len()
         }
         "zstd" => zstd::bulk::compress(&body, level.parse()?)?.len(),
         _ => {
             let lgwin = rest.first().map_or(Ok(22), |w| w.parse())?;
-            let params = brotli::enc::BrotliEncoderParams { quality: level.parse()?, lgwin, size_hint: body.len(), ..Default::default() };
+            let params = brotli::enc::BrotliEncoderParams {
+                quality: level.parse()?,
+                lgwin,
+                size_hint: body.len(),
+                ..Default::default()
+            };
             let mut out = Vec::new();
             brotli::BrotliCompress(&mut &body[..], &mut out, &params)?;
             out.len()

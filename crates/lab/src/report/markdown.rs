@@ -91,8 +91,8 @@ fn write_method(page: &mut String, report: &Report) -> std::fmt::Result {
         report.complete_blocks,
         settings.blocks,
         report.seed,
-        time::rough(settings.warm_up),
-        settings.duration.map_or_else(|| "as the script says".to_owned(), time::rough),
+        time::exact(settings.warm_up),
+        settings.duration.map_or_else(|| "as the script says".to_owned(), time::exact),
     )?;
     writeln!(
         page,

@@ -5,10 +5,7 @@ use http::{HeaderMap, header};
 use madang_cache::Encoding;
 
 /// One element of an `Accept…` header with its weight in thousandths.
-fn elements(
-    headers: &HeaderMap,
-    name: impl AsHeaderName,
-) -> impl Iterator<Item = (&str, u16)> {
+fn elements(headers: &HeaderMap, name: impl AsHeaderName) -> impl Iterator<Item = (&str, u16)> {
     headers
         .get_all(name)
         .into_iter()

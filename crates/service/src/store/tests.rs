@@ -38,10 +38,7 @@ async fn notes(store: &Store) -> Vec<i64> {
 type Job = Box<dyn FnOnce(&mut Tx<'_>) -> Result<(), StoreError> + Send>;
 
 /// Jobs that are certain to share one commit: the writer is held until all of them wait.
-async fn in_one_group(
-    store: &Store,
-    jobs: Vec<Job>,
-) -> Vec<Result<(), StoreError>> {
+async fn in_one_group(store: &Store, jobs: Vec<Job>) -> Vec<Result<(), StoreError>> {
     let (release, gate) = std::sync::mpsc::channel::<()>();
     let (started, held) = oneshot::channel();
     let holder = tokio::spawn({

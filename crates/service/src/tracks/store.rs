@@ -51,15 +51,15 @@ impl TrackStore {
         after: Option<AfterLength>,
         limit: usize,
     ) -> Result<Vec<TrackSummary>, StoreError> {
-        self.store.read(move |conn| {
-            // Beyond every length, so that the first page needs no query of its own.
-            let (length, id) = after.map_or((f64::MAX, i64::MAX), |a| (a.length_metres, a.id));
-            let sql = format!("SELECT {SUMMARY} FROM tracks t WHERE (t.length_metres, t.id) < (?, ?) ORDER BY t.length_metres DESC, t.id DESC LIMIT ?");
-            conn.prepare_cached(&sql)?
-                .query_map(params![length, id, limit], summary)?
-                .collect()
-        })
-        .await
+        self.store
+            .read(move |conn| {
+                // Beyond every length, so that the first page needs no query of its own.
+                let (length, id) = after.map_or((f64::MAX, i64::MAX), |a| (a.length_metres, a.id));
+                conn.prepare_cached(&length_sql())?
+                    .query_map(params![length, id, limit], summary)?
+                    .collect()
+            })
+            .await
     }
 
     /// Up to `limit` tracks by the distance of their start from `centre`, nearest first, after a position.
@@ -182,20 +182,66 @@ fn summary(row: &Row<'_>) -> Result<TrackSummary, rusqlite::Error> {
     })
 }
 
+/// `CROSS JOIN` fixes the order: the R*Tree first, then a row for each start it finds.
+fn near_sql() -> String {
+    format!(
+        "SELECT {SUMMARY} FROM track_starts s CROSS JOIN tracks t ON t.id = s.id
+         WHERE s.max_lat >= ? AND s.min_lat <= ? AND s.max_lon >= ? AND s.min_lon <= ?"
+    )
+}
+
+fn length_sql() -> String {
+    format!(
+        "SELECT {SUMMARY} FROM tracks t WHERE (t.length_metres, t.id) < (?, ?)
+         ORDER BY t.length_metres DESC, t.id DESC LIMIT ?"
+    )
+}
+
 /// Hands every track that starts in the box to `found`.
 fn in_box(
     conn: &Connection,
     area: near::Area,
     found: &mut dyn FnMut(TrackSummary),
 ) -> Result<(), rusqlite::Error> {
-    let sql = format!(
-        "SELECT {SUMMARY} FROM track_starts s CROSS JOIN tracks t ON t.id = s.id
-         WHERE s.max_lat >= ? AND s.min_lat <= ? AND s.max_lon >= ? AND s.min_lon <= ?"
-    );
-    let mut statement = conn.prepare_cached(&sql)?;
+    let mut statement = conn.prepare_cached(&near_sql())?;
     let mut rows = statement.query(params![area.south, area.north, area.west, area.east])?;
     while let Some(row) = rows.next()? {
         found(summary(row)?);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What SQLite intends to do for a statement.
+    async fn plan(store: &Store, sql: &str) -> String {
+        let sql = format!("EXPLAIN QUERY PLAN {sql}");
+        let rows = store.read(move |conn| {
+            let mut statement = conn.prepare(&sql)?;
+            let nothing = rusqlite::params_from_iter(vec![0; statement.parameter_count()]);
+            let rows = statement.query_map(nothing, |row| row.get::<_, String>(3))?;
+            rows.collect::<Result<Vec<_>, _>>()
+        });
+        rows.await.unwrap().join("\n")
+    }
+
+    #[tokio::test]
+    async fn listings_read_an_index_and_sort_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = crate::config::Sources::new().resolve().unwrap().database;
+        let store = Store::open(dir.path(), &settings).unwrap();
+        let near = plan(&store, &near_sql()).await;
+        assert!(
+            near.contains("SCAN s VIRTUAL TABLE INDEX 2:D1B0D3B2"),
+            "all four bounds in the R*Tree: {near}"
+        );
+        assert!(near.contains("SEARCH t USING INTEGER PRIMARY KEY"), "{near}");
+        let length = plan(&store, &length_sql()).await;
+        assert!(length.contains("USING INDEX tracks_by_length (length_metres<?)"), "{length}");
+        for plan in [near, length] {
+            assert!(!plan.contains("TEMP B-TREE"), "{plan}");
+        }
+    }
 }
