@@ -1,6 +1,6 @@
 //! Bounds on what a client may take: time, size, connections.
 
-use crate::harness::{Server, Setup, eventually, stores};
+use crate::harness::{Connection, Server, Setup, eventually, stores};
 use crate::track_detail::LONG;
 
 const EXPIRED: &str = "madang_http_server_connections_expired_total";
@@ -37,6 +37,18 @@ fn half_a_head_behind_a_request_is_not_waited_for_longer_than_an_idle_client() {
     assert_eq!(slow.answer().unwrap().status, 200);
     assert!(slow.is_closed_by_the_server());
     server.until_metric(EXPIRED, &[], 1.0);
+}
+
+#[test]
+fn idle_clients_of_the_metrics_do_not_keep_others_out() {
+    let server = with("server.header_timeout", "300ms");
+    let mut silent: Vec<_> = (0..200).map(|_| Connection::open(server.metrics)).collect();
+    silent[0].send("GET /metrics HT");
+    // Answered as soon as the deadline has made room.
+    assert_eq!(Connection::open(server.metrics).get("/metrics").status, 200);
+    for connection in &mut silent {
+        assert!(connection.is_closed_by_the_server());
+    }
 }
 
 #[test]

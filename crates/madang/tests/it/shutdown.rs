@@ -51,6 +51,24 @@ fn a_request_in_flight_is_answered_and_new_ones_are_refused() {
 }
 
 #[test]
+fn connections_that_were_opened_before_the_end_get_their_answer() {
+    let dir = stores::bundled();
+    let mut server = Setup::new().data(dir.path()).start();
+    let waiting = request_in_flight(&server);
+    let mut opened: Vec<_> = (0..200).map(|_| server.connect()).collect();
+    server.signal(Signal::TERM);
+    for connection in &mut opened {
+        connection.send("GET /health/live HTTP/1.1\r\nHost: test\r\n\r\n");
+    }
+    for connection in &mut opened {
+        let answer = connection.answer().expect("an answer, not a reset");
+        assert_eq!(answer.status, 200);
+    }
+    drop(waiting);
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
 fn an_interrupt_stops_it_as_well() {
     let dir = stores::bundled();
     let mut server = Setup::new().data(dir.path()).start();

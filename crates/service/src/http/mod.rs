@@ -5,6 +5,7 @@ pub mod body;
 mod connection;
 pub mod edge;
 pub mod negotiate;
+mod operations;
 pub mod page;
 pub mod problem;
 mod request_id;

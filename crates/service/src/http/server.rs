@@ -6,6 +6,7 @@
 
 use super::connection::{CoarseClock, ConnState, Limits, WatchedStream};
 use super::edge::{Edge, Endpoint};
+use super::operations;
 use crate::config::ServerSettings;
 use crate::ops::metrics::ServerMetrics;
 use axum::Router;
@@ -98,7 +99,11 @@ impl Server {
         control.block_on(async {
             let listener = TcpListener::from_std(self.api)?;
             let metrics = TcpListener::from_std(self.metrics)?;
-            let operations = tokio::spawn(axum::serve(metrics, routes.operations).into_future());
+            let operations = tokio::spawn(operations::serve(
+                metrics,
+                routes.operations,
+                settings.header_timeout,
+            ));
             let mut acceptor = Acceptor {
                 workers: &workers,
                 most: settings.max_connections,

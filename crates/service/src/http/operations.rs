@@ -1,0 +1,43 @@
+//! The listener of `/metrics`: few connections, each with a deadline for its next head.
+//!
+//! It is meant for one or two scrapers on a private address. Whoever else finds it must not be able
+//! to take the descriptors that clients of the API need.
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+/// Connections at once; further ones wait in the kernel's queue until one of these ends.
+const MOST_CONNECTIONS: usize = 64;
+
+/// Serves `router` until its task is ended. `head_timeout` bounds the wait for each head, so also how
+/// long a connection may idle: a scraper that comes back later opens another.
+pub(super) async fn serve(listener: TcpListener, router: Router, head_timeout: Duration) {
+    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept connections to the metrics");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(head_timeout)
+            .max_buf_size(16 * 1024)
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router.clone()));
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "connection to the metrics ended early");
+            }
+            drop(place);
+        });
+    }
+}
