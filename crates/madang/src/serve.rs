@@ -102,7 +102,10 @@ fn start_log(settings: &LogSettings) -> anyhow::Result<()> {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal());
+        .with_ansi(std::io::stderr().is_terminal())
+        // It would complain of a failed write on the same stderr and panic when that fails too: a
+        // log on a full disk, or one whose reader has gone, must not end the server.
+        .log_internal_errors(false);
     match settings.format {
         LogFormat::Text => builder.with_target(false).init(),
         LogFormat::Json => builder.json().flatten_event(true).init(),

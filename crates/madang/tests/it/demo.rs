@@ -54,6 +54,16 @@ fn running_out_of_open_files_ends_when_some_are_free_again() {
 }
 
 #[test]
+fn a_server_whose_log_nobody_reads_serves_all_the_same() {
+    let mut server = Setup::new().set("log.level", "debug").start_unlogged();
+    for _ in 0..10 {
+        server.get("/v1/tracks/1").problem(404);
+    }
+    server.signal(rustix::process::Signal::TERM);
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
 fn a_server_whose_addresses_nobody_reads_serves_all_the_same() {
     let server = Setup::new().start_unheard();
     assert_eq!(server.get("/health/ready").status, 200);

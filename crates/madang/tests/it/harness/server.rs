@@ -54,40 +54,40 @@ impl Setup {
 
     /// Starts it through a command that ends in `exec`ing its arguments.
     pub fn start_through(self, command: Command) -> Server {
-        let said = Arc::new(Mutex::new(String::new()));
-        let hears = Arc::clone(&said);
-        let hear = move |child: &mut Child| follow(child.stdout.take().unwrap(), &hears);
-        self.launch(command, Stdio::piped(), hear, |_| addresses(&said.lock().unwrap()))
+        self.launch(command, [Stdio::piped(), Stdio::piped()], |said, _| addresses(said))
     }
 
     /// Starts it with an output whose reader has gone; the address is then taken from the log.
     pub fn start_unheard(self) -> Server {
-        let (reader, writer) = std::io::pipe().unwrap();
-        drop(reader);
-        let find = |log: &str| {
+        let command = command::clean(command::program());
+        self.launch(command, [broken_pipe(), Stdio::piped()], |_, log| {
             let address = log.split("address=").nth(1)?.split_once(' ')?.0.parse().ok()?;
             Some((address, address))
-        };
-        self.launch(command::clean(command::program()), writer.into(), |_| (), find)
+        })
     }
 
+    /// Starts it with a log whose reader has gone.
+    pub fn start_unlogged(self) -> Server {
+        let command = command::clean(command::program());
+        self.launch(command, [Stdio::piped(), broken_pipe()], |said, _| addresses(said))
+    }
+
+    /// Starts it and waits until `find` knows its addresses from its output and its log.
     fn launch(
         self,
         mut command: Command,
-        stdout: Stdio,
-        hear: impl FnOnce(&mut Child),
-        find: impl Fn(&str) -> Option<(SocketAddr, SocketAddr)>,
+        [stdout, stderr]: [Stdio; 2],
+        find: impl Fn(&str, &str) -> Option<(SocketAddr, SocketAddr)>,
     ) -> Server {
         let home = tempfile::tempdir().unwrap();
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]);
         command.arg(self.data.unwrap_or_else(|| home.path().join("data")));
         command.args(self.args).current_dir(home.path());
-        let mut child = command.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
-        let log = Arc::new(Mutex::new(String::new()));
-        follow(child.stderr.take().unwrap(), &log);
-        hear(&mut child);
+        let mut child = command.stdout(stdout).stderr(stderr).spawn().unwrap();
+        let said = follow(child.stdout.take());
+        let log = follow(child.stderr.take());
         let (api, metrics) = eventually("both addresses", || {
-            let found = find(&log.lock().unwrap());
+            let found = find(&said.lock().unwrap(), &log.lock().unwrap());
             if found.is_none()
                 && let Some(status) = child.try_wait().unwrap()
             {
@@ -97,6 +97,12 @@ impl Setup {
         });
         Server { child, api, metrics, log, home }
     }
+}
+
+/// Where writing fails, because the reader has gone.
+fn broken_pipe() -> Stdio {
+    let (_, writer) = std::io::pipe().unwrap();
+    writer.into()
 }
 
 /// The two addresses, once both lines are there.
@@ -110,16 +116,21 @@ fn addresses(said: &str) -> Option<(SocketAddr, SocketAddr)> {
     Some((address(first, "listening http://"), address(second, "metrics http://")))
 }
 
-fn follow(stream: impl std::io::Read + Send + 'static, into: &Arc<Mutex<String>>) {
-    let into = Arc::clone(into);
-    std::thread::spawn(move || {
-        let mut lines = BufReader::new(stream);
-        let mut line = Vec::new();
-        while matches!(lines.read_until(b'\n', &mut line), Ok(count) if count > 0) {
-            into.lock().unwrap().push_str(&String::from_utf8_lossy(&line));
-            line.clear();
-        }
-    });
+/// What a stream says, line by line as it comes.
+fn follow(stream: Option<impl std::io::Read + Send + 'static>) -> Arc<Mutex<String>> {
+    let text = Arc::new(Mutex::new(String::new()));
+    let into = Arc::clone(&text);
+    if let Some(stream) = stream {
+        std::thread::spawn(move || {
+            let mut lines = BufReader::new(stream);
+            let mut line = Vec::new();
+            while matches!(lines.read_until(b'\n', &mut line), Ok(count) if count > 0) {
+                into.lock().unwrap().push_str(&String::from_utf8_lossy(&line));
+                line.clear();
+            }
+        });
+    }
+    text
 }
 
 impl Server {
