@@ -129,7 +129,8 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Options), ScriptError> {
     let script = std::path::absolute(&config.script)
         .map_err(|error| ScriptError::Read(format!("{}: {error}", config.script.display())))?;
     let script = crate::script::normalize(&script);
-    let run = Arc::new(Run::new(script, config.environment.clone(), Log::new(config.messages.clone())));
+    let run =
+        Arc::new(Run::new(script, config.environment.clone(), Log::new(config.messages.clone())));
     let exports = engine::inspect(&run)?;
     let from_script = match &exports.options {
         Some(options) => Layer::from_script(options)?,
@@ -161,7 +162,10 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Options), ScriptError> {
 fn execute(config: &Config, run: &Arc<Run>, options: Options) -> Outcome {
     if !config.quiet {
         let script = config.script.display().to_string();
-        let output = config.report.as_ref().map_or_else(|| "-".to_owned(), |path| path.display().to_string());
+        let output = config
+            .report
+            .as_ref()
+            .map_or_else(|| "-".to_owned(), |path| path.display().to_string());
         show(&header(&script, &output, &options));
     }
     let event_loops = config.event_loops.unwrap_or_else(generator::available_cores).max(1);
@@ -182,8 +186,12 @@ fn execute(config: &Config, run: &Arc<Run>, options: Options) -> Outcome {
 /// Shows and writes what was measured.
 fn finish(config: &Config, run: &Run, plan: &Plan, finished: &Finished) -> Outcome {
     let registry = run.registry();
-    let data =
-        SummaryData::new(&registry, &finished.measured, &plan.options.summary_trend_stats, finished.duration);
+    let data = SummaryData::new(
+        &registry,
+        &finished.measured,
+        &plan.options.summary_trend_stats,
+        finished.duration,
+    );
     let context = report::Context {
         script: &config.script.display().to_string(),
         warm_up: config.warm_up,
@@ -217,8 +225,14 @@ fn finish(config: &Config, run: &Run, plan: &Plan, finished: &Finished) -> Outco
     ];
     for (path, document) in documents {
         let Some(path) = path else { continue };
-        if let Err(error) = document.map_err(std::io::Error::from).and_then(|text| write(path, &text)) {
-            run.log.write(Level::Error, &format!("could not write {}: {error}", path.display()), &[]);
+        if let Err(error) =
+            document.map_err(std::io::Error::from).and_then(|text| write(path, &text))
+        {
+            run.log.write(
+                Level::Error,
+                &format!("could not write {}: {error}", path.display()),
+                &[],
+            );
             status = ExitStatus::Failure;
         }
     }

@@ -22,10 +22,10 @@ use crate::http::ClientConfig;
 use crate::metrics::{Builtin, Histogram, Measured, MetricKind, Recorder, Sink};
 use crate::options::{Options, Scenario};
 use crate::run::Run;
+use crate::script::ScriptError;
 use crate::script::coroutine::Coroutine;
 use crate::script::life::{Exports, Mailbox, live};
 use crate::script::user::{Assignment, User};
-use crate::script::ScriptError;
 
 /// How often the watching thread looks: for the progress line and a script that gave up.
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
@@ -224,7 +224,10 @@ fn serve(post: Post) -> Result<(Measured, LoopHealth), ScriptError> {
     result
 }
 
-async fn work(mut post: Post, event_loop: Rc<EventLoop>) -> Result<(Measured, LoopHealth), ScriptError> {
+async fn work(
+    mut post: Post,
+    event_loop: Rc<EventLoop>,
+) -> Result<(Measured, LoopHealth), ScriptError> {
     let workers = match initialise(&mut post, &event_loop).await {
         Ok(workers) => workers,
         Err(error) => {
@@ -256,7 +259,10 @@ async fn work(mut post: Post, event_loop: Rc<EventLoop>) -> Result<(Measured, Lo
 }
 
 /// Runs the init code of every virtual user of this loop.
-async fn initialise(post: &mut Post, event_loop: &Rc<EventLoop>) -> Result<Vec<Worker>, ScriptError> {
+async fn initialise(
+    post: &mut Post,
+    event_loop: &Rc<EventLoop>,
+) -> Result<Vec<Worker>, ScriptError> {
     let assignments: Vec<Rc<Assignment>> =
         post.options.scenarios.iter().map(|scenario| assignment(&post.options, scenario)).collect();
     let mut workers = Vec::with_capacity(post.seats.len());
@@ -283,6 +289,7 @@ async fn initialise(post: &mut Post, event_loop: &Rc<EventLoop>) -> Result<Vec<W
             environment: scenario.env.clone(),
             spans: seat.spans,
             budget: Budget::new(&scenario.executor, seat.pool.as_ref()),
+            busy: Arc::default(),
         });
     }
     let _ = post.ready.send(Ok(()));

@@ -42,7 +42,8 @@ pub(crate) async fn watch_lag(record: impl Fn(f64)) {
         let due = Instant::now() + TICK;
         tokio::time::sleep_until(due.into()).await;
         // Tokio rounds a timer up to the next millisecond; that is no lateness of the loop.
-        let late = Instant::now().saturating_duration_since(due).saturating_sub(Duration::from_millis(1));
+        let late =
+            Instant::now().saturating_duration_since(due).saturating_sub(Duration::from_millis(1));
         record(late.as_secs_f64() * 1e3);
     }
 }
@@ -68,7 +69,12 @@ pub(crate) fn available_cores() -> usize {
 }
 
 /// Why the generator looks like the limit; `None` when it does not.
-pub(crate) fn verdict(health: &LoopHealth, cpu_seconds: f64, wall_seconds: f64, dropped: u64) -> Option<String> {
+pub(crate) fn verdict(
+    health: &LoopHealth,
+    cpu_seconds: f64,
+    wall_seconds: f64,
+    dropped: u64,
+) -> Option<String> {
     let cores = available_cores() as f64;
     let lag = health.lag.quantile(0.99);
     if dropped > 0 {

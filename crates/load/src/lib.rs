@@ -1,4 +1,4 @@
-//! Load engine: runs k6 scripts.
+#![doc = include_str!("../README.md")]
 
 mod command;
 mod engine;
@@ -17,4 +17,7 @@ mod summary;
 
 pub use command::{Config, ExitStatus, Outcome, check, run};
 pub use log::Messages;
-pub use options::{DurationError, ExecutorConfig, Layer, OptionsError, Scenario, Stage, parse_duration, parse_stage};
+pub use options::{
+    DurationError, ExecutorConfig, Layer, OptionsError, Scenario, Stage, parse_duration,
+    parse_stage,
+};

@@ -123,7 +123,8 @@ mod tests {
 
     #[test]
     fn the_time_keeps_its_width_during_a_run() {
-        let at = |ms, longest| fixed_length(Duration::from_millis(ms), Duration::from_secs(longest));
+        let at =
+            |ms, longest| fixed_length(Duration::from_millis(ms), Duration::from_secs(longest));
         assert_eq!(at(1_049, 32), "01.0s");
         assert_eq!(at(3_100, 90), "0m03.1s");
         assert_eq!(at(69_390, 90), "1m09.3s");

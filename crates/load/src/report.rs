@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::Finished;
 use crate::generator;
-use crate::metrics::{Builtin, CheckCount, GroupMeasured, Histogram, Measured, Registry, Series, Sink};
+use crate::metrics::{
+    Builtin, CheckCount, GroupMeasured, Histogram, Measured, Registry, Series, Sink,
+};
 
 /// The version of this document; a reader must refuse another major number.
 pub const REPORT_VERSION: u32 = 1;
@@ -221,12 +223,19 @@ pub(crate) fn report(finished: &Finished, registry: &Registry, context: &Context
         },
         bytes: Bytes { sent: counter(Builtin::DataSent), received: counter(Builtin::DataReceived) },
         status_codes: measured.statuses.iter().map(|(code, n)| (code.to_string(), *n)).collect(),
-        iterations: Iterations { dropped: counter(Builtin::DroppedIterations), ..context.iterations },
+        iterations: Iterations {
+            dropped: counter(Builtin::DroppedIterations),
+            ..context.iterations
+        },
         trends,
         names: names(measured),
         metrics,
         checks: checks(&measured.groups),
-        generator: generator_report(finished, context.event_loops, counter(Builtin::DroppedIterations)),
+        generator: generator_report(
+            finished,
+            context.event_loops,
+            counter(Builtin::DroppedIterations),
+        ),
         series: series(&measured.series, finished.duration),
     }
 }
@@ -269,7 +278,9 @@ fn trends_and_metrics(
             // Built-in ones have their own fields.
             _ if Builtin::is_builtin(id) => continue,
             Sink::Counter { sum } => Metric::Counter { count: *sum },
-            Sink::Gauge { value, min, max, .. } => Metric::Gauge { value: *value, min: *min, max: *max },
+            Sink::Gauge { value, min, max, .. } => {
+                Metric::Gauge { value: *value, min: *min, max: *max }
+            }
             Sink::Rate { trues, total } => Metric::Rate {
                 rate: *trues as f64 / (*total).max(1) as f64,
                 passes: *trues,
@@ -283,8 +294,7 @@ fn trends_and_metrics(
 
 fn names(measured: &Measured) -> BTreeMap<String, NameReport> {
     let entry = |(name, stats): (&String, &crate::metrics::NameStats)| {
-        let requests =
-            Requests { total: stats.requests, good: stats.good, failed: stats.failed };
+        let requests = Requests { total: stats.requests, good: stats.good, failed: stats.failed };
         (name.clone(), NameReport { requests, http_req_duration: trend(&stats.duration) })
     };
     measured.names.iter().map(entry).collect()

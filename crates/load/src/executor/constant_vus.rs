@@ -19,7 +19,10 @@ mod tests {
         let second = Duration::from_secs;
         let plan = plan(3, second(10), second(30));
         assert_eq!(plan.len(), 3);
-        assert!(plan.iter().all(|spans| *spans
-            == [Span { start: second(0), end: second(10), limit: second(40) }]));
+        assert!(
+            plan.iter()
+                .all(|spans| *spans
+                    == [Span { start: second(0), end: second(10), limit: second(40) }])
+        );
     }
 }

@@ -50,9 +50,9 @@ impl Budget {
                 left.set(left.get().saturating_sub(1));
                 some
             }
-            Self::Shared(left) => {
-                left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
-            }
+            Self::Shared(left) => left
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+                .is_ok(),
         }
     }
 
@@ -85,7 +85,8 @@ mod tests {
             max_duration: Duration::from_secs(1),
         };
         let pool = Budget::pool(&executor);
-        let budgets = [Budget::new(&executor, pool.as_ref()), Budget::new(&executor, pool.as_ref())];
+        let budgets =
+            [Budget::new(&executor, pool.as_ref()), Budget::new(&executor, pool.as_ref())];
         let taken = (0..10).filter(|turn| budgets[turn % 2].take()).count();
         assert_eq!((taken, budgets[0].drain()), (5, 0));
     }

@@ -90,10 +90,7 @@ mod tests {
             .iter()
             .map(|step| (step.offset.as_secs(), step.vus))
             .collect();
-        assert_eq!(
-            steps,
-            [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (6, 4), (7, 3), (8, 2), (9, 1)]
-        );
+        assert_eq!(steps, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (6, 4), (7, 3), (8, 2), (9, 1)]);
     }
 
     #[test]
@@ -105,8 +102,12 @@ mod tests {
 
     #[test]
     fn the_last_one_started_is_released_first_and_may_come_back() {
-        let plan = plan(1, &[stage(0, 2), stage(5, 2), stage(0, 1), stage(5, 1), stage(0, 2), stage(5, 2)],
-            second(3), second(30));
+        let plan = plan(
+            1,
+            &[stage(0, 2), stage(5, 2), stage(0, 1), stage(5, 1), stage(0, 2), stage(5, 2)],
+            second(3),
+            second(30),
+        );
         assert_eq!(plan[0], [Span { start: second(0), end: second(15), limit: second(45) }]);
         assert_eq!(
             plan[1],

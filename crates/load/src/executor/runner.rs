@@ -2,9 +2,10 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Mutex, oneshot, watch};
 
 use super::{Budget, Span};
 use crate::metrics::Builtin;
@@ -20,6 +21,8 @@ pub(crate) struct Worker {
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) spans: Vec<Span>,
     pub(crate) budget: Budget,
+    /// Locked while the virtual user has work.
+    pub(crate) busy: Arc<Mutex<()>>,
 }
 
 /// An activation under way.
@@ -65,7 +68,10 @@ impl Worker {
         };
         tokio::select! {
             () = spans => {}
-            () = stopped => self.user.control.interrupt(),
+            () = stopped => {
+                self.user.control.interrupt();
+                drop(self.busy.lock().await);
+            }
         }
         let dropped = self.budget.drain();
         if dropped > 0 {
@@ -118,6 +124,8 @@ impl Worker {
                 now < until.get() && !user.control.is_stopping() && budget.take()
             }),
             done: sender,
+            // Free: the last activation is over.
+            busy: self.busy.clone().try_lock_owned().ok(),
         });
         Active { end, limit, done }
     }

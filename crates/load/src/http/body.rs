@@ -50,7 +50,8 @@ impl ChunkedDecoder {
         let mut at = 0;
         while at < input.len() && self.state != State::Done {
             if self.state == State::Data {
-                let take = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(input.len() - at);
+                let take =
+                    usize::try_from(self.remaining).unwrap_or(usize::MAX).min(input.len() - at);
                 sink(&input[at..at + take])?;
                 at += take;
                 self.remaining -= take as u64;
@@ -134,7 +135,14 @@ mod tests {
 
     #[test]
     fn broken_framing_is_refused() {
-        for text in ["x\r\n", "\r\n", "5\nhello", "5\r\nhelloX\r\n", "1111111111111111\r\n", "5\r\nhello\r\r"] {
+        for text in [
+            "x\r\n",
+            "\r\n",
+            "5\nhello",
+            "5\r\nhelloX\r\n",
+            "1111111111111111\r\n",
+            "5\r\nhello\r\r",
+        ] {
             assert!(decode(&[text.as_bytes()]).is_err(), "{text:?}");
         }
         let endless = format!("5;{}", "x".repeat(MAX_LINE_BYTES));

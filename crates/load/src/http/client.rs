@@ -153,7 +153,10 @@ impl Client {
         Ok(Answer { head: response.head, body: response.body })
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one private call site; all borrowed parts of one exchange")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one private call site; all borrowed parts of one exchange"
+    )]
     async fn exchange(
         &self,
         kept: Option<Connection>,
@@ -209,14 +212,21 @@ impl Client {
         self.kept.push(Kept { authority, connection });
     }
 
-    fn write_head(&self, wire: &mut Vec<u8>, request: &Request, hop: &Hop) -> Result<(), RequestError> {
+    fn write_head(
+        &self,
+        wire: &mut Vec<u8>,
+        request: &Request,
+        hop: &Hop,
+    ) -> Result<(), RequestError> {
         if hop.method.is_empty() || !hop.method.bytes().all(is_token_byte) {
             return Err(RequestError::InvalidHeader(hop.method.to_string()));
         }
         let given = |name: &str| {
             request.headers.iter().rev().find(|(found, _)| found.eq_ignore_ascii_case(name))
         };
-        let mut line = |parts: [&str; 4]| parts.iter().for_each(|part| wire.extend_from_slice(part.as_bytes()));
+        let mut line = |parts: [&str; 4]| {
+            parts.iter().for_each(|part| wire.extend_from_slice(part.as_bytes()));
+        };
         line([&hop.method, " ", &hop.url.target, " HTTP/1.1\r\n"]);
         if given("host").is_none() || !hop.same_host {
             line(["Host", ": ", &hop.url.authority, "\r\n"]);
@@ -233,7 +243,9 @@ impl Client {
             let secret = ["authorization", "cookie", "www-authenticate"];
             let skip = name.eq_ignore_ascii_case("content-length")
                 || name.eq_ignore_ascii_case("transfer-encoding")
-                || (hop.body.is_none() && request.body.is_some() && name.eq_ignore_ascii_case("content-type"))
+                || (hop.body.is_none()
+                    && request.body.is_some()
+                    && name.eq_ignore_ascii_case("content-type"))
                 || (!hop.same_host
                     && (name.eq_ignore_ascii_case("host")
                         || secret.iter().any(|secret| name.eq_ignore_ascii_case(secret))));
@@ -325,7 +337,9 @@ mod tests {
 
     #[test]
     fn base64_matches_the_examples_of_rfc_4648() {
-        for (plain, encoded) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
+        for (plain, encoded) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
+        {
             assert_eq!(base64(plain.as_bytes()), encoded);
         }
     }

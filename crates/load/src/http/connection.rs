@@ -61,7 +61,8 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) async fn connect(address: SocketAddr) -> Result<Self, RequestError> {
-        let stream = match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
+        let stream = match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await
+        {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return Err(RequestError::Connect(error)),
             Err(_) => return Err(RequestError::ConnectTimeout),
@@ -90,19 +91,21 @@ impl Connection {
     ) -> Result<RawResponse, RequestError> {
         let written = self.write(head, body, progress.traffic).await;
         progress.trace.sent = Some(Instant::now());
-        match self.read_response(progress).await {
-            Ok(mut response) => {
-                response.reusable &= written.is_ok();
-                Ok(response)
-            }
+        match (self.read_response(progress).await, written) {
+            (Ok(response), Ok(())) => Ok(response),
+            (Ok(response), Err(_)) => Ok(RawResponse { reusable: false, ..response }),
             // A server may refuse a body by answering and closing; only if no answer could be
             // read is the failed write what the caller needs to know.
-            Err(_) if written.is_err() => Err(written.map(|()| RequestError::Timeout).unwrap_or_else(|e| e)),
-            Err(error) => Err(error),
+            (Err(_), Err(error)) | (Err(error), Ok(())) => Err(error),
         }
     }
 
-    async fn write(&mut self, head: &[u8], body: &[u8], traffic: &mut Traffic) -> Result<(), RequestError> {
+    async fn write(
+        &mut self,
+        head: &[u8],
+        body: &[u8],
+        traffic: &mut Traffic,
+    ) -> Result<(), RequestError> {
         for mut part in [head, body] {
             while !part.is_empty() {
                 let written = self.stream.write(part).await.map_err(RequestError::Write)?;
@@ -116,7 +119,10 @@ impl Connection {
         Ok(())
     }
 
-    async fn read_response(&mut self, progress: &mut Progress<'_>) -> Result<RawResponse, RequestError> {
+    async fn read_response(
+        &mut self,
+        progress: &mut Progress<'_>,
+    ) -> Result<RawResponse, RequestError> {
         let head = self.read_head(progress).await?;
         let framing = head.framing(progress.to_head_request)?;
         let mut sink = Sink { body: Vec::new(), length: 0, discard: progress.discard_body };

@@ -104,7 +104,8 @@ impl Head {
         if to_head_request || self.status < 200 || matches!(self.status, 204 | 304) {
             return Ok(Framing::None);
         }
-        let mut codings = self.values("transfer-encoding").flat_map(|value| value.split(|b| *b == b','));
+        let mut codings =
+            self.values("transfer-encoding").flat_map(|value| value.split(|b| *b == b','));
         if let Some(first) = codings.next() {
             let last = codings.last().unwrap_or(first);
             return if last.trim_ascii().eq_ignore_ascii_case(b"chunked") {
@@ -142,9 +143,9 @@ fn parse_length(digits: &[u8]) -> Result<u64, RequestError> {
     text.parse().map_err(|_| RequestError::Malformed("Content-Length is too large"))
 }
 
-fn parse_into<'h, 'b>(
+fn parse_into<'b>(
     bytes: &'b [u8],
-    headers: &'h mut [MaybeUninit<httparse::Header<'b>>],
+    headers: &mut [MaybeUninit<httparse::Header<'b>>],
 ) -> Result<Option<(Head, usize)>, httparse::Error> {
     let mut response = httparse::Response::new(&mut []);
     let config = httparse::ParserConfig::default();
@@ -155,7 +156,11 @@ fn parse_into<'h, 'b>(
     let range = |part: &[u8]| {
         // Slices of `bytes`, whose head is far shorter than 4 GiB.
         let start = (part.as_ptr() as usize).wrapping_sub(bytes.as_ptr() as usize);
-        if start > length || part.is_empty() { 0..0 } else { start as u32..(start + part.len()) as u32 }
+        if start > length || part.is_empty() {
+            0..0
+        } else {
+            start as u32..(start + part.len()) as u32
+        }
     };
     let headers = response
         .headers
@@ -215,7 +220,9 @@ mod tests {
         assert_eq!(framing("HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n"), Framing::None);
         assert_eq!(framing("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"), Framing::Length(5));
         assert_eq!(
-            framing("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\nContent-Length: 5\r\n\r\n"),
+            framing(
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\nContent-Length: 5\r\n\r\n"
+            ),
             Framing::Chunked
         );
         assert_eq!(framing("HTTP/1.1 200 OK\r\n\r\n"), Framing::UntilClose);
@@ -225,9 +232,13 @@ mod tests {
 
     #[test]
     fn contradicting_lengths_are_refused() {
-        for lengths in ["Content-Length: 5\r\nContent-Length: 6", "Content-Length: 5, 6",
-            "Content-Length: -1", "Content-Length: ", "Content-Length: 99999999999999999999999"]
-        {
+        for lengths in [
+            "Content-Length: 5\r\nContent-Length: 6",
+            "Content-Length: 5, 6",
+            "Content-Length: -1",
+            "Content-Length: ",
+            "Content-Length: 99999999999999999999999",
+        ] {
             let head = head(&format!("HTTP/1.1 200 OK\r\n{lengths}\r\n\r\n"));
             assert!(matches!(head.framing(false), Err(RequestError::Malformed(_))), "{lengths}");
         }

@@ -127,9 +127,10 @@ fn split_port(authority: &str) -> Result<(&str, u16), RequestError> {
     }
     match port {
         None | Some("") => Ok((host, 80)),
-        Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
-            port.parse().map(|port| (host, port)).map_err(|_| RequestError::InvalidUrl("port > 65535"))
-        }
+        Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => port
+            .parse()
+            .map(|port| (host, port))
+            .map_err(|_| RequestError::InvalidUrl("port > 65535")),
         Some(_) => Err(RequestError::InvalidUrl("the port is not a number")),
     }
 }
@@ -229,8 +230,18 @@ mod tests {
     #[test]
     fn broken_addresses_are_refused() {
         for text in [
-            "", "/x", "localhost:80", "http://", "http:///x", "http://a b/", "http://h:99999/",
-            "http://h:x/", "http://[::1/", "http://[zz]/", "http://h/a\nb", "http://u@/",
+            "",
+            "/x",
+            "localhost:80",
+            "http://",
+            "http:///x",
+            "http://a b/",
+            "http://h:99999/",
+            "http://h:x/",
+            "http://[::1/",
+            "http://[zz]/",
+            "http://h/a\nb",
+            "http://u@/",
         ] {
             assert_eq!(Url::parse(text).unwrap_err().code().0, 1020, "{text:?}");
         }

@@ -5,7 +5,6 @@ use super::{Contains, MetricId, MetricKind};
 /// A metric that is always there; its discriminant is its [`MetricId`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-#[expect(missing_docs, reason = "named as k6 documents them")]
 pub(crate) enum Builtin {
     Vus,
     VusMax,

@@ -18,7 +18,8 @@ const MIN_EXPONENT: i32 = -24;
 /// Values from 2^MAX_EXPONENT share the last bin; minimum and maximum stay exact.
 const MAX_EXPONENT: i32 = 64;
 const PAGE_BINS: usize = 128;
-const PAGES: usize = ((MAX_EXPONENT - MIN_EXPONENT) as usize) << SUB_BITS >> PAGE_BINS.trailing_zeros();
+const PAGES: usize =
+    ((MAX_EXPONENT - MIN_EXPONENT) as usize) << SUB_BITS >> PAGE_BINS.trailing_zeros();
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Bin {
@@ -144,11 +145,6 @@ impl Histogram {
         self.count
     }
 
-    /// The sum of all values.
-    pub fn sum(&self) -> f64 {
-        self.sum
-    }
-
     /// The smallest value, 0 when there is none.
     pub fn min(&self) -> f64 {
         self.min
@@ -197,8 +193,13 @@ impl Histogram {
             if let Some(low) = found
                 && second < seen
             {
-                let low = if first == 0 { self.min } else { low };
-                return (low, if second + 1 == self.count { self.max } else { value });
+                // The two ends are known exactly.
+                let at_end = |rank, value| match rank {
+                    0 => self.min,
+                    rank if rank + 1 == self.count => self.max,
+                    _ => value,
+                };
+                return (at_end(first, low), at_end(second, value));
             }
         }
         (found.unwrap_or(self.max), self.max)
@@ -274,7 +275,8 @@ mod tests {
     #[test]
     fn zero_and_negative_values_keep_their_order() {
         let histogram = of(&[-2.0, -1.0, 0.0, 1.0, 2.0]);
-        let quartiles: Vec<f64> = [0.0, 0.25, 0.5, 0.75, 1.0].map(|q| histogram.quantile(q)).to_vec();
+        let quartiles: Vec<f64> =
+            [0.0, 0.25, 0.5, 0.75, 1.0].map(|q| histogram.quantile(q)).to_vec();
         assert_eq!(quartiles, [-2.0, -1.0, 0.0, 1.0, 2.0]);
     }
 

@@ -9,7 +9,10 @@ mod sink;
 
 pub(crate) use builtin::Builtin;
 pub use histogram::Histogram;
-pub(crate) use recorder::{CheckCount, GroupId, GroupMeasured, Measured, NameStats, Recorder, RequestMark, RequestSample, RequestTags, SampleTags, Totals};
-pub(crate) use registry::{Contains, MetricId, MetricKind, Registry, SubMetric, TagFilter};
+pub(crate) use recorder::{
+    CheckCount, GroupId, GroupMeasured, Measured, NameStats, Recorder, RequestMark, RequestSample,
+    RequestTags, SampleTags,
+};
+pub(crate) use registry::{Contains, MetricId, MetricKind, Registry, TagFilter};
 pub(crate) use series::Series;
 pub(crate) use sink::Sink;

@@ -98,7 +98,9 @@ impl SampleTags<'_> {
             "proto" => text(request.proto),
             "status" => Some(request.status.to_string().into()),
             "error" => text(request.error),
-            "error_code" => (request.error_code != 0).then(|| request.error_code.to_string().into()),
+            "error_code" => {
+                (request.error_code != 0).then(|| request.error_code.to_string().into())
+            }
             "expected_response" => Some(request.expected_response.to_string().into()),
             _ => None,
         }
@@ -279,7 +281,13 @@ impl Recorder {
     }
 
     /// Counts a check.
-    pub(crate) fn check(&mut self, group: GroupId, name: &str, passed: bool, tags: &SampleTags<'_>) {
+    pub(crate) fn check(
+        &mut self,
+        group: GroupId,
+        name: &str,
+        passed: bool,
+        tags: &SampleTags<'_>,
+    ) {
         if !self.is_recording() {
             return;
         }
@@ -358,7 +366,11 @@ impl From<Group> for GroupMeasured {
             name: group.name,
             path: group.path.to_string(),
             children: group.children,
-            checks: group.checks.into_iter().map(|(name, count)| (name.to_string(), count)).collect(),
+            checks: group
+                .checks
+                .into_iter()
+                .map(|(name, count)| (name.to_string(), count))
+                .collect(),
         }
     }
 }
@@ -417,8 +429,11 @@ impl Measured {
         }
         for child in &theirs[at].children {
             let GroupMeasured { name, path, .. } = &theirs[*child];
-            let known =
-                self.groups[mine].children.iter().copied().find(|id| self.groups[*id].name == *name);
+            let known = self.groups[mine]
+                .children
+                .iter()
+                .copied()
+                .find(|id| self.groups[*id].name == *name);
             let known = known.unwrap_or_else(|| {
                 let id = self.groups.len();
                 let (name, path) = (name.clone(), path.clone());
@@ -502,7 +517,8 @@ mod tests {
         };
         let mut merged = measure(["a", "b"]);
         merged.merge(measure(["b", "a"]));
-        let inner = |path| merged.groups.iter().find(|group| group.path == path).unwrap().checks[0].1;
+        let inner =
+            |path| merged.groups.iter().find(|group| group.path == path).unwrap().checks[0].1;
         assert_eq!(inner("::a::inner"), CheckCount { passes: 2, fails: 0 });
         assert_eq!(inner("::b::inner"), CheckCount { passes: 0, fails: 2 });
         assert_eq!(merged.groups.len(), 5);

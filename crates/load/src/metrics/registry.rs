@@ -22,18 +22,6 @@ pub(crate) enum MetricKind {
     Trend,
 }
 
-impl MetricKind {
-    /// k6's name for it.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Counter => "counter",
-            Self::Gauge => "gauge",
-            Self::Rate => "rate",
-            Self::Trend => "trend",
-        }
-    }
-}
-
 /// What the values are, for showing them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Contains {
@@ -43,17 +31,6 @@ pub(crate) enum Contains {
     Time,
     /// Bytes.
     Data,
-}
-
-impl Contains {
-    /// k6's name for it.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::Time => "time",
-            Self::Data => "data",
-        }
-    }
 }
 
 /// Tags a value must have to count for a sub-metric.
@@ -99,7 +76,9 @@ pub(crate) struct Metric {
 /// A metric that cannot be defined so.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(crate) enum DefineError {
-    #[error("invalid metric name `{0}`: use letters, digits and `_`, not beginning with a digit, at most 128")]
+    #[error(
+        "invalid metric name `{0}`: use letters, digits and `_`, not beginning with a digit, at most 128"
+    )]
     Name(String),
     #[error("metric `{0}` already exists as another type")]
     Conflict(String),
@@ -159,16 +138,22 @@ impl Registry {
     }
 
     /// Defines a sub-metric, or finds it.
-    pub(crate) fn define_sub(&mut self, name: &str, parent: MetricId, filter: TagFilter) -> MetricId {
+    pub(crate) fn define_sub(
+        &mut self,
+        name: &str,
+        parent: MetricId,
+        filter: TagFilter,
+    ) -> MetricId {
         if let Some(id) = self.by_name.get(name) {
             return *id;
         }
         let Metric { kind, contains, .. } = *self.get(parent);
-        self.push(Metric { name: name.to_owned(), kind, contains, sub: Some(SubMetric { parent, filter }) })
-    }
-
-    pub(crate) fn find(&self, name: &str) -> Option<MetricId> {
-        self.by_name.get(name).copied()
+        self.push(Metric {
+            name: name.to_owned(),
+            kind,
+            contains,
+            sub: Some(SubMetric { parent, filter }),
+        })
     }
 
     pub(crate) fn get(&self, id: MetricId) -> &Metric {

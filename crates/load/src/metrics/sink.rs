@@ -50,7 +50,12 @@ impl Sink {
             (Self::Counter { sum }, Self::Counter { sum: theirs }) => *sum += theirs,
             (
                 Self::Gauge { value, min, max, set_at },
-                Self::Gauge { value: their_value, min: their_min, max: their_max, set_at: their_time },
+                Self::Gauge {
+                    value: their_value,
+                    min: their_min,
+                    max: their_max,
+                    set_at: their_time,
+                },
             ) => {
                 if their_time.is_none() {
                     return;
@@ -67,7 +72,9 @@ impl Sink {
                 *total += of;
             }
             (Self::Trend(mine), Self::Trend(theirs)) => mine.merge(theirs),
-            (mine, theirs) => debug_assert!(false, "two kinds for one metric: {mine:?}, {theirs:?}"),
+            (mine, theirs) => {
+                debug_assert!(false, "two kinds for one metric: {mine:?}, {theirs:?}");
+            }
         }
     }
 

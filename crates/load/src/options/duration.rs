@@ -6,7 +6,9 @@ use thiserror::Error;
 
 /// A text that is no duration.
 #[derive(Debug, Clone, Error, PartialEq, Eq)]
-#[error("invalid duration `{0}`: a number with a unit is expected, such as `30s`, `1m30s` or `500ms`")]
+#[error(
+    "invalid duration `{0}`: a number with a unit is expected, such as `30s`, `1m30s` or `500ms`"
+)]
 pub struct DurationError(String);
 
 /// Longest accepted duration: a hundred years.
@@ -54,7 +56,8 @@ fn multiply(number: &str, nanos: u64) -> Option<Duration> {
         return None;
     }
     let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    let fraction: f64 = if fraction.is_empty() { 0.0 } else { format!("0.{fraction}").parse().ok()? };
+    let fraction: f64 =
+        if fraction.is_empty() { 0.0 } else { format!("0.{fraction}").parse().ok()? };
     let part = Duration::from_nanos((fraction * nanos as f64).round() as u64);
     Some(Duration::from_nanos(whole.checked_mul(nanos)?) + part)
 }
@@ -97,8 +100,14 @@ mod tests {
     #[test]
     fn durations_are_read_as_k6_reads_them() {
         for (text, milliseconds) in [
-            ("30s", 30_000), ("1m30s", 90_000), ("1.5h", 5_400_000), ("2d", 172_800_000),
-            ("250ms", 250), ("1000", 1000), ("0s", 0), ("0", 0),
+            ("30s", 30_000),
+            ("1m30s", 90_000),
+            ("1.5h", 5_400_000),
+            ("2d", 172_800_000),
+            ("250ms", 250),
+            ("1000", 1000),
+            ("0s", 0),
+            ("0", 0),
         ] {
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(milliseconds)), "{text}");
         }

@@ -81,10 +81,12 @@ impl Layer {
         for (name, option) in super::script::ENVIRONMENT {
             let Some(text) = variable(name).filter(|text| !text.is_empty()) else { continue };
             let value = super::script::environment_value(option, &text);
-            super::script::read_option(&mut layer, option, &value).map_err(|error| match error {
-                OptionsError::Invalid { problem, .. } => OptionsError::invalid(*name, problem),
-                other => other,
-            })?;
+            super::script::read_option(&mut layer, option, &value).map_err(
+                |error| match error {
+                    OptionsError::Invalid { problem, .. } => OptionsError::invalid(*name, problem),
+                    other => other,
+                },
+            )?;
         }
         Ok(layer)
     }
@@ -100,7 +102,10 @@ mod tests {
         let below = Layer { vus: Some(3), stages: Some(vec![stage]), ..Layer::default() };
         let above = Layer { duration: Some(Duration::from_secs(9)), ..Layer::default() };
         let both = below.clone().apply(above);
-        assert_eq!((both.vus, both.duration, both.stages), (Some(3), Some(Duration::from_secs(9)), None));
+        assert_eq!(
+            (both.vus, both.duration, both.stages),
+            (Some(3), Some(Duration::from_secs(9)), None)
+        );
         let untouched = below.clone().apply(Layer { vus: Some(7), ..Layer::default() });
         assert_eq!((untouched.vus, untouched.stages), (Some(7), below.stages));
     }

@@ -36,7 +36,8 @@ impl Options {
         let scenarios = scenarios(&layer)?;
         let total: u32 = scenarios.iter().map(|scenario| scenario.executor.max_vus()).sum();
         if total > MAX_VUS {
-            let problem = format!("{total} virtual users are more than the {MAX_VUS} one process can hold");
+            let problem =
+                format!("{total} virtual users are more than the {MAX_VUS} one process can hold");
             return Err(OptionsError::invalid("vus", problem));
         }
         Ok(Self {
@@ -76,7 +77,8 @@ fn scenarios(layer: &Layer) -> Result<Vec<Scenario>, OptionsError> {
         ("stages", layer.stages.is_some()),
         ("scenarios", layer.scenarios.is_some()),
     ];
-    let given: Vec<&str> = given.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
+    let given: Vec<&str> =
+        given.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
     if let [first, second, ..] = given[..] {
         let problem = format!("`{first}` and `{second}` cannot be used together");
         return Err(OptionsError::invalid(first, problem));
@@ -108,7 +110,11 @@ fn scenarios(layer: &Layer) -> Result<Vec<Scenario>, OptionsError> {
         ExecutorConfig::ConstantVus { vus, duration }
     } else {
         // k6 runs a script without any of these once, whatever `vus` says.
-        ExecutorConfig::PerVuIterations { vus: 1, iterations: 1, max_duration: DEFAULT_MAX_DURATION }
+        ExecutorConfig::PerVuIterations {
+            vus: 1,
+            iterations: 1,
+            max_duration: DEFAULT_MAX_DURATION,
+        }
     };
     Ok(vec![Scenario::new("default", executor)])
 }
@@ -123,7 +129,10 @@ mod tests {
         let constant =
             Layer { vus: Some(5), duration: Some(Duration::from_secs(1)), ..Layer::default() };
         let options = Options::resolve(constant).unwrap();
-        assert_eq!(options.scenarios[0].describe(), "default: 5 looping VUs for 1s (gracefulStop: 30s)");
+        assert_eq!(
+            options.scenarios[0].describe(),
+            "default: 5 looping VUs for 1s (gracefulStop: 30s)"
+        );
         let stage = Stage { duration: Duration::from_secs(2), target: 9 };
         let ramping = Layer { stages: Some(vec![stage]), ..Layer::default() };
         let options = Options::resolve(ramping).unwrap();

@@ -13,17 +13,41 @@ type Result<T> = std::result::Result<T, OptionsError>;
 
 /// Options k6 has and this engine does not.
 const MISSING: &[&str] = &[
-    "batch", "batchPerHost", "blacklistIPs", "blockHostnames", "cloud", "dns", "executionSegment",
-    "executionSegmentSequence", "ext", "features", "handleSummaryTimeout", "hosts", "httpDebug",
-    "insecureSkipTLSVerify", "linger", "localIPs", "minIterationDuration",
-    "noCookiesReset", "noSetup", "noTeardown", "noUsageReport", "paused", "rps", "setupTimeout",
-    "systemTags", "teardownTimeout", "thresholds", "tlsAuth", "tlsCipherSuites", "tlsVersion",
+    "batch",
+    "batchPerHost",
+    "blacklistIPs",
+    "blockHostnames",
+    "cloud",
+    "dns",
+    "executionSegment",
+    "executionSegmentSequence",
+    "ext",
+    "features",
+    "handleSummaryTimeout",
+    "hosts",
+    "httpDebug",
+    "insecureSkipTLSVerify",
+    "linger",
+    "localIPs",
+    "minIterationDuration",
+    "noCookiesReset",
+    "noSetup",
+    "noTeardown",
+    "noUsageReport",
+    "paused",
+    "rps",
+    "setupTimeout",
+    "systemTags",
+    "teardownTimeout",
+    "thresholds",
+    "tlsAuth",
+    "tlsCipherSuites",
+    "tlsVersion",
 ];
 
 /// Executors k6 has and this engine does not.
-const MISSING_EXECUTORS: &[&str] = &[
-    "constant-arrival-rate", "externally-controlled", "ramping-arrival-rate",
-];
+const MISSING_EXECUTORS: &[&str] =
+    &["constant-arrival-rate", "externally-controlled", "ramping-arrival-rate"];
 
 /// Environment variables and the option each one sets.
 pub(super) const ENVIRONMENT: &[(&str, &str)] = &[
@@ -54,11 +78,13 @@ pub(super) fn environment_value(option: &str, text: &str) -> Value {
         "vus" | "maxRedirects" | "iterations" => {
             text.parse::<u64>().map_or_else(|_| Value::from(text), Value::from)
         }
-        "noConnectionReuse" | "noVUConnectionReuse" | "discardResponseBodies" | "throw" => match text {
-            "1" | "t" | "true" | "TRUE" => Value::from(true),
-            "0" | "f" | "false" | "FALSE" => Value::from(false),
-            _ => Value::from(text),
-        },
+        "noConnectionReuse" | "noVUConnectionReuse" | "discardResponseBodies" | "throw" => {
+            match text {
+                "1" | "t" | "true" | "TRUE" => Value::from(true),
+                "0" | "f" | "false" | "FALSE" => Value::from(false),
+                _ => Value::from(text),
+            }
+        }
         "summaryTrendStats" => Value::from(text.split(',').map(str::trim).collect::<Vec<_>>()),
         _ => Value::from(text),
     }
@@ -175,7 +201,9 @@ fn stages(key: &str, value: &Value) -> Result<Vec<Stage>> {
         .map(|(index, value)| {
             let key = format!("{key}[{index}]");
             let fields = object(&key, value)?;
-            if let Some(unknown) = fields.keys().find(|name| !matches!(name.as_str(), "duration" | "target")) {
+            if let Some(unknown) =
+                fields.keys().find(|name| !matches!(name.as_str(), "duration" | "target"))
+            {
                 return Err(OptionsError::Unknown(format!("{key}.{unknown}")));
             }
             let field = |name: &str| {
@@ -193,7 +221,8 @@ fn stages(key: &str, value: &Value) -> Result<Vec<Stage>> {
 
 /// One `duration:target`.
 pub fn parse_stage(key: &str, stage: &str) -> Result<Stage> {
-    let problem = || OptionsError::invalid(key, format!("`{stage}` is not DURATION:TARGET, such as 30s:10"));
+    let problem =
+        || OptionsError::invalid(key, format!("`{stage}` is not DURATION:TARGET, such as 30s:10"));
     let (duration, target) = stage.trim().split_once(':').ok_or_else(problem)?;
     Ok(Stage {
         duration: parse_duration(duration).map_err(|_| problem())?,
@@ -247,7 +276,9 @@ fn scenario(name: &str, value: &Value) -> Result<Scenario> {
         "ramping-vus" => ramping_vus(&key, fields)?,
         "per-vu-iterations" | "shared-iterations" => iterations(&key, fields, executor)?,
         missing if MISSING_EXECUTORS.contains(&missing) => {
-            return Err(OptionsError::Unsupported(format!("executor `{missing}` (scenario `{name}`)")));
+            return Err(OptionsError::Unsupported(format!(
+                "executor `{missing}` (scenario `{name}`)"
+            )));
         }
         unknown => {
             let problem = format!(
@@ -282,7 +313,10 @@ fn scenario(name: &str, value: &Value) -> Result<Scenario> {
     Ok(scenario)
 }
 
-fn constant_vus(key: &dyn Fn(&str) -> String, fields: &Map<String, Value>) -> Result<ExecutorConfig> {
+fn constant_vus(
+    key: &dyn Fn(&str) -> String,
+    fields: &Map<String, Value>,
+) -> Result<ExecutorConfig> {
     let required = || OptionsError::invalid(key("duration"), "it is required");
     let vus = fields.get("vus").map_or(Ok(1), |value| positive(&key("vus"), value))?;
     let length = fields.get("duration").ok_or_else(required)?;
@@ -308,7 +342,10 @@ fn iterations(
     Ok(ExecutorConfig::SharedIterations { vus, iterations, max_duration })
 }
 
-fn ramping_vus(key: &dyn Fn(&str) -> String, fields: &Map<String, Value>) -> Result<ExecutorConfig> {
+fn ramping_vus(
+    key: &dyn Fn(&str) -> String,
+    fields: &Map<String, Value>,
+) -> Result<ExecutorConfig> {
     let required = || OptionsError::invalid(key("stages"), "it is required");
     let stages = stages(&key("stages"), fields.get("stages").ok_or_else(required)?)?;
     let start_vus = fields.get("startVUs").map_or(Ok(1), |value| count(&key("startVUs"), value))?;
@@ -332,8 +369,8 @@ mod tests {
 
     use super::*;
 
-    fn error(options: Value) -> String {
-        Layer::from_script(&options).unwrap_err().to_string()
+    fn error(options: impl std::borrow::Borrow<Value>) -> String {
+        Layer::from_script(options.borrow()).unwrap_err().to_string()
     }
 
     #[test]
@@ -355,8 +392,14 @@ mod tests {
     fn keys_nobody_knows_are_refused() {
         assert_eq!(error(json!({"vuss": 1})), "unknown option `vuss`");
         let scenario = json!({"executor": "constant-vus", "duration": "1s", "rate": 5});
-        assert_eq!(error(json!({"scenarios": {"s": scenario}})), "unknown option `scenarios.s.rate`");
-        assert_eq!(error(json!({"stages": [{"duration": "1s", "target": 1, "x": 1}]})), "unknown option `stages[0].x`");
+        assert_eq!(
+            error(json!({"scenarios": {"s": scenario}})),
+            "unknown option `scenarios.s.rate`"
+        );
+        assert_eq!(
+            error(json!({"stages": [{"duration": "1s", "target": 1, "x": 1}]})),
+            "unknown option `stages[0].x`"
+        );
     }
 
     #[test]

@@ -40,8 +40,7 @@ pub(crate) fn describe(caught: &CaughtError<'_>) -> String {
                 );
             }
             let stack = exception.stack().unwrap_or_default();
-            let stack: String =
-                stack.lines().map(|line| format!("\n\t{}", line.trim())).collect();
+            let stack: String = stack.lines().map(|line| format!("\n\t{}", line.trim())).collect();
             format!("{name}: {message}{stack}")
         }
         CaughtError::Value(value) => format!("Uncaught {}", to_text(value)),

@@ -8,8 +8,11 @@ use std::task::{Poll, Waker};
 use std::time::Instant;
 
 use rquickjs::promise::PromiseState;
-use rquickjs::{CatchResultExt as _, CaughtError, Context, Ctx, Exception, Function, Module, Object, Promise, Runtime, Value};
-use tokio::sync::oneshot;
+use rquickjs::{
+    CatchResultExt as _, CaughtError, Context, Ctx, Exception, Function, Module, Object, Promise,
+    Runtime, Value,
+};
+use tokio::sync::{OwnedMutexGuard, oneshot};
 
 use super::error::describe;
 use super::loader::ModuleLoader;
@@ -37,6 +40,8 @@ pub(crate) struct Activation {
     pub(crate) goes_on: Box<dyn Fn(Instant) -> bool>,
     /// Told when the last iteration is over.
     pub(crate) done: oneshot::Sender<()>,
+    /// Held while there is work, also when it ends in a panic.
+    pub(crate) busy: Option<OwnedMutexGuard<()>>,
 }
 
 /// Where an executor leaves work for a virtual user.
@@ -125,10 +130,7 @@ fn start_engine(user: &Rc<User>) -> rquickjs::Result<Context> {
 }
 
 /// Runs the init code.
-fn initialise<'js>(
-    ctx: &Ctx<'js>,
-    user: &Rc<User>,
-) -> Result<(Object<'js>, Exports), ScriptError> {
+fn initialise<'js>(ctx: &Ctx<'js>, user: &Rc<User>) -> Result<(Object<'js>, Exports), ScriptError> {
     user.attach(ctx);
     let evaluated = (|| {
         install_globals(ctx, user)?;
@@ -174,7 +176,7 @@ fn install_globals(ctx: &Ctx<'_>, user: &Rc<User>) -> rquickjs::Result<()> {
     globals.set("__ITER", 0)?;
     globals.set("global", globals.clone())?;
     console::install(ctx)?;
-    super::modules::install_globals(ctx)
+    modules::install_globals(ctx)
 }
 
 fn read_exports<'js>(ctx: &Ctx<'js>, namespace: &Object<'js>) -> rquickjs::Result<Exports> {
@@ -234,6 +236,7 @@ impl<'a, 'js> Iterations<'a, 'js> {
             self.user.run.live.active.fetch_add(1, Ordering::Relaxed);
             self.work(&work);
             self.user.run.live.active.fetch_sub(1, Ordering::Relaxed);
+            drop(work.busy);
             let _ = work.done.send(());
         }
     }
@@ -276,7 +279,9 @@ impl<'a, 'js> Iterations<'a, 'js> {
             let value: Value<'js> = function.call(())?;
             match value.as_promise() {
                 Some(promise) => settle(self.ctx, self.user, promise)?,
-                None => while !self.user.control.poll_interrupt() && self.ctx.execute_pending_job() {},
+                None => {
+                    while !self.user.control.poll_interrupt() && self.ctx.execute_pending_job() {}
+                }
             }
             Ok(())
         })();
@@ -307,7 +312,10 @@ impl<'a, 'js> Iterations<'a, 'js> {
                 live.complete.fetch_add(counted, Ordering::Relaxed);
             }
         }
-        if let Outcome::Threw(exception) = outcome {
+        // What ended the run is told once, at its end.
+        if let Outcome::Threw(exception) = outcome
+            && self.user.run.failure().is_none()
+        {
             let assignment = self.user.assignment.borrow().clone();
             let fields = [
                 ("executor", assignment.executor),

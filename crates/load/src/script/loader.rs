@@ -38,7 +38,10 @@ impl Loader for ModuleLoader {
     ) -> Result<Module<'js, Declared>> {
         if let Some(path) = name.strip_prefix("file://") {
             if !self.0.is_initialising() {
-                return Err(Exception::throw_message(ctx, "modules can only be imported in the init code"));
+                return Err(Exception::throw_message(
+                    ctx,
+                    "modules can only be imported in the init code",
+                ));
             }
             let text = match self.0.run.sources.read(std::path::Path::new(path)) {
                 Ok(text) => text,
@@ -60,4 +63,3 @@ impl Loader for ModuleLoader {
         }
     }
 }
-

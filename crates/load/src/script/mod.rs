@@ -1,8 +1,8 @@
 //! Scripts: one QuickJS runtime per virtual user, each on a stack of its own.
 
+mod console;
 pub(crate) mod control;
 pub(crate) mod coroutine;
-mod console;
 mod error;
 pub(crate) mod life;
 mod loader;
@@ -14,7 +14,6 @@ pub(crate) mod user;
 pub(crate) use control::{Control, Interrupted};
 pub(crate) use error::ScriptError;
 pub(crate) use source::{Sources, normalize};
-pub(crate) use user::{Outcome, User};
 
 /// What the script of one virtual user may allocate inside QuickJS.
 pub(crate) const MEMORY_LIMIT_BYTES: usize = 256 * 1024 * 1024;

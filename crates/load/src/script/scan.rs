@@ -28,7 +28,8 @@ pub(super) fn uses(source: &str) -> Vec<Use> {
         let Kind::Word(name) = &token.kind else { continue };
         let Some(module) = bindings.get(name).filter(|_| !is_member(&tokens, at)) else { continue };
         let mut rest = tokens[at + 1..].iter().skip_while(|token| token.kind == Kind::Mark('?'));
-        if let (Some(dot), Some(Token { kind: Kind::Word(member), line })) = (rest.next(), rest.next())
+        if let (Some(dot), Some(Token { kind: Kind::Word(member), line })) =
+            (rest.next(), rest.next())
             && dot.kind == Kind::Mark('.')
         {
             found.push(Use { module: module.clone(), member: (*member).to_owned(), line: *line });
@@ -47,7 +48,9 @@ fn read_import<'s>(
     bindings: &mut HashMap<&'s str, String>,
     found: &mut Vec<Use>,
 ) {
-    let Some(end) = tokens.iter().position(|token| matches!(token.kind, Kind::Text(_))) else { return };
+    let Some(end) = tokens.iter().position(|token| matches!(token.kind, Kind::Text(_))) else {
+        return;
+    };
     let Kind::Text(module) = tokens[end].kind else { return };
     let clause = &tokens[..end];
     // `import(…)`, `import.meta`, or something this does not understand.
@@ -101,8 +104,20 @@ impl Token<'_> {
         match self.kind {
             Kind::Word(word) => !matches!(
                 word,
-                "return" | "typeof" | "case" | "in" | "of" | "delete" | "void" | "throw" | "new"
-                    | "else" | "do" | "instanceof" | "yield" | "await"
+                "return"
+                    | "typeof"
+                    | "case"
+                    | "in"
+                    | "of"
+                    | "delete"
+                    | "void"
+                    | "throw"
+                    | "new"
+                    | "else"
+                    | "do"
+                    | "instanceof"
+                    | "yield"
+                    | "await"
             ),
             Kind::Text(_) | Kind::Other => true,
             Kind::Mark(mark) => matches!(mark, ')' | ']' | '}'),
@@ -250,13 +265,19 @@ mod tests {
     use super::*;
 
     fn members(source: &str) -> Vec<String> {
-        uses(source).into_iter().map(|used| format!("{}.{}:{}", used.module, used.member, used.line)).collect()
+        uses(source)
+            .into_iter()
+            .map(|used| format!("{}.{}:{}", used.module, used.member, used.line))
+            .collect()
     }
 
     #[test]
     fn named_default_and_namespace_imports_are_followed() {
         assert_eq!(members("import { a, b as c } from 'm';"), ["m.a:1", "m.b:1"]);
-        assert_eq!(members("import d, { e } from \"m\";\nd.x(); y.d.z; d?.w"), ["m.e:1", "m.x:2", "m.w:2"]);
+        assert_eq!(
+            members("import d, { e } from \"m\";\nd.x(); y.d.z; d?.w"),
+            ["m.e:1", "m.x:2", "m.w:2"]
+        );
         assert_eq!(members("import * as n from 'm'\n\nn\n .x"), ["m.x:4"]);
         assert_eq!(members("import 'm'; import('m').x; import.meta"), Vec::<String>::new());
     }

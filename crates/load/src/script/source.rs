@@ -26,7 +26,10 @@ impl Sources {
             return Ok(text.clone());
         }
         let failed = |reason: String| {
-            ScriptError::Read(format!("the script file {} couldn't be read: {reason}", path.display()))
+            ScriptError::Read(format!(
+                "the script file {} couldn't be read: {reason}",
+                path.display()
+            ))
         };
         let metadata = std::fs::metadata(path).map_err(|error| failed(error.to_string()))?;
         if !metadata.is_file() {

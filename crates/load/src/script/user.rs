@@ -146,8 +146,12 @@ impl User {
         let custom = merged.as_deref().unwrap_or(&assignment.tags);
         let mut recorder = self.event_loop.recorder.borrow_mut();
         let group = recorder.group_path(self.group.get());
-        let tags =
-            SampleTags { scenario: &assignment.scenario, group: &group, custom, ..SampleTags::default() };
+        let tags = SampleTags {
+            scenario: &assignment.scenario,
+            group: &group,
+            custom,
+            ..SampleTags::default()
+        };
         recorder.add(metric, value, &tags);
     }
 
@@ -176,7 +180,9 @@ impl User {
         let custom = merged.as_deref().unwrap_or(&assignment.tags);
         let name = name.unwrap_or(&exchange.url.text);
         let (status, error, code) = match &exchange.outcome {
-            Ok(answer) => (answer.head.status, None, crate::http::ErrorCode::of_status(answer.head.status)),
+            Ok(answer) => {
+                (answer.head.status, None, crate::http::ErrorCode::of_status(answer.head.status))
+            }
             Err(error) => (0, Some(error.to_string()), Some(error.code())),
         };
         let expected = (200..400).contains(&status);
@@ -193,7 +199,8 @@ impl User {
             expected_response: expected,
         };
         let scenario = &assignment.scenario;
-        let tags = SampleTags { scenario, group: &group, check: "", custom, request: Some(request) };
+        let tags =
+            SampleTags { scenario, group: &group, check: "", custom, request: Some(request) };
         let mark = recorder.request(&RequestSample { exchange, status, tags, name, expected });
         drop(recorder);
         self.open_request(mark, expected)

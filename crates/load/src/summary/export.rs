@@ -21,16 +21,18 @@ pub(crate) fn export(data: &SummaryData<'_>) -> Value {
 
 fn values(values: &Values) -> Value {
     match values {
-        Values::Counter { count, rate } => json!({ "count": number(*count), "rate": number(*rate) }),
+        Values::Counter { count, rate } => {
+            json!({ "count": number(*count), "rate": number(*rate) })
+        }
         Values::Gauge { value, min, max } => {
             json!({ "value": number(*value), "min": number(*min), "max": number(*max) })
         }
         Values::Rate { rate, passes, fails } => {
             json!({ "value": number(*rate), "passes": passes, "fails": fails })
         }
-        Values::Trend(stats) => {
-            Value::Object(stats.iter().map(|(name, value)| (name.clone(), number(*value))).collect())
-        }
+        Values::Trend(stats) => Value::Object(
+            stats.iter().map(|(name, value)| (name.clone(), number(*value))).collect(),
+        ),
     }
 }
 

@@ -4,7 +4,12 @@ use crate::metrics::{Contains, MetricKind};
 
 /// A value of a metric of that kind and content; `time_unit` is `s`, `ms` or `us` to fix the unit
 /// of durations.
-pub(crate) fn humanize(value: f64, kind: MetricKind, contains: Contains, time_unit: Option<&str>) -> String {
+pub(crate) fn humanize(
+    value: f64,
+    kind: MetricKind,
+    contains: Contains,
+    time_unit: Option<&str>,
+) -> String {
     if kind == MetricKind::Rate {
         // Cut, not rounded: 99.999 % is not everything.
         return format!("{:.2}%", (value * 100.0 * 100.0).trunc() / 100.0);
@@ -87,8 +92,15 @@ mod tests {
     #[test]
     fn durations_are_written_as_k6_writes_them() {
         for (milliseconds, text) in [
-            (0.0, "0s"), (0.000_5, "500ns"), (0.021_7, "21.7µs"), (0.344_999, "344.99µs"), (1.2, "1.2ms"),
-            (102.84, "102.84ms"), (1001.5, "1s"), (61_500.0, "1m1s"), (3_723_000.0, "1h2m3s"),
+            (0.0, "0s"),
+            (0.000_5, "500ns"),
+            (0.021_7, "21.7µs"),
+            (0.344_999, "344.99µs"),
+            (1.2, "1.2ms"),
+            (102.84, "102.84ms"),
+            (1001.5, "1s"),
+            (61_500.0, "1m1s"),
+            (3_723_000.0, "1h2m3s"),
         ] {
             assert_eq!(duration(milliseconds, None), text, "{milliseconds}");
         }
@@ -97,11 +109,16 @@ mod tests {
 
     #[test]
     fn bytes_and_rates_are_written_as_k6_writes_them() {
-        for (value, text) in [(0.0, "0 B"), (9.0, "9 B"), (34_524.0, "35 kB"), (9072.0, "9.1 kB"), (1.5e9, "1.5 GB")] {
+        for (value, text) in
+            [(0.0, "0 B"), (9.0, "9 B"), (34_524.0, "35 kB"), (9072.0, "9.1 kB"), (1.5e9, "1.5 GB")]
+        {
             assert_eq!(bytes(value), text);
         }
         assert_eq!(humanize(2.0 / 3.0, MetricKind::Rate, Contains::Default, None), "66.66%");
         assert_eq!(humanize(0.999_999, MetricKind::Rate, Contains::Default, None), "99.99%");
-        assert_eq!(humanize(61.654_913_8, MetricKind::Counter, Contains::Default, None), "61.654914");
+        assert_eq!(
+            humanize(61.654_913_8, MetricKind::Counter, Contains::Default, None),
+            "61.654914"
+        );
     }
 }

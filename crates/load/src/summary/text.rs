@@ -14,12 +14,19 @@ pub(crate) struct TextOptions {
 
 /// Sections of metrics; whatever is named nowhere here and not built in is CUSTOM.
 const HTTP: &[&str] = &["http_req_duration", "http_req_failed", "http_reqs"];
-const EXECUTION: &[&str] = &["dropped_iterations", "iteration_duration", "iterations", "vus", "vus_max"];
+const EXECUTION: &[&str] =
+    &["dropped_iterations", "iteration_duration", "iterations", "vus", "vus_max"];
 const NETWORK: &[&str] = &["data_received", "data_sent"];
 /// Built-in metrics the compact mode leaves out.
 const HIDDEN: &[&str] = &[
-    "checks", "group_duration", "http_req_blocked", "http_req_connecting", "http_req_receiving",
-    "http_req_sending", "http_req_tls_handshaking", "http_req_waiting",
+    "checks",
+    "group_duration",
+    "http_req_blocked",
+    "http_req_connecting",
+    "http_req_receiving",
+    "http_req_sending",
+    "http_req_tls_handshaking",
+    "http_req_waiting",
 ];
 
 /// Writes the summary.
@@ -77,8 +84,15 @@ fn all_checks(groups: &[GroupMeasured]) -> Vec<(&str, CheckCount)> {
     checks
 }
 
-fn write_checks(out: &mut String, data: &SummaryData<'_>, checks: &[(&str, CheckCount)], style: &Style) {
-    if let Some(SummaryMetric { values: Values::Rate { rate, passes, fails }, .. }) = data.find("checks") {
+fn write_checks(
+    out: &mut String,
+    data: &SummaryData<'_>,
+    checks: &[(&str, CheckCount)],
+    style: &Style,
+) {
+    if let Some(SummaryMetric { values: Values::Rate { rate, passes, fails }, .. }) =
+        data.find("checks")
+    {
         let total = passes + fails;
         let per_second = data.find("iterations").and_then(|metric| match metric.values {
             Values::Counter { count, rate } if count > 0.0 => Some(rate / count),
@@ -145,7 +159,9 @@ impl<'o> Layout<'o> {
         let show = |value| humanize(value, metric.kind, metric.contains, unit);
         let plain = |text: String| (String::new(), text);
         match &metric.values {
-            Values::Counter { count, rate } => (Some(show(*count)), vec![plain(show(*rate) + "/s")]),
+            Values::Counter { count, rate } => {
+                (Some(show(*count)), vec![plain(show(*rate) + "/s")])
+            }
             Values::Gauge { value, min, max } => {
                 let extras = [format!("min={}", show(*min)), format!("max={}", show(*max))];
                 (Some(show(*value)), extras.map(plain).to_vec())

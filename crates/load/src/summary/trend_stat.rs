@@ -25,7 +25,8 @@ impl TrendStat {
             "count" => Some(Self::Count),
             _ => {
                 let number = name.strip_prefix("p(")?.strip_suffix(')')?;
-                let plain = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+                let plain =
+                    !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
                 let percentile: f64 = plain.then(|| number.parse().ok()).flatten()?;
                 (0.0..=100.0).contains(&percentile).then_some(Self::Percentile(percentile))
             }

@@ -9,9 +9,20 @@ use crate::metrics::{Contains, GroupMeasured, Measured, MetricKind, Registry, Si
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Values {
     /// Sum, and sum per second.
-    Counter { count: f64, rate: f64 },
-    Gauge { value: f64, min: f64, max: f64 },
-    Rate { rate: f64, passes: u64, fails: u64 },
+    Counter {
+        count: f64,
+        rate: f64,
+    },
+    Gauge {
+        value: f64,
+        min: f64,
+        max: f64,
+    },
+    Rate {
+        rate: f64,
+        passes: u64,
+        fails: u64,
+    },
     /// The statistics asked for, by name.
     Trend(Vec<(String, f64)>),
 }
@@ -65,7 +76,9 @@ impl<'a> SummaryData<'a> {
 fn values(sink: &Sink, trend_stats: &[String], seconds: f64) -> Values {
     match sink {
         Sink::Counter { sum } => Values::Counter { count: *sum, rate: *sum / seconds },
-        Sink::Gauge { value, min, max, .. } => Values::Gauge { value: *value, min: *min, max: *max },
+        Sink::Gauge { value, min, max, .. } => {
+            Values::Gauge { value: *value, min: *min, max: *max }
+        }
         Sink::Rate { trues, total } => Values::Rate {
             rate: *trues as f64 / (*total).max(1) as f64,
             passes: *trues,

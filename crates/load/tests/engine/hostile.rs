@@ -12,7 +12,8 @@ const SHORT: &str = "export const options = { scenarios: { s: { executor: 'const
 
 #[test]
 fn an_endless_loop_ends_with_the_test() {
-    let ran = Script::new(&format!("{SHORT} export default function () {{ while (true) {{}} }}")).run();
+    let ran =
+        Script::new(&format!("{SHORT} export default function () {{ while (true) {{}} }}")).run();
     assert_eq!(ran.status, ExitStatus::Success, "{:?}", ran.messages);
     assert_eq!((ran.report().iterations.complete, ran.report().iterations.interrupted), (0, 2));
 }
@@ -90,9 +91,15 @@ fn deep_recursion_is_an_error_the_script_can_catch() {
 
 #[test]
 fn a_memory_hog_gets_an_error_that_names_the_limit() {
-    let ran = Script::body("const all = []; while (true) all.push(new Array(1000).fill(all.length));").run();
+    let ran =
+        Script::body("const all = []; while (true) all.push(new Array(1000).fill(all.length));")
+            .run();
     assert_eq!(ran.status, ExitStatus::Success);
-    assert!(ran.said("out of memory: a virtual user's script may use 256 MiB"), "{:?}", ran.messages);
+    assert!(
+        ran.said("out of memory: a virtual user's script may use 256 MiB"),
+        "{:?}",
+        ran.messages
+    );
 }
 
 #[test]
@@ -132,14 +139,23 @@ fn an_exception_ends_its_iteration_and_not_the_run() {
 
 #[test]
 fn a_flood_of_exceptions_is_not_a_flood_of_messages() {
-    let ran = Script::body("throw new Error('always');").constant_vus(4, Duration::from_millis(300)).run();
+    let ran = Script::body("throw new Error('always');")
+        .constant_vus(4, Duration::from_millis(300))
+        .run();
     assert!(ran.report().iterations.complete > 100);
     assert!(ran.messages.len() <= 60, "{} messages", ran.messages.len());
 }
 
 #[test]
 fn anything_can_be_thrown() {
-    for thrown in ["null", "undefined", "'text'", "{ toString() { throw 1; } }", "Symbol('s')", "new Proxy({}, {})"] {
+    for thrown in [
+        "null",
+        "undefined",
+        "'text'",
+        "{ toString() { throw 1; } }",
+        "Symbol('s')",
+        "new Proxy({}, {})",
+    ] {
         let ran = Script::body(&format!("throw {thrown};")).run();
         assert_eq!(ran.status, ExitStatus::Success, "{thrown}: {:?}", ran.messages);
         assert_eq!(ran.report().iterations.complete, 1, "{thrown}");

@@ -97,7 +97,8 @@ fn head_has_no_body_whatever_the_length_says() {
         "check(http.head(URL), { empty: (r) => r.body === '' });
          check(http.get(URL), { full: (r) => r.body === 'hello' });",
     );
-    let connections: Vec<u64> = server.requests().iter().map(|request| request.connection).collect();
+    let connections: Vec<u64> =
+        server.requests().iter().map(|request| request.connection).collect();
     assert_eq!(connections, [0, 0]);
 }
 
@@ -130,7 +131,8 @@ fn no_vu_connection_reuse_opens_one_per_iteration() {
         ..Layer::default()
     };
     Script::body("http.get(URL); http.get(URL);").against(&server).options(options).run();
-    let connections: Vec<u64> = server.requests().iter().map(|request| request.connection).collect();
+    let connections: Vec<u64> =
+        server.requests().iter().map(|request| request.connection).collect();
     assert_eq!(connections, [0, 0, 1, 1]);
 }
 
@@ -182,13 +184,15 @@ fn a_get_is_repeated_once_on_a_fresh_connection() {
 
 #[test]
 fn bodies_are_read_chunked_to_the_length_and_to_the_end() {
-    let server = Server::start(|request| match request.path() {
+    let server = Server::start(|request| {
+        match request.path() {
         "/chunked" => Answer::Send(
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nTrailer: t\r\n\r\n".to_vec(),
         ),
         "/close" => Answer::SendAndClose(b"HTTP/1.1 200 OK\r\n\r\nuntil the end".to_vec()),
         "/old" => Answer::SendAndClose(b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nold".to_vec()),
         _ => ok(&"x".repeat(300_000)),
+    }
     });
     passes(
         &server,
@@ -214,11 +218,15 @@ fn broken_answers_fail_the_request_and_not_the_run() {
     let server = Server::start(|request| {
         let text: Vec<u8> = match request.path() {
             "/garbage" => b"\x00\x01 not HTTP at all\r\n\r\n".to_vec(),
-            "/lengths" => b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab".to_vec(),
+            "/lengths" => {
+                b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab".to_vec()
+            }
             "/short" => b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort".to_vec(),
             "/chunk" => b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n".to_vec(),
             "/head" => b"HTTP/1.1 200 OK\r\nA: ".to_vec(),
-            "/huge" => format!("HTTP/1.1 200 OK\r\nA: {}\r\n\r\n", "a".repeat(400_000)).into_bytes(),
+            "/huge" => {
+                format!("HTTP/1.1 200 OK\r\nA: {}\r\n\r\n", "a".repeat(400_000)).into_bytes()
+            }
             "/body" => b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n".to_vec(),
             "/upgrade" => b"HTTP/1.1 101 Switching Protocols\r\n\r\n".to_vec(),
             _ => Vec::new(),
@@ -241,11 +249,13 @@ fn broken_answers_fail_the_request_and_not_the_run() {
 
 #[test]
 fn bytes_after_a_response_never_become_the_next_one() {
-    let server = Server::start(|request| match request.path() {
+    let server = Server::start(|request| {
+        match request.path() {
         "/smuggle" => Answer::Send(
             b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil".to_vec(),
         ),
         _ => ok("good"),
+    }
     });
     passes(
         &server,
@@ -315,7 +325,8 @@ fn redirects_are_followed_by_the_rules_and_each_counts() {
 fn credentials_do_not_follow_a_redirect_to_another_host() {
     let other = Server::start(|request| ok(request.header("authorization").unwrap_or("none")));
     let target = other.url("/");
-    let server = Server::start(move |_| response("302 Found", &format!("Location: {target}\r\n"), ""));
+    let server =
+        Server::start(move |_| response("302 Found", &format!("Location: {target}\r\n"), ""));
     passes(
         &server,
         "check(http.get(URL, { headers: { Authorization: 'secret' } }), { kept: (r) => r.body === 'none' });",
@@ -357,7 +368,9 @@ fn json_reads_the_body_and_parts_of_it() {
 
 #[test]
 fn bodies_can_be_binary_or_left_out() {
-    let server = Server::start(|_| Answer::Send(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n\x00\xff\x01".to_vec()));
+    let server = Server::start(|_| {
+        Answer::Send(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n\x00\xff\x01".to_vec())
+    });
     passes(
         &server,
         "check(http.get(URL, { responseType: 'binary' }), {
@@ -374,7 +387,11 @@ fn bodies_can_be_binary_or_left_out() {
 #[test]
 fn the_user_agent_and_host_can_be_set() {
     let server = Server::start(|request| {
-        ok(&format!("{} {}", request.header("user-agent").unwrap(), request.header("host").unwrap()))
+        ok(&format!(
+            "{} {}",
+            request.header("user-agent").unwrap(),
+            request.header("host").unwrap()
+        ))
     });
     let options = Layer { user_agent: Some("ours".to_owned()), ..Layer::default() };
     let body = "check(http.get(URL), { option: (r) => r.body === `ours ${URL.slice(7)}` });
@@ -393,7 +410,9 @@ fn a_server_that_answers_and_closes_before_reading_the_body_is_heard() {
         let (mut stream, _) = listener.accept().unwrap();
         let mut head = [0; 512];
         stream.read_exact(&mut head).unwrap();
-        stream.write_all(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").unwrap();
+        stream
+            .write_all(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            .unwrap();
         // Reads on without using it, so that the close is no reset.
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     });

@@ -106,8 +106,15 @@ fn top_level_await_is_finished_before_the_start() {
 
 #[test]
 fn console_writes_values_as_text() {
-    let ran = Script::body("console.log('a', 1, { b: [2] }, null, undefined, new Error('e')); console.warn('w');").run();
-    assert!(ran.said("level=info msg=\"a 1 {\\\"b\\\":[2]} null undefined Error: e\" source=console"), "{:?}", ran.messages);
+    let ran = Script::body(
+        "console.log('a', 1, { b: [2] }, null, undefined, new Error('e')); console.warn('w');",
+    )
+    .run();
+    assert!(
+        ran.said("level=info msg=\"a 1 {\\\"b\\\":[2]} null undefined Error: e\" source=console"),
+        "{:?}",
+        ran.messages
+    );
     assert!(ran.said("level=warning msg=w"), "{:?}", ran.messages);
 }
 
@@ -134,7 +141,9 @@ fn fail_and_group_behave_as_documented() {
 
 #[test]
 fn network_and_checks_are_refused_in_the_init_code() {
-    for code in ["http.get('http://127.0.0.1:1/')", "check(1, {})", "sleep(1)", "group('g', () => {})"] {
+    for code in
+        ["http.get('http://127.0.0.1:1/')", "check(1, {})", "sleep(1)", "group('g', () => {})"]
+    {
         let ran = Script::new(&format!(
             "import http from 'k6/http'; import {{ check, sleep, group }} from 'k6';
              {code}; export default function () {{}}"
@@ -164,6 +173,10 @@ fn scenarios_choose_their_function_and_environment() {
 #[test]
 fn a_missing_function_is_told_before_the_start() {
     let ran = Script::new("export const x = 1;").run();
-    assert!(ran.said("scenario `default`: the script exports no function `default`"), "{:?}", ran.messages);
+    assert!(
+        ran.said("scenario `default`: the script exports no function `default`"),
+        "{:?}",
+        ran.messages
+    );
     assert_eq!(ran.status.code(), 104);
 }

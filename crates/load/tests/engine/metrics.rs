@@ -67,7 +67,9 @@ fn a_request_is_good_when_it_and_its_checks_succeed() {
     let requests = ran.report().requests;
     assert_eq!((requests.total, requests.good, requests.failed), (8, 3, 1));
     let good = |path: &str| ran.report().names[&server.url(path)].requests.good;
-    let of = ["/unchecked", "/passes", "/fails", "/later", "/between", "/value", "/missing", "/throws"].map(good);
+    let of =
+        ["/unchecked", "/passes", "/fails", "/later", "/between", "/value", "/missing", "/throws"]
+            .map(good);
     assert_eq!(of, [1, 1, 0, 0, 1, 0, 0, 0]);
     assert_eq!(ran.check("f"), (0, 1));
     assert!(ran.said("in a check"));
@@ -114,7 +116,9 @@ fn requests_are_told_apart_by_their_name_tag() {
 #[test]
 fn endless_names_stay_bounded() {
     let server = Server::start(|_| ok("x"));
-    let ran = Script::body("for (let i = 0; i < 700; i++) http.get(`${URL}/${i}`);").against(&server).run();
+    let ran = Script::body("for (let i = 0; i < 700; i++) http.get(`${URL}/${i}`);")
+        .against(&server)
+        .run();
     let names = &ran.report().names;
     assert!(names.len() <= 501);
     assert_eq!(names["(other)"].requests.total, 200);
@@ -138,18 +142,30 @@ fn the_summary_export_has_the_shape_of_k6() {
             "id": "6210a8cd14cd70477eba5c5e4cb3fb5f", "passes": 1, "fails": 0})
     );
     assert_eq!(root["groups"]["grp"]["path"], "::grp");
-    assert_eq!(root["groups"]["grp"]["checks"]["in group"]["id"], "722a41e261c9bada114d0394683a495d");
+    assert_eq!(
+        root["groups"]["grp"]["checks"]["in group"]["id"],
+        "722a41e261c9bada114d0394683a495d"
+    );
     let metrics = export["metrics"].as_object().unwrap();
     for name in [
-        "http_req_duration", "http_req_duration{expected_response:true}", "http_req_waiting",
-        "http_req_blocked", "http_req_tls_handshaking", "http_req_sending", "http_req_receiving",
+        "http_req_duration",
+        "http_req_duration{expected_response:true}",
+        "http_req_waiting",
+        "http_req_blocked",
+        "http_req_tls_handshaking",
+        "http_req_sending",
+        "http_req_receiving",
         "http_req_connecting",
     ] {
-        let keys: Vec<&str> = metrics[name].as_object().unwrap().keys().map(String::as_str).collect();
+        let keys: Vec<&str> =
+            metrics[name].as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(keys, ["avg", "min", "med", "max", "p(90)", "p(95)"], "{name}");
     }
     assert_eq!(metrics["checks"], serde_json::json!({"value": 0.5, "passes": 1, "fails": 1}));
-    assert_eq!(metrics["http_req_failed"], serde_json::json!({"value": 0, "passes": 0, "fails": 2}));
+    assert_eq!(
+        metrics["http_req_failed"],
+        serde_json::json!({"value": 0, "passes": 0, "fails": 2})
+    );
     assert_eq!(metrics["http_reqs"]["count"], 2);
     assert_eq!(metrics["vus_max"], serde_json::json!({"value": 1, "min": 1, "max": 1}));
     assert!(metrics.contains_key("group_duration") && metrics.contains_key("data_sent"));

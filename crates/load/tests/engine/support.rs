@@ -55,7 +55,8 @@ pub fn ok(body: &str) -> Answer {
 pub fn response(status: &str, headers: &str, body: &str) -> Answer {
     let length = body.len();
     Answer::Send(
-        format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\n\r\n{body}").into_bytes(),
+        format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\n\r\n{body}")
+            .into_bytes(),
     )
 }
 
@@ -134,7 +135,8 @@ async fn read_request(stream: &mut TcpStream, connection: u64) -> Option<Request
     let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
     let line = head.lines().next()?.trim_end_matches(" HTTP/1.1").to_owned();
     let mut request = Request { connection, line, head, body: String::new() };
-    let length: usize = request.header("content-length").map_or(0, |length| length.parse().unwrap());
+    let length: usize =
+        request.header("content-length").map_or(0, |length| length.parse().unwrap());
     while bytes.len() < end + length {
         if stream.read_buf(&mut bytes).await.ok()? == 0 {
             return None;

@@ -56,12 +56,19 @@ impl ModuleDef for Http {
             )?;
             object.set(name, function.with_name(name)?)?;
         }
-        for (name, method) in
-            [("post", "POST"), ("put", "PUT"), ("patch", "PATCH"), ("del", "DELETE"), ("options", "OPTIONS")]
-        {
+        for (name, method) in [
+            ("post", "POST"),
+            ("put", "PUT"),
+            ("patch", "PATCH"),
+            ("del", "DELETE"),
+            ("options", "OPTIONS"),
+        ] {
             let function = Function::new(
                 ctx.clone(),
-                move |ctx: Ctx<'js>, url: Value<'js>, body: Opt<Value<'js>>, params: Opt<Value<'js>>| {
+                move |ctx: Ctx<'js>,
+                      url: Value<'js>,
+                      body: Opt<Value<'js>>,
+                      params: Opt<Value<'js>>| {
                     send(&ctx, method, &url, body.0, params.0)
                 },
             )?;
@@ -69,7 +76,11 @@ impl ModuleDef for Http {
         }
         let request = Function::new(
             ctx.clone(),
-            |ctx: Ctx<'js>, method: Coerced<String>, url: Value<'js>, body: Opt<Value<'js>>, params: Opt<Value<'js>>| {
+            |ctx: Ctx<'js>,
+             method: Coerced<String>,
+             url: Value<'js>,
+             body: Opt<Value<'js>>,
+             params: Opt<Value<'js>>| {
                 send(&ctx, &method.0.to_ascii_uppercase(), &url, body.0, params.0)
             },
         )?;
@@ -88,7 +99,10 @@ fn send<'js>(
 ) -> Result<Class<'js, Response>> {
     let user = User::of(ctx);
     if user.is_initialising() {
-        return Err(Exception::throw_message(ctx, "Making http requests in the init context is not supported"));
+        return Err(Exception::throw_message(
+            ctx,
+            "Making http requests in the init context is not supported",
+        ));
     }
     let params = Params::read(ctx, params)?;
     let request = match request_from(ctx, &user, method, url, body, &params)? {

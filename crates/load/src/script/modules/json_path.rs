@@ -47,7 +47,8 @@ pub(super) fn select<'js>(ctx: &Ctx<'js>, value: Value<'js>, steps: &[Step]) -> 
     match first {
         Step::Key(key) => {
             // Only what the document itself has, not `length` or inherited methods.
-            let own = object.own_keys::<String>(rquickjs::object::Filter::new().string().enum_only());
+            let own =
+                object.own_keys::<String>(rquickjs::object::Filter::new().string().enum_only());
             if !own.filter_map(Result::ok).any(|found| found == *key) {
                 return Ok(undefined());
             }

@@ -12,8 +12,11 @@ use super::response::Response;
 use crate::metrics::Builtin;
 use crate::script::user::User;
 
-pub(super) const MEMBERS: Members =
-    Members { present: &["check", "fail", "group", "sleep"], missing: &["randomSeed"], prefix: "k6." };
+pub(super) const MEMBERS: Members = Members {
+    present: &["check", "fail", "group", "sleep"],
+    missing: &["randomSeed"],
+    prefix: "k6.",
+};
 
 /// Longest sleep; a year is as good as for ever.
 const MAX_SLEEP: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -68,7 +71,8 @@ fn check<'js>(
         };
         let passed = match &result {
             Ok(result) if result.is_promise() => {
-                let message = format!("check `{name}` is an async function; checks must be synchronous");
+                let message =
+                    format!("check `{name}` is an async function; checks must be synchronous");
                 return Err(Exception::throw_type(&ctx, &message));
             }
             Ok(result) => result.get::<Coerced<bool>>()?.0,
@@ -123,6 +127,7 @@ fn sleep(ctx: Ctx<'_>, seconds: Coerced<f64>) -> Result<()> {
     let user = User::of(&ctx);
     not_in_init(&ctx, &user, "sleep()")?;
     // Not a number and negative numbers do not wait.
-    let duration = Duration::try_from_secs_f64(seconds.0.max(0.0)).unwrap_or(MAX_SLEEP).min(MAX_SLEEP);
+    let duration =
+        Duration::try_from_secs_f64(seconds.0.max(0.0)).unwrap_or(MAX_SLEEP).min(MAX_SLEEP);
     user.wait(&ctx, tokio::time::sleep(duration))
 }

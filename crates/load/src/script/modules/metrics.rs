@@ -104,7 +104,10 @@ fn add<'js>(
     let metric = this.0.borrow();
     let number = if value.is_null() { f64::NAN } else { value.get::<Coerced<f64>>()?.0 };
     if !number.is_finite() {
-        let message = format!("'{number}' is an invalid value for metric '{}', a number or a boolean value is expected", metric.name);
+        let message = format!(
+            "'{number}' is an invalid value for metric '{}', a number or a boolean value is expected",
+            metric.name
+        );
         if user.run.settings().throw {
             return Err(Exception::throw_type(&ctx, &message));
         }

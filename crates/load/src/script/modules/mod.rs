@@ -1,4 +1,8 @@
 //! The modules scripts import, one file per module.
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "native functions own the values that QuickJS hands them"
+)]
 
 mod arguments;
 mod form;
@@ -8,13 +12,13 @@ mod k6;
 mod metrics;
 mod response;
 
-use rquickjs::module::{Declarations, Declared, Exports};
 use rquickjs::function::This;
+use rquickjs::module::{Declarations, Declared, Exports};
 use rquickjs::object::{Accessor, Property};
 use rquickjs::{Ctx, Module, Object, Result, Value};
 
-use super::{ScriptError, scan};
 use super::user::User;
+use super::{ScriptError, scan};
 
 /// Modules k6 has and this engine does not.
 const MISSING_MODULES: &[&str] = &[
@@ -39,8 +43,15 @@ const MISSING_MODULES: &[&str] = &[
 
 /// Globals k6 has and this engine does not.
 const MISSING_GLOBALS: &[&str] = &[
-    "open", "require", "setTimeout", "clearTimeout", "setInterval", "clearInterval", "crypto",
-    "TextEncoder", "TextDecoder",
+    "open",
+    "require",
+    "setTimeout",
+    "clearTimeout",
+    "setInterval",
+    "clearInterval",
+    "crypto",
+    "TextEncoder",
+    "TextDecoder",
 ];
 
 /// Declares the built-in module `name`; `None` when there is no such module.
@@ -132,4 +143,3 @@ fn refuse_members<'js>(
     }
     Ok(())
 }
-

@@ -10,7 +10,9 @@ use std::rc::Rc;
 use rquickjs::class::{JsClass, Readable, Trace, Tracer};
 use rquickjs::function::{Constructor, Opt, This};
 use rquickjs::object::{Accessor, Property};
-use rquickjs::{ArrayBuffer, Class, Ctx, Exception, Function, IntoJs, JsLifetime, Object, Result, Value};
+use rquickjs::{
+    ArrayBuffer, Class, Ctx, Exception, Function, IntoJs, JsLifetime, Object, Result, Value,
+};
 
 use super::json_path;
 use crate::http::{ErrorCode, Exchange, Head, Request, RequestError, Timings};
@@ -55,7 +57,8 @@ impl Received {
         received.request = Some(request);
         match exchange.outcome {
             Ok(answer) => {
-                received.error_code = ErrorCode::of_status(answer.head.status).map_or(0, |code| code.0);
+                received.error_code =
+                    ErrorCode::of_status(answer.head.status).map_or(0, |code| code.0);
                 received.head = Some(answer.head);
                 received.body = (!discarded).then_some(answer.body);
                 (received, None)
@@ -146,7 +149,12 @@ impl Received {
             for (name, value) in &request.headers {
                 headers.set(canonical(name), vec![value.to_string()])?;
             }
-            body = request.body.as_deref().map(String::from_utf8_lossy).unwrap_or_default().into_owned();
+            body = request
+                .body
+                .as_deref()
+                .map(String::from_utf8_lossy)
+                .unwrap_or_default()
+                .into_owned();
         }
         object.set("headers", headers)?;
         object.set("body", body)?;
@@ -195,7 +203,8 @@ fn lazy<'js>(prototype: &Object<'js>, name: &'static str) -> Result<()> {
         store(&this.0, name, value.clone())?;
         Ok(value)
     };
-    let set = move |this: This<Class<'js, Response>>, value: Value<'js>| store(&this.0, name, value);
+    let set =
+        move |this: This<Class<'js, Response>>, value: Value<'js>| store(&this.0, name, value);
     prototype.prop(name, Accessor::new(get, set).enumerable().configurable())
 }
 
@@ -205,13 +214,29 @@ fn store<'js>(object: &Object<'js>, name: &str, value: Value<'js>) -> Result<()>
 
 /// Properties that are computed when read, in the order k6 lists them.
 const PROPERTIES: &[&str] = &[
-    "url", "status", "status_text", "proto", "headers", "body", "timings", "error", "error_code", "request",
+    "url",
+    "status",
+    "status_text",
+    "proto",
+    "headers",
+    "body",
+    "timings",
+    "error",
+    "error_code",
+    "request",
 ];
 
 /// Properties and methods k6 has and this engine does not.
 const MISSING: &[&str] = &[
-    "clickLink", "cookies", "html", "ocsp", "remote_ip", "remote_port", "submitForm",
-    "tls_cipher_suite", "tls_version",
+    "clickLink",
+    "cookies",
+    "html",
+    "ocsp",
+    "remote_ip",
+    "remote_port",
+    "submitForm",
+    "tls_cipher_suite",
+    "tls_version",
 ];
 
 fn compute<'js>(name: &str, received: &Received, ctx: &Ctx<'js>) -> Result<Value<'js>> {
@@ -262,12 +287,13 @@ fn json<'js>(
                        of a request error getting the response";
         return Err(Exception::throw_message(&ctx, message));
     };
-    let path = path.0.as_ref().and_then(Value::as_string).map(|path| path.to_string()).transpose()?;
+    let path =
+        path.0.as_ref().and_then(Value::as_string).map(rquickjs::String::to_string).transpose()?;
     let steps = match path.as_deref().map(json_path::parse) {
         None => Vec::new(),
         Some(Ok(steps)) => steps,
         Some(Err(json_path::UnsupportedPath)) => {
-            let feature = format!("response.json(\"{}\")", path.unwrap_or_default());
+            let feature = format!("response.json({})", path.unwrap_or_default());
             return Err(User::of(&ctx).refuse_feature(&ctx, &feature));
         }
     };

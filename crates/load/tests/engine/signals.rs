@@ -1,0 +1,85 @@
+//! Signals. They go to a whole process, so the run that gets them is a process of its own: this
+//! test binary again, told by an environment variable to run one script.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use madang_load::report::Report;
+use madang_load::{Config, run};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{Answer, Server};
+
+const SCRIPT: &str = "MADANG_LOAD_TEST_SCRIPT";
+/// Far more than a signal needs to work; a run that ignores it would take 10 minutes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Not a test by itself: what the child process does.
+#[test]
+fn as_a_child_runs_the_script_it_is_told() {
+    let Some(script) = std::env::var_os(SCRIPT) else { return };
+    let script = PathBuf::from(script);
+    let report = Some(script.with_extension("json"));
+    let environment = std::env::vars().collect();
+    let outcome = run(&Config { script, report, environment, ..Config::default() });
+    std::process::exit(outcome.status.code().into());
+}
+
+fn start(script: &Path, url: &str) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "signals::as_a_child_runs_the_script_it_is_told", "--nocapture"])
+        .env(SCRIPT, script)
+        .env("URL", url)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < PATIENCE, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+fn ended(mut child: Child) -> ExitStatus {
+    let mut status = None;
+    wait_until("the run ends after the signal", || {
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    status.unwrap()
+}
+
+/// Two virtual users: one waits for ever for its answer, one computes for ever.
+const STUBBORN: &str = "import http from 'k6/http';
+    export const options = { vus: 2, duration: '10m' };
+    export default function () { http.get(__ENV.URL); if (__VU === 1) http.get(__ENV.URL + '/hang'); else while (true) {} }";
+
+#[test]
+fn a_signal_stops_the_run_with_code_105_and_what_was_measured() {
+    for which in [Signal::INT, Signal::TERM] {
+        let server = Server::start(|request| match request.path() {
+            "/hang" => Answer::Hang,
+            _ => crate::support::ok("x"),
+        });
+        let directory = tempfile::tempdir().unwrap();
+        let script = directory.path().join("script.js");
+        std::fs::write(&script, STUBBORN).unwrap();
+        let child = start(&script, &server.url(""));
+        wait_until("both virtual users are at work", || server.requests().len() >= 3);
+        signal(&child, which);
+        assert_eq!(ended(child).code(), Some(105));
+        let report = std::fs::read_to_string(script.with_extension("json")).unwrap();
+        let report: Report = serde_json::from_str(&report).unwrap();
+        assert!(report.aborted);
+        assert_eq!((report.requests.total, report.iterations.interrupted), (2, 2));
+    }
+}
