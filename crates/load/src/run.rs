@@ -39,6 +39,7 @@ pub(crate) struct Run {
     /// Ends every script at once.
     pub(crate) abort: Arc<AtomicBool>,
     pub(crate) live: Live,
+    pub(crate) warned_of_cookies: AtomicBool,
     registry: Mutex<Registry>,
     settings: OnceLock<Settings>,
     failure: Mutex<Option<ScriptError>>,
@@ -53,6 +54,7 @@ impl Run {
             log,
             abort: Arc::default(),
             live: Live::default(),
+            warned_of_cookies: AtomicBool::new(false),
             registry: Mutex::new(Registry::new()),
             settings: OnceLock::new(),
             failure: Mutex::default(),

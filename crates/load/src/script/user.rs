@@ -4,12 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rquickjs::{Ctx, Error, Exception, JsLifetime};
 
 use super::{Control, Interrupted, ScriptError};
 use crate::event_loop::EventLoop;
-use crate::http::{Client, Exchange};
+use crate::http::{Client, Exchange, Head};
+use crate::log::Level;
 use crate::metrics::{
     Builtin, GroupId, MetricId, RequestMark, RequestSample, RequestTags, SampleTags,
 };
@@ -186,6 +188,9 @@ impl User {
             Err(error) => (0, Some(error.to_string()), Some(error.code())),
         };
         let expected = (200..400).contains(&status);
+        if let Ok(answer) = &exchange.outcome {
+            self.warn_of_cookies(&answer.head);
+        }
         let mut recorder = self.event_loop.recorder.borrow_mut();
         let group = recorder.group_path(self.group.get());
         let request = RequestTags {
@@ -204,6 +209,20 @@ impl User {
         let mark = recorder.request(&RequestSample { exchange, status, tags, name, expected });
         drop(recorder);
         self.open_request(mark, expected)
+    }
+
+    /// Says once per run that cookies are not kept: a script that relies on them would measure
+    /// something else than it does in k6.
+    fn warn_of_cookies(&self, head: &Head) {
+        let said = &self.run.warned_of_cookies;
+        if !said.load(Ordering::Relaxed)
+            && head.values("set-cookie").next().is_some()
+            && !said.swap(true, Ordering::Relaxed)
+        {
+            let message =
+                "a response sets a cookie: cookies are not supported yet and will not be sent back";
+            self.run.log.write(Level::Warning, message, &[]);
+        }
     }
 
     fn open_request(&self, mark: Option<RequestMark>, good: bool) -> RequestRef {

@@ -1,6 +1,6 @@
 //! What k6 has and this engine does not fails by its name, with exit code 104.
 
-use crate::support::{Script, Server, ok};
+use crate::support::{Script, Server, ok, response};
 
 fn refused(script: Script, name: &str) {
     let ran = script.run();
@@ -83,6 +83,26 @@ fn parts_of_a_response() {
     }
     let script = Script::body("http.get(URL).json('a.#(b==1)');").against(&server);
     refused(script, "`response.json(a.#(b==1))`");
+}
+
+#[test]
+fn encoded_bodies_when_they_are_read() {
+    let server = Server::start(|_| response("200 OK", "Content-Encoding: gzip\r\n", "\x1f"));
+    let unread = Script::body("check(http.get(URL), { status: (r) => r.status === 200 });");
+    unread.against(&server).run().assert_all_checks_passed();
+    for read in ["body", "json()"] {
+        let script = Script::body(&format!("http.get(URL).{read};")).against(&server);
+        refused(script, "`reading a body with Content-Encoding gzip`");
+    }
+}
+
+#[test]
+fn cookies_are_warned_of_once() {
+    let server = Server::start(|_| response("200 OK", "Set-Cookie: a=b\r\n", ""));
+    let ran = Script::body("http.get(URL); http.get(URL);").against(&server).run();
+    let told =
+        ran.messages.iter().filter(|line| line.contains("cookies are not supported yet")).count();
+    assert_eq!(told, 1, "{:?}", ran.messages);
 }
 
 #[test]

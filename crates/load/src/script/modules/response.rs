@@ -112,7 +112,22 @@ impl Received {
         headers
     }
 
+    /// Refuses to hand out a body that the server has encoded: k6 would have decoded it.
+    fn refuse_encoded(&self, ctx: &Ctx<'_>) -> Result<()> {
+        let encodings = self.head.iter().flat_map(|head| head.values("content-encoding"));
+        let encoded =
+            encodings.map(String::from_utf8_lossy).find(|encoding| encoding != "identity");
+        match encoded.filter(|_| self.body.as_ref().is_some_and(|body| !body.is_empty())) {
+            None => Ok(()),
+            Some(encoding) => {
+                let feature = format!("reading a body with Content-Encoding {encoding}");
+                Err(User::of(ctx).refuse_feature(ctx, &feature))
+            }
+        }
+    }
+
     fn body<'js>(&self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        self.refuse_encoded(ctx)?;
         match &self.body {
             None => Ok(Value::new_null(ctx.clone())),
             Some(body) if self.binary => Ok(ArrayBuffer::new_copy(ctx.clone(), body)?.into_value()),
@@ -282,6 +297,7 @@ fn json<'js>(
     path: Opt<Value<'js>>,
 ) -> Result<Value<'js>> {
     let received = this.0.borrow().received.clone();
+    received.refuse_encoded(&ctx)?;
     let Some(body) = received.body.as_ref() else {
         let message = "the body is null so we can't transform it to JSON - this likely was because \
                        of a request error getting the response";
