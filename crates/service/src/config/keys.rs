@@ -200,7 +200,7 @@ pub static KEYS: &[Key] = &[
         "log.level" = "info",
         "error, warn, info, debug, trace, or a filter such as madang_service=debug,info",
         "what is logged, to stderr",
-        |s, v| s.log.level = text(v)?
+        |s, v| s.log.level = filter(v)?
     ),
     key!("log.format" = "text", "text or json", "form of a log line", |s, v| s.log.format =
         choice(v, &[("text", LogFormat::Text), ("json", LogFormat::Json)])?),
@@ -273,6 +273,18 @@ fn simplify(value: &str) -> Result<Simplify, String> {
         Some(t) if t > 0.0 && t <= 1.0 => Ok(Simplify::Degrees(t)),
         _ => Err(String::new()),
     }
+}
+
+/// Directives of a log filter. A word that is no level would be taken for the name of a module, and
+/// silence everything else.
+fn filter(value: &str) -> Result<String, String> {
+    let is_level =
+        |word: &str| matches!(word, "off" | "error" | "warn" | "info" | "debug" | "trace");
+    let known = value.split(',').map(str::trim).all(|directive| match directive.rsplit_once('=') {
+        Some((target, level)) => !target.is_empty() && is_level(level),
+        None => is_level(directive),
+    });
+    if known { Ok(value.to_owned()) } else { Err(String::new()) }
 }
 
 fn metres(value: &str) -> Result<f64, String> {

@@ -108,7 +108,8 @@ impl Sources {
         variables: impl Iterator<Item = (String, String)>,
     ) -> Result<(), ConfigError> {
         for (name, value) in variables {
-            if !name.starts_with("MADANG_") || RESERVED_VARIABLES.contains(&name.as_str()) {
+            let ours = name.starts_with("MADANG_") && !is_service_link(&name);
+            if !ours || RESERVED_VARIABLES.contains(&name.as_str()) {
                 continue;
             }
             let origin = Origin::Environment(name.clone());
@@ -159,6 +160,15 @@ impl Sources {
         }
         Ok(settings)
     }
+}
+
+/// What Kubernetes and Docker put into the environment of everything near a service named `madang`:
+/// `MADANG_SERVICE_HOST`, `MADANG_PORT=tcp://…`, `MADANG_PORT_8080_TCP_ADDR`, `MADANG_NAME`. No table
+/// of settings has one of these names.
+fn is_service_link(variable: &str) -> bool {
+    matches!(variable, "MADANG_PORT" | "MADANG_NAME")
+        || variable.starts_with("MADANG_PORT_")
+        || variable.starts_with("MADANG_SERVICE_")
 }
 
 /// Lists dotted keys with their values and byte offsets.
@@ -255,6 +265,22 @@ mod tests {
     }
 
     #[test]
+    fn variables_of_container_platforms_are_no_settings() {
+        let links = [
+            "MADANG_SERVICE_HOST",
+            "MADANG_SERVICE_PORT",
+            "MADANG_PORT",
+            "MADANG_PORT_8080_TCP_ADDR",
+        ];
+        let variables =
+            links.iter().map(|name| ((*name).to_owned(), "tcp://10.0.0.1:8080".to_owned()));
+        Sources::new().environment(variables).unwrap();
+        for key in KEYS {
+            assert!(!is_service_link(&key.variable()), "{} would be ignored", key.variable());
+        }
+    }
+
+    #[test]
     fn an_unknown_key_is_refused_and_its_neighbour_named() {
         let mut sources = Sources::new();
         let error =
@@ -277,6 +303,8 @@ mod tests {
             ("server.header_timeout", "0"),
             ("server.workers", "0"),
             ("cache.mode", "remote"),
+            ("log.level", "warning"),
+            ("log.level", "madang_service=loud"),
         ] {
             let mut sources = Sources::new();
             sources.set(key, value, Origin::Flag("--set".to_owned())).unwrap();

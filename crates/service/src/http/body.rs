@@ -15,23 +15,26 @@ use std::time::SystemTime;
 const COMPRESS_FROM_BYTES: usize = 860;
 
 /// Which encodings to make.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compress {
-    /// None.
-    No,
-    /// All, for a body that is kept and sent many times.
-    All,
-    /// One, quickly, for a body that is sent once.
-    Once(Encoding),
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compress {
+    /// All of them, thoroughly, as far as body and encodings fit into so many bytes: for a body that
+    /// is kept and sent many times.
+    kept_within: Option<usize>,
+    /// Else this one, quickly: for a body that is sent once.
+    once: Option<Encoding>,
 }
 
 impl Compress {
-    /// What to make for a body: everything when it is kept, else what this client prefers.
-    pub fn plan(enabled: bool, kept: bool, client: Encodings) -> Compress {
-        match (enabled, kept, client.by_preference().next()) {
-            (false, ..) | (true, false, None) => Compress::No,
-            (true, true, _) => Compress::All,
-            (true, false, Some(encoding)) => Compress::Once(encoding),
+    /// Nothing.
+    pub const NO: Compress = Compress { kept_within: None, once: None };
+
+    /// What to make for a body: everything when it is kept (within so many bytes), else what this
+    /// client prefers.
+    pub fn plan(enabled: bool, kept_within: Option<usize>, client: Encodings) -> Compress {
+        if enabled {
+            Compress { kept_within, once: client.by_preference().next() }
+        } else {
+            Compress::NO
         }
     }
 }
@@ -41,18 +44,7 @@ pub fn finish(identity: Vec<u8>, content_type: &'static str, compress: Compress)
     let digest = Sha256::digest(&identity);
     // 96 bits: a collision between two bodies of one resource is out of the question.
     let etag_base: String = digest.iter().take(12).map(|b| format!("{b:02x}")).collect();
-    let wanted: &[Encoding] = match &compress {
-        _ if identity.len() < COMPRESS_FROM_BYTES => &[],
-        Compress::No => &[],
-        Compress::All => &[Encoding::Br, Encoding::Zstd, Encoding::Gzip],
-        Compress::Once(encoding) => std::slice::from_ref(encoding),
-    };
-    let kept = compress == Compress::All;
-    let encoded = wanted
-        .iter()
-        .filter_map(|encoding| Some((*encoding, encode(*encoding, &identity, kept)?)))
-        .filter(|(_, body)| body.len() < identity.len())
-        .collect();
+    let encoded = encodings(&identity, compress);
     Value::from_parts(ValueParts {
         identity: Bytes::from(identity),
         encoded,
@@ -60,6 +52,37 @@ pub fn finish(identity: Vec<u8>, content_type: &'static str, compress: Compress)
         etag_base: etag_base.into(),
         created: SystemTime::now(),
     })
+}
+
+/// What the cache keeps beside the bodies of an entry: tags, key, structures; generously.
+const ENTRY_OVERHEAD_BYTES: usize = 1024;
+
+fn encodings(identity: &[u8], compress: Compress) -> Vec<(Encoding, Bytes)> {
+    if identity.len() < COMPRESS_FROM_BYTES {
+        return Vec::new();
+    }
+    let make = |encoding, kept| {
+        let body = encode(encoding, identity, kept)?;
+        (body.len() < identity.len()).then_some((encoding, body))
+    };
+    // A body that the cache will refuse for its size is made again for every request: then the
+    // thorough way would be the most expensive one there is.
+    let room = compress
+        .kept_within
+        .and_then(|limit| limit.checked_sub(identity.len() + ENTRY_OVERHEAD_BYTES));
+    let Some(mut room) = room else {
+        return compress.once.and_then(|encoding| make(encoding, false)).into_iter().collect();
+    };
+    let all = [Encoding::Br, Encoding::Zstd, Encoding::Gzip].into_iter();
+    all.filter_map(|encoding| make(encoding, true))
+        .filter(|(_, body)| match room.checked_sub(body.len()) {
+            Some(left) => {
+                room = left;
+                true
+            }
+            None => false,
+        })
+        .collect()
 }
 
 /// Levels: for a kept body those after which size falls little while time and memory rise (measured
@@ -138,18 +161,16 @@ mod tests {
     use super::*;
     use std::io::Read as _;
 
+    const ALL: Compress = Compress { kept_within: Some(1 << 20), once: None };
+
     fn body() -> Vec<u8> {
         (0..2000).flat_map(|i| format!("[37.{i},126.{i}],").into_bytes()).collect()
     }
 
     #[test]
     fn every_encoding_decodes_to_the_same_bytes() {
-        for compress in [
-            Compress::All,
-            Compress::Once(Encoding::Br),
-            Compress::Once(Encoding::Zstd),
-            Compress::Once(Encoding::Gzip),
-        ] {
+        let once = |encoding| Compress { once: Some(encoding), ..Compress::NO };
+        for compress in [ALL, once(Encoding::Br), once(Encoding::Zstd), once(Encoding::Gzip)] {
             let value = finish(body(), "application/json", compress);
             assert!(!value.parts().encoded.is_empty());
             for (encoding, bytes) in &value.parts().encoded {
@@ -165,12 +186,29 @@ mod tests {
                 assert_eq!(out, body());
             }
         }
-        assert!(finish(b"short".to_vec(), "text/plain", Compress::All).parts().encoded.is_empty());
+        assert!(finish(b"short".to_vec(), "text/plain", ALL).parts().encoded.is_empty());
+    }
+
+    #[test]
+    fn a_body_too_large_to_keep_is_compressed_for_its_client_alone() {
+        let made = |kept_within, once| {
+            let value = finish(body(), "application/json", Compress { kept_within, once });
+            value.parts().encoded.iter().map(|(encoding, _)| *encoding).collect::<Vec<_>>()
+        };
+        assert_eq!(made(Some(body().len()), Some(Encoding::Gzip)), [Encoding::Gzip]);
+        assert_eq!(made(Some(body().len()), None), []);
+        assert_eq!(made(Some(1 << 20), None).len(), 3);
+        let one = finish(body(), "application/json", ALL).body(Some(Encoding::Br)).unwrap().len();
+        assert_eq!(
+            made(Some(body().len() + ENTRY_OVERHEAD_BYTES + one), None),
+            [Encoding::Br],
+            "what fits"
+        );
     }
 
     #[test]
     fn a_known_tag_is_answered_304_whatever_its_strength() {
-        let value = finish(body(), "application/json", Compress::All);
+        let value = finish(body(), "application/json", ALL);
         let answer = |accept: &str, tag: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_str(accept).unwrap());

@@ -39,6 +39,8 @@ pub struct Encodings {
     gzip: u16,
     br: u16,
     zstd: u16,
+    /// What an encoding must at least weigh: as much as the plain body, where that was named.
+    identity: u16,
 }
 
 impl Encodings {
@@ -47,7 +49,7 @@ impl Encodings {
         if !headers.contains_key(header::ACCEPT_ENCODING) {
             return Self::default();
         }
-        let (mut named, mut any) = ([None; 3], 0);
+        let (mut named, mut any, mut identity) = ([None; 3], 0, 0);
         for (what, weight) in elements(headers, header::ACCEPT_ENCODING) {
             if what.eq_ignore_ascii_case("gzip") || what.eq_ignore_ascii_case("x-gzip") {
                 named[0] = Some(weight);
@@ -55,12 +57,14 @@ impl Encodings {
                 named[1] = Some(weight);
             } else if what.eq_ignore_ascii_case("zstd") {
                 named[2] = Some(weight);
+            } else if what.eq_ignore_ascii_case("identity") {
+                identity = weight;
             } else if what == "*" {
                 any = weight;
             }
         }
         let [gzip, br, zstd] = named.map(|weight| weight.unwrap_or(any));
-        Encodings { gzip, br, zstd }
+        Encodings { gzip, br, zstd, identity }
     }
 
     /// Accepted encodings, best first: by the client's weight, then the smaller result.
@@ -68,7 +72,9 @@ impl Encodings {
         let mut all =
             [(self.br, Encoding::Br), (self.zstd, Encoding::Zstd), (self.gzip, Encoding::Gzip)];
         all.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
-        all.into_iter().filter(|(weight, _)| *weight > 0).map(|(_, encoding)| encoding)
+        all.into_iter()
+            .filter(move |(weight, _)| *weight > 0 && *weight >= self.identity)
+            .map(|(_, encoding)| encoding)
     }
 }
 
@@ -124,6 +130,9 @@ mod tests {
         assert_eq!(encodings("gzip;q=1.0, br;q=0.5"), [Encoding::Gzip, Encoding::Br]);
         assert_eq!(encodings("br;q=0, *"), [Encoding::Zstd, Encoding::Gzip]);
         assert_eq!(encodings("identity"), []);
+        assert_eq!(encodings("gzip;q=0.5, identity;q=1"), []);
+        assert_eq!(encodings("gzip;q=0.5, identity;q=0.5"), [Encoding::Gzip]);
+        assert_eq!(encodings("gzip, identity;q=0"), [Encoding::Gzip]);
         assert_eq!(encodings("gzip;q=7, br;q=x"), [Encoding::Br, Encoding::Gzip]);
         assert_eq!(Encodings::accepted(&HeaderMap::new()).by_preference().count(), 0);
     }

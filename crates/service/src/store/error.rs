@@ -13,7 +13,9 @@ pub enum StoreError {
     /// The store is closing. Answered 503.
     #[error("the store is closing")]
     Closed,
-    /// The commit that held this write failed; nothing of it was kept. Answered 503.
+    /// The commit that held this write failed; nothing of it is visible. Answered 503. When it was
+    /// the sync that failed and the machine then crashes, the write may still turn up: its pages were
+    /// written, only not known to be safe.
     #[error("the commit failed: {0}")]
     Commit(String),
     /// No space left.

@@ -215,3 +215,43 @@ async fn a_group_of_one_commits_each_write() {
     assert!(results.iter().all(Result::is_ok));
     assert_eq!(store.figures().commits - before, 11, "ten, and the one that held the writer");
 }
+
+#[tokio::test]
+async fn a_panicking_hook_leaves_the_write_and_the_other_hooks() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), 256);
+    with_notes(&store).await;
+    let ran = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&ran);
+    let written: Result<(), StoreError> = store
+        .write(move |tx| {
+            tx.after_commit(|| panic!("a bug in a hook"));
+            tx.after_commit(move || {
+                count.fetch_add(1, Ordering::Relaxed);
+            });
+            insert(tx, 1)
+        })
+        .await;
+    assert_eq!((written, ran.load(Ordering::Relaxed)), (Ok(()), 1));
+    assert_eq!(notes(&store).await, [1]);
+}
+
+#[tokio::test]
+async fn a_transaction_that_cannot_begin_answers_everybody_with_the_true_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), 256);
+    with_notes(&store).await;
+    store
+        .write(|tx| Ok::<(), StoreError>(tx.busy_timeout(std::time::Duration::ZERO)?))
+        .await
+        .unwrap();
+    // Another writer, where none should be, holds the lock.
+    let other = rusqlite::Connection::open(dir.path().join(super::FILE)).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    for _ in 0..3 {
+        assert_eq!(store.write(|tx| insert(tx, 1)).await, Err(StoreError::Busy));
+    }
+    other.execute_batch("ROLLBACK").unwrap();
+    store.write(|tx| insert(tx, 2)).await.unwrap();
+    assert_eq!(notes(&store).await, [2]);
+}

@@ -16,7 +16,8 @@ use tokio::sync::oneshot;
 type Hook = Box<dyn FnOnce() + Send>;
 /// Answers a job's caller once the fate of the commit is known.
 type Settle = Box<dyn FnOnce(Result<(), StoreError>)>;
-type Job = Box<dyn FnOnce(&mut Connection) -> Settle + Send>;
+/// Given an error, a job does not run: there is no transaction to run it in.
+type Job = Box<dyn FnOnce(Result<&mut Connection, StoreError>) -> Settle + Send>;
 
 /// One write transaction as its job sees it: a savepoint within the group's transaction.
 pub struct Tx<'conn> {
@@ -94,7 +95,10 @@ impl Writer {
         let (answer, result) = oneshot::channel();
         let stats = Arc::clone(&self.stats);
         let job: Job = Box::new(move |conn| {
-            let outcome = in_savepoint(conn, job);
+            let outcome = match conn {
+                Ok(conn) => in_savepoint(conn, job),
+                Err(error) => Err(E::from(error)),
+            };
             if outcome.is_err() {
                 stats.failed_jobs.fetch_add(1, Ordering::Relaxed);
             }
@@ -102,9 +106,7 @@ impl Writer {
                 let outcome = match (outcome, commit) {
                     (Ok((value, hooks)), Ok(())) => {
                         stats.committed_jobs.fetch_add(1, Ordering::Relaxed);
-                        for hook in hooks {
-                            hook();
-                        }
+                        run_hooks(hooks);
                         Ok(value)
                     }
                     (Ok(_), Err(error)) => Err(E::from(error)),
@@ -165,20 +167,32 @@ fn work(mut conn: Connection, queue: &Receiver<Job>, group: usize, stats: &Write
     let mut settle: Vec<Settle> = Vec::with_capacity(group.min(256));
     while let Ok(first) = queue.recv() {
         let begun = conn.execute_batch("BEGIN IMMEDIATE").map_err(StoreError::from);
-        if begun.is_ok() {
-            settle.push(first(&mut conn));
-            while settle.len() < group && !conn.is_autocommit() {
-                let Ok(next) = queue.try_recv() else { break };
-                settle.push(next(&mut conn));
+        match &begun {
+            Ok(()) => {
+                settle.push(first(Ok(&mut conn)));
+                while settle.len() < group && !conn.is_autocommit() {
+                    let Ok(next) = queue.try_recv() else { break };
+                    settle.push(next(Ok(&mut conn)));
+                }
             }
-        } else {
-            // Outside a transaction a job refuses to run, and is then answered with the true reason.
-            settle.push(first(&mut conn));
+            // Beginning may have taken its whole timeout: whoever waits now need not wait for another.
+            Err(error) => {
+                let waiting = std::iter::once(first).chain(queue.try_iter());
+                settle.extend(waiting.map(|job| job(Err(error.clone()))));
+            }
         }
         let outcome = begun.and_then(|()| commit(&conn, stats));
         for answer in settle.drain(..) {
-            // A hook that panics must not take the writer with it.
-            let _ = catch_unwind(AssertUnwindSafe(|| answer(outcome.clone())));
+            answer(outcome.clone());
+        }
+    }
+}
+
+/// A hook that panics is a bug, but the write stands: the others run, and the caller is told so.
+fn run_hooks(hooks: Vec<Hook>) {
+    for hook in hooks {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(hook)) {
+            tracing::error!("a hook panicked after its commit: {}", panic_text(&*panic));
         }
     }
 }

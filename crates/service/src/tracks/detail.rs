@@ -110,7 +110,7 @@ impl Tracks {
     ) -> Result<Loaded, LoadError> {
         let Some(track) = self.store.find(id).await? else { return Ok(Loaded::Absent) };
         let kept = self.is_kept(track.summary.length_metres);
-        let compress = Compress::plan(self.compression, kept, client);
+        let compress = Compress::plan(self.compression, kept.then_some(self.max_entry), client);
         let recipe = Recipe { detail, form, simplify: self.settings.simplify };
         let value = self.compute.run(move |()| render(&track, recipe, compress)).await??;
         Ok(if kept { Loaded::Store(value) } else { Loaded::Bypass(value) })

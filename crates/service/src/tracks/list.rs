@@ -99,7 +99,7 @@ pub(super) async fn list(
     let tracks = app.tracks.clone();
     let value = match asked.order {
         Order::Near(centre, after) => {
-            let compress = Compress::plan(tracks.compression, false, Encodings::accepted(&headers));
+            let compress = Compress::plan(tracks.compression, None, Encodings::accepted(&headers));
             tracks.near_page(centre, after, asked.limit, compress).await.map_err(load_problem)?
         }
         Order::Length(after) => tracks.length_page(after, asked.limit, &headers).await?,
@@ -228,8 +228,9 @@ impl Tracks {
         let client = Encodings::accepted(headers);
         let this = self.clone();
         let load = move || async move {
-            let kept = this.lists.policy().enabled;
-            let compress = Compress::plan(this.compression, kept, client);
+            // Only first pages are worth keeping: positions are endless, and anybody can make them up.
+            let kept = this.lists.policy().enabled && after.is_none();
+            let compress = Compress::plan(this.compression, kept.then_some(this.max_entry), client);
             let mut tracks = this.store.by_length(after, limit + 1).await?;
             let more = tracks.len() > limit;
             tracks.truncate(limit);
@@ -238,10 +239,14 @@ impl Tracks {
                 .filter(|_| more)
                 .map(|track| write_cursor(LENGTH_LISTING, track.length_metres, track.id));
             let items = tracks.into_iter().map(|track| TrackItem::new(track, None)).collect();
-            this.write(Page { items, next_cursor }, compress).await.map(Loaded::Store)
+            this.write(Page { items, next_cursor }, compress).await.map(if kept {
+                Loaded::Store
+            } else {
+                Loaded::Bypass
+            })
         };
         let found = self.lists.get(&key, &[all_tracks()], load).await?;
-        Ok(found.value.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::No)))
+        Ok(found.value.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::NO)))
     }
 
     /// JSON on the compute pool: a page is up to 100 items, and is compressed.

@@ -40,6 +40,7 @@ pub struct Tracks {
     compute: Arc<Pool<()>>,
     settings: TrackSettings,
     compression: bool,
+    max_entry: usize,
 }
 
 /// Why a body could not be made.
@@ -90,6 +91,7 @@ impl Tracks {
             compute,
             settings: settings.tracks.clone(),
             compression: settings.compression,
+            max_entry: settings.cache.max_entry,
         })
     }
 
@@ -106,11 +108,20 @@ impl Tracks {
     pub async fn add(&self, track: NewTrack) -> Result<Stored, WriteTrackError> {
         let this = self.clone();
         run_to_end(async move {
+            // Packing and hashing a long path is no work for an event loop.
+            let prepared = this.compute.run(move |()| TrackStore::prepare(track)).await;
+            let prepared = prepared.map_err(StoreError::from)?;
             let write = this.cache.begin_write(&[all_tracks()]).await?;
-            let stored = this.store.insert(track).await?;
+            let stored = this.store.insert_prepared(prepared).await?;
             if let Stored::Created(id) = stored {
-                // "There is no such track" may be remembered for the id that is now taken.
-                this.cache.begin_write(&[one_track(id)]).await?.finish().await?;
+                // "There is no such track" may be remembered for the id that is now taken. The track
+                // stands by now, so a cache that cannot be told is no reason to report a failure.
+                match this.cache.begin_write(&[one_track(id)]).await {
+                    Ok(taken) => taken.finish().await?,
+                    Err(error) => {
+                        tracing::warn!(%error, id, "a remembered absence may outlive a new track")
+                    }
+                }
             }
             write.finish().await?;
             Ok(stored)

@@ -84,7 +84,21 @@ impl TrackStore {
     /// # Errors
     /// When the store cannot answer or refuses the values.
     pub async fn insert(&self, track: NewTrack) -> Result<Stored, StoreError> {
-        let row = NewRow::from(track);
+        self.insert_prepared(Self::prepare(track)).await
+    }
+
+    /// Everything about a new track that needs no store: packing the path, its length, its
+    /// fingerprint. CPU-heavy for a long path.
+    pub fn prepare(track: NewTrack) -> PreparedTrack {
+        PreparedTrack(NewRow::from(track))
+    }
+
+    /// Stores a prepared track unless the same name and path are there already.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub async fn insert_prepared(&self, track: PreparedTrack) -> Result<Stored, StoreError> {
+        let PreparedTrack(row) = track;
         self.store.write(move |tx| row.insert(tx).map_err(StoreError::from)).await
     }
 
@@ -108,6 +122,9 @@ impl TrackStore {
             .await
     }
 }
+
+/// A new track, ready for the store.
+pub struct PreparedTrack(NewRow);
 
 /// The values of a new row; made before the transaction, which then holds the writer only for the SQL.
 struct NewRow {
