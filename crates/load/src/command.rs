@@ -177,7 +177,7 @@ fn execute(config: &Config, run: &Arc<Run>, options: Options) -> Outcome {
             Outcome { status: status_of(&error), report: None }
         }
         Ok(finished) => {
-            progress.finish();
+            progress.finish(config.warm_up + finished.duration);
             finish(config, run, &plan, &finished)
         }
     }

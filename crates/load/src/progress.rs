@@ -55,7 +55,8 @@ impl Progress {
     }
 
     /// The last line, when everything is over.
-    pub(crate) fn finish(&self) {
+    pub(crate) fn finish(&mut self, elapsed: Duration) {
+        self.elapsed = elapsed;
         if !self.quiet {
             self.show(&format!("\n{}\n", self.line(0)));
         }

@@ -2,6 +2,7 @@
 
 mod builtin;
 mod histogram;
+mod measured;
 mod recorder;
 mod registry;
 mod series;
@@ -9,9 +10,10 @@ mod sink;
 
 pub(crate) use builtin::Builtin;
 pub use histogram::Histogram;
+pub(crate) use measured::{GroupMeasured, Measured};
 pub(crate) use recorder::{
-    CheckCount, GroupId, GroupMeasured, Measured, NameStats, Recorder, RequestMark, RequestSample,
-    RequestTags, SampleTags,
+    CheckCount, GroupId, NameStats, Recorder, RequestMark, RequestSample, RequestTags, SampleTags,
+    Totals,
 };
 pub(crate) use registry::{Contains, MetricId, MetricKind, Registry, TagFilter};
 pub(crate) use series::Series;

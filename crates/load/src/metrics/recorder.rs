@@ -7,7 +7,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Builtin, Histogram, MetricId, MetricKind, Registry, Series, Sink, TagFilter};
+use super::{
+    Builtin, GroupMeasured, Histogram, Measured, MetricId, MetricKind, Registry, Series, Sink,
+    TagFilter,
+};
 use crate::http::{Exchange, Timings};
 
 /// Distinct `name` tags, groups and checks kept apart; further ones are counted under
@@ -348,102 +351,6 @@ impl Recorder {
 
 fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
-}
-
-/// A [`Group`] that can leave its thread.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct GroupMeasured {
-    pub(crate) name: String,
-    pub(crate) path: String,
-    /// Indices into the list of groups.
-    pub(crate) children: Vec<usize>,
-    pub(crate) checks: Vec<(String, CheckCount)>,
-}
-
-impl From<Group> for GroupMeasured {
-    fn from(group: Group) -> Self {
-        Self {
-            name: group.name,
-            path: group.path.to_string(),
-            children: group.children,
-            checks: group
-                .checks
-                .into_iter()
-                .map(|(name, count)| (name.to_string(), count))
-                .collect(),
-        }
-    }
-}
-
-/// The measurements of one event loop or, merged, of all.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Measured {
-    /// By metric id.
-    pub(crate) sinks: Vec<Sink>,
-    /// The root first.
-    pub(crate) groups: Vec<GroupMeasured>,
-    pub(crate) names: BTreeMap<String, NameStats>,
-    /// Requests by status code; 0 for those without a response.
-    pub(crate) statuses: BTreeMap<u16, u64>,
-    pub(crate) totals: Totals,
-    pub(crate) series: Series,
-}
-
-impl Measured {
-    /// Adds the measurements of another event loop.
-    pub(crate) fn merge(&mut self, other: Self) {
-        if self.sinks.is_empty() {
-            *self = other;
-            return;
-        }
-        for (mine, theirs) in self.sinks.iter_mut().zip(&other.sinks) {
-            mine.merge(theirs);
-        }
-        self.merge_group(0, &other.groups, 0);
-        for (name, theirs) in other.names {
-            let mine = self.names.entry(name).or_default();
-            mine.requests += theirs.requests;
-            mine.good += theirs.good;
-            mine.failed += theirs.failed;
-            mine.duration.merge(&theirs.duration);
-        }
-        for (status, count) in other.statuses {
-            *self.statuses.entry(status).or_default() += count;
-        }
-        self.totals.requests += other.totals.requests;
-        self.totals.good += other.totals.good;
-        self.totals.failed += other.totals.failed;
-        self.series.merge(other.series);
-    }
-
-    fn merge_group(&mut self, mine: usize, theirs: &[GroupMeasured], at: usize) {
-        for (name, count) in &theirs[at].checks {
-            let checks = &mut self.groups[mine].checks;
-            match checks.iter_mut().find(|(found, _)| found == name) {
-                Some((_, known)) => {
-                    known.passes += count.passes;
-                    known.fails += count.fails;
-                }
-                None => checks.push((name.clone(), *count)),
-            }
-        }
-        for child in &theirs[at].children {
-            let GroupMeasured { name, path, .. } = &theirs[*child];
-            let known = self.groups[mine]
-                .children
-                .iter()
-                .copied()
-                .find(|id| self.groups[*id].name == *name);
-            let known = known.unwrap_or_else(|| {
-                let id = self.groups.len();
-                let (name, path) = (name.clone(), path.clone());
-                self.groups.push(GroupMeasured { name, path, ..GroupMeasured::default() });
-                self.groups[mine].children.push(id);
-                id
-            });
-            self.merge_group(known, theirs, *child);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -34,6 +34,9 @@ impl Options {
     /// When the options contradict each other or ask for an executor that is missing.
     pub(crate) fn resolve(layer: Layer) -> Result<Self, OptionsError> {
         let scenarios = scenarios(&layer)?;
+        for stat in layer.summary_trend_stats.iter().flatten() {
+            super::script::check_trend_stat("summaryTrendStats", stat)?;
+        }
         let total: u32 = scenarios.iter().map(|scenario| scenario.executor.max_vus()).sum();
         if total > MAX_VUS {
             let problem =
@@ -146,6 +149,9 @@ mod tests {
         assert!(Options::resolve(both).is_err());
         let none = Layer { vus: Some(0), duration: second, ..Layer::default() };
         assert!(Options::resolve(none).is_err());
+        let stat = Some(vec!["p(x)".to_owned()]);
+        let unknown = Layer { summary_trend_stats: stat, duration: second, ..Layer::default() };
+        assert!(Options::resolve(unknown).is_err());
         let many = Layer { vus: Some(MAX_VUS + 1), duration: second, ..Layer::default() };
         assert!(Options::resolve(many).is_err());
     }

@@ -237,15 +237,17 @@ fn trend_stats(key: &str, value: &Value) -> Result<Vec<String>> {
     list.iter()
         .map(|stat| {
             let stat = text(key, stat)?;
-            match crate::summary::TrendStat::parse(stat) {
-                Some(_) => Ok(stat.to_owned()),
-                None => Err(OptionsError::invalid(
-                    key,
-                    format!("`{stat}` is not one of avg, min, med, max, count, p(N)"),
-                )),
-            }
+            check_trend_stat(key, stat).map(|()| stat.to_owned())
         })
         .collect()
+}
+
+/// Whether `stat` is the name of a statistic.
+pub(super) fn check_trend_stat(key: &str, stat: &str) -> Result<()> {
+    let problem = || format!("`{stat}` is not one of avg, min, med, max, count, p(N)");
+    crate::summary::TrendStat::parse(stat)
+        .map(|_| ())
+        .ok_or_else(|| OptionsError::invalid(key, problem()))
 }
 
 fn time_unit(key: &str, value: &Value) -> Result<String> {

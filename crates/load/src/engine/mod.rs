@@ -3,6 +3,8 @@
 //! The order of a run: all virtual users run their init code; then the clock starts; while
 //! warming up nothing is recorded; at the end the loops hand over what they measured.
 
+mod watcher;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,7 +12,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::LocalSet;
 
@@ -19,22 +20,14 @@ use crate::executor::runner::Worker;
 use crate::executor::{self, Budget, Span};
 use crate::generator::{self, LoopHealth};
 use crate::http::ClientConfig;
-use crate::metrics::{Builtin, Histogram, Measured, MetricKind, Recorder, Sink};
+use crate::metrics::{Histogram, Measured, Recorder};
 use crate::options::{Options, Scenario};
 use crate::run::Run;
 use crate::script::ScriptError;
 use crate::script::coroutine::Coroutine;
 use crate::script::life::{Exports, Mailbox, live};
 use crate::script::user::{Assignment, User};
-
-/// How often the watching thread looks: for the progress line and a script that gave up.
-const WATCH_INTERVAL: Duration = Duration::from_millis(100);
-
-/// Between "everybody is ready" and the start, so that all loops see the start before it comes.
-const START_DELAY: Duration = Duration::from_millis(5);
-
-/// Exit code after a signal; k6's.
-const EXIT_EXTERNAL_ABORT: i32 = 105;
+use watcher::Watcher;
 
 /// What to run.
 pub(crate) struct Plan {
@@ -242,6 +235,11 @@ async fn work(
     };
     // Only now are all metrics of all virtual users defined.
     event_loop.recorder.replace(Recorder::new(&post.run.registry()));
+    if clock.record_from == clock.start {
+        // Without a warm-up nothing may come before the recording, not even an iteration that
+        // wakes up in the same moment.
+        event_loop.recorder.borrow_mut().start(clock.record_from);
+    }
     let mut tasks = Vec::with_capacity(workers.len());
     for worker in workers {
         tasks.push(tokio::task::spawn_local(worker.run(clock.start, post.stop.clone())));
@@ -327,139 +325,6 @@ async fn record(clock: Clock, event_loop: Rc<EventLoop>, watch: Rc<RefCell<LoopW
     event_loop.recorder.borrow_mut().start(clock.record_from);
     watch.borrow_mut().started = Some((Instant::now(), generator::thread_cpu()));
     generator::watch_lag(|late| watch.borrow_mut().lag.record(late)).await;
-}
-
-/// The thread that called [`execute`]: starts the clock, watches, stops.
-struct Watcher<'a> {
-    run: &'a Arc<Run>,
-    plan: &'a Plan,
-    observer: &'a mut dyn Observer,
-    ready: mpsc::UnboundedReceiver<Result<(), ScriptError>>,
-    clock: watch::Sender<Option<Clock>>,
-    stop: watch::Sender<bool>,
-    done: mpsc::UnboundedReceiver<()>,
-    loops: usize,
-}
-
-/// What the watching thread saw.
-struct Watched {
-    started_at: SystemTime,
-    duration: Duration,
-    cpu: Duration,
-    aborted: bool,
-    vus: Sink,
-}
-
-impl Watcher<'_> {
-    async fn watch(mut self) -> Result<Watched, ScriptError> {
-        let mut signals = Signals::new()?;
-        if let Err(error) = self.everybody_ready(&mut signals).await {
-            self.give_up();
-            return Err(error);
-        }
-        let start = Instant::now() + START_DELAY;
-        let record_from = start + self.plan.warm_up;
-        let started_at = SystemTime::now() + START_DELAY + self.plan.warm_up;
-        let _ = self.clock.send(Some(Clock { start, record_from }));
-        let mut watched = Watched {
-            started_at,
-            duration: Duration::ZERO,
-            cpu: Duration::ZERO,
-            aborted: false,
-            vus: Sink::new(MetricKind::Gauge),
-        };
-        let mut cpu_before = generator::process_cpu();
-        let mut recording = false;
-        let mut next_sample = record_from;
-        let mut left = self.loops;
-        let mut tick = tokio::time::interval(WATCH_INTERVAL);
-        while left > 0 {
-            tokio::select! {
-                _ = self.done.recv() => left -= 1,
-                () = signals.received() => {
-                    if watched.aborted {
-                        std::process::exit(EXIT_EXTERNAL_ABORT);
-                    }
-                    watched.aborted = true;
-                    let _ = self.stop.send(true);
-                }
-                () = tokio::time::sleep_until(record_from.into()), if !recording => {
-                    recording = true;
-                    cpu_before = generator::process_cpu();
-                }
-                _ = tick.tick() => {
-                    if self.run.abort.load(Ordering::Relaxed) {
-                        let _ = self.stop.send(true);
-                    }
-                    let now = Instant::now();
-                    self.observer.running(now.saturating_duration_since(start));
-                    // k6 samples the number of virtual users once per second.
-                    if recording && now >= next_sample {
-                        next_sample += Duration::from_secs(1);
-                        watched.vus.add(self.run.live.active.load(Ordering::Relaxed) as f64);
-                    }
-                }
-            }
-        }
-        watched.duration = record_from.elapsed();
-        watched.cpu = generator::process_cpu().saturating_sub(cpu_before);
-        Ok(watched)
-    }
-
-    async fn everybody_ready(&mut self, signals: &mut Signals) -> Result<(), ScriptError> {
-        let mut left = self.loops;
-        let mut tick = tokio::time::interval(WATCH_INTERVAL);
-        while left > 0 {
-            tokio::select! {
-                ready = self.ready.recv() => {
-                    ready.unwrap_or(Err(ScriptError::Interrupted))?;
-                    left -= 1;
-                }
-                () = signals.received() => return Err(ScriptError::Interrupted),
-                _ = tick.tick() => {
-                    let ready = self.run.live.initialised.load(Ordering::Relaxed);
-                    self.observer.initialising(ready, self.plan.options.max_vus());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Ends all loops before the clock was started.
-    fn give_up(&self) {
-        self.run.abort.store(true, Ordering::Relaxed);
-        let _ = self.stop.send(true);
-    }
-}
-
-impl Watched {
-    fn add_gauges(&self, measured: &mut Measured, max_vus: u32) {
-        measured.sinks[Builtin::Vus as usize].merge(&self.vus);
-        measured.sinks[Builtin::VusMax as usize].add(f64::from(max_vus));
-    }
-}
-
-/// SIGINT and SIGTERM.
-struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    fn new() -> Result<Self, ScriptError> {
-        let listen = |kind| signal(kind).map_err(|error| ScriptError::Start(error.to_string()));
-        Ok(Self {
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
-        })
-    }
-
-    async fn received(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
 }
 
 #[cfg(test)]
