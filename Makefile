@@ -1,7 +1,8 @@
 # Each target is a command a person could type; see CONTRIBUTING.md.
 .PHONY: demo test bench soak setup
 
-demo: setup
+demo:
+	@scripts/setup demo
 	scripts/demo
 
 test: setup

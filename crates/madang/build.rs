@@ -5,13 +5,17 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../../data/tracks");
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default())
+        .join("../../data/tracks");
     println!("cargo::rerun-if-changed={}", root.display());
-    let mut files: Vec<PathBuf> = fs::read_dir(&root)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(&root)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
     files.retain(|path| path.extension().is_some_and(|e| e == "gpx" || e == "geojson"));
     // Sorted, so that the same sample has the same id in every demo store.
     files.sort();
-    let mut code = String::from("/// Name and content of each bundled track.\npub static TRACKS: &[(&str, &[u8])] = &[\n");
+    let mut code = String::from(
+        "/// Name and content of each bundled track.\npub static TRACKS: &[(&str, &[u8])] = &[\n",
+    );
     for path in &files {
         let path = path.canonicalize()?;
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();

@@ -39,7 +39,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             table = section;
         }
         writeln!(out, "# {}", key.meaning)?;
-        writeln!(out, "# accepted: {} · default: {} · {}", key.accepts, key.default, key.variable())?;
+        writeln!(
+            out,
+            "# accepted: {} · default: {} · {}",
+            key.accepts,
+            key.default,
+            key.variable()
+        )?;
         let text = toml::Value::from(value);
         match origin {
             Origin::Default => writeln!(out, "{name} = {text}")?,

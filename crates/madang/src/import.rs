@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use madang_path::{Document, Limits};
 use madang_service::app::App;
 use madang_service::store::DirLock;
-use madang_service::tracks::{NewTrack, Stored};
+use madang_service::tracks::{NewTrack, Stored, TrackStore};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -70,14 +70,15 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         name: path.display().to_string(),
         content: Content::File(path.clone()),
     });
-    let outcome = Import::start(&app, args.rate, args.files.len() as u64)?.run(files)?;
+    let outcome = Import::start(&app, settings.database.queue, args.rate, args.files.len() as u64)?
+        .run(files)?;
     // The work is done whether or not somebody reads of it.
     let _ = writeln!(std::io::stdout(), "{outcome}");
     if outcome.refused > 0 { Err(Partly.into()) } else { Ok(()) }
 }
 
 /// Fills an empty store with the samples that are part of the program; a filled one is left alone.
-pub fn fill_demo(app: &App) -> anyhow::Result<()> {
+pub fn fill_demo(app: &App, queue: usize) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     if runtime.block_on(app.tracks.store().count())? > 0 {
         return Ok(());
@@ -85,7 +86,8 @@ pub fn fill_demo(app: &App) -> anyhow::Result<()> {
     let files = crate::samples::TRACKS
         .iter()
         .map(|(name, bytes)| Source { name: (*name).to_owned(), content: Content::Bytes(bytes) });
-    let outcome = Import::start(app, 0.0, crate::samples::TRACKS.len() as u64)?.run(files)?;
+    let outcome =
+        Import::start(app, queue, 0.0, crate::samples::TRACKS.len() as u64)?.run(files)?;
     tracing::info!(tracks = outcome.created, "filled the empty store with the bundled samples");
     if outcome.refused > 0 { Err(Partly.into()) } else { Ok(()) }
 }
@@ -120,18 +122,24 @@ impl std::fmt::Display for Outcome {
 
 /// Writes that may be under way while the next file is read: enough to share a commit.
 const WRITES_UNDER_WAY: usize = 64;
+/// Points of paths that may wait to be written: some 24 MB.
+const POINTS_UNDER_WAY: usize = 500_000;
 
 struct Import<'a> {
     app: &'a App,
     rate: f64,
     runtime: Runtime,
     bar: ProgressBar,
-    writes: JoinSet<(String, anyhow::Result<Stored>)>,
+    /// Most writes under way: no more than the store's queue takes.
+    most: usize,
+    /// Points of the paths under way.
+    points: usize,
+    writes: JoinSet<(String, usize, anyhow::Result<Stored>)>,
     outcome: Outcome,
 }
 
 impl<'a> Import<'a> {
-    fn start(app: &'a App, rate: f64, files: u64) -> anyhow::Result<Self> {
+    fn start(app: &'a App, queue: usize, rate: f64, files: u64) -> anyhow::Result<Self> {
         // Drawn on stderr, and only on a terminal.
         let bar = ProgressBar::new(files);
         bar.set_style(
@@ -140,7 +148,16 @@ impl<'a> Import<'a> {
         );
         bar.enable_steady_tick(Duration::from_millis(200));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Self { app, rate, runtime, bar, writes: JoinSet::new(), outcome: Outcome::default() })
+        Ok(Self {
+            app,
+            rate,
+            runtime,
+            bar,
+            most: WRITES_UNDER_WAY.min(queue),
+            points: 0,
+            writes: JoinSet::new(),
+            outcome: Outcome::default(),
+        })
     }
 
     fn run(mut self, files: impl Iterator<Item = Source>) -> anyhow::Result<Outcome> {
@@ -150,7 +167,7 @@ impl<'a> Import<'a> {
                 Ok(document) => self.write(source.name, document),
                 Err(error) => self.refuse(&source.name, &error),
             }
-            if self.writes.len() >= WRITES_UNDER_WAY {
+            while self.writes.len() >= self.most || self.points > POINTS_UNDER_WAY {
                 self.settle_one();
             }
         }
@@ -163,22 +180,29 @@ impl<'a> Import<'a> {
 
     fn write(&mut self, source: String, document: Document) {
         let name = document.name.unwrap_or_else(|| file_name(&source));
-        let track = NewTrack { name, rate: self.rate, path: document.path };
+        let points = document.path.points();
+        // Prepared here, in the order of the files, so that ids follow that order.
+        let track = TrackStore::prepare(NewTrack { name, rate: self.rate, path: document.path });
         let tracks = self.app.tracks.clone();
         let work = async move {
-            let stored = tracks.add(track).await.context("the store did not take it");
-            (source, stored)
+            let stored = tracks.add_prepared(track).await.context("the store did not take it");
+            (source, points, stored)
         };
+        self.points += points;
         self.writes.spawn_on(work, self.runtime.handle());
     }
 
     fn settle_one(&mut self) {
         let Some(done) = self.runtime.block_on(self.writes.join_next()) else { return };
-        match done {
-            Ok((_, Ok(Stored::Created(_)))) => self.count(|o| o.created += 1),
-            Ok((_, Ok(Stored::Exists(_)))) => self.count(|o| o.existing += 1),
-            Ok((source, Err(error))) => self.refuse(&source, &error),
-            Err(error) => self.refuse("(unknown file)", &anyhow::Error::from(error)),
+        let (source, points, stored) = match done {
+            Ok(done) => done,
+            Err(error) => return self.refuse("(unknown file)", &anyhow::Error::from(error)),
+        };
+        self.points -= points;
+        match stored {
+            Ok(Stored::Created(_)) => self.count(|o| o.created += 1),
+            Ok(Stored::Exists(_)) => self.count(|o| o.existing += 1),
+            Err(error) => self.refuse(&source, &error),
         }
     }
 

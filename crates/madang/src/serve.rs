@@ -51,7 +51,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let lock = DirLock::take(&settings.data_dir)?;
     let app = App::open(&settings)?;
     if args.demo {
-        fill_demo(&app).context("filling the store with the bundled samples")?;
+        fill_demo(&app, settings.database.queue)
+            .context("filling the store with the bundled samples")?;
     }
     say_start(&server, &settings, files)?;
     let signals = Signals::default();

@@ -35,12 +35,17 @@ impl SettingsArgs {
             Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
         }))?;
         if let Some(dir) = &self.data {
-            sources.set("data.dir", &dir.to_string_lossy(), Origin::Flag("--data".to_owned()))?;
+            let text = dir
+                .to_str()
+                .ok_or_else(|| Usage(format!("--data {}: not UTF-8", dir.display())))?;
+            sources.set("data.dir", text, Origin::Flag("--data".to_owned()))?;
         }
         for pair in &self.set {
-            let (key, value) = pair
-                .split_once('=')
-                .ok_or_else(|| anyhow!(Usage(format!("--set {pair}: expected KEY=VALUE, such as tracks.detail=full"))))?;
+            let (key, value) = pair.split_once('=').ok_or_else(|| {
+                anyhow!(Usage(format!(
+                    "--set {pair}: expected KEY=VALUE, such as tracks.detail=full"
+                )))
+            })?;
             sources.set(key.trim(), value.trim(), Origin::Flag(format!("--set {}", key.trim())))?;
         }
         Ok(sources)

@@ -27,11 +27,22 @@ pub fn against_k6() -> anyhow::Result<String> {
     std::fs::write(site.path().join("index.json"), r#"{"ok":true}"#)?;
     let script = work.path().join("script.js");
     std::fs::write(&script, SCRIPT)?;
-    let nginx = Nginx::static_site(&supervisor()?, config.path(), &StaticSite { root: site.path().to_owned(), workers: 2 })?;
+    let nginx = Nginx::static_site(
+        &supervisor()?,
+        config.path(),
+        &StaticSite { root: site.path().to_owned(), workers: 2 },
+    )?;
     let own = madang()?;
-    let (mut ours, mut theirs, mut our_rate, mut their_rate) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut ours, mut theirs, mut our_rate, mut their_rate) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for round in 0..=ROUNDS {
-        let k = run(Path::new(&k6()), &["run", "--quiet", "--no-usage-report"], &script, &nginx.url(), work.path())?;
+        let k = run(
+            Path::new(&k6()),
+            &["run", "--quiet", "--no-usage-report"],
+            &script,
+            &nginx.url(),
+            work.path(),
+        )?;
         let m = run(&own, &["load", "--quiet"], &script, &nginx.url(), work.path())?;
         if round > 0 {
             theirs.push(k.0);
@@ -52,19 +63,41 @@ pub fn against_k6() -> anyhow::Result<String> {
 }
 
 /// CPU in µs for each request, and requests each second.
-fn run(program: &Path, args: &[&str], script: &Path, url: &str, dir: &Path) -> anyhow::Result<(f64, f64)> {
+fn run(
+    program: &Path,
+    args: &[&str],
+    script: &Path,
+    url: &str,
+    dir: &Path,
+) -> anyhow::Result<(f64, f64)> {
     let export = dir.join("summary.json");
     // bash's `times` line is user and system time of finished children: no other tool is needed.
     let mut command = Command::new("bash");
-    command.arg("-c").arg("\"$@\" >/dev/null 2>\"$0\"; code=$?; times; exit $code").arg(dir.join("stderr"));
-    command.arg(program).args(args).arg("--summary-export").arg(&export).args(["-e", &format!("BASE_URL={url}")]).arg(script);
+    command
+        .arg("-c")
+        .arg("\"$@\" >/dev/null 2>\"$0\"; code=$?; times; exit $code")
+        .arg(dir.join("stderr"));
+    command
+        .arg(program)
+        .args(args)
+        .arg("--summary-export")
+        .arg(&export)
+        .args(["-e", &format!("BASE_URL={url}")])
+        .arg(script);
     let output = command.output().context("bash")?;
-    ensure!(output.status.success(), "{} failed: {}", program.display(), std::fs::read_to_string(dir.join("stderr")).unwrap_or_default());
+    ensure!(
+        output.status.success(),
+        "{} failed: {}",
+        program.display(),
+        std::fs::read_to_string(dir.join("stderr")).unwrap_or_default()
+    );
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let children = text.lines().nth(1).context("times")?;
     let cpu: f64 = children.split_whitespace().filter_map(minutes).sum();
     let summary: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&export)?)?;
-    let figure = |name: &str| summary["metrics"]["http_reqs"][name].as_f64().context("http_reqs in the summary");
+    let figure = |name: &str| {
+        summary["metrics"]["http_reqs"][name].as_f64().context("http_reqs in the summary")
+    };
     Ok((cpu * 1e6 / figure("count")?, figure("rate")?))
 }
 

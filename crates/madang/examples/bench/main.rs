@@ -48,8 +48,12 @@ fn main() -> anyhow::Result<()> {
     println!("{report}");
     if let Some(path) = update {
         let text = std::fs::read_to_string(&path)?;
-        let (head, rest) = text.split_once(BEGIN).ok_or_else(|| anyhow::anyhow!("no {BEGIN} in {}", path.display()))?;
-        let (_, tail) = rest.split_once(END).ok_or_else(|| anyhow::anyhow!("no {END} in {}", path.display()))?;
+        let (head, rest) = text
+            .split_once(BEGIN)
+            .ok_or_else(|| anyhow::anyhow!("no {BEGIN} in {}", path.display()))?;
+        let (_, tail) = rest
+            .split_once(END)
+            .ok_or_else(|| anyhow::anyhow!("no {END} in {}", path.display()))?;
         let mut out = String::new();
         write!(out, "{head}{BEGIN}\n{report}{END}{tail}")?;
         std::fs::write(&path, out)?;

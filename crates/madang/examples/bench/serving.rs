@@ -30,7 +30,11 @@ pub fn cached_against_nginx() -> anyhow::Result<String> {
     let bytes = body(&format!("{}{TRACK}", served.url))?;
     std::fs::write(site.path().join("track.json"), &bytes)?;
     let workers = std::thread::available_parallelism()?.get();
-    let nginx = Nginx::static_site(&supervisor()?, config.path(), &StaticSite { root: site.path().to_owned(), workers })?;
+    let nginx = Nginx::static_site(
+        &supervisor()?,
+        config.path(),
+        &StaticSite { root: site.path().to_owned(), workers },
+    )?;
     let own_sample = || served.process.sample();
     let nginx_sample = || nginx.sample();
     let (mut ours, mut theirs, mut known) = (Vec::new(), Vec::new(), Vec::new());
@@ -40,11 +44,21 @@ pub fn cached_against_nginx() -> anyhow::Result<String> {
     for round in 0..=ROUNDS {
         let n = wrk(&format!("{}/track.json", nginx.url()), 64, SECONDS, &[], &nginx_sample)?;
         let m = wrk(&format!("{}{TRACK}", served.url), 64, SECONDS, &[], &own_sample)?;
-        let work = (served.metric("madang_store_reads_total")?, served.metric("madang_compute_jobs_total")?);
-        let k = wrk(&format!("{}{TRACK}", served.url), 64, SECONDS, &[&if_none_match], &own_sample)?;
+        let work = (
+            served.metric("madang_store_reads_total")?,
+            served.metric("madang_compute_jobs_total")?,
+        );
+        let k =
+            wrk(&format!("{}{TRACK}", served.url), 64, SECONDS, &[&if_none_match], &own_sample)?;
         reads += served.metric("madang_store_reads_total")? - work.0;
         jobs += served.metric("madang_compute_jobs_total")? - work.1;
-        ensure!(n.errors + m.errors + k.errors == 0.0, "errors: nginx {}, madang {}, 304 {}", n.errors, m.errors, k.errors);
+        ensure!(
+            n.errors + m.errors + k.errors == 0.0,
+            "errors: nginx {}, madang {}, 304 {}",
+            n.errors,
+            m.errors,
+            k.errors
+        );
         // The first round warms everything up.
         if round > 0 {
             theirs.push(n);
@@ -58,8 +72,16 @@ pub fn cached_against_nginx() -> anyhow::Result<String> {
         "### A cached track against nginx\n\n`wrk -t1 -c64 -d{SECONDS}s`, {ROUNDS} rounds in turn, {} bytes, {workers} workers each; nginx serves the same bytes from a file (sendfile, open_file_cache, no log). Median (range).\n\n| | requests/s | server CPU, µs a request | p99, ms |\n|---|---|---|---|\n",
         bytes.len()
     );
-    for (name, runs) in [("nginx, static file", &theirs), ("madang, cached track", &ours), ("madang, 304", &known)] {
-        writeln!(out, "| {name} | {} | {} | {} |", spread(&column(runs, rate), 0), spread(&column(runs, cpu), 2), spread(&column(runs, |w| w.p99_ms), 2))?;
+    for (name, runs) in
+        [("nginx, static file", &theirs), ("madang, cached track", &ours), ("madang, 304", &known)]
+    {
+        writeln!(
+            out,
+            "| {name} | {} | {} | {} |",
+            spread(&column(runs, rate), 0),
+            spread(&column(runs, cpu), 2),
+            spread(&column(runs, |w| w.p99_ms), 2)
+        )?;
     }
     writeln!(
         out,
@@ -71,7 +93,9 @@ pub fn cached_against_nginx() -> anyhow::Result<String> {
 }
 
 fn etag(base: &str) -> anyhow::Result<String> {
-    let output = std::process::Command::new("curl").args(["-sS", "-D", "-", "-o", "/dev/null", &format!("{base}{TRACK}")]).output()?;
+    let output = std::process::Command::new("curl")
+        .args(["-sS", "-D", "-", "-o", "/dev/null", &format!("{base}{TRACK}")])
+        .output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let line = text.lines().find_map(|l| l.strip_prefix("etag: ")).map(|e| e.trim().to_owned());
     line.ok_or_else(|| anyhow::anyhow!("no ETag in the answer"))
@@ -83,21 +107,40 @@ pub fn settings_off() -> anyhow::Result<String> {
         ("defaults", &[]),
         ("cache off", &["cache.mode=off"]),
         ("cache off, full detail", &["cache.mode=off", "tracks.detail=full"]),
-        ("cache and compression off, full detail (the documented system's first state)", &["cache.mode=off", "tracks.detail=full", "http.compression=off"]),
-        ("cached full detail (its first step)", &["tracks.detail=full", "tracks.cache_from_metres=10000", "http.compression=off"]),
+        (
+            "cache and compression off, full detail (the documented system's first state)",
+            &["cache.mode=off", "tracks.detail=full", "http.compression=off"],
+        ),
+        (
+            "cached full detail (its first step)",
+            &["tracks.detail=full", "tracks.cache_from_metres=10000", "http.compression=off"],
+        ),
     ];
-    let mut out = String::from("### The same track with optimisations off\n\n`wrk -t1 -c64 -d3s`, three rounds in turn, medians.\n\n| settings | requests/s | server CPU, µs a request | p99, ms | memory, MB |\n|---|---|---|---|---|\n");
-    let servers = variants.iter().map(|(name, settings)| Ok((*name, Served::demo(settings)?, Vec::new()))).collect::<anyhow::Result<Vec<_>>>();
+    let mut out = String::from(
+        "### The same track with optimisations off\n\n`wrk -t1 -c64 -d3s`, three rounds in turn, medians.\n\n| settings | requests/s | server CPU, µs a request | p99, ms | memory, MB |\n|---|---|---|---|---|\n",
+    );
+    let servers = variants
+        .iter()
+        .map(|(name, settings)| Ok((*name, Served::demo(settings)?, Vec::new())))
+        .collect::<anyhow::Result<Vec<_>>>();
     let mut servers = servers?;
     for _ in 0..3 {
         for (_, served, runs) in &mut servers {
-            runs.push(wrk(&format!("{}{TRACK}", served.url), 64, SECONDS, &[], &|| served.process.sample())?);
+            runs.push(wrk(&format!("{}{TRACK}", served.url), 64, SECONDS, &[], &|| {
+                served.process.sample()
+            })?);
         }
     }
     for (name, served, runs) in &servers {
         let memory = served.process.sample()?.rss_bytes as f64 / 1e6;
         let middle = |of: fn(&WrkRun) -> f64| median(&column(runs, of));
-        writeln!(out, "| {name} | {:.0} | {:.1} | {:.1} | {memory:.0} |", middle(|w| w.per_second), middle(|w| w.cpu_us), middle(|w| w.p99_ms))?;
+        writeln!(
+            out,
+            "| {name} | {:.0} | {:.1} | {:.1} | {memory:.0} |",
+            middle(|w| w.per_second),
+            middle(|w| w.cpu_us),
+            middle(|w| w.p99_ms)
+        )?;
     }
     out.push('\n');
     Ok(out)
@@ -130,9 +173,11 @@ pub fn footprint() -> anyhow::Result<String> {
 /// Many keep-alive connections for a minute.
 pub fn connections() -> anyhow::Result<String> {
     const COUNT: u32 = 4000;
-    let seconds: u32 = std::env::var("BENCH_CONNECTION_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(60);
+    let seconds: u32 =
+        std::env::var("BENCH_CONNECTION_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(60);
     let served = Served::demo(&[])?;
-    let run = wrk(&format!("{}{TRACK}", served.url), COUNT, seconds, &[], &|| served.process.sample())?;
+    let run =
+        wrk(&format!("{}{TRACK}", served.url), COUNT, seconds, &[], &|| served.process.sample())?;
     let peak = served.process.sample()?.peak_rss_bytes as f64 / 1e6;
     Ok(format!(
         "### {COUNT} keep-alive connections\n\n`wrk -t1 -c{COUNT} -d{seconds}s` on the cached track: {:.0} requests/s, {:.2} µs CPU a request, {} errors, peak memory {peak:.0} MB.\n\n",

@@ -27,7 +27,10 @@ pub fn group_commit() -> anyhow::Result<String> {
         if round > 0 {
             alone.push(a);
             together.push(b);
-            sizes.push((after.committed_jobs - before.committed_jobs) as f64 / (after.commits - before.commits) as f64);
+            sizes.push(
+                (after.committed_jobs - before.committed_jobs) as f64
+                    / (after.commits - before.commits) as f64,
+            );
         }
     }
     Ok(format!(

@@ -12,7 +12,9 @@ pub fn madang() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let path = own.parent().and_then(Path::parent).map(|dir| dir.join("madang"));
     let path = path.filter(|p| p.is_file());
-    path.ok_or_else(|| anyhow!("no madang binary beside this example: cargo build --release -p madang --bins"))
+    path.ok_or_else(|| {
+        anyhow!("no madang binary beside this example: cargo build --release -p madang --bins")
+    })
 }
 
 pub fn supervisor() -> anyhow::Result<Supervisor> {
@@ -55,11 +57,15 @@ impl Served {
 
     /// One figure of its metrics page.
     pub fn metric(&self, name: &str) -> anyhow::Result<f64> {
-        let url = madang_stack::http::Url::parse(&format!("{}/metrics", self.metrics)).map_err(|e| anyhow!(e))?;
+        let url = madang_stack::http::Url::parse(&format!("{}/metrics", self.metrics))
+            .map_err(|e| anyhow!(e))?;
         let page = madang_stack::http::get(&url, Duration::from_secs(5))?;
         let text = String::from_utf8_lossy(&page.body).into_owned();
-        let line = text.lines().find(|l| l.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{'])));
-        line.and_then(|l| l.rsplit(' ').next()?.parse().ok()).ok_or_else(|| anyhow!("no {name} in the metrics"))
+        let line = text
+            .lines()
+            .find(|l| l.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{'])));
+        line.and_then(|l| l.rsplit(' ').next()?.parse().ok())
+            .ok_or_else(|| anyhow!("no {name} in the metrics"))
     }
 }
 
@@ -73,7 +79,13 @@ pub struct WrkRun {
 }
 
 /// Runs wrk and watches a process tree meanwhile.
-pub fn wrk(url: &str, connections: u32, seconds: u32, headers: &[&str], sample: &dyn Fn() -> std::io::Result<Sample>) -> anyhow::Result<WrkRun> {
+pub fn wrk(
+    url: &str,
+    connections: u32,
+    seconds: u32,
+    headers: &[&str],
+    sample: &dyn Fn() -> std::io::Result<Sample>,
+) -> anyhow::Result<WrkRun> {
     let mut command = Command::new("wrk");
     command.args(["-t1", "--latency", &format!("-c{connections}"), &format!("-d{seconds}s")]);
     for header in headers {
@@ -83,12 +95,22 @@ pub fn wrk(url: &str, connections: u32, seconds: u32, headers: &[&str], sample: 
     let output = command.arg(url).output().context("wrk: apt-get install wrk")?;
     let after = sample()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    ensure!(output.status.success(), "wrk failed: {text}{}", String::from_utf8_lossy(&output.stderr));
+    ensure!(
+        output.status.success(),
+        "wrk failed: {text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let number = |line: &str, word: usize| -> Option<f64> {
         line.split_whitespace().nth(word)?.trim_end_matches([',', '%']).parse().ok()
     };
-    let find = |start: &str, word: usize| text.lines().map(str::trim).find(|l| l.starts_with(start)).and_then(|l| number(l, word));
-    let requests = text.lines().find(|l| l.contains(" requests in ")).and_then(|l| number(l, 0)).context("wrk's total")?;
+    let find = |start: &str, word: usize| {
+        text.lines().map(str::trim).find(|l| l.starts_with(start)).and_then(|l| number(l, word))
+    };
+    let requests = text
+        .lines()
+        .find(|l| l.contains(" requests in "))
+        .and_then(|l| number(l, 0))
+        .context("wrk's total")?;
     let refused = find("Non-2xx or 3xx responses:", 4).unwrap_or(0.0);
     let socket: f64 = text
         .lines()
@@ -97,7 +119,12 @@ pub fn wrk(url: &str, connections: u32, seconds: u32, headers: &[&str], sample: 
     Ok(WrkRun {
         per_second: find("Requests/sec:", 1).context("wrk's rate")?,
         cpu_us: (after.cpu().saturating_sub(before.cpu())).as_secs_f64() * 1e6 / requests,
-        p99_ms: text.lines().map(str::trim).find(|l| l.starts_with("99%")).and_then(|l| milliseconds(l.split_whitespace().nth(1)?)).unwrap_or(0.0),
+        p99_ms: text
+            .lines()
+            .map(str::trim)
+            .find(|l| l.starts_with("99%"))
+            .and_then(|l| milliseconds(l.split_whitespace().nth(1)?))
+            .unwrap_or(0.0),
         errors: refused + socket,
     })
 }
@@ -118,7 +145,10 @@ pub fn version(program: &str, args: &[&str]) -> String {
     let output = Command::new(program).args(args).output();
     let text = output.map(|o| [o.stdout, o.stderr].concat()).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();
-    text.lines().next().filter(|l| !l.is_empty()).map_or_else(|| format!("{program} not found"), |l| l.trim().to_owned())
+    text.lines()
+        .next()
+        .filter(|l| !l.is_empty())
+        .map_or_else(|| format!("{program} not found"), |l| l.trim().to_owned())
 }
 
 /// Date, machine and versions.

@@ -1,6 +1,6 @@
 //! Noise on both ports: the server lives on.
 
-use crate::harness::{Connection, Setup};
+use crate::harness::{Connection, Setup, eventually};
 use std::net::SocketAddr;
 
 /// Xorshift (Marsaglia, 2003): the same noise in every run.
@@ -85,5 +85,41 @@ fn requests_that_name_no_path_are_answered() {
         let answer = connection.answer().unwrap();
         assert!((400..500).contains(&answer.status), "{line}: {}", answer.status);
     }
+    server.is_well();
+}
+
+#[test]
+fn all_bodies_together_take_bounded_memory() {
+    let server = Setup::new().demo().start();
+    // 32 MiB for all bodies: whoever announces 1 MiB takes 1/32 of it until the body is there.
+    let begun = "POST /v1/tracks HTTP/1.1\r\nHost: test\r\nContent-Length: 1048576\r\n\r\nx";
+    let mut holders: Vec<_> = (0..40).map(|_| server.connect()).collect();
+    for holder in &mut holders {
+        holder.send(begun);
+    }
+    eventually("some are refused, the others wait", || {
+        let waiting = server.metric("madang_http_server_requests_in_flight", &[]);
+        (waiting <= 31.0).then_some(())
+    });
+    let waiting = server.metric("madang_http_server_requests_in_flight", &[]);
+    assert!(waiting >= 30.0, "{waiting} of 40 hold a body");
+    // Reading needs no room.
+    assert_eq!(server.get("/v1/tracks").status, 200);
+    let mut late = server.connect();
+    let answer = late.send(begun).answer().expect("an answer");
+    answer.problem(503);
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    drop(holders);
+    server.until_metric("madang_http_server_requests_in_flight", &[], 0.0);
+    let mut again = server.connect();
+    assert_eq!(
+        again
+            .send(&begun[..begun.len() - 1])
+            .send(vec![b'x'; 1 << 20])
+            .answer()
+            .expect("an answer")
+            .status,
+        405
+    );
     server.is_well();
 }

@@ -69,6 +69,28 @@ fn connections_that_were_opened_before_the_end_get_their_answer() {
 }
 
 #[test]
+fn a_request_that_lies_unread_when_the_end_begins_gets_its_answer() {
+    let dir = stores::bundled();
+    let mut server = Setup::new().data(dir.path()).start();
+    let mut connections: Vec<_> = (0..200).map(|_| server.connect()).collect();
+    for connection in &mut connections {
+        assert_eq!(connection.get("/health/live").status, 200);
+    }
+    // Stopped, it can read neither the requests nor the signal: it will find both at once.
+    server.signal(Signal::STOP);
+    for connection in &mut connections {
+        connection.send("GET /health/live HTTP/1.1\r\nHost: test\r\n\r\n");
+    }
+    server.signal(Signal::TERM);
+    server.signal(Signal::CONT);
+    for connection in &mut connections {
+        let answer = connection.answer().expect("an answer, not a closed connection");
+        assert_eq!(answer.status, 200);
+    }
+    assert_eq!(server.wait().code(), Some(0), "{}", server.log());
+}
+
+#[test]
 fn an_interrupt_stops_it_as_well() {
     let dir = stores::bundled();
     let mut server = Setup::new().data(dir.path()).start();

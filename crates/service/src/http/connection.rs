@@ -55,6 +55,8 @@ pub(super) struct ConnState {
     write_since: AtomicU64,
     written_since_mark: AtomicU64,
     expired: AtomicBool,
+    /// The server drains: the connection is to end as soon as it has nothing to do.
+    asked_to_close: AtomicBool,
     waker: Mutex<Option<Waker>>,
 }
 
@@ -88,6 +90,7 @@ impl ConnState {
             write_since: AtomicU64::new(0),
             written_since_mark: AtomicU64::new(0),
             expired: AtomicBool::new(false),
+            asked_to_close: AtomicBool::new(false),
             waker: Mutex::new(None),
         }
     }
@@ -133,6 +136,17 @@ impl ConnState {
         let first = !self.expired.swap(true, Relaxed);
         self.wake();
         first
+    }
+
+    /// Asks the connection to end once it has nothing to do, and polls it.
+    pub(super) fn ask_to_close(&self) {
+        self.asked_to_close.store(true, Relaxed);
+        self.wake();
+    }
+
+    /// Whether it was asked to.
+    pub(super) fn is_asked_to_close(&self) -> bool {
+        self.asked_to_close.load(Relaxed)
     }
 
     /// Polls the connection: there is news in shared state.

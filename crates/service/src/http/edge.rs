@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::Service as _;
 
 /// Longest path and query in bytes; a longer one is answered 414. RFC 9110 (4.1) asks for at least
@@ -39,6 +40,17 @@ struct Shared {
     request_timeout: Duration,
     metrics: Arc<ServerMetrics>,
     draining: Arc<AtomicBool>,
+    /// Memory that all request bodies may take together, in units of [`ROOM_UNIT_BYTES`].
+    body_room: Arc<Semaphore>,
+}
+
+/// What all request bodies may take together, unless one alone may be larger: a body is taken whole
+/// before its handler runs, so without a bound every connection could hold one.
+const BODY_ROOM_BYTES: usize = 32 << 20;
+const ROOM_UNIT_BYTES: usize = 4096;
+
+fn room_for(bytes: usize) -> u32 {
+    u32::try_from(bytes / ROOM_UNIT_BYTES + 1).unwrap_or(u32::MAX)
 }
 
 impl Edge {
@@ -53,6 +65,9 @@ impl Edge {
             request_timeout: settings.request_timeout,
             metrics,
             draining,
+            body_room: Arc::new(Semaphore::new(
+                room_for(settings.max_body.max(BODY_ROOM_BYTES)) as usize
+            )),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -141,7 +156,8 @@ impl ConnService {
         if parts.uri.path_and_query().is_some_and(|target| target.as_str().len() > LONGEST_TARGET) {
             return Some(Problem::target_too_long(LONGEST_TARGET).into_response());
         }
-        let body = match self.body(&parts.headers, incoming).await {
+        // The room is held until the handler has answered: as long as the body may be in memory.
+        let (body, _room) = match self.body(&parts.headers, incoming).await {
             Ok(body) => body,
             Err(Unread::Left) => return None,
             Err(Unread::Refused(problem)) => return Some(problem.into_response()),
@@ -168,9 +184,13 @@ impl ConnService {
     }
 
     /// The request's body, whole: handlers never wait for a slow client.
-    async fn body(&self, headers: &HeaderMap, incoming: Incoming) -> Result<Body, Unread> {
+    async fn body(
+        &self,
+        headers: &HeaderMap,
+        incoming: Incoming,
+    ) -> Result<(Body, Option<OwnedSemaphorePermit>), Unread> {
         if incoming.is_end_stream() {
-            return Ok(Body::empty());
+            return Ok((Body::empty(), None));
         }
         let most = self.shared.max_body;
         let announced = headers
@@ -180,10 +200,16 @@ impl ConnService {
         if announced.is_some_and(|length| length > most as u64) {
             return Err(Problem::too_large(most).into());
         }
+        let expected = announced.and_then(|n| usize::try_from(n).ok()).unwrap_or(most);
+        let Ok(room) =
+            Arc::clone(&self.shared.body_room).try_acquire_many_owned(room_for(expected))
+        else {
+            return Err(Problem::too_many_bodies().into());
+        };
         let collected =
             tokio::time::timeout(self.shared.body_timeout, Limited::new(incoming, most).collect());
         match collected.await {
-            Ok(Ok(body)) => Ok(Body::from(body.to_bytes())),
+            Ok(Ok(body)) => Ok((Body::from(body.to_bytes()), Some(room))),
             Ok(Err(error)) if error.is::<LengthLimitError>() => {
                 Err(Problem::too_large(most).into())
             }

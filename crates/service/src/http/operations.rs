@@ -15,6 +15,10 @@ use tokio::sync::Semaphore;
 /// Connections at once; further ones wait in the kernel's queue until one of these ends.
 const MOST_CONNECTIONS: usize = 64;
 
+/// Whoever scrapes and never reads must not keep a place for good. A scraper that is cut off opens
+/// another connection.
+const LONGEST_CONNECTION: Duration = Duration::from_secs(300);
+
 /// Serves `router` until its task is ended. `head_timeout` bounds the wait for each head, so also how
 /// long a connection may idle: a scraper that comes back later opens another.
 pub(super) async fn serve(listener: TcpListener, router: Router, head_timeout: Duration) {
@@ -34,8 +38,10 @@ pub(super) async fn serve(listener: TcpListener, router: Router, head_timeout: D
             .max_buf_size(16 * 1024)
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router.clone()));
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "connection to the metrics ended early");
+            match tokio::time::timeout(LONGEST_CONNECTION, connection).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%error, "connection to the metrics ended early"),
+                Err(_) => tracing::debug!("connection to the metrics was open long enough"),
             }
             drop(place);
         });

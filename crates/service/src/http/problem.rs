@@ -5,6 +5,30 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// At most one warning a second: a service that sheds load must not drown in saying so, and writing a
+/// line may block. The metrics count every answer.
+static WARNINGS: OncePerSecond =
+    OncePerSecond { last: AtomicU64::new(0), unsaid: AtomicU64::new(0) };
+
+struct OncePerSecond {
+    last: AtomicU64,
+    unsaid: AtomicU64,
+}
+
+impl OncePerSecond {
+    /// In a new second: how many were refused since the last one that was admitted.
+    fn admit(&self) -> Option<u64> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        if self.last.swap(now, Ordering::Relaxed) == now {
+            self.unsaid.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(self.unsaid.swap(0, Ordering::Relaxed))
+    }
+}
 
 /// What is wrong with one field, parameter or header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
@@ -120,6 +144,14 @@ impl Problem {
         problem
     }
 
+    /// 503: the bodies of other requests take all the memory there is for bodies. Closes the connection.
+    pub fn too_many_bodies() -> Self {
+        let mut problem =
+            Self::unavailable("too many uploads at once", 1, "no room for another body");
+        problem.close = true;
+        problem
+    }
+
     /// 422: wrong type or value, field by field.
     pub fn invalid(errors: Vec<FieldError>) -> Self {
         let mut problem =
@@ -166,8 +198,8 @@ impl Problem {
         if let Some(cause) = &self.log {
             if self.status == StatusCode::INTERNAL_SERVER_ERROR {
                 tracing::error!(request_id, status = self.status.as_u16(), "{cause}");
-            } else {
-                tracing::warn!(request_id, status = self.status.as_u16(), "{cause}");
+            } else if let Some(unsaid) = WARNINGS.admit() {
+                tracing::warn!(request_id, status = self.status.as_u16(), unsaid, "{cause}");
             }
         }
         let body = ProblemBody {

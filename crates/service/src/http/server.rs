@@ -90,7 +90,6 @@ impl Server {
             limits: Limits::new(settings),
             closing: AtomicBool::new(false),
             metrics: Arc::clone(&routes.metrics),
-            drain_timeout: settings.drain_timeout,
         });
         let workers = (0..count)
             .map(|n| Worker::start(n, &routes.api, &shared))
@@ -213,11 +212,18 @@ impl Acceptor<'_> {
     /// loop only knows of connections that came before it last looked.
     fn empty_backlog(&mut self, listener: TcpListener) -> io::Result<()> {
         let listener = listener.into_std()?;
-        while let Ok((stream, _)) = listener.accept() {
-            if stream.set_nonblocking(true).is_ok()
-                && let Ok(stream) = TcpStream::from_std(stream)
-            {
-                self.hand_over(stream);
+        // Bounded: clients that go on connecting must not keep the listener open.
+        for _ in 0..BACKLOG {
+            match listener.accept() {
+                Ok((stream, _)) => {
+                    if stream.set_nonblocking(true).is_ok()
+                        && let Ok(stream) = TcpStream::from_std(stream)
+                    {
+                        self.hand_over(stream);
+                    }
+                }
+                Err(error) if is_of_one_client(&error) => {}
+                Err(_) => break,
             }
         }
         Ok(())
@@ -225,8 +231,7 @@ impl Acceptor<'_> {
 
     /// Out of descriptors or memory: waiting is all that helps; a client's reset is nothing to wait for.
     async fn accept_failed(&self, error: &io::Error) {
-        if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset)
-        {
+        if is_of_one_client(error) {
             return;
         }
         self.metrics.accept_failed();
@@ -272,6 +277,12 @@ impl Acceptor<'_> {
     }
 }
 
+/// An error that ends one client's attempt and says nothing of the listener.
+fn is_of_one_client(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(error.kind(), Kind::ConnectionAborted | Kind::ConnectionReset | Kind::Interrupted)
+}
+
 /// The answer to one connection too many, written before any request is read.
 static REFUSAL: LazyLock<String> = LazyLock::new(|| {
     let body = r#"{"type":"urn:madang:problem:unavailable","title":"Service Unavailable","status":503,"detail":"too many connections","instance":"none"}"#;
@@ -288,7 +299,6 @@ struct Shared {
     /// The listener is closed: connections end as soon as they have nothing to do.
     closing: AtomicBool,
     metrics: Arc<ServerMetrics>,
-    drain_timeout: Duration,
 }
 
 /// A thread with an event loop and its connections. Dropping it ends the loop and joins the thread.
@@ -354,7 +364,7 @@ impl Loop {
             tokio::select! {
                 Some(stream) = arrivals.recv() => self.open(stream),
                 _ = watch.tick() => self.watch(),
-                () = drain.notified() => self.wake_all(),
+                () = drain.notified() => watch.reset_immediately(),
                 () = end.notified() => return,
             }
         }
@@ -370,7 +380,7 @@ impl Loop {
         let shared = Arc::clone(&self.shared);
         let service = self.endpoint.for_connection(Arc::clone(&state));
         tokio::spawn(async move {
-            serve(stream, state, service, &shared.closing).await;
+            serve(stream, state, service, &shared.metrics).await;
             drop(counted);
         });
     }
@@ -387,19 +397,12 @@ impl Loop {
                     self.shared.metrics.connection_expired(expired.reason());
                 }
                 Some(_) => {}
-                None if closing => state.wake(),
+                // At a tick, so that this loop has asked the kernel for news since the drain began.
+                None if closing => state.ask_to_close(),
                 None => {}
             }
             true
         });
-    }
-
-    /// Lets every connection notice the drain.
-    fn wake_all(&self) {
-        tracing::debug!(timeout = ?self.shared.drain_timeout, "worker drains");
-        for state in self.lock_open().iter().filter_map(Weak::upgrade) {
-            state.wake();
-        }
     }
 
     fn lock_open(&self) -> std::sync::MutexGuard<'_, Vec<Weak<ConnState>>> {
@@ -424,7 +427,7 @@ async fn serve(
     stream: TcpStream,
     state: Arc<ConnState>,
     service: super::edge::ConnService,
-    closing: &AtomicBool,
+    metrics: &ServerMetrics,
 ) {
     let stream = WatchedStream::new(stream, Arc::clone(&state));
     // Not `max_headers`: its default is the same 100, and setting it moves them to the heap. Not
@@ -438,21 +441,28 @@ async fn serve(
     let mut told = false;
     let started = Instant::now();
     let result = poll_fn(|cx| {
-        if !told && closing.load(Ordering::Relaxed) {
-            // Told before its first request, a connection would close without an answer.
-            told = state.has_begun() || started.elapsed() > FIRST_REQUEST_WHILE_CLOSING;
-            if told {
-                connection.as_mut().graceful_shutdown();
-            }
+        // First whatever has arrived: told while a request lies unread, hyper would take the
+        // connection for idle and close it without an answer.
+        if let Poll::Ready(result) = connection.as_mut().poll(cx) {
+            return Poll::Ready(result);
         }
-        match connection.as_mut().poll(cx) {
-            Poll::Ready(result) => Poll::Ready(result),
-            Poll::Pending => Poll::Pending,
+        if told || !state.is_asked_to_close() {
+            return Poll::Pending;
         }
+        // Told before its first request, a connection would close without an answer, too.
+        told = state.has_begun() || started.elapsed() > FIRST_REQUEST_WHILE_CLOSING;
+        if told {
+            connection.as_mut().graceful_shutdown();
+            return connection.as_mut().poll(cx);
+        }
+        Poll::Pending
     })
     .await;
     if let Err(error) = result {
         // A client that leaves, sends nonsense or is too slow is normal life.
+        if error.is_parse() {
+            metrics.unreadable_request();
+        }
         tracing::debug!(%error, open_for = ?started.elapsed(), "connection ended early");
     }
 }

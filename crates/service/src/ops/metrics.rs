@@ -46,6 +46,7 @@ pub struct ServerMetrics {
     in_flight: Gauge,
     client_left: Counter,
     panics: Counter,
+    unreadable: Counter,
     connections: Gauge,
     accepted: Counter,
     refused: Counter,
@@ -68,6 +69,7 @@ impl ServerMetrics {
             in_flight: Gauge::default(),
             client_left: Counter::default(),
             panics: Counter::default(),
+            unreadable: Counter::default(),
             connections: Gauge::default(),
             accepted: Counter::default(),
             refused: Counter::default(),
@@ -98,6 +100,11 @@ impl ServerMetrics {
             "handler_panics",
             "Handlers that panicked (answered 500)",
             metrics.panics.clone(),
+        );
+        http.register(
+            "unreadable_requests",
+            "Heads that are no HTTP/1.1, or too large (answered without a problem body)",
+            metrics.unreadable.clone(),
         );
         http.register("connections", "Open client connections", metrics.connections.clone());
         http.register(
@@ -157,6 +164,10 @@ impl ServerMetrics {
 
     pub(crate) fn handler_panicked(&self) {
         self.panics.inc();
+    }
+
+    pub(crate) fn unreadable_request(&self) {
+        self.unreadable.inc();
     }
 
     pub(crate) fn connection_accepted(&self) {

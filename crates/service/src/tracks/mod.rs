@@ -12,7 +12,7 @@ mod store;
 mod types;
 
 pub use represent::Form;
-pub use store::TrackStore;
+pub use store::{PreparedTrack, TrackStore};
 pub use types::{AfterDistance, AfterLength, NewTrack, Stored, StoredTrack, TrackId, TrackSummary};
 
 use crate::app::App;
@@ -106,11 +106,19 @@ impl Tracks {
     /// When the store or the cache cannot take it; nothing was stored then, unless the error says
     /// that the outcome is unknown.
     pub async fn add(&self, track: NewTrack) -> Result<Stored, WriteTrackError> {
+        // Packing and hashing a long path is no work for an event loop.
+        let prepared = self.compute.run(move |()| TrackStore::prepare(track)).await;
+        self.add_prepared(prepared.map_err(StoreError::from)?).await
+    }
+
+    /// [`add`](Self::add) for a track that was prepared elsewhere. Of several that are called in turn
+    /// the first gets the lowest id.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub async fn add_prepared(&self, prepared: PreparedTrack) -> Result<Stored, WriteTrackError> {
         let this = self.clone();
         run_to_end(async move {
-            // Packing and hashing a long path is no work for an event loop.
-            let prepared = this.compute.run(move |()| TrackStore::prepare(track)).await;
-            let prepared = prepared.map_err(StoreError::from)?;
             let write = this.cache.begin_write(&[all_tracks()]).await?;
             let stored = this.store.insert_prepared(prepared).await?;
             if let Stored::Created(id) = stored {
@@ -119,7 +127,7 @@ impl Tracks {
                 match this.cache.begin_write(&[one_track(id)]).await {
                     Ok(taken) => taken.finish().await?,
                     Err(error) => {
-                        tracing::warn!(%error, id, "a remembered absence may outlive a new track")
+                        tracing::warn!(%error, id, "a remembered absence may outlive a new track");
                     }
                 }
             }
