@@ -1,0 +1,193 @@
+//! A worker: a thread with an event loop of its own, and its connections.
+
+use super::connection::{CoarseClock, ConnState, Limits, WatchedStream};
+use super::edge::{Edge, Endpoint};
+use super::server::LARGEST_HEAD;
+use crate::ops::metrics::ServerMetrics;
+use axum::Router;
+use hyper_util::rt::TokioIo;
+use std::future::poll_fn;
+use std::io;
+use std::net::TcpStream as StdStream;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::Poll;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, mpsc};
+
+/// What all workers share.
+pub(super) struct Shared {
+    pub(super) edge: Edge,
+    pub(super) limits: Limits,
+    /// The listener is closed: connections end as soon as they have nothing to do.
+    pub(super) closing: AtomicBool,
+    pub(super) metrics: Arc<ServerMetrics>,
+}
+
+/// A thread with an event loop and its connections. Dropping it ends the loop and joins the thread.
+pub(super) struct Worker {
+    pub(super) inbox: mpsc::UnboundedSender<StdStream>,
+    pub(super) connections: Arc<AtomicUsize>,
+    pub(super) drain: Arc<Notify>,
+    end: Arc<Notify>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    pub(super) fn start(number: usize, api: &Router, shared: &Arc<Shared>) -> io::Result<Worker> {
+        // Unbounded, yet bounded: the acceptor never lets more than `max_connections` in.
+        let (inbox, arrivals) = mpsc::unbounded_channel();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let (drain, end) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let event_loop = Loop {
+            endpoint: shared.edge.endpoint(api.clone()),
+            clock: Arc::new(CoarseClock::new()),
+            open: Arc::default(),
+            connections: Arc::clone(&connections),
+            shared: Arc::clone(shared),
+        };
+        let (begin_drain, finish) = (Arc::clone(&drain), Arc::clone(&end));
+        let thread = std::thread::Builder::new()
+            .name(format!("http-{number}"))
+            .spawn(move || runtime.block_on(event_loop.run(arrivals, &begin_drain, &finish)))?;
+        Ok(Worker { inbox, connections, drain, end, thread: Some(thread) })
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.end.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+type Open = Arc<Mutex<Vec<Weak<ConnState>>>>;
+
+/// The event loop of a worker.
+struct Loop {
+    endpoint: Endpoint,
+    clock: Arc<CoarseClock>,
+    open: Open,
+    connections: Arc<AtomicUsize>,
+    shared: Arc<Shared>,
+}
+
+impl Loop {
+    async fn run(
+        self,
+        mut arrivals: mpsc::UnboundedReceiver<StdStream>,
+        drain: &Notify,
+        end: &Notify,
+    ) {
+        let mut watch = tokio::time::interval(self.shared.limits.watch_every());
+        loop {
+            tokio::select! {
+                Some(stream) = arrivals.recv() => self.open(stream),
+                _ = watch.tick() => self.watch(),
+                () = drain.notified() => watch.reset_immediately(),
+                () = end.notified() => return,
+            }
+        }
+    }
+
+    fn open(&self, stream: StdStream) {
+        let counted = Counted(Arc::clone(&self.connections), Arc::clone(&self.shared.metrics));
+        let Ok(stream) = TcpStream::from_std(stream) else { return };
+        // Answers are written whole; waiting to fill a segment would only delay their end.
+        let _ = stream.set_nodelay(true);
+        let state = Arc::new(ConnState::new(Arc::clone(&self.clock)));
+        self.lock_open().push(Arc::downgrade(&state));
+        let shared = Arc::clone(&self.shared);
+        let service = self.endpoint.for_connection(Arc::clone(&state));
+        tokio::spawn(async move {
+            serve(stream, state, service, &shared.metrics).await;
+            drop(counted);
+        });
+    }
+
+    /// Ends what has waited too long and forgets what has ended.
+    fn watch(&self) {
+        self.clock.refresh();
+        let closing = self.shared.closing.load(Ordering::Relaxed);
+        self.lock_open().retain(|state| {
+            let Some(state) = state.upgrade() else { return false };
+            match state.check(&self.shared.limits) {
+                // Counted once, however long its task takes to notice.
+                Some(expired) if state.expire() => {
+                    self.shared.metrics.connection_expired(expired.reason());
+                }
+                Some(_) => {}
+                // At a tick, so that this loop has asked the kernel for news since the drain began.
+                None if closing => state.ask_to_close(),
+                None => {}
+            }
+            true
+        });
+    }
+
+    fn lock_open(&self) -> std::sync::MutexGuard<'_, Vec<Weak<ConnState>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts a connection as long as it lives, however it ends.
+struct Counted(Arc<AtomicUsize>, Arc<ServerMetrics>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.1.connection_closed();
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// How long a connection that was accepted at the last moment may take to begin its first request.
+const FIRST_REQUEST_WHILE_CLOSING: Duration = Duration::from_secs(1);
+
+async fn serve(
+    stream: TcpStream,
+    state: Arc<ConnState>,
+    service: super::edge::ConnService,
+    metrics: &ServerMetrics,
+) {
+    let stream = WatchedStream::new(stream, Arc::clone(&state));
+    // Not `max_headers`: its default is the same 100, and setting it moves them to the heap. Not
+    // `pipeline_flush`: it holds an answer back while the next request is only half there or broken.
+    let connection = hyper::server::conn::http1::Builder::new()
+        .max_buf_size(LARGEST_HEAD)
+        .max_header_size(LARGEST_HEAD)
+        .header_read_timeout(None)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    let mut told = false;
+    let started = Instant::now();
+    let result = poll_fn(|cx| {
+        // First whatever has arrived: told while a request lies unread, hyper would take the
+        // connection for idle and close it without an answer.
+        if let Poll::Ready(result) = connection.as_mut().poll(cx) {
+            return Poll::Ready(result);
+        }
+        if told || !state.is_asked_to_close() {
+            return Poll::Pending;
+        }
+        // Told before its first request, a connection would close without an answer, too.
+        told = state.has_begun() || started.elapsed() > FIRST_REQUEST_WHILE_CLOSING;
+        if told {
+            connection.as_mut().graceful_shutdown();
+            return connection.as_mut().poll(cx);
+        }
+        Poll::Pending
+    })
+    .await;
+    if let Err(error) = result {
+        // A client that leaves, sends nonsense or is too slow is normal life.
+        if error.is_parse() {
+            metrics.unreadable_request();
+        }
+        tracing::debug!(%error, open_for = ?started.elapsed(), "connection ended early");
+    }
+}
