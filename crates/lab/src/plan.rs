@@ -15,7 +15,8 @@ pub struct Options {
     pub blocks: Option<u32>,
     /// Compare the reference with itself.
     pub calibration: bool,
-    /// Seed of the order of rounds; a new one when there is none.
+    /// Seed of the order of rounds; a new one when there is none. Below 2^53, or a reader of
+    /// `report.json` that keeps numbers as doubles sees another one.
     pub seed: Option<u64>,
 }
 
@@ -110,7 +111,7 @@ impl Plan {
             prediction,
             calibration: options.calibration,
             settings: settings(experiment, options),
-            seed: options.seed.unwrap_or_else(|| fastrand::u64(..)),
+            seed: options.seed.unwrap_or_else(|| fastrand::u64(..1 << 53)),
         })
     }
 

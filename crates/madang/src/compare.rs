@@ -6,13 +6,14 @@ use madang_lab::experiment::FileError;
 use madang_lab::host::{Host, HostError, Launch, Ready};
 use madang_lab::progress::Console;
 use madang_lab::{Cancel, Experiment, NoQuick, Options, Plan, RunError};
-use madang_service::config::{Origin, Sources};
+use madang_service::config::{ConfigError, Origin, Sources};
 use madang_stack::{Spec, Supervisor};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// This program as it runs now, even when its file is replaced by a build meanwhile.
@@ -23,6 +24,11 @@ const PREPARE_LIMIT: Duration = Duration::from_secs(1800);
 const STOP_GRACE: Duration = Duration::from_secs(30);
 /// As a shell reports a second Ctrl-C.
 const EXIT_INTERRUPTED: i32 = 130;
+/// Signals this soon after the first are the same wish: `timeout` of coreutils signals the command
+/// and then its process group. Nobody presses Ctrl-C twice as fast as this and means it.
+const SAME_WISH: Duration = Duration::from_millis(500);
+/// Seeds stay below 2^53: every JSON reader can hold them exactly (RFC 8259, section 6).
+const SEEDS: std::ops::Range<u64> = 0..1 << 53;
 
 /// Arguments of `madang compare`.
 #[derive(clap::Args, Debug)]
@@ -41,7 +47,7 @@ Examples:
   madang compare my.toml --out out --json | jq .verdict   for a script
 
 Exit codes: 0 it ran, whatever the verdict · 1 a round stayed broken · 2 a wrong file or flag ·
-3 the machine was too noisy to tell · 130 interrupted (complete blocks are reported).")]
+3 reserved for a machine too noisy to tell (not given yet) · 130 interrupted (complete blocks are reported).")]
 pub struct Args {
     /// Experiment file, or a directory with an experiment.toml
     #[arg(value_name = "DIR|FILE")]
@@ -65,7 +71,7 @@ pub struct Args {
     #[arg(long)]
     a_a: bool,
     /// Seed of the order of rounds, to repeat one [default: a new one]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(SEEDS))]
     seed: Option<u64>,
 }
 
@@ -74,7 +80,7 @@ pub fn run(args: Args) -> ExitCode {
     match compare(args) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("madang: {error:#}");
+            tell(&format!("madang: {error:#}"));
             ExitCode::from(error.chain().find_map(code_of).unwrap_or(exit::FAILED))
         }
     }
@@ -122,7 +128,7 @@ fn compare(args: Args) -> anyhow::Result<u8> {
     let report = madang_lab::run(&experiment, &plan, &Madang, &out, &cancel, &mut Console::new())?;
     say(&if args.json { report.to_json() } else { report.to_text() })?;
     let kept = format!("{} of {} blocks complete", report.complete_blocks, report.settings.blocks);
-    eprintln!("{kept}; results in {}", out.display());
+    tell(&format!("{kept}; results in {}", out.display()));
     Ok(report.exit_code())
 }
 
@@ -136,7 +142,12 @@ fn say(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// The first Ctrl-C or SIGTERM ends the run in order, the second at once. Either way the
+/// A line on stderr, which somebody may have closed: the exit code and the results say it too.
+fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// The first Ctrl-C or SIGTERM ends the run in order, a later one at once. Either way the
 /// supervisors leave no process behind.
 fn watch_signals(cancel: Cancel) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -145,17 +156,20 @@ fn watch_signals(cancel: Cancel) -> anyhow::Result<()> {
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
     };
     let watch = async move {
-        for stop in [Some(cancel), None] {
+        let mut first: Option<Instant> = None;
+        loop {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
             }
-            match stop {
-                Some(cancel) => {
-                    eprintln!("stopping; complete blocks are kept (again to stop at once)");
+            match first {
+                None => {
+                    first = Some(Instant::now());
                     cancel.cancel();
+                    tell("stopping; complete blocks are kept (again to stop at once)");
                 }
-                None => std::process::exit(EXIT_INTERRUPTED),
+                Some(at) if at.elapsed() < SAME_WISH => {}
+                Some(_) => std::process::exit(EXIT_INTERRUPTED),
             }
         }
     };
@@ -178,14 +192,22 @@ impl Host for Madang {
     }
 
     fn check_serve(&self, settings: &toml::Table) -> Result<(), HostError> {
+        let origin = Origin::Flag("--set".to_owned());
+        // Where it stands is said by the caller, who knows the variant.
+        let in_words = |error: ConfigError| {
+            let (text, place) = (error.to_string(), format!("{origin}: "));
+            HostError(text.strip_prefix(&place).unwrap_or(&text).to_owned())
+        };
         let mut sources = Sources::new();
-        for (key, value) in settings {
-            let origin = Origin::Flag("serve".to_owned());
-            sources
-                .set(key, &plain(value), origin)
-                .map_err(|error| HostError(error.to_string()))?;
+        let mut seen = BTreeSet::new();
+        for (key, value) in flat(settings) {
+            sources.set(&key, &value, origin.clone()).map_err(in_words)?;
+            if seen.contains(&key) {
+                return Err(HostError(format!("`{key}` is given twice")));
+            }
+            seen.insert(key);
         }
-        sources.resolve().map(drop).map_err(|error| HostError(error.to_string()))
+        sources.resolve().map(drop).map_err(in_words)
     }
 
     fn check_data(&self, data: &toml::Table, dir: &Path) -> Result<(), HostError> {
@@ -217,8 +239,8 @@ impl Host for Madang {
 
     fn serve(&self, settings: &toml::Table, data_dir: &Path) -> Result<Launch, HostError> {
         let mut spec = serve(data_dir);
-        for (key, value) in settings {
-            spec = spec.args(["--set".to_owned(), format!("{key}={}", plain(value))]);
+        for (key, value) in flat(settings) {
+            spec = spec.args(["--set".to_owned(), format!("{key}={value}")]);
         }
         Ok(Launch { spec, ready: Ready::Line(LISTENING.to_owned()) })
     }
@@ -291,9 +313,22 @@ fn track(file: &toml::Value, dir: &Path) -> Result<PathBuf, HostError> {
     }
 }
 
-/// A value as a flag has it: strings without their quotes.
-fn plain(value: &toml::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+/// Settings as `--set` has them: dotted keys, strings without their quotes. TOML reads
+/// `cache.mode = "off"` without quotes around the key as a table in a table; both ways are meant
+/// alike.
+fn flat(settings: &toml::Table) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for (key, value) in settings {
+        match value {
+            toml::Value::Table(inner) if !inner.is_empty() => {
+                let inner = flat(inner).into_iter();
+                found.extend(inner.map(|(rest, value)| (format!("{key}.{rest}"), value)));
+            }
+            toml::Value::String(text) => found.push((key.clone(), text.clone())),
+            other => found.push((key.clone(), other.to_string())),
+        }
+    }
+    found
 }
 
 fn in_words(error: madang_stack::Error) -> HostError {

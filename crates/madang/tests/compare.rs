@@ -69,7 +69,7 @@ impl Lab {
 
     /// Starts a run and waits until its first round has a server and a load.
     fn in_mid_round(&self) -> Child {
-        let child = self.command(&[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let child = self.command(&[]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         // The server, the load, and a supervisor each.
         until("no round began", || mentioning(&self.0.path().join("out/work/round")).len() == 4);
         child
@@ -126,6 +126,9 @@ fn a_wrong_file_setting_or_datum_is_named_before_anything_runs() {
         ("blocks = 1", "blokcs = 1", "unknown key `blokcs`"),
         ("\"cache.mode\" = \"off\"", "\"cache.mood\" = \"off\"", "cache.mood"),
         ("\"cache.mode\" = \"off\"", "\"cache.mode\" = \"of\"", "[variants.off]"),
+        ("\"cache.mode\" = \"off\"", "cache.mode = \"of\"", "`cache.mode = of` is not valid"),
+        ("\"cache.mode\" = \"off\"", "cache.mood = \"off\"", "cache.mood"),
+        ("= \"off\" }", "= \"off\", cache.mode = \"on\" }", "`cache.mode`"),
         ("samples = true", "smaples = true", "accepted are `samples`, `tracks`"),
         ("samples = true", "tracks = [\"none.gpx\"]", "none.gpx"),
     ] {
@@ -135,6 +138,7 @@ fn a_wrong_file_setting_or_datum_is_named_before_anything_runs() {
             let said = text(&output.stderr);
             assert_eq!(output.status.code(), Some(2), "{replace}: {said}");
             assert!(said.contains(expected), "no {expected:?} in: {said}");
+            assert!(!said.contains("flag"), "nobody typed a flag: {said}");
             assert!(!lab.out().exists(), "{replace}");
         }
     }
@@ -156,12 +160,62 @@ fn check_runs_nothing() {
 fn an_interrupt_stops_in_order_and_keeps_what_was_measured() {
     let lab = Lab::new(&EXPERIMENT.replace("\"1s\"", "\"10m\""));
     let mut child = lab.in_mid_round();
-    let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    send(&child, rustix::process::Signal::INT);
+    assert_eq!(exit_code(&mut child), Some(130));
     assert!(mentioning(lab.0.path()).is_empty());
     let report = fs::read_to_string(lab.out().join("report.json")).unwrap();
     assert!(report.contains("\"interrupted\""), "{report}");
+}
+
+fn send(child: &Child, signal: rustix::process::Signal) {
+    rustix::process::kill_process(rustix::process::Pid::from_child(child), signal).unwrap();
+}
+
+#[track_caller]
+fn exit_code(child: &mut Child) -> Option<i32> {
+    let exit = std::cell::OnceCell::new();
+    let child = std::cell::RefCell::new(child);
+    until("it did not end", || {
+        let ended = child.borrow_mut().try_wait().unwrap();
+        ended.is_some_and(|status| exit.set(status.code()).is_ok())
+    });
+    exit.get().copied().flatten()
+}
+
+#[test]
+fn an_interrupt_is_obeyed_when_nobody_reads_stderr() {
+    let lab = Lab::new(&EXPERIMENT.replace("\"1s\"", "\"10m\""));
+    let mut child = lab.in_mid_round();
+    drop(child.stderr.take());
+    send(&child, rustix::process::Signal::INT);
+    assert_eq!(exit_code(&mut child), Some(130));
+    assert!(lab.out().join("report.json").exists());
+}
+
+#[test]
+fn two_signals_at_once_are_one_wish() {
+    let lab = Lab::new(&EXPERIMENT.replace("\"1s\"", "\"10m\""));
+    let mut child = lab.in_mid_round();
+    // As `timeout` does it.
+    send(&child, rustix::process::Signal::TERM);
+    send(&child, rustix::process::Signal::INT);
+    assert_eq!(exit_code(&mut child), Some(130));
+    assert!(lab.out().join("report.json").exists());
+}
+
+#[test]
+fn a_seed_is_a_number_every_reader_of_json_can_hold() {
+    let lab = Lab::new(EXPERIMENT);
+    let codes = ["9007199254740991", "9007199254740992"]
+        .map(|seed| lab.run(&["--check", "--seed", seed]).status.code());
+    assert_eq!(codes, [Some(0), Some(2)]);
+}
+
+#[test]
+fn settings_may_be_nested_tables() {
+    let lab = Lab::new(&EXPERIMENT.replace("\"cache.mode\" =", "cache.mode ="));
+    let output = lab.run(&[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 }
 
 #[test]
