@@ -1,6 +1,6 @@
 //! Sets of CPUs that a process may run on.
 
-use std::{fmt, io, str::FromStr};
+use std::{fmt, fs, io, str::FromStr};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -30,6 +30,32 @@ impl CpuList {
             .ok_or_else(|| io::Error::other("no CPU is allowed"))
     }
 
+    /// The CPUs by core: each element is the hardware threads of one core that are in this list.
+    /// A CPU whose siblings cannot be read, as in some sandboxes, counts as a core of its own.
+    #[must_use]
+    pub fn cores(&self) -> Vec<Vec<usize>> {
+        self.cores_by(|cpu| {
+            let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+            fs::read_to_string(path).ok()
+        })
+    }
+
+    fn cores_by(&self, siblings: impl Fn(usize) -> Option<String>) -> Vec<Vec<usize>> {
+        let mut cores: Vec<Vec<usize>> = Vec::new();
+        for cpu in &self.0 {
+            if cores.iter().flatten().any(|seen| seen == cpu) {
+                continue;
+            }
+            let mut core = siblings(*cpu).and_then(|text| ranges(&text)).unwrap_or_default();
+            core.retain(|sibling| self.0.contains(sibling));
+            if !core.contains(cpu) {
+                core = vec![*cpu];
+            }
+            cores.push(core);
+        }
+        cores
+    }
+
     /// The CPUs, ascending.
     #[must_use]
     pub fn as_slice(&self) -> &[usize] {
@@ -44,6 +70,17 @@ impl CpuList {
         }
         Ok(sched_setaffinity(None, &set)?)
     }
+}
+
+/// The kernel's list format, `0-1,8`. `None` when it is something else.
+fn ranges(text: &str) -> Option<Vec<usize>> {
+    let mut cpus = Vec::new();
+    for part in text.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        cpus.extend(first..=last.min(CpuSet::MAX_CPU));
+    }
+    Some(cpus)
 }
 
 impl fmt::Display for CpuList {
@@ -75,6 +112,20 @@ mod tests {
         let list: CpuList = "3,0,3".parse().unwrap();
         assert_eq!(list.as_slice(), [0, 3]);
         assert_eq!(list.to_string().parse(), Ok(list));
+    }
+
+    #[test]
+    fn hardware_threads_of_one_core_are_grouped() {
+        let list = |cpus: &[usize]| CpuList::new(cpus.iter().copied()).unwrap();
+        let dashed = |cpu: usize| Some(format!("{}-{}\n", cpu / 2 * 2, cpu / 2 * 2 + 1));
+        assert_eq!(list(&[0, 1, 2, 3]).cores_by(dashed), [[0, 1], [2, 3]]);
+        let far = |cpu: usize| Some(format!("{},{}\n", cpu % 4, cpu % 4 + 4));
+        assert_eq!(list(&[0, 1, 4, 5]).cores_by(far), [[0, 4], [1, 5]]);
+        assert_eq!(list(&[0, 5]).cores_by(far), [[0], [5]], "their siblings are not allowed");
+        assert_eq!(list(&[0, 1]).cores_by(|_| None), [[0], [1]]);
+        assert_eq!(list(&[3]).cores_by(|_| Some("x-9".to_owned())), [[3]]);
+        let all: Vec<usize> = CpuList::allowed().unwrap().cores().concat();
+        assert_eq!(all.len(), CpuList::allowed().unwrap().as_slice().len());
     }
 
     #[test]

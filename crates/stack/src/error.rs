@@ -1,4 +1,5 @@
-//! What can go wrong with a process, with enough of its own words to act on.
+//! What can go wrong with a process, with enough of its own words to act on. Causes are sources,
+//! not part of the text: print the whole chain.
 
 use std::{fmt, io, time::Duration};
 
@@ -9,7 +10,7 @@ use crate::Exit;
 #[non_exhaustive]
 pub enum Error {
     /// The command does not exist, may not be executed, or has a directory that does not.
-    #[error("cannot start `{program}`: {source}")]
+    #[error("cannot start `{program}`")]
     Start {
         /// The command as it was given.
         program: String,
@@ -18,7 +19,7 @@ pub enum Error {
     },
     /// The supervisor itself could not be run, or did not speak as one: the prefix given to
     /// [`Supervisor::new`](crate::Supervisor::new) is wrong.
-    #[error("cannot supervise `{program}`: {source}")]
+    #[error("cannot supervise `{program}`")]
     Supervise {
         /// The command as it was given.
         program: String,
@@ -47,6 +48,12 @@ pub enum Error {
         /// Its last words.
         stderr: Tail,
     },
+    /// Somebody gave up waiting for the process, see [`Patience`](crate::Patience).
+    #[error("gave up waiting for `{program}`")]
+    GivenUp {
+        /// The command as it was given.
+        program: String,
+    },
     /// The tree survived being killed, which only a process stuck in the kernel does.
     #[error("`{program}` did not end although it was killed {waited:?} ago")]
     Stuck {
@@ -64,7 +71,7 @@ pub enum Error {
         package: &'static str,
     },
     /// A file, socket or `/proc` entry failed outside a process's own doing.
-    #[error("{what}: {source}")]
+    #[error("{what}")]
     Io {
         /// What was being done.
         what: String,

@@ -4,6 +4,7 @@
 //! library; it is not meant for load or for reading large answers.
 
 use std::{
+    fmt,
     io::{self, Read, Write},
     net::{SocketAddr, TcpStream, ToSocketAddrs},
     time::{Duration, Instant},
@@ -54,6 +55,12 @@ impl Url {
             port,
             target: if target.starts_with('/') { target.to_owned() } else { format!("/{target}") },
         })
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}{}", self.authority, self.target)
     }
 }
 
@@ -168,6 +175,7 @@ mod tests {
         assert_eq!(parts("http://localhost"), expected("localhost", 80, "/"));
         assert_eq!(parts("http://[::1]:82?x#frag"), expected("::1", 82, "/?x"));
         assert_eq!(parts("http://[::1]/"), expected("::1", 80, "/"));
+        assert_eq!(Url::parse("http://[::1]:8/a?b#c").unwrap().to_string(), "http://[::1]:8/a?b");
     }
 
     #[test]

@@ -10,11 +10,13 @@
 //! | the command | its other descendants are killed, the owner is told its exit status |
 //! | the owner (return, panic, `abort`, `kill -9`, out of memory) | the whole tree is killed, daemons included |
 //! | the supervisor by SIGTERM, SIGINT or SIGHUP | the whole tree is killed |
-//! | the supervisor by `kill -9` | the command itself dies with it; a living owner then finds the other descendants by an environment variable they inherited and kills them |
+//! | the supervisor by `kill -9` | the command itself dies with it; a living owner then finds the other descendants by the process group and an environment variable they inherited and kills them |
 //!
 //! What does **not** hold: when owner *and* supervisor are killed with `kill -9` at the same
-//! moment, only the command itself is sure to die; and the search by environment variable misses a
-//! process that cleared its environment. A command that is started set-user-id loses the signal on
+//! moment, only the command itself is sure to die. The owner's search after a killed supervisor
+//! misses a process that left the group (`setsid`) *and* overwrote its environment: nginx's workers
+//! do only the latter and are found, PostgreSQL's backends do both and are not; those end by
+//! themselves when they notice that their postmaster is gone. A command that is started set-user-id loses the signal on
 //! its supervisor's death (the kernel clears it), the other rows hold for it too. A process this
 //! user may not signal cannot be stopped by anybody here.
 //!
@@ -29,17 +31,20 @@ pub mod http;
 pub mod machine;
 pub mod nginx;
 mod output;
+mod patience;
 mod port;
 mod process;
 mod procfs;
 mod spawner;
 mod spec;
 pub mod supervisor;
+mod sweep;
 mod tree;
 
 pub use cpus::CpuList;
 pub use error::{Error, Tail};
 pub use output::Output;
+pub use patience::Patience;
 pub use port::PortReservation;
 pub use process::{Exit, Process};
 pub use spawner::Supervisor;

@@ -82,9 +82,9 @@ impl Nginx {
             source: io::Error::other(reason),
         })?;
         // Any answer will do: the site need not have an index page.
-        nginx
-            .process
-            .ready_when("an answer over HTTP", READY_TIME, |left| http::get(&url, left).is_ok())?;
+        nginx.process.ready_when("an answer over HTTP", READY_TIME, |left| {
+            http::get(&url, left).map(drop).map_err(|error| error.to_string())
+        })?;
         Ok(nginx)
     }
 

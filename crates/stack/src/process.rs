@@ -7,20 +7,17 @@ use std::{
     os::unix::net::UnixStream,
     path::PathBuf,
     process::Child,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc},
     time::{Duration, Instant},
 };
-
-use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
     Error, Output, Sample, Scope, Spec, Tail,
     control::{Event, Order},
     http,
     output::{Lines, file_tail},
-    procfs,
-    spawner::TREE_VARIABLE,
-    tree,
+    patience::{LOOK, Over, Patience},
+    sweep, tree,
 };
 
 /// How long the supervisor may take to say that the command runs. It needs milliseconds; a
@@ -28,8 +25,13 @@ use crate::{
 const START_TIME: Duration = Duration::from_secs(20);
 /// How long a killed tree may take to be gone. Only a process stuck in the kernel needs longer.
 const KILL_TIME: Duration = Duration::from_secs(20);
-/// Time between two questions to a server that is not ready.
+/// Time between two questions to a server that is not ready: short at first, because its start is
+/// part of every round; longer for one that takes its time, which the questions would slow down.
 const PROBE_PAUSE: Duration = Duration::from_millis(10);
+/// See [`PROBE_PAUSE`].
+const LATER_PROBE_PAUSE: Duration = Duration::from_millis(100);
+/// When the pauses get longer.
+const PROBE_HURRY: Duration = Duration::from_secs(1);
 /// Time one readiness request may take; a server that accepts and then starts up must not use up
 /// the whole wait with its first connection.
 const PROBE_TIME: Duration = Duration::from_secs(2);
@@ -90,6 +92,13 @@ struct State {
     stderr: Lines,
 }
 
+impl State {
+    /// How the command ended, once all of the tree is gone.
+    fn end(&self) -> Option<Exit> {
+        self.gone.then(|| self.exit.unwrap_or(Exit::Unknown))
+    }
+}
+
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         // A panic of another reader leaves the state as valid as it was.
@@ -118,6 +127,29 @@ impl Shared {
             }
             let woken = self.changed.wait_timeout(state, left);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Shared {
+    /// Waits until `done` gives a value, as long as there is patience.
+    fn wait_patiently<T>(
+        &self,
+        patience: &Patience<'_>,
+        mut done: impl FnMut(&State) -> Option<T>,
+    ) -> Result<T, Over> {
+        let deadline = patience.deadline();
+        loop {
+            let look = deadline.min(Instant::now() + LOOK);
+            if let Some(value) = self.wait_until(look, &mut done) {
+                return Ok(value);
+            }
+            if patience.gives_up() {
+                return Err(Over::GivenUp);
+            }
+            if Instant::now() >= deadline {
+                return Err(Over::Time);
+            }
         }
     }
 }
@@ -225,18 +257,22 @@ impl Process {
     /// than `timeout`.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> Option<Exit> {
-        self.shared.wait_until(Instant::now() + timeout, |state| {
-            state.gone.then(|| state.exit.unwrap_or(Exit::Unknown))
-        })
+        self.shared.wait_until(Instant::now() + timeout, State::end)
     }
 
     /// The first line on captured stdout that starts with `prefix`, without it.
     ///
     /// # Errors
-    /// [`Error::EndedEarly`] or [`Error::NotReady`], both with the last lines of stderr.
-    pub fn ready_line(&self, prefix: &str, timeout: Duration) -> Result<String, Error> {
+    /// [`Error::EndedEarly`] or [`Error::NotReady`], both with the last lines of stderr, or
+    /// [`Error::GivenUp`].
+    pub fn ready_line<'q>(
+        &self,
+        prefix: &str,
+        patience: impl Into<Patience<'q>>,
+    ) -> Result<String, Error> {
+        let patience = patience.into();
         let mut seen = 0;
-        let found = self.shared.wait_until(Instant::now() + timeout, |state| {
+        let found = self.shared.wait_patiently(&patience, |state| {
             let new = state.stdout.head().get(seen..).unwrap_or_default();
             seen += new.len();
             let line = new.iter().find_map(|line| line.strip_prefix(prefix));
@@ -246,9 +282,11 @@ impl Process {
             }
         });
         match found {
-            Some(Some(rest)) => Ok(rest),
-            Some(None) => Err(self.ended_early()),
-            None => Err(self.not_ready(format!("a line `{prefix}…` on its stdout"), timeout)),
+            Ok(Some(rest)) => Ok(rest),
+            Ok(None) => Err(self.ended_early()),
+            Err(over) => {
+                Err(self.not_ready(format!("a line `{prefix}…` on its stdout"), &patience, over))
+            }
         }
     }
 
@@ -256,37 +294,53 @@ impl Process {
     ///
     /// # Errors
     /// As [`ready_line`](Self::ready_line).
-    pub fn ready_http(&self, url: &http::Url, timeout: Duration) -> Result<(), Error> {
-        self.ready_when("an answer 200 to 399 over HTTP", timeout, |left| {
-            let answer = http::get(url, left.min(PROBE_TIME));
-            answer.is_ok_and(|answer| (200..400).contains(&answer.status))
+    pub fn ready_http<'q>(
+        &self,
+        url: &http::Url,
+        patience: impl Into<Patience<'q>>,
+    ) -> Result<(), Error> {
+        let patience = patience.into();
+        self.ready_when(&format!("an answer 200 to 399 from {url}"), patience, |left| {
+            match ask(url, left.min(PROBE_TIME), &patience) {
+                Ok(answer) if (200..400).contains(&answer.status) => Ok(()),
+                Ok(answer) => Err(format!("status {}", answer.status)),
+                Err(error) => Err(error.to_string()),
+            }
         })
     }
 
-    /// Calls `probe` with the time left until it says yes. `what` names what is waited for.
+    /// Calls `probe` with the time left until it succeeds. `what` names what is waited for; why
+    /// the last probe failed is part of the error.
     ///
     /// # Errors
     /// As [`ready_line`](Self::ready_line).
-    pub fn ready_when(
+    pub fn ready_when<'q>(
         &self,
         what: &str,
-        timeout: Duration,
-        mut probe: impl FnMut(Duration) -> bool,
+        patience: impl Into<Patience<'q>>,
+        mut probe: impl FnMut(Duration) -> Result<(), String>,
     ) -> Result<(), Error> {
-        let deadline = Instant::now() + timeout;
+        let patience = patience.into();
+        let (begun, deadline) = (Instant::now(), patience.deadline());
+        let mut last = String::new();
         loop {
             if self.exit().is_some() {
                 return Err(self.ended_early());
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(self.not_ready(what.to_owned(), timeout));
+            let over = if left.is_zero() { Some(Over::Time) } else { None };
+            let over = if patience.gives_up() { Some(Over::GivenUp) } else { over };
+            if let Some(over) = over {
+                let last = if last.is_empty() { last } else { format!("; last: {last}") };
+                return Err(self.not_ready(format!("{what}{last}"), &patience, over));
             }
-            if probe(left) {
-                return Ok(());
+            match probe(left) {
+                Ok(()) => return Ok(()),
+                Err(why) => last = why,
             }
-            let pause = Instant::now() + PROBE_PAUSE;
-            self.shared.wait_until(pause, |state| state.exit.map(drop));
+            let hurry = begun.elapsed() < PROBE_HURRY;
+            let pause = if hurry { PROBE_PAUSE } else { LATER_PROBE_PAUSE };
+            self.shared.wait_until(Instant::now() + pause, |state| state.exit.map(drop));
         }
     }
 
@@ -307,19 +361,27 @@ impl Process {
         tree::cpu_time(self.supervisor, Scope::Descendants)
     }
 
-    /// Asks the command to stop with SIGTERM, kills the whole tree after `grace`, and waits until
-    /// it is gone.
+    /// Asks the command to stop with SIGTERM, kills the whole tree after `grace`, or as soon as
+    /// there is no patience left, and waits until it is gone.
     ///
     /// # Errors
     /// [`Error::Stuck`] when the tree survives even that.
-    pub fn stop(&self, grace: Duration) -> Result<Exit, Error> {
-        let order = Order::Stop(grace).encode();
-        // A failed write means that the supervisor is gone, which is what was asked for.
-        let _ = (&self.control).write_all(order.as_bytes());
-        match self.wait(grace + KILL_TIME) {
+    pub fn stop<'q>(&self, grace: impl Into<Patience<'q>>) -> Result<Exit, Error> {
+        let grace = grace.into();
+        self.order(&Order::Stop(grace.limit));
+        let gone = self.shared.wait_patiently(&grace, State::end);
+        if gone == Err(Over::GivenUp) {
+            self.order(&Order::Stop(Duration::ZERO));
+        }
+        match gone.ok().or_else(|| self.wait(KILL_TIME)) {
             Some(exit) => Ok(exit),
             None => Err(Error::Stuck { program: self.program.clone(), waited: KILL_TIME }),
         }
+    }
+
+    fn order(&self, order: &Order) {
+        // A failed write means that the supervisor is gone, which is what was asked for.
+        let _ = (&self.control).write_all(order.encode().as_bytes());
     }
 
     /// The last lines of its standard error, if it goes to a file or is captured.
@@ -345,9 +407,31 @@ impl Process {
         Error::EndedEarly { program: self.program.clone(), exit, stderr: self.stderr_tail() }
     }
 
-    fn not_ready(&self, what: String, timeout: Duration) -> Error {
-        let stderr = self.stderr_tail();
-        Error::NotReady { program: self.program.clone(), what, timeout, stderr }
+    fn not_ready(&self, what: String, patience: &Patience<'_>, over: Over) -> Error {
+        let program = self.program.clone();
+        match over {
+            Over::GivenUp => Error::GivenUp { program },
+            Over::Time => {
+                let stderr = self.stderr_tail();
+                Error::NotReady { program, what, timeout: patience.limit, stderr }
+            }
+        }
+    }
+}
+
+/// Asks once, from a thread that may be left behind for at most `timeout` when patience ends.
+fn ask(url: &http::Url, timeout: Duration, patience: &Patience<'_>) -> io::Result<http::Answer> {
+    let (reply, answer) = mpsc::channel();
+    let url = url.clone();
+    // Nobody listens any more when patience has ended.
+    let run = move || drop(reply.send(http::get(&url, timeout)));
+    std::thread::Builder::new().name("stack-probe".to_owned()).spawn(run)?;
+    loop {
+        match answer.recv_timeout(LOOK) {
+            Ok(answer) => return answer,
+            Err(mpsc::RecvTimeoutError::Timeout) if !patience.gives_up() => {}
+            Err(_) => return Err(io::ErrorKind::Interrupted.into()),
+        }
     }
 }
 
@@ -360,7 +444,7 @@ impl Drop for Process {
 }
 
 /// Reads what the supervisor says until it is gone, then makes sure that the tree is, too.
-fn watch(events: UnixStream, mut child: Child, tree: &str, shared: &Shared) {
+fn watch(events: UnixStream, child: Child, tree: &str, shared: &Shared) {
     for line in BufReader::new(events).lines() {
         let Ok(line) = line else { break };
         match Event::decode(&line) {
@@ -372,29 +456,9 @@ fn watch(events: UnixStream, mut child: Child, tree: &str, shared: &Shared) {
             None => {} // The host printed something of its own: not for us.
         }
     }
-    let finished = child.wait().is_ok_and(|status| status.success());
-    if !finished {
-        sweep(tree);
-    }
+    sweep::after(child, tree);
     shared.update(|state| {
         state.exit = Some(state.exit.unwrap_or(Exit::Unknown));
         state.gone = true;
     });
-}
-
-/// Kills what a killed supervisor left behind: every process that inherited the tree's variable.
-fn sweep(tree: &str) {
-    let deadline = Instant::now() + KILL_TIME;
-    while Instant::now() < deadline {
-        let left = procfs::with_environment(TREE_VARIABLE, tree).unwrap_or_default();
-        if left.is_empty() {
-            return;
-        }
-        for pid in left {
-            let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-            // An error means that it has ended meanwhile, or is not ours to kill.
-            pid.map(|pid| kill_process(pid, Signal::KILL));
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }

@@ -64,6 +64,16 @@ impl Spec {
         self
     }
 
+    /// Removes every variable the caller has whose name begins with `prefix`. Those set with
+    /// [`env`](Self::env), before or after, stay.
+    #[must_use]
+    pub fn env_remove_prefix(mut self, prefix: &str) -> Self {
+        let begins = |name: &OsString| name.as_encoded_bytes().starts_with(prefix.as_bytes());
+        let inherited = std::env::vars_os().map(|(name, _)| name).filter(begins);
+        self.env.splice(0..0, inherited.map(|name| (name, None)).collect::<Vec<_>>());
+        self
+    }
+
     /// Runs in `dir`. A relative program with a slash is looked up from there.
     #[must_use]
     pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {

@@ -53,6 +53,24 @@ fn a_supervisor_killed_with_sigkill_is_replaced_by_its_owner() {
 }
 
 #[test]
+fn a_descendant_without_its_environment_dies_with_a_killed_supervisor() {
+    // As a program does that writes its state over its environment for `ps`.
+    let script = r#"
+        env -i sleep 600 &
+        until [ "$(head -c 1 /proc/$!/environ | wc -c)" = 0 ]; do :; done
+        echo ready $!
+        wait
+    "#;
+    let mut owner = Owner::start("own", script);
+    assert!(all_live(&owner.pids));
+    help::signal(owner.supervisor, Signal::KILL);
+    assert_gone(&owner.pids);
+    let mut line = String::new();
+    owner.stdout.read_line(&mut line).unwrap();
+    assert_eq!(line, "ended Some(Unknown)\n");
+}
+
+#[test]
 fn a_command_dies_with_its_supervisor_even_if_no_owner_acts() {
     let mut owner = Owner::start("own", "echo ready $$; exec sleep 600");
     // A stopped owner can clean up nothing.

@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use madang_stack::{CpuList, Error, Exit, Output, PortReservation, Spec, Supervisor, http::Url};
+use madang_stack::{
+    CpuList, Error, Exit, Output, Patience, PortReservation, Spec, Supervisor, http::Url,
+};
 
 use crate::help::{DEADLINE, sh, supervisor};
 
@@ -129,6 +131,44 @@ fn a_port_nobody_listens_on_is_never_ready() {
     let process = supervisor().spawn(&sh("sleep 600")).unwrap();
     let error = process.ready_http(&url, SHORT).unwrap_err();
     assert!(matches!(error, Error::NotReady { .. }), "{error:?}");
+    let text = error.to_string();
+    assert!(text.contains(&url.to_string()) && text.contains("refused"), "{text}");
+}
+
+#[test]
+fn a_wait_for_readiness_can_be_given_up() {
+    let process = supervisor().spawn(&sh("sleep 600")).unwrap();
+    let now = Patience::new(DEADLINE, &|| true);
+    let error = process.ready_line("listening ", now).unwrap_err();
+    assert!(matches!(error, Error::GivenUp { .. }), "{error:?}");
+    // Somebody who accepts and never answers must not be waited for either.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = Url::parse(&format!("http://{}/", silent.local_addr().unwrap())).unwrap();
+    let questions = std::cell::Cell::new(0);
+    let third = || questions.replace(questions.get() + 1) >= 2;
+    let error = process.ready_http(&url, Patience::new(DEADLINE, &third)).unwrap_err();
+    assert!(matches!(error, Error::GivenUp { .. }), "{error:?}");
+}
+
+#[test]
+fn a_stop_can_be_cut_short() {
+    let process = supervisor().spawn(&sh("trap '' TERM; echo ready; sleep 600")).unwrap();
+    process.ready_line("ready", DEADLINE).unwrap();
+    let hours = Duration::from_secs(100_000);
+    assert_eq!(process.stop(Patience::new(hours, &|| true)).unwrap(), Exit::Signal(9));
+}
+
+#[test]
+fn variables_with_a_prefix_are_removed_unless_they_were_set() {
+    assert!(std::env::var_os("PATH").is_some(), "nothing to remove");
+    let spec = Spec::new("/bin/sh").arg("-c").arg("echo ready $PAT; /usr/bin/env; exit");
+    let spec = spec.env("PAT", "own").env_remove_prefix("PA");
+    let process = supervisor().spawn(&spec).unwrap();
+    assert_eq!(process.ready_line("ready ", DEADLINE).unwrap(), "own");
+    process.wait(DEADLINE).unwrap();
+    let lines = process.stdout_lines();
+    assert!(lines.contains(&"PAT=own".to_owned()), "{lines:?}");
+    assert!(!lines.iter().any(|line| line.starts_with("PATH=")), "{lines:?}");
 }
 
 #[test]
