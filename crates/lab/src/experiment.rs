@@ -182,7 +182,7 @@ impl Target {
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// It cannot be read.
-    #[error("cannot read `{}`: {source}", .path.display())]
+    #[error("cannot read `{}`", .path.display())]
     Read {
         /// The file.
         path: PathBuf,

@@ -8,14 +8,22 @@ use std::{ffi::OsString, path::Path};
 
 use madang_stack::{Spec, Supervisor, http::Url};
 
+use crate::Cancel;
+
 /// What the lab asks of the program it is part of.
 pub trait Host: Sync {
     /// How this program runs as a supervisor of processes.
     fn supervisor(&self) -> Supervisor;
 
     /// The load generator: a program and the arguments before the script. The lab appends
-    /// `SCRIPT --report FILE --quiet --warm-up TIME --env NAME=VALUE… [--vus N] [--duration TIME]`.
+    /// `SCRIPT --report FILE --include-system-env-vars=false --quiet --warm-up TIME
+    /// --env NAME=VALUE… [--vus N] [--duration TIME]`.
     fn generator(&self) -> Vec<OsString>;
+
+    /// How the names of environment variables begin that change what the server or the generator
+    /// does. Those of the shell the lab was started in reach neither, so that a round's settings
+    /// are those of the experiment.
+    fn own_variables(&self) -> &[&str];
 
     /// Checks a variant's settings without starting anything.
     ///
@@ -31,11 +39,18 @@ pub trait Host: Sync {
 
     /// Fills the empty directory `template` with the data that every round of every variant
     /// starts with. Called once per run, and only when there is a `[data]` table. Nothing may use
-    /// the directory any more when this returns.
+    /// the directory any more when this returns. It looks at `cancel` at least every 100 ms, and
+    /// then returns any error.
     ///
     /// # Errors
     /// Why the data could not be made.
-    fn prepare(&self, data: &toml::Table, dir: &Path, template: &Path) -> Result<(), HostError>;
+    fn prepare(
+        &self,
+        data: &toml::Table,
+        dir: &Path,
+        template: &Path,
+        cancel: &Cancel,
+    ) -> Result<(), HostError>;
 
     /// The command of one round: the host's server with these settings on a free port, its data
     /// in `data_dir`, which holds a fresh copy of the template.

@@ -1,13 +1,19 @@
 //! From a variant to something that answers.
 
-use std::{fs, io, path::Path};
+use std::{io, path::Path, time::Duration};
 
-use madang_stack::{CpuList, Output, PortReservation, Process, Spec, http::Url};
+use madang_stack::{
+    CpuList, Output, Patience, PortReservation, Process, Spec,
+    http::{self, Url},
+};
 
 use crate::{
     experiment::{Experiment, Target, Variant},
     host::{Host, HostError, Launch, Ready},
 };
+
+/// A server that runs already answers a single request in this time, or would be no use.
+const PROBE_TIME: Duration = Duration::from_secs(5);
 
 /// A variant that is up.
 pub struct Running {
@@ -17,12 +23,16 @@ pub struct Running {
     pub base_url: String,
 }
 
-/// Where one round keeps its files.
-pub struct RoundDirs<'d> {
+/// Under which conditions a variant is started.
+pub struct Conditions<'c> {
     /// A fresh copy of the data.
-    pub data: &'d Path,
+    pub data: &'c Path,
     /// Where the server's stderr goes.
-    pub log: &'d Path,
+    pub log: &'c Path,
+    /// CPUs of its own, if it gets any.
+    pub cpus: Option<&'c CpuList>,
+    /// How long it may take to get ready.
+    pub patience: Patience<'c>,
 }
 
 /// Why a variant did not come up.
@@ -35,11 +45,19 @@ pub enum LaunchError {
     #[error(transparent)]
     Process(#[from] madang_stack::Error),
     /// A file or port.
-    #[error("{what}: {source}")]
+    #[error("{what}")]
     Io {
         /// What was being done.
         what: &'static str,
         /// What the kernel said.
+        source: io::Error,
+    },
+    /// A server that should run already does not.
+    #[error("nobody answers at {url}: a `url` variant has to be started beforehand")]
+    Nobody {
+        /// Its address.
+        url: String,
+        /// What came instead of an answer.
         source: io::Error,
     },
     /// What it calls its address is none.
@@ -47,41 +65,54 @@ pub enum LaunchError {
     Address(String),
 }
 
+/// Finds out whether a server that should run already does: any answer will do.
+pub fn probe(url: &str) -> Result<(), LaunchError> {
+    let parsed = Url::parse(url).map_err(LaunchError::Address)?;
+    let answer = http::get(&parsed, PROBE_TIME);
+    answer.map(drop).map_err(|source| LaunchError::Nobody { url: url.to_owned(), source })
+}
+
 /// Starts a variant and waits until it is ready.
 pub fn launch(
     experiment: &Experiment,
     variant: &Variant,
     host: &dyn Host,
-    dirs: &RoundDirs<'_>,
-    cpus: Option<&CpuList>,
+    conditions: &Conditions<'_>,
 ) -> Result<Running, LaunchError> {
+    let Conditions { data, log, cpus, patience } = conditions;
     let launch = match &variant.target {
         Target::Url(url) => {
+            probe(url)?;
             return Ok(Running { process: None, base_url: url.clone() });
         }
-        Target::Serve(settings) => host.serve(settings, dirs.data)?,
-        Target::Command { argv, env, ready } => command(experiment, argv, env, ready, dirs.data)?,
+        Target::Serve(settings) => host.serve(settings, data)?,
+        Target::Command { argv, env, ready } => command(experiment, argv, env, ready, data)?,
     };
+    let log = || Output::File((*log).to_owned());
     let stdout = match launch.ready {
         Ready::Line(_) => Output::Capture,
-        Ready::Http { .. } => Output::File(dirs.log.to_owned()),
+        Ready::Http { .. } => log(),
     };
-    let mut spec = launch.spec.stdout(stdout).stderr(Output::File(dirs.log.to_owned()));
+    let mut spec = without_shell(launch.spec, host).stdout(stdout).stderr(log());
     if let Some(cpus) = cpus {
-        spec = spec.cpus(cpus.clone());
+        spec = spec.cpus((*cpus).clone());
     }
     let process = host.supervisor().spawn(&spec)?;
-    let limit = experiment.rounds.start_limit;
     let base_url = match launch.ready {
-        Ready::Line(prefix) => process.ready_line(&prefix, limit)?,
+        Ready::Line(prefix) => process.ready_line(&prefix, *patience)?,
         Ready::Http { url, base_url } => {
-            process.ready_http(&url, limit)?;
+            process.ready_http(&url, *patience)?;
             base_url
         }
     };
     Url::parse(&base_url).map_err(LaunchError::Address)?;
     let base_url = base_url.trim_end_matches('/').to_owned();
     Ok(Running { process: Some(process), base_url })
+}
+
+/// Without what the shell of the person who started the lab has set for server or generator.
+pub fn without_shell(spec: Spec, host: &dyn Host) -> Spec {
+    host.own_variables().iter().fold(spec, |spec, prefix| spec.env_remove_prefix(prefix))
 }
 
 fn command(
@@ -115,25 +146,6 @@ fn origin(url: &str) -> &str {
     &url[..end]
 }
 
-/// Copies a directory tree: files, directories and symbolic links. Sockets and the like are no
-/// data and are left out.
-pub fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let (source, target) = (entry.path(), to.join(entry.file_name()));
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
-            copy_tree(&source, &target)?;
-        } else if kind.is_symlink() {
-            std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
-        } else if kind.is_file() {
-            fs::copy(&source, &target)?;
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,17 +154,5 @@ mod tests {
     fn the_origin_ends_before_the_path() {
         assert_eq!(origin("http://127.0.0.1:80/health?x"), "http://127.0.0.1:80");
         assert_eq!(origin("http://localhost:1"), "http://localhost:1");
-    }
-
-    #[test]
-    fn a_copied_tree_is_the_same_and_separate() {
-        let dir = tempfile::tempdir().unwrap();
-        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
-        fs::create_dir_all(from.join("deep/er")).unwrap();
-        fs::write(from.join("deep/er/file"), "one").unwrap();
-        std::os::unix::fs::symlink("deep/er/file", from.join("link")).unwrap();
-        copy_tree(&from, &to).unwrap();
-        fs::write(from.join("deep/er/file"), "two").unwrap();
-        assert_eq!(fs::read_to_string(to.join("link")).unwrap(), "one");
     }
 }

@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod cancel;
+mod copy;
 pub mod experiment;
 pub mod host;
 mod launch;
@@ -34,13 +35,15 @@ mod run;
 pub mod stats;
 mod time;
 mod verdict;
+mod words;
 
 pub use cancel::Cancel;
 pub use experiment::Experiment;
 pub use host::Host;
+pub use launch::LaunchError;
 pub use observe::{MachineUse, ServerUse};
 pub use plan::{NoQuick, Options, Plan, Settings};
-pub use record::{Failure, FailureKind, Measured, Outcome, RoundRecord, Warning};
+pub use record::{Failure, FailureKind, Measured, Outcome, Pinned, RoundRecord, Warning};
 pub use report::Report;
-pub use run::{RunError, check, default_out, run};
+pub use run::{Finished, RunError, check, default_out, run};
 pub use verdict::{Undecided, Verdict};

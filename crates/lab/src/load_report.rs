@@ -109,7 +109,7 @@ pub struct Generator {
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// It is not there or cannot be read.
-    #[error("cannot read the load report `{}`: {source}", .path.display())]
+    #[error("cannot read the load report `{}`", .path.display())]
     Read {
         /// Where it should be.
         path: PathBuf,
@@ -117,7 +117,7 @@ pub enum ReportError {
         source: io::Error,
     },
     /// It is not such a report.
-    #[error("the load report `{}` is not one this version understands: {source}", .path.display())]
+    #[error("the load report `{}` is not one this version understands", .path.display())]
     Shape {
         /// Where it is.
         path: PathBuf,

@@ -38,8 +38,8 @@ pub enum Statistic {
 /// Why a round has no number for a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Absent {
-    /// No request was good, so nothing can be said per good request, and a ratio of throughputs
-    /// would be zero or infinite.
+    /// No request was good, so nothing can be said per good request, a ratio of throughputs would
+    /// be zero or infinite, and response times would be those of refusals.
     NoGoodRequest,
     /// The server is not one of our processes.
     NotObserved,
@@ -141,6 +141,8 @@ impl Metric {
         let value = match self {
             Self::Goodput if good == 0.0 => return Err(Absent::NoGoodRequest),
             Self::Goodput => good / round.load.duration_seconds,
+            // However fast the refusals came: nobody was served.
+            Self::Latency(_) if good == 0.0 => return Err(Absent::NoGoodRequest),
             Self::Latency(statistic) => {
                 let durations = round.load.http_req_duration();
                 statistic.of(durations.ok_or(Absent::NotReported)?)

@@ -46,6 +46,8 @@ struct Look {
     /// Seconds since 1970.
     at: f64,
     server: Option<Sample>,
+    /// What the generator used cannot be read any more once it has ended.
+    generator_lives: bool,
     generator_cpu: f64,
     lab_cpu: f64,
     machine: machine::Sample,
@@ -73,11 +75,14 @@ impl<'p> Observer<'p> {
             Some(Err(_)) => return Ok(()),
         };
         let last = self.looks.last().map_or(0.0, |look| look.generator_cpu);
-        let generator = self.generator.cpu_time().map_or(last, |cpu| cpu.as_secs_f64());
+        let generator = self.generator.cpu_time();
+        let generator_lives = generator.is_ok();
+        let generator = generator.map_or(last, |cpu| cpu.as_secs_f64());
         let lab = madang_stack::own_cpu_time()?;
         self.looks.push(Look {
             at: seconds(machine.wall),
             server,
+            generator_lives,
             // A generator that has ended leaves nothing to read: what it used stays used.
             generator_cpu: generator.max(last),
             lab_cpu: lab.as_secs_f64(),
@@ -108,8 +113,10 @@ impl<'p> Observer<'p> {
 
     /// What else happened between two moments.
     pub fn machine_use(&self, start: f64, end: f64) -> Option<MachineUse> {
-        let first = self.within(start, end).next()?;
-        let last = self.within(start, end).last()?;
+        // A look after the generator's end would count its last CPU time as somebody else's.
+        let mut looks = self.within(start, end).filter(|look| look.generator_lives);
+        let first = looks.next()?;
+        let last = looks.last().unwrap_or(first);
         let elapsed = last.at - first.at;
         let ours = |look: &Look| {
             let server = look.server.as_ref().map_or(0.0, |sample| sample.cpu().as_secs_f64());

@@ -11,6 +11,9 @@ use crate::{
 pub const STEAL_LIMIT: f64 = 0.05;
 /// More foreign CPU than this, in cores, is a disturbed round.
 pub const FOREIGN_LIMIT: f64 = 0.2;
+/// Below this share of good requests, response times tell more about refusals than about service.
+pub const GOOD_LIMIT: f64 = 0.99;
+
 /// Everything kept about one round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RoundRecord {
@@ -26,7 +29,9 @@ pub struct RoundRecord {
     pub started: String,
     /// How long it took, preparation and stop included.
     pub took_seconds: f64,
-    /// Whether its block was complete, so that it counts. Set when the block is.
+    /// Whether its block was complete, so that it counts. Known when the block has ended, hence in
+    /// `report.json` only.
+    #[serde(default)]
     pub counted: bool,
     /// What came of it.
     #[serde(flatten)]
@@ -52,8 +57,34 @@ pub struct Measured {
     pub server: Option<ServerUse>,
     /// What else happened on the machine in the same window.
     pub machine: Option<MachineUse>,
+    /// Which CPUs server and generator had for themselves; `None` when they shared all.
+    pub cpus: Option<Pinned>,
     /// What makes the round doubtful. It counts all the same.
     pub warnings: Vec<Warning>,
+}
+
+/// CPU numbers as lists, such as `0,1`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pinned {
+    /// Those of the server; `None` for a `url`, which the lab cannot pin.
+    pub server: Option<String>,
+    /// Those of the generator.
+    pub generator: String,
+}
+
+impl Measured {
+    /// Whether so many requests were not good that response times tell about refusals.
+    #[must_use]
+    pub fn has_bad_requests(&self) -> bool {
+        self.load.good_share().is_some_and(|share| share < GOOD_LIMIT)
+    }
+
+    /// Whether somebody else used much of the machine.
+    #[must_use]
+    pub fn was_disturbed(&self) -> bool {
+        let noise = |warning: &Warning| matches!(warning, Warning::Steal | Warning::ForeignCpu);
+        self.warnings.iter().any(noise)
+    }
 }
 
 /// Something that makes a round doubtful.
@@ -72,6 +103,10 @@ pub enum Warning {
     Thresholds,
     /// The server did not end well when it was asked to, after the measurement.
     UncleanStop,
+    /// Server and generator ran on hardware threads of one core: there was no other.
+    SharedCore,
+    /// Files of the round could not be removed after it.
+    LeftFiles,
 }
 
 impl Warning {
@@ -88,6 +123,11 @@ impl Warning {
             Self::UncleanStop => {
                 "the server crashed, failed or had to be killed when it was asked to stop"
             }
+            Self::SharedCore => {
+                "server and generator ran on hardware threads of the same core and slowed each \
+                 other down"
+            }
+            Self::LeftFiles => "files of the round could not be removed",
             Self::Thresholds => "a threshold of the script was crossed",
         }
     }
@@ -114,6 +154,8 @@ pub enum FailureKind {
     Load,
     /// The generator took longer than `time_limit`.
     TimeLimit,
+    /// Server or generator printed more than the lab keeps.
+    Output,
     /// A file or `/proc` of this machine failed.
     Machine,
     /// The person asked the run to stop.
@@ -121,6 +163,11 @@ pub enum FailureKind {
 }
 
 impl Failure {
+    /// A failure of that kind with an error and all its causes.
+    pub(crate) fn because(kind: FailureKind, error: &dyn std::error::Error) -> Self {
+        Self::new(kind, crate::words::chain(error))
+    }
+
     /// A failure of that kind.
     pub(crate) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }

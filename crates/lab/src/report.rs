@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::{
     experiment::{Documented, Experiment, Prediction, Target},
     host::Host,
+    metric::Metric,
     plan::{Plan, Settings},
     record::{Outcome, RoundRecord},
     time,
@@ -59,6 +60,9 @@ pub struct Report {
     pub undecided_because: Option<&'static str>,
     /// The answer in one sentence.
     pub sentence: String,
+    /// How many of the rounds behind the verdict others on this machine disturbed; `null` when
+    /// none.
+    pub noise: Option<String>,
     /// Whether the run was complete.
     pub ended: Ended,
     /// What was asked.
@@ -157,7 +161,7 @@ impl Report {
         started: SystemTime,
     ) -> Self {
         let variants = summary::summarise(plan, &rounds, &experiment.documented);
-        let verdict = verdict(plan, &variants, ended);
+        let verdict = verdict(plan, &variants, &rounds, ended);
         let largest = rounds.iter().filter(|round| round.counted).map(|round| round.block);
         let complete_blocks = largest.max().unwrap_or(0);
         Self {
@@ -166,6 +170,7 @@ impl Report {
             verdict,
             undecided_because: verdict.reason(),
             sentence: summary::sentence(plan, &variants, verdict, complete_blocks),
+            noise: summary::noise(plan, &rounds),
             ended,
             experiment: ExperimentPart::new(experiment, plan),
             settings: plan.settings.clone(),
@@ -182,7 +187,7 @@ impl Report {
     }
 
     /// The exit code of the command: 0 ran, whatever the verdict; 1 a block stayed broken; 3 the
-    /// machine was too noisy; 130 interrupted.
+    /// machine was too noisy, a verdict that is not given yet; 130 interrupted.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match (self.ended, self.verdict) {
@@ -213,7 +218,12 @@ impl Report {
     }
 }
 
-fn verdict(plan: &Plan, variants: &[VariantSummary], ended: Ended) -> Verdict {
+fn verdict(
+    plan: &Plan,
+    variants: &[VariantSummary],
+    rounds: &[RoundRecord],
+    ended: Ended,
+) -> Verdict {
     if ended != Ended::Complete {
         return Verdict::Undecided(Undecided::Unfinished);
     }
@@ -222,6 +232,15 @@ fn verdict(plan: &Plan, variants: &[VariantSummary], ended: Ended) -> Verdict {
         variant.metrics.iter().find(|row| row.metric == plan.prediction.metric)
     });
     let estimate = row.and_then(|row| row.comparison.estimate());
+    let is_refused =
+        |name: &str| counted(rounds, name).any(|(_, measured)| measured.has_bad_requests());
+    // Only with a ratio: without one, the reason for that tells more.
+    if matches!(plan.prediction.metric, Metric::Latency(_))
+        && estimate.is_some()
+        && (is_refused(&plan.reference) || is_refused(&plan.prediction.variant))
+    {
+        return Verdict::Undecided(Undecided::BadRequests);
+    }
     if !plan.calibration {
         return Verdict::of(plan.prediction.bound, estimate);
     }

@@ -9,25 +9,42 @@ use std::{
 
 use crate::{
     cancel::Cancel,
-    experiment::Experiment,
+    experiment::{Experiment, Target},
     host::{Host, HostError},
+    launch::{self, LaunchError},
     plan::Plan,
     progress::Progress,
     record::{FailureKind, Outcome, RoundRecord},
     report::{Ended, Report},
     round::{Bench, Slot},
-    time,
+    time, words,
 };
 
 /// Why a run could not begin or be kept. Broken rounds are no such error: they are in the report.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The data could not be made.
-    #[error("cannot prepare the data: {0}")]
-    Prepare(#[from] HostError),
+    #[error("cannot prepare the data")]
+    Prepare(#[source] HostError),
+    /// A `url` variant does not run.
+    #[error("variant `{variant}`")]
+    Nobody {
+        /// Its name.
+        variant: String,
+        /// What its address says.
+        source: LaunchError,
+    },
     /// A result cannot be written.
-    #[error("cannot write `{}`: {source}", .path.display())]
+    #[error("cannot write `{}`", .path.display())]
     Write {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Scratch space cannot be removed.
+    #[error("cannot remove `{}`", .path.display())]
+    Remove {
         /// The file or directory.
         path: PathBuf,
         /// What the kernel said.
@@ -36,6 +53,15 @@ pub enum RunError {
     /// The results' directory has results in it.
     #[error("`{}` is not empty: results are never overwritten, choose another --out", .0.display())]
     NotEmpty(PathBuf),
+}
+
+/// What came of a run that began.
+#[derive(Debug)]
+pub struct Finished {
+    /// The report, complete even if it could not be written.
+    pub report: Report,
+    /// Whether `report.json` and `report.md` are in the results' directory.
+    pub written: Result<(), RunError>,
 }
 
 /// The directory results go to when none is named: `results/NAME-TIME` below the current one.
@@ -53,7 +79,7 @@ pub fn check(experiment: &Experiment, host: &dyn Host) -> Vec<String> {
         wrong.push(format!("[data]: {error}"));
     }
     for variant in &experiment.variants {
-        if let crate::experiment::Target::Serve(settings) = &variant.target
+        if let Target::Serve(settings) = &variant.target
             && let Err(error) = host.check_serve(settings)
         {
             wrong.push(format!("`serve` of [variants.{}]: {error}", variant.name));
@@ -67,7 +93,8 @@ pub fn check(experiment: &Experiment, host: &dyn Host) -> Vec<String> {
 /// report is written from the complete blocks.
 ///
 /// # Errors
-/// See [`RunError`].
+/// See [`RunError`]: why no round was run. `out` is then as it was. What fails later is in
+/// [`Finished`]: hours of rounds are not thrown away for a full disk.
 pub fn run(
     experiment: &Experiment,
     plan: &Plan,
@@ -75,18 +102,20 @@ pub fn run(
     out: &Path,
     cancel: &Cancel,
     progress: &mut dyn Progress,
-) -> Result<Report, RunError> {
+) -> Result<Finished, RunError> {
     let started = SystemTime::now();
     let out = Out::create(out)?;
     progress.begin(plan);
-    let template = out.work.join("template");
-    let template = if !experiment.data.is_empty() && plan.starts_servers() {
-        progress.preparing();
-        create_dir(&template)?;
-        host.prepare(&experiment.data, &experiment.dir, &template)?;
-        Some(template)
-    } else {
-        None
+    let prepared = out.journal().and_then(|journal| {
+        Ok((journal, prepare(experiment, plan, host, &out, cancel, progress)?))
+    });
+    let (journal, template) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            progress.finish();
+            out.abandon();
+            return Err(error);
+        }
     };
     let bench = Bench {
         experiment,
@@ -97,15 +126,52 @@ pub fn run(
         logs: &out.logs,
         cancel,
     };
-    let mut blocks = Blocks { bench, plan, rounds: Vec::new(), journal: out.journal()? };
-    let ended = blocks.run_all(progress)?;
-    let rounds = blocks.rounds;
+    let mut blocks = Blocks { bench, plan, rounds: Vec::new(), journal };
+    let ended = blocks.run_all(progress);
     progress.finish();
-    out.clean()?;
-    let report = Report::new(experiment, plan, host, rounds, ended, started);
-    out.write("report.json", &report.to_json())?;
-    out.write("report.md", &report.to_markdown())?;
-    Ok(report)
+    let mut report = Report::new(experiment, plan, host, blocks.rounds, ended, started);
+    report.warnings.extend(blocks.journal.trouble);
+    let written = keep(&out, &mut report);
+    Ok(Finished { report, written })
+}
+
+/// What has to be there before the first round: servers that should run already, and the data.
+fn prepare(
+    experiment: &Experiment,
+    plan: &Plan,
+    host: &dyn Host,
+    out: &Out,
+    cancel: &Cancel,
+    progress: &mut dyn Progress,
+) -> Result<Option<PathBuf>, RunError> {
+    for variant in &plan.variants {
+        if let Target::Url(url) = &variant.target {
+            let nobody = |source| RunError::Nobody { variant: variant.name.clone(), source };
+            launch::probe(url).map_err(nobody)?;
+        }
+    }
+    if experiment.data.is_empty() || !plan.starts_servers() {
+        return Ok(None);
+    }
+    progress.preparing();
+    let template = out.work.join("template");
+    create_dir(&template)?;
+    match host.prepare(&experiment.data, &experiment.dir, &template, cancel) {
+        // What is half made is not used: no round begins once the run is cancelled.
+        Err(error) if !cancel.is_cancelled() => Err(RunError::Prepare(error)),
+        _ => Ok(Some(template)),
+    }
+}
+
+/// Writes the report first and tidies up then, so that nothing that fails in between costs it.
+fn keep(out: &Out, report: &mut Report) -> Result<(), RunError> {
+    let written = out.write_report(report);
+    let cleaned = out.clean();
+    if let Err(error) = &cleaned {
+        report.warnings.push(words::chain(error));
+    }
+    // Again when there is more to say, or more room on the disk.
+    if written.is_ok() && cleaned.is_ok() { written } else { out.write_report(report) }
 }
 
 struct Blocks<'r> {
@@ -116,28 +182,28 @@ struct Blocks<'r> {
 }
 
 impl Blocks<'_> {
-    fn run_all(&mut self, progress: &mut dyn Progress) -> Result<Ended, RunError> {
+    fn run_all(&mut self, progress: &mut dyn Progress) -> Ended {
         for block in 1..=self.plan.settings.blocks {
             let mut attempt = 1;
             loop {
                 let first = self.rounds.len();
-                let broke = self.run_block(block, attempt, progress)?;
+                let broke = self.run_block(block, attempt, progress);
                 let rounds = &mut self.rounds[first..];
                 match broke {
                     None => {
                         rounds.iter_mut().for_each(|round| round.counted = true);
                         break;
                     }
-                    Some(FailureKind::Interrupted) => return Ok(Ended::Interrupted),
+                    Some(FailureKind::Interrupted) => return Ended::Interrupted,
                     Some(_) if attempt > self.plan.settings.retries => {
-                        return Ok(Ended::Broken { block, attempts: attempt });
+                        return Ended::Broken { block, attempts: attempt };
                     }
                     Some(_) => attempt += 1,
                 }
                 progress.again(block, attempt);
             }
         }
-        Ok(Ended::Complete)
+        Ended::Complete
     }
 
     /// Runs every variant once, and stops at the first round that breaks.
@@ -146,26 +212,26 @@ impl Blocks<'_> {
         block: u32,
         attempt: u32,
         progress: &mut dyn Progress,
-    ) -> Result<Option<FailureKind>, RunError> {
+    ) -> Option<FailureKind> {
         for (position, index) in (1..).zip(self.plan.order(block)) {
             if self.bench.cancel.is_cancelled() {
-                return Ok(Some(FailureKind::Interrupted));
+                return Some(FailureKind::Interrupted);
             }
             let variant = &self.plan.variants[index];
             progress.round(block, &variant.name);
             let record = self.bench.round(Slot { block, attempt, position }, variant);
             progress.ended(&record);
-            self.journal.append(&record)?;
+            self.journal.append(&record);
             let broke = match &record.outcome {
                 Outcome::Failed(failure) => Some(failure.kind),
                 Outcome::Measured(_) => None,
             };
             self.rounds.push(record);
             if broke.is_some() {
-                return Ok(broke);
+                return broke;
             }
         }
-        Ok(None)
+        None
     }
 }
 
@@ -173,26 +239,43 @@ impl Blocks<'_> {
 struct Journal {
     path: PathBuf,
     file: File,
+    /// Why it is not complete. Nothing follows a line that may have been torn.
+    trouble: Option<String>,
 }
 
 impl Journal {
-    fn append(&mut self, record: &RoundRecord) -> Result<(), RunError> {
-        let written = serde_json::to_string(record)
-            .map_err(io::Error::from)
-            .and_then(|line| writeln!(self.file, "{line}"));
-        written.map_err(|source| RunError::Write { path: self.path.clone(), source })
+    fn append(&mut self, record: &RoundRecord) {
+        if self.trouble.is_some() {
+            return;
+        }
+        if let Err(error) = line(record).and_then(|line| self.file.write_all(line.as_bytes())) {
+            let place = self.path.display();
+            self.trouble = Some(format!("`{place}` is not complete: {error}"));
+        }
     }
+}
+
+/// Whether a round counts is not known yet when its line is written.
+fn line(record: &RoundRecord) -> io::Result<String> {
+    let mut value = serde_json::to_value(record)?;
+    if let Some(keys) = value.as_object_mut() {
+        keys.remove("counted");
+    }
+    Ok(format!("{value}\n"))
 }
 
 /// The results' directory.
 struct Out {
     dir: PathBuf,
+    /// It was not there before.
+    is_new: bool,
     work: PathBuf,
     logs: PathBuf,
 }
 
 impl Out {
     fn create(dir: &Path) -> Result<Self, RunError> {
+        let is_new = !dir.exists();
         create_dir(dir)?;
         let write = |source| RunError::Write { path: dir.to_owned(), source };
         // Absolute, because generator and servers run in other directories.
@@ -203,14 +286,24 @@ impl Out {
         let (work, logs) = (dir.join("work"), dir.join("logs"));
         create_dir(&work)?;
         create_dir(&logs)?;
-        Ok(Self { dir, work, logs })
+        Ok(Self { dir, is_new, work, logs })
     }
 
     fn journal(&self) -> Result<Journal, RunError> {
-        let path = self.dir.join("rounds.jsonl");
+        let path = self.journal_path();
         let file = File::create(&path);
         let file = file.map_err(|source| RunError::Write { path: path.clone(), source })?;
-        Ok(Journal { path, file })
+        Ok(Journal { path, file, trouble: None })
+    }
+
+    fn journal_path(&self) -> PathBuf {
+        self.dir.join("rounds.jsonl")
+    }
+
+    /// Both files, even if one fails.
+    fn write_report(&self, report: &Report) -> Result<(), RunError> {
+        let json = self.write("report.json", &report.to_json());
+        self.write("report.md", &report.to_markdown()).and(json)
     }
 
     fn write(&self, name: &str, text: &str) -> Result<(), RunError> {
@@ -220,13 +313,29 @@ impl Out {
 
     /// Removes the scratch space, and the logs if every round was good.
     fn clean(&self) -> Result<(), RunError> {
-        let removed = fs::remove_dir_all(&self.work);
-        removed.map_err(|source| RunError::Write { path: self.work.clone(), source })?;
-        match fs::remove_dir(&self.logs) {
-            Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => {
-                Err(RunError::Write { path: self.logs.clone(), source: error })
+        let removed = |path: &Path, result: io::Result<()>| match result {
+            Err(source)
+                if !matches!(
+                    source.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty
+                ) =>
+            {
+                Err(RunError::Remove { path: path.to_owned(), source })
             }
             _ => Ok(()),
+        };
+        let work = removed(&self.work, fs::remove_dir_all(&self.work));
+        removed(&self.logs, fs::remove_dir(&self.logs)).and(work)
+    }
+
+    /// Leaves nothing behind of a run that did not begin. The caller has an error to report that
+    /// says more than one about this could.
+    fn abandon(&self) {
+        let _ = fs::remove_dir_all(&self.work);
+        let _ = fs::remove_dir_all(&self.logs);
+        let _ = fs::remove_file(self.journal_path());
+        if self.is_new {
+            let _ = fs::remove_dir(&self.dir);
         }
     }
 }

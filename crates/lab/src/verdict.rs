@@ -26,6 +26,9 @@ pub enum Undecided {
     TooFewBlocks,
     /// The metric has no ratio; the table says why.
     NoRatio,
+    /// The prediction is about response times, and too many requests were not good: a variant that
+    /// refuses fast does not win.
+    BadRequests,
     /// Too many rounds were disturbed by others on this machine.
     MachineTooNoisy,
     /// The run ended before its blocks were complete.
@@ -73,6 +76,10 @@ impl Verdict {
             }
             Undecided::TooFewBlocks => "fewer than two complete blocks give no interval",
             Undecided::NoRatio => "the metric has no ratio in these rounds",
+            Undecided::BadRequests => {
+                "in at least one round fewer than 99 % of the requests were good, so response \
+                 times tell about refusals, too"
+            }
             Undecided::MachineTooNoisy => "machine too noisy",
             Undecided::Unfinished => "the run ended before its blocks were complete",
         })

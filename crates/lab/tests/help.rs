@@ -6,8 +6,9 @@ use std::{
 };
 
 use madang_lab::{
-    Cancel, Experiment, Options, Outcome, Plan, Report, RoundRecord, RunError,
-    experiment::FileError, progress::Silent,
+    Cancel, Experiment, Finished, Options, Outcome, Plan, Report, RoundRecord, RunError,
+    experiment::FileError,
+    progress::{Progress, Silent},
 };
 
 use crate::host::TestHost;
@@ -49,10 +50,29 @@ impl Lab {
     }
 
     pub fn try_run(&self, options: &Options, cancel: &Cancel) -> Result<Report, RunError> {
+        let finished = self.attempt(options, cancel, &mut Silent)?;
+        finished.written?;
+        Ok(finished.report)
+    }
+
+    pub fn try_run_with(
+        &self,
+        cancel: &Cancel,
+        progress: &mut dyn Progress,
+    ) -> Result<Finished, RunError> {
+        self.attempt(&Options::default(), cancel, progress)
+    }
+
+    fn attempt(
+        &self,
+        options: &Options,
+        cancel: &Cancel,
+        progress: &mut dyn Progress,
+    ) -> Result<Finished, RunError> {
         let experiment = self.read().unwrap();
         let plan = Plan::new(&experiment, options).unwrap();
         let host = TestHost::new(Path::new(FIXTURE));
-        madang_lab::run(&experiment, &plan, &host, &self.out(), cancel, &mut Silent)
+        madang_lab::run(&experiment, &plan, &host, &self.out(), cancel, progress)
     }
 
     /// `report.json` as a stranger would read it.

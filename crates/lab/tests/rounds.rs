@@ -5,6 +5,7 @@ use std::{collections::HashSet, fs, time::Duration};
 use madang_lab::{
     Cancel, FailureKind, Options, Outcome, Plan, Report, RunError, Warning,
     metric::{Metric, Statistic},
+    progress::Progress,
     report::Ended,
 };
 
@@ -60,7 +61,10 @@ fn no_file_of_a_round_is_left_but_the_results() {
     let names: HashSet<_> = names.map(|name| name.into_string().unwrap()).collect();
     let expected = ["report.json", "report.md", "rounds.jsonl"].map(str::to_owned);
     assert_eq!(names, HashSet::from(expected));
-    assert_eq!(fs::read_to_string(lab.out().join("rounds.jsonl")).unwrap().lines().count(), 2);
+    let journal = fs::read_to_string(lab.out().join("rounds.jsonl")).unwrap();
+    assert_eq!(journal.lines().count(), 2);
+    // Not known yet when a line is written.
+    assert!(journal.contains("\"measured\":") && !journal.contains("counted"), "{journal}");
 }
 
 #[test]
@@ -98,6 +102,123 @@ fn a_url_is_loaded_but_not_observed() {
     let memory = &json["variants"][1]["metrics"][8];
     assert_eq!(memory["metric"], "peak_rss");
     assert!(memory["no_ratio"].as_str().unwrap().contains("cannot be observed"), "{memory}");
+}
+
+#[test]
+fn a_url_nobody_answers_at_stops_the_run_before_its_first_round() {
+    let port = madang_stack::PortReservation::new().unwrap();
+    let url = format!("http://127.0.0.1:{}", port.port());
+    let lab = Lab::new("get", &two(SLOW, &format!("url = \"{url}\""), 2, ""));
+    let error = lab.try_run(&Options::default(), &Cancel::default()).unwrap_err();
+    let RunError::Nobody { variant, source } = &error else { panic!("{error:?}") };
+    assert_eq!(variant, "fast");
+    assert!(source.to_string().contains(&format!("nobody answers at {url}")), "{source}");
+    assert!(!lab.out().exists());
+}
+
+#[test]
+fn data_that_cannot_be_made_leave_no_directory() {
+    let lab = Lab::new("get", &two(SLOW, FAST, 1, "[data]\nunpreparable = \"\"\n"));
+    let error = lab.try_run(&Options::default(), &Cancel::default()).unwrap_err();
+    assert!(matches!(error, RunError::Prepare(_)), "{error:?}");
+    assert!(!lab.out().exists());
+    // A directory that was there stays, as empty as it was.
+    fs::create_dir(lab.out()).unwrap();
+    lab.try_run(&Options::default(), &Cancel::default()).unwrap_err();
+    assert_eq!(fs::read_dir(lab.out()).unwrap().count(), 0);
+}
+
+/// Cancels as soon as `sign` exists.
+fn interrupted_at(lab: &Lab, sign: &str) -> Report {
+    let cancel = Cancel::default();
+    let sign = lab.out().join(sign);
+    std::thread::scope(|scope| {
+        let cancel = &cancel;
+        scope.spawn(move || {
+            while !sign.exists() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            cancel.cancel();
+        });
+        lab.try_run(&Options::default(), cancel).unwrap()
+    })
+}
+
+#[test]
+fn a_run_can_be_interrupted_while_it_prepares_and_while_a_server_starts() {
+    let endless = Lab::new("get", &two(SLOW, FAST, 1, "[data]\nendless = \"\"\n"));
+    assert_eq!(interrupted_at(&endless, "work/template").ended, Ended::Interrupted);
+    // Longer than any test may run.
+    let silent = two("serve = { silent = true }", "serve = { silent = true }", 1, "")
+        .replace("[rounds]", "[rounds]\nstart_limit = \"24h\"");
+    let report = interrupted_at(&Lab::new("get", &silent), "logs");
+    assert_eq!(report.ended, Ended::Interrupted);
+}
+
+#[test]
+fn a_server_that_prints_without_end_breaks_its_round_and_fills_no_disk() {
+    let text =
+        two("serve = { babble = true }", SLOW, 1, "").replace("[rounds]", "[rounds]\nretries = 0");
+    let report = Lab::new("get", &text).run();
+    assert_eq!(failures(&report), [FailureKind::Output]);
+    assert!(report.to_text().contains("printed more than 64 MiB"), "{}", report.to_text());
+}
+
+#[test]
+fn cpu_used_since_the_last_look_counts() {
+    // All of it falls between two looks, as the one request is over before the second.
+    let text = two("serve = { burn_ms = 50 }", "serve = { burn_ms = 50 }", 1, "")
+        .replace("warm_up = \"50ms\"", "warm_up = \"0s\"");
+    for round in &Lab::new("once", &text).run().rounds {
+        assert!(measured(round).server.as_ref().unwrap().cpu_seconds > 0.0, "{round:?}");
+    }
+}
+
+/// Breaks the results' directory in the middle of a run.
+struct Saboteur(std::path::PathBuf);
+
+impl Progress for Saboteur {
+    fn ended(&mut self, _: &madang_lab::RoundRecord) {
+        let target = self.0.join("report.json");
+        if !target.exists() {
+            std::os::unix::fs::symlink("/dev/full", target).unwrap();
+        }
+    }
+
+    fn finish(&mut self) {
+        fs::remove_dir(self.0.join("logs")).unwrap();
+        fs::write(self.0.join("logs"), "").unwrap();
+    }
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_still_given() {
+    let lab = Lab::new("get", &two(SLOW, FAST, 1, ""));
+    let finished = lab.try_run_with(&Cancel::default(), &mut Saboteur(lab.out())).unwrap();
+    let error = finished.written.unwrap_err();
+    assert!(matches!(&error, RunError::Write { path, .. } if path.ends_with("report.json")));
+    assert_eq!(finished.report.complete_blocks, 1);
+    let page = fs::read_to_string(lab.out().join("report.md")).unwrap();
+    assert!(page.contains("cannot remove `"), "what could not be tidied up is a warning: {page}");
+}
+
+/// Puts a full disk in place of the journal before it is opened.
+struct FullJournal(std::path::PathBuf);
+
+impl Progress for FullJournal {
+    fn begin(&mut self, _: &Plan) {
+        std::os::unix::fs::symlink("/dev/full", self.0.join("rounds.jsonl")).unwrap();
+    }
+}
+
+#[test]
+fn a_journal_that_cannot_be_written_is_a_warning() {
+    let lab = Lab::new("get", &two(SLOW, FAST, 2, ""));
+    let finished = lab.try_run_with(&Cancel::default(), &mut FullJournal(lab.out())).unwrap();
+    finished.written.unwrap();
+    assert_eq!(finished.report.complete_blocks, 2);
+    let about = |warning: &&String| warning.contains("rounds.jsonl` is not complete");
+    assert_eq!(finished.report.warnings.iter().filter(about).count(), 1);
 }
 
 #[test]
@@ -183,7 +304,7 @@ fn a_script_that_fails_breaks_the_round_with_its_message() {
 
 #[test]
 fn a_load_that_never_ends_is_given_up_in_time() {
-    let limits = "[rounds]\ntime_limit = \"300ms\"\nretries = 0";
+    let limits = "[rounds]\ntime_limit = \"400ms\"\nretries = 0";
     let report = Lab::new("hang", &two(SLOW, FAST, 1, "").replace("[rounds]", limits)).run();
     assert_eq!(failures(&report), [FailureKind::TimeLimit]);
     assert!(report.to_text().contains("`time_limit`"), "{}", report.to_text());

@@ -1,6 +1,6 @@
 //! What whole runs conclude.
 
-use madang_lab::{Options, Verdict};
+use madang_lab::{Options, Undecided, Verdict};
 
 use crate::help::{Lab, two};
 
@@ -58,6 +58,25 @@ fn a_variant_that_only_refuses_has_no_throughput_and_no_ratio() {
     assert!(text.contains("no request was good (fast, 2 of 2 rounds)"), "{text}");
     assert!(text.contains("fewer than 99 % of the requests were good"), "{text}");
     assert!(lab.json()["variants"][1]["metrics"][0]["value"].is_null());
+}
+
+#[test]
+fn a_variant_that_only_refuses_does_not_win_on_latency() {
+    let report = Lab::new("get", &two(SLOW, "serve = { status = 503 }", 2, "")).run();
+    assert_eq!(report.verdict, Verdict::Undecided(Undecided::NoRatio), "{}", report.to_text());
+    assert!(report.to_text().contains("no request was good"), "{}", report.to_text());
+}
+
+#[test]
+fn a_latency_with_refusals_in_it_decides_nothing() {
+    for (reference, other) in
+        [(SLOW, "serve = { refuse_every = 10 }"), ("serve = { refuse_every = 10 }", FAST)]
+    {
+        let report = Lab::new("get", &two(reference, other, 2, "")).run();
+        let text = report.to_text();
+        assert_eq!(report.verdict, Verdict::Undecided(Undecided::BadRequests), "{text}");
+        assert!(report.sentence.contains("fewer than 99 % of the requests were good"), "{text}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use madang_lab::host::{Host, HostError, Launch, Ready};
 use madang_lab::progress::Console;
 use madang_lab::{Cancel, Experiment, NoQuick, Options, Plan, RunError};
 use madang_service::config::{ConfigError, Origin, Sources};
-use madang_stack::{Spec, Supervisor};
+use madang_stack::{Patience, Spec, Supervisor};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -125,8 +125,12 @@ fn compare(args: Args) -> anyhow::Result<u8> {
     let out = args.out.unwrap_or_else(|| madang_lab::default_out(&experiment));
     let cancel = Cancel::default();
     watch_signals(cancel.clone())?;
-    let report = madang_lab::run(&experiment, &plan, &Madang, &out, &cancel, &mut Console::new())?;
+    let finished =
+        madang_lab::run(&experiment, &plan, &Madang, &out, &cancel, &mut Console::new())?;
+    let report = finished.report;
     say(&if args.json { report.to_json() } else { report.to_text() })?;
+    // Shown above all the same: it may be hours of work.
+    finished.written?;
     let kept = format!("{} of {} blocks complete", report.complete_blocks, report.settings.blocks);
     tell(&format!("{kept}; results in {}", out.display()));
     Ok(report.exit_code())
@@ -182,6 +186,23 @@ fn watch_signals(cancel: Cancel) -> anyhow::Result<()> {
 /// What the lab needs to know about this program.
 struct Madang;
 
+impl Madang {
+    fn fill_with_samples(
+        &self,
+        template: &Path,
+        give_up: &dyn Fn() -> bool,
+    ) -> Result<(), HostError> {
+        let server = self.supervisor().spawn(&serve(template).arg("--demo")).map_err(in_words)?;
+        server.ready_line(LISTENING, Patience::new(PREPARE_LIMIT, give_up)).map_err(in_words)?;
+        let exit = server.stop(Patience::new(STOP_GRACE, give_up)).map_err(in_words)?;
+        if exit.is_success() {
+            return Ok(());
+        }
+        let said = server.stderr_tail();
+        Err(HostError(format!("the server that stored the samples failed ({exit}){said}")))
+    }
+}
+
 impl Host for Madang {
     fn supervisor(&self) -> Supervisor {
         Supervisor::this_program(["supervise"])
@@ -214,13 +235,21 @@ impl Host for Madang {
         Data::read(data, dir).map(drop)
     }
 
-    fn prepare(&self, data: &toml::Table, dir: &Path, template: &Path) -> Result<(), HostError> {
+    fn own_variables(&self) -> &[&str] {
+        &OWN_VARIABLES
+    }
+
+    fn prepare(
+        &self,
+        data: &toml::Table,
+        dir: &Path,
+        template: &Path,
+        cancel: &Cancel,
+    ) -> Result<(), HostError> {
         let data = Data::read(data, dir)?;
+        let give_up = || cancel.is_cancelled();
         if data.samples {
-            let server =
-                self.supervisor().spawn(&serve(template).arg("--demo")).map_err(in_words)?;
-            server.ready_line(LISTENING, PREPARE_LIMIT).map_err(in_words)?;
-            server.stop(STOP_GRACE).map_err(in_words)?;
+            self.fill_with_samples(template, &give_up)?;
         }
         if data.tracks.is_empty() {
             return Ok(());
@@ -228,12 +257,11 @@ impl Host for Madang {
         let import = this_program(template).args(["import", "tracks", "--data"]).arg(template);
         let import =
             self.supervisor().spawn(&import.arg("--").args(&data.tracks)).map_err(in_words)?;
-        match import.wait(PREPARE_LIMIT) {
-            Some(exit) if exit.is_success() => Ok(()),
-            Some(exit) => {
+        match import.wait_patiently(Patience::new(PREPARE_LIMIT, &give_up)).map_err(in_words)? {
+            exit if exit.is_success() => Ok(()),
+            exit => {
                 Err(HostError(format!("`import tracks` failed ({exit}){}", import.stderr_tail())))
             }
-            None => Err(HostError(format!("`import tracks` took longer than {PREPARE_LIMIT:?}"))),
         }
     }
 
@@ -258,12 +286,14 @@ fn serve(dir: &Path) -> Spec {
     this_program(dir).args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(dir)
 }
 
+/// How the variables of server and generator begin: settings, and options that k6 has, too.
+const OWN_VARIABLES: [&str; 2] = ["MADANG_", "K6_"];
+
 /// This program without anything of its caller's that would change what it does: a round's
 /// settings are those of the experiment, not those of the shell or directory it was started in.
 fn this_program(dir: &Path) -> Spec {
-    let ours = std::env::vars_os().map(|(name, _)| name);
-    let ours = ours.filter(|name| name.to_string_lossy().starts_with("MADANG_"));
-    ours.fold(Spec::new(THIS_PROGRAM).dir(dir), Spec::env_remove)
+    let spec = Spec::new(THIS_PROGRAM).dir(dir);
+    OWN_VARIABLES.iter().fold(spec, |spec, prefix| spec.env_remove_prefix(prefix))
 }
 
 /// The `[data]` table of this host.
@@ -332,5 +362,5 @@ fn flat(settings: &toml::Table) -> Vec<(String, String)> {
 }
 
 fn in_words(error: madang_stack::Error) -> HostError {
-    HostError(anyhow!(error).to_string())
+    HostError(format!("{:#}", anyhow!(error)))
 }

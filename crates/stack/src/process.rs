@@ -260,6 +260,16 @@ impl Process {
         self.shared.wait_until(Instant::now() + timeout, State::end)
     }
 
+    /// As [`wait`](Self::wait), but can be given up.
+    ///
+    /// # Errors
+    /// [`Error::GivenUp`], or [`Error::NotReady`] when it takes too long.
+    pub fn wait_patiently<'q>(&self, patience: impl Into<Patience<'q>>) -> Result<Exit, Error> {
+        let patience = patience.into();
+        let gone = self.shared.wait_patiently(&patience, State::end);
+        gone.map_err(|over| self.not_ready("its end".to_owned(), &patience, over))
+    }
+
     /// The first line on captured stdout that starts with `prefix`, without it.
     ///
     /// # Errors

@@ -1,9 +1,16 @@
 //! The report for a page: everything a reader needs to judge or repeat it, except the raw rounds.
 
-use std::fmt::Write;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+};
 
 use super::{Report, TargetPart, summary, text};
-use crate::{report::Comparison, time};
+use crate::{
+    record::{Outcome, Pinned},
+    report::Comparison,
+    time,
+};
 
 pub fn render(report: &Report) -> String {
     let mut page = String::new();
@@ -19,6 +26,9 @@ fn write_page(page: &mut String, report: &Report) -> std::fmt::Result {
         "# {}\n\n{}\n\n**{}**\n",
         experiment.name, experiment.question, report.sentence
     )?;
+    if let Some(noise) = &report.noise {
+        writeln!(page, "**{noise}**\n")?;
+    }
     if let Some(prediction) = &experiment.prediction {
         writeln!(page, "Predicted beforehand: {prediction}.\n")?;
     }
@@ -100,12 +110,41 @@ fn write_method(page: &mut String, report: &Report) -> std::fmt::Result {
          block; intervals are 95 %, by Student's paired t on the logarithms of the ratios. Good \
          requests are those that did not fail and none of whose checks failed; response times are \
          over all requests. Server CPU and memory are of its whole process tree.{}\n",
-        if settings.pin_cpus {
-            " Server and generator had CPUs of their own, given two."
-        } else {
-            ""
-        }
+        pinning(report)
     )
+}
+
+/// Which CPUs server and generator had, as far as all rounds agree: the machine may change under a
+/// run, and a `url` cannot be pinned.
+fn pinning(report: &Report) -> String {
+    let pinned = report.rounds.iter().filter_map(|round| match &round.outcome {
+        Outcome::Measured(measured) => Some((&round.variant, measured.cpus.as_ref())),
+        Outcome::Failed(_) => None,
+    });
+    let mut ways: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for (variant, cpus) in pinned {
+        let way = match cpus {
+            None => "server and generator shared all CPUs".to_owned(),
+            Some(Pinned { server: Some(server), generator }) => {
+                format!("the server ran on CPUs {server} and the generator on CPUs {generator}")
+            }
+            Some(Pinned { server: None, generator }) => {
+                format!("the generator ran on CPUs {generator}, the server wherever it was started")
+            }
+        };
+        ways.entry(way).or_default().insert(variant);
+    }
+    let only = ways.len() == 1;
+    let sentence = |(way, variants): (String, BTreeSet<&str>)| {
+        let variants: Vec<&str> = variants.into_iter().collect();
+        let whose = if only {
+            "all rounds".to_owned()
+        } else {
+            format!("rounds of {}", variants.join(", "))
+        };
+        format!(" In {whose}, {way}.")
+    };
+    ways.into_iter().map(sentence).collect()
 }
 
 fn write_circumstances(page: &mut String, report: &Report) -> std::fmt::Result {

@@ -265,6 +265,24 @@ pub fn warnings(plan: &Plan, rounds: &[RoundRecord], ended: Ended) -> Vec<String
     lines
 }
 
+/// How much of what the verdict rests on others disturbed: said beside the verdict, because it is
+/// the first thing to doubt.
+pub fn noise(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
+    let names = [&plan.reference, &plan.prediction.variant];
+    let about = names.iter().flat_map(|name| counted(rounds, name)).map(|(_, measured)| measured);
+    let (disturbed, all) = about.fold((0, 0), |(disturbed, all), measured| {
+        (disturbed + usize::from(measured.was_disturbed()), all + 1)
+    });
+    let most =
+        if disturbed * 2 > all { ", more than half: repeat it on a quieter machine" } else { "" };
+    (disturbed > 0).then(|| {
+        format!(
+            "Noise: other processes or the hypervisor disturbed {disturbed} of the {all} rounds \
+             this rests on{most}."
+        )
+    })
+}
+
 /// One line for each kind of doubt, with the variants it concerns.
 fn doubts(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     let mut seen: BTreeMap<Warning, Vec<String>> = BTreeMap::new();
@@ -284,4 +302,71 @@ fn doubts(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
         format!("{} (rounds of {})", warning.text(), shares.join(", "))
     };
     seen.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        experiment::{Prediction, Target, Variant},
+        plan::Settings,
+    };
+
+    fn round(variant: &str, counted: bool, warnings: &[&str]) -> RoundRecord {
+        let load = json!({
+            "version": 1, "started_at_seconds": 0.0, "ended_at_seconds": 1.0,
+            "duration_seconds": 1.0, "aborted": false,
+            "requests": {"total": 1, "good": 1, "failed": 0},
+            "bytes": {"sent": 0, "received": 0}, "status_codes": {}, "trends": {},
+            "iterations": {"complete": 1, "interrupted": 0, "dropped": 0},
+            "generator": {"cpu_seconds": 0.0, "cores": 1, "lag_p99_ms": 0.0, "limited": false},
+        });
+        let record = json!({
+            "block": 1, "attempt": 1, "position": 1, "variant": variant, "started": "",
+            "took_seconds": 1.0, "counted": counted,
+            "measured": {"load": load, "server": null, "machine": null, "cpus": null,
+                         "warnings": warnings},
+        });
+        serde_json::from_value(record).unwrap()
+    }
+
+    fn plan() -> Plan {
+        let variant =
+            |name: &str| Variant { name: name.to_owned(), target: Target::Url(String::new()) };
+        Plan {
+            variants: ["a", "b", "c"].map(variant).into(),
+            reference: "a".to_owned(),
+            prediction: Prediction {
+                metric: Metric::Goodput,
+                variant: "b".to_owned(),
+                bound: Bound::RatioAtLeast(1.0),
+            },
+            calibration: false,
+            settings: Settings {
+                quick: false,
+                blocks: 1,
+                warm_up: std::time::Duration::ZERO,
+                vus: None,
+                duration: None,
+                env: Vec::new(),
+                retries: 0,
+                pin_cpus: false,
+            },
+            seed: 0,
+        }
+    }
+
+    #[test]
+    fn noise_is_counted_over_the_rounds_the_verdict_rests_on() {
+        let said = |rounds: &[RoundRecord]| noise(&plan(), rounds);
+        let (quiet, loud) = (round("a", true, &["thresholds"]), round("b", true, &["steal"]));
+        let half = said(&[quiet.clone(), loud.clone()]).unwrap();
+        assert!(half.contains("1 of the 2 rounds") && !half.contains("more than half"), "{half}");
+        let most = said(&[loud, round("a", true, &["foreign_cpu"]), quiet.clone()]).unwrap();
+        assert!(most.contains("2 of the 3 rounds") && most.contains("more than half"), "{most}");
+        let elsewhere = [round("c", true, &["steal"]), round("a", false, &["steal"]), quiet];
+        assert_eq!(said(&elsewhere), None);
+    }
 }

@@ -25,6 +25,7 @@ pub fn render(report: &Report) -> String {
     lines.extend(align(&table(report)));
     lines.push(String::new());
     lines.push(report.sentence.clone());
+    lines.extend(report.noise.clone());
     for warning in &report.warnings {
         lines.push(format!("warning: {}", warning.replace('\n', "\n  ")));
     }
