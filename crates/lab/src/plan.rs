@@ -131,14 +131,15 @@ impl Plan {
     /// Rounds in all blocks, when nothing breaks.
     #[must_use]
     pub fn rounds(&self) -> u32 {
-        self.settings.blocks * u32::try_from(self.variants.len()).unwrap_or(u32::MAX)
+        let variants = u32::try_from(self.variants.len()).unwrap_or(u32::MAX);
+        self.settings.blocks.saturating_mul(variants)
     }
 
     /// How long that will take, roughly; `None` when only the script knows how long a round is.
     #[must_use]
     pub fn estimate(&self) -> Option<Duration> {
         let round = self.settings.warm_up + self.settings.duration? + ROUND_OVERHEAD;
-        Some(round * self.rounds())
+        round.checked_mul(self.rounds())
     }
 
     /// Whether any variant is started by the lab, and so can be given fresh data.

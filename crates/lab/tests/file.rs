@@ -92,6 +92,27 @@ fn a_wrong_type_says_what_is_wanted_and_what_was_found() {
 }
 
 #[test]
+fn times_are_neither_endless_nor_nothing_where_something_is_needed() {
+    only(&mistakes("\"50ms\"", "\"169h\""), 12, &["`warm_up`", "7 days", "169h"]);
+    only(&mistakes("\"300ms\"", "\"0s\""), 9, &["`duration`", "from 1ms to 7 days"]);
+    for key in ["start_limit", "time_limit"] {
+        only(&mistakes("blocks = 3", &format!("{key} = \"0s\"\nblocks = 3")), 11, &[key, "1ms"]);
+    }
+    let good = good().replace("\"50ms\"", "\"0s\"");
+    Lab::new("get", &good).read().unwrap();
+}
+
+#[test]
+fn a_load_that_cannot_end_within_its_limit_is_a_mistake() {
+    let limit = |limit| mistakes("blocks = 3", &format!("time_limit = \"{limit}\"\nblocks = 3"));
+    only(&limit("350ms"), 10, &["`time_limit`", "`warm_up` and `duration`"]);
+    let limited = good().replace("blocks = 3", "time_limit = \"351ms\"\nblocks = 3");
+    Lab::new("get", &limited).read().unwrap();
+    let quick = limited + "[rounds.quick]\nwarm_up = \"60ms\"\n";
+    only(&wrong(&quick), 10, &["`time_limit`", "--quick"]);
+}
+
+#[test]
 fn a_missing_key_is_named() {
     only(&mistakes("blocks = 3\n", ""), 10, &["`blocks` is missing in [rounds]"]);
     only(&mistakes("script = \"script.js\"\n", ""), 6, &["`script` is missing in [load]"]);

@@ -56,7 +56,12 @@ fn top(mut top: Reader<'_>, text: &str, file: &Path, dir: &Path) -> Option<Exper
     let documented = top.table("documented");
     let data = top.table("data").and_then(|_| whole.get("data")?.as_table().cloned());
     let load = top.table("load").or_else(|| top.missing("load")).map(|load| load_of(load, dir));
-    let rounds = top.table("rounds").or_else(|| top.missing("rounds")).map(rounds_of);
+    let rounds = top.table("rounds").or_else(|| top.missing("rounds"));
+    let rounds = rounds.map(|reader| (reader.offset(), rounds_of(reader)));
+    if let (Some(Some(load)), Some((offset, Some(rounds)))) = (&load, &rounds) {
+        check_time_limit(load, rounds, *offset, top.mistakes());
+    }
+    let rounds = rounds.and_then(|(_, rounds)| rounds);
     let variants = top.table("variants").or_else(|| top.missing("variants"));
     let variants = variants.map(|variants| variants_of(&variants, &whole));
     let (known, variants) = variants.unzip();
@@ -97,7 +102,7 @@ fn top(mut top: Reader<'_>, text: &str, file: &Path, dir: &Path) -> Option<Exper
         documented: documented.map_or_else(Vec::new, |reader| documented_of(&reader)),
         data: data.unwrap_or_default(),
         load: load??,
-        rounds: rounds??,
+        rounds: rounds?,
         variants: variants?,
     })
 }
@@ -183,12 +188,12 @@ fn load_of(mut reader: Reader<'_>, dir: &Path) -> Option<Load> {
     });
     let env = reader.strings("env").unwrap_or_default();
     let vus = reader.whole("vus", VUS);
-    let duration = reader.duration("duration");
+    let duration = reader.positive_duration("duration");
     let quick = reader.table("quick").map(|mut quick| {
         let settings = QuickLoad {
             env: quick.strings("env").unwrap_or_default(),
             vus: quick.whole("vus", VUS),
-            duration: quick.duration("duration"),
+            duration: quick.positive_duration("duration"),
         };
         quick.finish(&[]);
         settings
@@ -202,8 +207,8 @@ fn rounds_of(mut reader: Reader<'_>) -> Option<Rounds> {
     let warm_up = reader.duration("warm_up").unwrap_or_default();
     let retries = reader.whole("retries", RETRIES).unwrap_or(DEFAULT_RETRIES);
     let pin_cpus = reader.boolean("pin_cpus").unwrap_or(true);
-    let start_limit = reader.duration("start_limit").unwrap_or(DEFAULT_START_LIMIT);
-    let time_limit = reader.duration("time_limit").unwrap_or(DEFAULT_TIME_LIMIT);
+    let start_limit = reader.positive_duration("start_limit").unwrap_or(DEFAULT_START_LIMIT);
+    let time_limit = reader.positive_duration("time_limit").unwrap_or(DEFAULT_TIME_LIMIT);
     let quick = reader.table("quick").map(|mut quick| {
         let settings = QuickRounds {
             blocks: quick.whole("blocks", BLOCKS),
@@ -215,6 +220,30 @@ fn rounds_of(mut reader: Reader<'_>) -> Option<Rounds> {
     reader.finish(&[]);
     let blocks = blocks?;
     Some(Rounds { blocks, warm_up, retries, pin_cpus, start_limit, time_limit, quick })
+}
+
+/// A load that cannot end in time would break every round, an hour later.
+fn check_time_limit(load: &Load, rounds: &Rounds, offset: usize, mistakes: &Mistakes<'_>) {
+    let quick_load = load.quick.clone().unwrap_or_default();
+    let quick_rounds = rounds.quick.clone().unwrap_or_default();
+    let ways = [
+        ("", rounds.warm_up, load.duration),
+        (
+            " with --quick",
+            quick_rounds.warm_up.unwrap_or(rounds.warm_up),
+            quick_load.duration.or(load.duration),
+        ),
+    ];
+    // Without `duration` only the script knows how long it takes.
+    let too_long = |(_, warm_up, duration): &&(&str, Duration, Option<Duration>)| {
+        *warm_up + duration.unwrap_or_default() >= rounds.time_limit
+    };
+    if let Some((when, ..)) = ways.iter().find(too_long) {
+        let message = format!(
+            "`time_limit` in [rounds] must be longer than `warm_up` and `duration` together{when}"
+        );
+        mistakes.add(offset, message);
+    }
 }
 
 /// The names of all variants, and those variants that can be used.

@@ -9,6 +9,9 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
+/// Nobody means a longer time, and sums and multiples of times stay far from overflowing.
+const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
+
 /// Something wrong in an experiment file. Prints as `LINE: message`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
@@ -146,10 +149,24 @@ impl<'a> Reader<'a> {
         self.typed(key, &wanted, whole).map(|found| found.value)
     }
 
+    /// A time, possibly none at all.
     pub fn duration(&mut self, key: &'static str) -> Option<Duration> {
-        let read = |value: &DeValue<'_>| value.as_str().and_then(duration);
-        self.typed(key, "a time with its unit, such as \"500ms\", \"10s\" or \"1m30s\"", read)
-            .map(|found| found.value)
+        self.duration_from(key, Duration::ZERO)
+    }
+
+    /// A time of at least a millisecond, which is what command lines are given.
+    pub fn positive_duration(&mut self, key: &'static str) -> Option<Duration> {
+        self.duration_from(key, Duration::from_millis(1))
+    }
+
+    fn duration_from(&mut self, key: &'static str, least: Duration) -> Option<Duration> {
+        let wanted = "a time with its unit, such as \"500ms\", \"10s\" or \"1m30s\"";
+        let range = if least.is_zero() { "at most 7 days" } else { "from 1ms to 7 days" };
+        let read = |value: &DeValue<'_>| {
+            let time = value.as_str().and_then(duration)?;
+            (least..=LONGEST).contains(&time).then_some(time)
+        };
+        self.typed(key, &format!("{wanted}, {range}"), read).map(|found| found.value)
     }
 
     /// A list of strings with at least one element.
