@@ -7,7 +7,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use madang_path::{Document, Limits};
 use madang_service::app::App;
 use madang_service::store::DirLock;
-use madang_service::tracks::{NewTrack, Stored, TrackStore};
+use madang_service::tracks::{
+    NewTrack, PreparedTrack, Stored, TrackStore, Tracks, WriteTrackError,
+};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -45,9 +47,9 @@ Examples:
 struct TracksArgs {
     #[command(flatten)]
     settings: SettingsArgs,
-    /// Rating of these tracks in stars, 0 to 5; 0 = not rated
-    #[arg(long, value_name = "STARS", default_value_t = 0.0, value_parser = stars)]
-    rate: f64,
+    /// Rating of these tracks in stars, 0 to 5; 0 = not rated. Also sets it for those already there
+    #[arg(long, value_name = "STARS", value_parser = stars)]
+    rate: Option<f64>,
     /// Files to import
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
@@ -87,7 +89,7 @@ pub fn fill_demo(app: &App, queue: usize) -> anyhow::Result<()> {
         .iter()
         .map(|(name, bytes)| Source { name: (*name).to_owned(), content: Content::Bytes(bytes) });
     let outcome =
-        Import::start(app, queue, 0.0, crate::samples::TRACKS.len() as u64)?.run(files)?;
+        Import::start(app, queue, None, crate::samples::TRACKS.len() as u64)?.run(files)?;
     tracing::info!(tracks = outcome.created, "filled the empty store with the bundled samples");
     if outcome.refused > 0 { Err(Partly.into()) } else { Ok(()) }
 }
@@ -127,7 +129,7 @@ const POINTS_UNDER_WAY: usize = 500_000;
 
 struct Import<'a> {
     app: &'a App,
-    rate: f64,
+    rate: Option<f64>,
     runtime: Runtime,
     bar: ProgressBar,
     /// Most writes under way: no more than the store's queue takes.
@@ -139,7 +141,7 @@ struct Import<'a> {
 }
 
 impl<'a> Import<'a> {
-    fn start(app: &'a App, queue: usize, rate: f64, files: u64) -> anyhow::Result<Self> {
+    fn start(app: &'a App, queue: usize, rate: Option<f64>, files: u64) -> anyhow::Result<Self> {
         // Drawn on stderr, and only on a terminal.
         let bar = ProgressBar::new(files);
         bar.set_style(
@@ -182,10 +184,15 @@ impl<'a> Import<'a> {
         let name = document.name.unwrap_or_else(|| file_name(&source));
         let points = document.path.points();
         // Prepared here, in the order of the files, so that ids follow that order.
-        let track = TrackStore::prepare(NewTrack { name, rate: self.rate, path: document.path });
+        let track = TrackStore::prepare(NewTrack {
+            name,
+            rate: self.rate.unwrap_or(0.0),
+            path: document.path,
+        });
         let tracks = self.app.tracks.clone();
+        let rate = self.rate;
         let work = async move {
-            let stored = tracks.add_prepared(track).await.context("the store did not take it");
+            let stored = store(&tracks, track, rate).await.context("the store did not take it");
             (source, points, stored)
         };
         self.points += points;
@@ -218,6 +225,19 @@ impl<'a> Import<'a> {
         });
         self.count(|o| o.refused += 1);
     }
+}
+
+/// Stores a track; one that is there already gets the rating, if one was given.
+async fn store(
+    tracks: &Tracks,
+    track: PreparedTrack,
+    rate: Option<f64>,
+) -> Result<Stored, WriteTrackError> {
+    let stored = tracks.add_prepared(track).await?;
+    if let (Stored::Exists(id), Some(rate)) = (stored, rate) {
+        tracks.set_rate(id, rate).await?;
+    }
+    Ok(stored)
 }
 
 /// Reads a source, never more of it than the limit.

@@ -71,6 +71,25 @@ fn the_rating_given_is_served() {
 }
 
 #[test]
+fn importing_again_with_another_rating_changes_it_and_nothing_else() {
+    let files = tempfile::tempdir().unwrap();
+    let file = data::small_files(files.path(), 1).remove(0);
+    let dir = tempfile::tempdir().unwrap();
+    for (rating, outcome) in
+        [(Some("2"), "imported 1"), (Some("4.5"), "already there 1"), (None, "already there 1")]
+    {
+        let rate =
+            rating.into_iter().flat_map(|stars| ["--rate".as_ref(), std::ffi::OsStr::new(stars)]);
+        let output = Madang::import(dir.path(), rate.chain([file.as_os_str()])).succeeds();
+        assert!(output.stdout.contains(outcome), "{}", output.stdout);
+    }
+    let server = Setup::new().data(dir.path()).start();
+    let tracks = server.tracks();
+    assert_eq!(tracks.len(), 1);
+    assert_eq!(tracks[0]["rate"], 4.5, "and an import without a rating leaves it alone");
+}
+
+#[test]
 fn a_rating_that_is_none_is_refused_before_anything_is_stored() {
     let file = data::bundled_track("us_ecology_trail_route_only.gpx");
     for rate in ["5.1", "nan", "many", ""] {

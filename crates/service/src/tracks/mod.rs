@@ -137,6 +137,22 @@ impl Tracks {
         .await
     }
 
+    /// Sets a track's rating, 0 to 5 stars; answers whether there is such a track. Runs to its end even
+    /// when the caller goes away.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub async fn set_rate(&self, id: TrackId, rate: f64) -> Result<bool, WriteTrackError> {
+        let this = self.clone();
+        run_to_end(async move {
+            let write = this.cache.begin_write(&[all_tracks(), one_track(id)]).await?;
+            let found = this.store.set_rate(id, rate).await?;
+            write.finish().await?;
+            Ok(found)
+        })
+        .await
+    }
+
     /// Deletes a track; answers whether there was one. Runs to its end even when the caller goes away.
     ///
     /// # Errors

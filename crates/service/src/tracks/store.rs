@@ -102,6 +102,19 @@ impl TrackStore {
         self.store.write(move |tx| row.insert(tx).map_err(StoreError::from)).await
     }
 
+    /// Sets a track's rating, 0 to 5 stars; answers whether there is such a track.
+    ///
+    /// # Errors
+    /// When the store cannot answer, or the rating is out of range.
+    pub async fn set_rate(&self, id: TrackId, rate: f64) -> Result<bool, StoreError> {
+        self.store
+            .write(move |tx| {
+                let mut update = tx.prepare_cached("UPDATE tracks SET rate = ? WHERE id = ?")?;
+                Ok(update.execute(params![rate, id])? > 0)
+            })
+            .await
+    }
+
     /// Deletes a track; answers whether there was one.
     ///
     /// # Errors
