@@ -12,9 +12,9 @@ struct Step {
     vus: u32,
 }
 
-/// The wanted number over time. As in k6, a stage that goes up by n reaches its k-th virtual user
-/// after k/n of its duration, so that the target is reached exactly at its end; a stage that goes
-/// down by n releases the k-th one after (k−1)/n of its duration, the first one at once.
+/// The wanted number over time. As in k6 1.8.1 (measured), the k-th of the n virtual users by which
+/// a stage goes up or down comes or leaves after k/n of its duration, so that the target is reached
+/// exactly at its end and not before.
 fn steps(start_vus: u32, stages: &[Stage]) -> Vec<Step> {
     let mut steps = vec![Step { offset: Duration::ZERO, vus: start_vus }];
     let (mut offset, mut from) = (Duration::ZERO, start_vus);
@@ -24,9 +24,8 @@ fn steps(start_vus: u32, stages: &[Stage]) -> Vec<Step> {
             steps.push(Step { offset, vus: stage.target });
         } else {
             for k in 1..=difference {
-                let (part, vus) =
-                    if stage.target > from { (k, from + k) } else { (k - 1, from - k) };
-                let within = stage.duration.as_nanos() * u128::from(part) / u128::from(difference);
+                let vus = if stage.target > from { from + k } else { from - k };
+                let within = stage.duration.as_nanos() * u128::from(k) / u128::from(difference);
                 let within = Duration::from_nanos(u64::try_from(within).unwrap_or(u64::MAX));
                 steps.push(Step { offset: offset + within, vus });
             }
@@ -85,12 +84,22 @@ mod tests {
     }
 
     #[test]
-    fn a_ramp_reaches_its_target_at_its_end_and_leaves_at_once_on_the_way_down() {
+    fn a_ramp_reaches_its_target_at_its_end_in_both_directions() {
         let steps: Vec<(u64, u32)> = steps(1, &[stage(4, 5), stage(2, 5), stage(4, 1)])
             .iter()
             .map(|step| (step.offset.as_secs(), step.vus))
             .collect();
-        assert_eq!(steps, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (6, 4), (7, 3), (8, 2), (9, 1)]);
+        assert_eq!(
+            steps,
+            [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (7, 4), (8, 3), (9, 2), (10, 1)]
+        );
+    }
+
+    #[test]
+    fn the_only_virtual_user_of_a_ramp_to_zero_stays_until_its_end() {
+        let plan = plan(0, &[stage(1, 1), stage(2, 0)], second(30), second(30));
+        let span = Span { start: second(1), end: second(3), limit: second(33) };
+        assert_eq!(plan, vec![vec![span]]);
     }
 
     #[test]
