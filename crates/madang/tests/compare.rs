@@ -155,6 +155,22 @@ fn a_wrong_file_setting_or_datum_is_named_before_anything_runs() {
 }
 
 #[test]
+fn an_error_names_its_file_and_its_cause_once() {
+    let lab = Lab::new(EXPERIMENT);
+    let missing = lab.0.path().join("missing.toml");
+    let output = Command::new(MADANG).arg("compare").arg(&missing).output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(missing.to_str().unwrap()), "{said}");
+    assert_eq!(said.matches("No such file").count(), 1, "{said}");
+    // A file stands where the directory of the results should be made.
+    fs::write(lab.out(), "").unwrap();
+    let said = text(&lab.run(&[]).stderr);
+    assert!(said.contains(lab.out().to_str().unwrap()), "{said}");
+    assert_eq!(said.matches("(os error").count(), 1, "{said}");
+}
+
+#[test]
 fn check_runs_nothing() {
     let lab = Lab::new(EXPERIMENT);
     let output = lab.run(&["--check"]);
