@@ -12,7 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::engine::{self, Finished, Plan};
 use crate::generator;
 use crate::log::{Level, Log, Messages};
-use crate::options::{Layer, Options, OptionsError};
+use crate::options::{ExecutorConfig, Layer, Options, OptionsError};
 use crate::progress::{Progress, header};
 use crate::report::{self, Iterations, Report};
 use crate::run::{Run, Settings};
@@ -142,6 +142,7 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Options), ScriptError> {
         }
     }
     let options = Options::resolve(from_script.apply(config.overrides.clone()))?;
+    refuse_warm_up_of_iterations(config.warm_up, &options)?;
     for scenario in &options.scenarios {
         if !exports.functions.contains(&scenario.exec) {
             return Err(ScriptError::Options(format!(
@@ -157,6 +158,26 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Options), ScriptError> {
         no_vu_connection_reuse: options.no_vu_connection_reuse,
     });
     Ok((run, options))
+}
+
+/// A warm-up would use up the iterations that are to be measured. Scenarios that start later do not
+/// take part in it.
+fn refuse_warm_up_of_iterations(warm_up: Duration, options: &Options) -> Result<(), ScriptError> {
+    let counted = options.scenarios.iter().find(|scenario| {
+        let counts = matches!(
+            scenario.executor,
+            ExecutorConfig::PerVuIterations { .. } | ExecutorConfig::SharedIterations { .. }
+        );
+        counts && scenario.start_time.is_zero()
+    });
+    match counted.filter(|_| !warm_up.is_zero()) {
+        None => Ok(()),
+        Some(scenario) => Err(ScriptError::Unsupported(format!(
+            "`--warm-up` with the executor `{}` (scenario `{}`)",
+            scenario.executor.name(),
+            scenario.name
+        ))),
+    }
 }
 
 fn execute(config: &Config, run: &Arc<Run>, options: Options) -> Outcome {
@@ -256,10 +277,19 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
         .inspect_err(|_| drop(std::fs::remove_file(&temporary)))
 }
 
+/// Shorter windows have no meaningful rate per second.
+const MIN_SHOWN_SECONDS: f64 = 1e-3;
+
 /// One line about the generator, and how many requests were good.
 fn generator_line(report: &Report) -> String {
     let generator = &report.generator;
-    let seconds = report.duration_seconds.max(1e-9);
+    let seconds = report.duration_seconds;
+    if seconds < MIN_SHOWN_SECONDS {
+        return format!(
+            "    generator: less than a millisecond was measured; {} good requests\n\n",
+            report.requests.good
+        );
+    }
     let used = generator.cpu_seconds / seconds;
     let per_request = generator.cpu_seconds * 1e6 / report.requests.total.max(1) as f64;
     format!(
@@ -279,4 +309,28 @@ fn show(text: &str) {
     let mut stdout = std::io::stdout().lock();
     // Whoever closed the pipe does not want to see more.
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_rates_are_shown_of_a_window_without_length() {
+        let script = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(script.path(), "export default function () {}").unwrap();
+        let config = Config {
+            script: script.path().to_owned(),
+            quiet: true,
+            no_summary: true,
+            messages: Messages::Keep(Arc::default()),
+            ..Config::default()
+        };
+        let mut report = run(&config).report.unwrap();
+        report.duration_seconds = 1e-6;
+        let line = generator_line(&report);
+        assert!(!line.contains("/s") && line.contains("less than a millisecond"), "{line}");
+        report.duration_seconds = 2.0;
+        assert!(generator_line(&report).contains("/s"));
+    }
 }

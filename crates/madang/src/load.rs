@@ -90,7 +90,7 @@ pub struct Args {
     /// Write everything measured to this file, as one JSON document
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Run this long before recording begins
+    /// Run this long before recording begins; not with a fixed number of iterations
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s")]
     warm_up: Duration,
     /// Event loops, one thread each [default: as many as processors may be used]

@@ -1,5 +1,7 @@
 //! What k6 has and this engine does not fails by its name, with exit code 104.
 
+use std::time::Duration;
+
 use crate::support::{Script, Server, ok, response};
 
 fn refused(script: Script, name: &str) {
@@ -129,4 +131,19 @@ fn unknown_options_are_named_too() {
             .run();
     assert!(ran.said("unknown option `durration`"), "{:?}", ran.messages);
     assert_eq!(ran.status.code(), 104);
+}
+
+#[test]
+fn a_warm_up_of_executors_that_count_iterations() {
+    for (options, name) in [
+        ("{}", "per-vu-iterations"),
+        ("{ vus: 1, iterations: 5 }", "shared-iterations"),
+        ("{ scenarios: { default: { executor: 'per-vu-iterations' } } }", "per-vu-iterations"),
+    ] {
+        let mut script = Script::new(&format!(
+            "export const options = {options}; export default function () {{}}"
+        ));
+        script.config.warm_up = Duration::from_millis(10);
+        refused(script, &format!("`--warm-up` with the executor `{name}` (scenario `default`)"));
+    }
 }
