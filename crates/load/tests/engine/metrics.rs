@@ -77,6 +77,20 @@ fn a_request_is_good_when_it_and_its_checks_succeed() {
 }
 
 #[test]
+fn a_check_on_a_request_that_was_never_made_changes_no_other_one() {
+    let server = Server::start(|_| ok("x"));
+    let ran = Script::body(
+        "http.get(URL);
+         check(http.get('http://h:99999/'), { answered: (r) => r.status === 200 });",
+    )
+    .against(&server)
+    .run();
+    assert_eq!(ran.check("answered"), (0, 1));
+    let requests = ran.report().requests;
+    assert_eq!((requests.total, requests.good), (1, 1));
+}
+
+#[test]
 fn a_response_of_an_earlier_iteration_no_longer_changes_what_it_counted_as() {
     let server = Server::start(|_| ok("x"));
     let ran = Script::new(
