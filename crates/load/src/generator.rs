@@ -17,6 +17,9 @@ const TICK: Duration = Duration::from_millis(10);
 /// A loop that computes for a larger part of the time has no room left: queues form.
 pub(crate) const BUSY_LIMIT: f64 = 0.9;
 
+/// A window shorter than this does not say how busy the generator was.
+pub(crate) const MIN_BUSY_WINDOW_SECONDS: f64 = 1.0;
+
 /// Lateness of the timer (99th percentile) above which measured durations are not to be trusted.
 pub(crate) const LAG_LIMIT_MS: f64 = 20.0;
 
@@ -80,14 +83,16 @@ pub(crate) fn verdict(
     if dropped > 0 {
         return Some(format!("{dropped} iterations could not be started in time"));
     }
-    if health.busiest > BUSY_LIMIT {
+    // Starting up and shutting down weigh too much in a shorter window.
+    let long_enough = wall_seconds >= MIN_BUSY_WINDOW_SECONDS;
+    if long_enough && health.busiest > BUSY_LIMIT {
         let percent = health.busiest * 100.0;
         return Some(format!("an event loop was busy {percent:.0} % of the time"));
     }
     if lag > LAG_LIMIT_MS {
         return Some(format!("its event loops ran {lag:.1} ms late (99th percentile)"));
     }
-    let used = cpu_seconds / wall_seconds.max(1e-9);
+    let used = if long_enough { cpu_seconds / wall_seconds } else { 0.0 };
     (used > BUSY_LIMIT * cores)
         .then(|| format!("it used {used:.2} of the {cores} processor cores it may use"))
 }
@@ -111,6 +116,15 @@ mod tests {
         (0..100).for_each(|_| late.lag.record(50.0));
         assert!(verdict(&late, 0.1, 1.0, 0).is_some());
         assert!(verdict(&LoopHealth::default(), 0.1, 1.0, 1).is_some());
+    }
+
+    #[test]
+    fn a_window_of_less_than_a_second_does_not_say_how_busy_it_was() {
+        let busy = LoopHealth { busiest: 1.0, ..LoopHealth::default() };
+        assert_eq!(verdict(&busy, 1e3, 0.999, 0), None);
+        assert_eq!(verdict(&busy, 1e3, 0.0, 0), None);
+        assert!(verdict(&LoopHealth::default(), 1e3, 1.0, 0).is_some());
+        assert!(verdict(&busy, 0.0, 0.0, 1).is_some());
     }
 
     #[test]

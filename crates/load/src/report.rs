@@ -163,7 +163,8 @@ pub struct Generator {
     pub lag_max_ms: f64,
     /// The generator, not the server, looks like the limit: an iteration was dropped, an event
     /// loop was busy for more than 90 % of the time, the 99th percentile of the lag was above
-    /// 20 ms, or more than 90 % of the processors it may use were used.
+    /// 20 ms, or more than 90 % of the processors it may use were used. How busy it was is only
+    /// judged over a window of at least a second.
     pub limited: bool,
     /// Which of these, when `limited`.
     pub reason: Option<String>,
