@@ -1,5 +1,7 @@
 //! A running command, as its owner sees it.
 
+mod ready;
+
 use std::{
     fmt,
     io::{self, BufRead, BufReader, Read, Write},
@@ -7,14 +9,13 @@ use std::{
     os::unix::net::UnixStream,
     path::PathBuf,
     process::Child,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use crate::{
     Error, Output, Sample, Scope, Spec, Tail,
     control::{Event, Order},
-    http,
     output::{Lines, file_tail},
     patience::{LOOK, Over, Patience},
     sweep, tree,
@@ -25,17 +26,6 @@ use crate::{
 const START_TIME: Duration = Duration::from_secs(20);
 /// How long a killed tree may take to be gone. Only a process stuck in the kernel needs longer.
 const KILL_TIME: Duration = Duration::from_secs(20);
-/// Time between two questions to a server that is not ready: short at first, because its start is
-/// part of every round; longer for one that takes its time, which the questions would slow down.
-const PROBE_PAUSE: Duration = Duration::from_millis(10);
-/// See [`PROBE_PAUSE`].
-const LATER_PROBE_PAUSE: Duration = Duration::from_millis(100);
-/// When the pauses get longer.
-const PROBE_HURRY: Duration = Duration::from_secs(1);
-/// Time one readiness request may take; a server that accepts and then starts up must not use up
-/// the whole wait with its first connection.
-const PROBE_TIME: Duration = Duration::from_secs(2);
-
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -270,90 +260,6 @@ impl Process {
         gone.map_err(|over| self.not_ready("its end".to_owned(), &patience, over))
     }
 
-    /// The first line on captured stdout that starts with `prefix`, without it.
-    ///
-    /// # Errors
-    /// [`Error::EndedEarly`] or [`Error::NotReady`], both with the last lines of stderr, or
-    /// [`Error::GivenUp`].
-    pub fn ready_line<'q>(
-        &self,
-        prefix: &str,
-        patience: impl Into<Patience<'q>>,
-    ) -> Result<String, Error> {
-        let patience = patience.into();
-        let mut seen = 0;
-        let found = self.shared.wait_patiently(&patience, |state| {
-            let new = state.stdout.head().get(seen..).unwrap_or_default();
-            seen += new.len();
-            let line = new.iter().find_map(|line| line.strip_prefix(prefix));
-            match line {
-                Some(rest) => Some(Some(rest.trim().to_owned())),
-                None => (state.gone && state.stdout.ended).then_some(None),
-            }
-        });
-        match found {
-            Ok(Some(rest)) => Ok(rest),
-            Ok(None) => Err(self.ended_early()),
-            Err(over) => {
-                Err(self.not_ready(format!("a line `{prefix}…` on its stdout"), &patience, over))
-            }
-        }
-    }
-
-    /// Asks `url` until it is answered with a status from 200 to 399.
-    ///
-    /// # Errors
-    /// As [`ready_line`](Self::ready_line).
-    pub fn ready_http<'q>(
-        &self,
-        url: &http::Url,
-        patience: impl Into<Patience<'q>>,
-    ) -> Result<(), Error> {
-        let patience = patience.into();
-        self.ready_when(&format!("an answer 200 to 399 from {url}"), patience, |left| {
-            match ask(url, left.min(PROBE_TIME), &patience) {
-                Ok(answer) if (200..400).contains(&answer.status) => Ok(()),
-                Ok(answer) => Err(format!("status {}", answer.status)),
-                Err(error) => Err(error.to_string()),
-            }
-        })
-    }
-
-    /// Calls `probe` with the time left until it succeeds. `what` names what is waited for; why
-    /// the last probe failed is part of the error.
-    ///
-    /// # Errors
-    /// As [`ready_line`](Self::ready_line).
-    pub fn ready_when<'q>(
-        &self,
-        what: &str,
-        patience: impl Into<Patience<'q>>,
-        mut probe: impl FnMut(Duration) -> Result<(), String>,
-    ) -> Result<(), Error> {
-        let patience = patience.into();
-        let (begun, deadline) = (Instant::now(), patience.deadline());
-        let mut last = String::new();
-        loop {
-            if self.exit().is_some() {
-                return Err(self.ended_early());
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            let over = if left.is_zero() { Some(Over::Time) } else { None };
-            let over = if patience.gives_up() { Some(Over::GivenUp) } else { over };
-            if let Some(over) = over {
-                let last = if last.is_empty() { last } else { format!("; last: {last}") };
-                return Err(self.not_ready(format!("{what}{last}"), &patience, over));
-            }
-            match probe(left) {
-                Ok(()) => return Ok(()),
-                Err(why) => last = why,
-            }
-            let hurry = begun.elapsed() < PROBE_HURRY;
-            let pause = if hurry { PROBE_PAUSE } else { LATER_PROBE_PAUSE };
-            self.shared.wait_until(Instant::now() + pause, |state| state.exit.map(drop));
-        }
-    }
-
     /// What the command's tree uses now. The supervisor's own use is left out; what descendants
     /// used that have ended is counted.
     ///
@@ -407,41 +313,6 @@ impl Process {
     #[must_use]
     pub fn stdout_lines(&self) -> Vec<String> {
         self.shared.lock().stdout.head().to_vec()
-    }
-
-    fn ended_early(&self) -> Error {
-        // The last words may still be in the pipe.
-        let exit = self.wait(KILL_TIME).unwrap_or(Exit::Unknown);
-        let settled = Instant::now() + PROBE_TIME;
-        self.shared.wait_until(settled, |state| state.stderr.ended.then_some(()));
-        Error::EndedEarly { program: self.program.clone(), exit, stderr: self.stderr_tail() }
-    }
-
-    fn not_ready(&self, what: String, patience: &Patience<'_>, over: Over) -> Error {
-        let program = self.program.clone();
-        match over {
-            Over::GivenUp => Error::GivenUp { program },
-            Over::Time => {
-                let stderr = self.stderr_tail();
-                Error::NotReady { program, what, timeout: patience.limit, stderr }
-            }
-        }
-    }
-}
-
-/// Asks once, from a thread that may be left behind for at most `timeout` when patience ends.
-fn ask(url: &http::Url, timeout: Duration, patience: &Patience<'_>) -> io::Result<http::Answer> {
-    let (reply, answer) = mpsc::channel();
-    let url = url.clone();
-    // Nobody listens any more when patience has ended.
-    let run = move || drop(reply.send(http::get(&url, timeout)));
-    std::thread::Builder::new().name("stack-probe".to_owned()).spawn(run)?;
-    loop {
-        match answer.recv_timeout(LOOK) {
-            Ok(answer) => return answer,
-            Err(mpsc::RecvTimeoutError::Timeout) if !patience.gives_up() => {}
-            Err(_) => return Err(io::ErrorKind::Interrupted.into()),
-        }
     }
 }
 
