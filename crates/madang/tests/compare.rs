@@ -75,11 +75,22 @@ impl Lab {
     }
 
     /// Starts a run and waits until its first round has a server and a load.
-    fn in_mid_round(&self) -> Child {
+    fn in_mid_round(&self) -> Ended {
         let child = self.command(&[]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let child = Ended(child);
         // The server, the load, and a supervisor each.
         until("no round began", || mentioning(&self.0.path().join("out/work/round")).len() == 4);
         child
+    }
+}
+
+/// A run that is ended with its test, also by one that fails.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -183,8 +194,8 @@ fn check_runs_nothing() {
 fn an_interrupt_stops_in_order_and_keeps_what_was_measured() {
     let lab = Lab::new(&EXPERIMENT.replace("\"1s\"", "\"10m\""));
     let mut child = lab.in_mid_round();
-    send(&child, rustix::process::Signal::INT);
-    assert_eq!(exit_code(&mut child), Some(130));
+    send(&child.0, rustix::process::Signal::INT);
+    assert_eq!(exit_code(&mut child.0), Some(130));
     assert!(mentioning(lab.0.path()).is_empty());
     let report = fs::read_to_string(lab.out().join("report.json")).unwrap();
     assert!(report.contains("\"interrupted\""), "{report}");
@@ -209,9 +220,9 @@ fn exit_code(child: &mut Child) -> Option<i32> {
 fn an_interrupt_is_obeyed_when_nobody_reads_stderr() {
     let lab = Lab::new(&EXPERIMENT.replace("\"1s\"", "\"10m\""));
     let mut child = lab.in_mid_round();
-    drop(child.stderr.take());
-    send(&child, rustix::process::Signal::INT);
-    assert_eq!(exit_code(&mut child), Some(130));
+    drop(child.0.stderr.take());
+    send(&child.0, rustix::process::Signal::INT);
+    assert_eq!(exit_code(&mut child.0), Some(130));
     assert!(lab.out().join("report.json").exists());
 }
 
@@ -220,9 +231,9 @@ fn two_signals_at_once_are_one_wish() {
     let lab = Lab::new(&EXPERIMENT.replace("\"1s\"", "\"10m\""));
     let mut child = lab.in_mid_round();
     // As `timeout` does it.
-    send(&child, rustix::process::Signal::TERM);
-    send(&child, rustix::process::Signal::INT);
-    assert_eq!(exit_code(&mut child), Some(130));
+    send(&child.0, rustix::process::Signal::TERM);
+    send(&child.0, rustix::process::Signal::INT);
+    assert_eq!(exit_code(&mut child.0), Some(130));
     assert!(lab.out().join("report.json").exists());
 }
 
@@ -245,7 +256,7 @@ fn settings_may_be_nested_tables() {
 fn kill_9_leaves_no_process() {
     let lab = Lab::new(&EXPERIMENT.replace("\"1s\"", "\"10m\""));
     let mut child = lab.in_mid_round();
-    child.kill().unwrap();
-    child.wait().unwrap();
+    child.0.kill().unwrap();
+    child.0.wait().unwrap();
     until("processes are left", || mentioning(lab.0.path()).is_empty());
 }
