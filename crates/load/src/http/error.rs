@@ -44,7 +44,11 @@ impl ErrorCode {
 pub(crate) enum RequestError {
     #[error("invalid URL: {0}")]
     InvalidUrl(&'static str),
-    #[error("`{0}://` is not supported yet")]
+    /// k6 can do it: the caller ends the run.
+    #[error("`https://` is not supported yet")]
+    Https,
+    /// Neither `http` nor `https`; empty when the address has none.
+    #[error("unsupported protocol scheme \"{0}\"")]
     UnsupportedScheme(String),
     #[error("invalid header `{0}`: names are tokens and values may not contain control characters")]
     InvalidHeader(String),
@@ -102,7 +106,8 @@ impl RequestError {
                 io::ErrorKind::BrokenPipe => ErrorCode::TCP_BROKEN_PIPE,
                 _ => ErrorCode::TCP,
             },
-            Self::UnsupportedScheme(_)
+            Self::Https
+            | Self::UnsupportedScheme(_)
             | Self::InvalidHeader(_)
             | Self::ClosedBeforeResponse
             | Self::ClosedInsideResponse

@@ -15,6 +15,7 @@ mod timings;
 mod url;
 
 pub(crate) use client::{Client, ClientConfig, Exchange, Request};
+pub(crate) use connection::Traffic;
 pub(crate) use error::{ErrorCode, RequestError};
 pub(crate) use head::Head;
 pub(crate) use resolve::Resolver;

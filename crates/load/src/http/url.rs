@@ -11,6 +11,9 @@ use super::RequestError;
 /// Longest accepted address; longer ones are refused, not sent.
 const MAX_URL_BYTES: usize = 64 * 1024;
 
+/// Longest scheme that is repeated in a message.
+const MAX_SCHEME_BYTES: usize = 32;
+
 /// A parsed address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Url {
@@ -32,7 +35,7 @@ impl Url {
     /// Parses an absolute `http` address.
     ///
     /// # Errors
-    /// `InvalidUrl` with the reason, or `UnsupportedScheme`.
+    /// `InvalidUrl` with the reason, `Https`, or `UnsupportedScheme`.
     pub(crate) fn parse(text: &str) -> Result<Self, RequestError> {
         let text = text.trim_matches([' ', '\t', '\n', '\r']);
         if text.len() > MAX_URL_BYTES {
@@ -42,10 +45,10 @@ impl Url {
             return Err(RequestError::InvalidUrl("contains a control character"));
         }
         let Some((scheme, rest)) = text.split_once("://") else {
-            return Err(RequestError::InvalidUrl("it must begin with http://"));
+            return Err(other_scheme(text.split_once(':').map_or("", |(scheme, _)| scheme)));
         };
         if !scheme.eq_ignore_ascii_case("http") {
-            return Err(unsupported_scheme(scheme));
+            return Err(other_scheme(scheme));
         }
         let rest = rest.split('#').next().unwrap_or_default();
         let split = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -64,6 +67,19 @@ impl Url {
             target: target.into(),
             user_info,
         })
+    }
+
+    /// Stands for an address that cannot be used, as the name of its failed request.
+    pub(crate) fn unusable(text: &str) -> Self {
+        let empty: Rc<str> = "".into();
+        Self {
+            text: text.into(),
+            host: empty.clone(),
+            port: 0,
+            authority: empty.clone(),
+            target: empty,
+            user_info: None,
+        }
     }
 
     /// Resolves a `Location` header against this address (RFC 3986 §5.2, without the rarely used
@@ -92,11 +108,16 @@ impl Url {
     }
 }
 
-fn unsupported_scheme(scheme: &str) -> RequestError {
-    let known = ["https", "ws", "wss", "ftp", "file"];
-    match known.into_iter().find(|name| scheme.eq_ignore_ascii_case(name)) {
-        Some(name) => RequestError::UnsupportedScheme(name.to_owned()),
-        None => RequestError::InvalidUrl("it must begin with http://"),
+/// What is wrong with an address that does not begin with `http://`.
+fn other_scheme(scheme: &str) -> RequestError {
+    let part = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    if scheme.eq_ignore_ascii_case("https") {
+        RequestError::Https
+    } else if scheme.len() <= MAX_SCHEME_BYTES && scheme.chars().all(part) {
+        RequestError::UnsupportedScheme(scheme.to_ascii_lowercase())
+    } else {
+        // As in `a/b:c`: the colon is not that of a scheme, so there is none.
+        RequestError::UnsupportedScheme(String::new())
     }
 }
 
@@ -230,9 +251,6 @@ mod tests {
     #[test]
     fn broken_addresses_are_refused() {
         for text in [
-            "",
-            "/x",
-            "localhost:80",
             "http://",
             "http:///x",
             "http://a b/",
@@ -244,6 +262,17 @@ mod tests {
             "http://u@/",
         ] {
             assert_eq!(Url::parse(text).unwrap_err().code().0, 1020, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_address_of_another_scheme_or_none_is_told_from_a_broken_one() {
+        for (text, scheme) in
+            [("", ""), ("/x", ""), ("a/b:c", ""), ("localhost:80", "localhost"), ("WS://h/", "ws")]
+        {
+            let error = Url::parse(text).unwrap_err();
+            assert_eq!(error.code().0, 1000, "{text:?}");
+            assert_eq!(error.to_string(), format!("unsupported protocol scheme \"{scheme}\""));
         }
     }
 

@@ -287,12 +287,11 @@ fn nobody_listening_is_connection_refused() {
 }
 
 #[test]
-fn wrong_addresses_and_https_are_told_by_name() {
+fn wrong_addresses_and_headers_are_told() {
     let server = Server::start(|_| ok("x"));
     passes(
         &server,
-        "check(http.get('nonsense'), { invalid: (r) => r.error_code === 1020 && r.status === 0 });
-         check(http.get('https://localhost/'), { https: (r) => r.error === '`https://` is not supported yet' });
+        "check(http.get('http://h:x/'), { invalid: (r) => r.error_code === 1020 && r.status === 0 });
          check(http.get(URL, { headers: { 'A': 'b\\r\\nC: d' } }), { injection: (r) => r.status === 0 });
          check(http.get(`${URL}/a b\"c`), { encoded: (r) => r.status === 200 });",
     );
@@ -306,7 +305,7 @@ fn redirects_are_followed_by_the_rules_and_each_counts() {
         "/303" => response("303 See Other", "Location: /end\r\n", ""),
         "/307" => response("307 Temporary Redirect", "Location: end?x\r\n", ""),
         "/loop" => response("302 Found", "Location: /loop\r\n", ""),
-        "/tls" => response("302 Found", "Location: https://localhost/\r\n", ""),
+        "/ftp" => response("302 Found", "Location: ftp://localhost/\r\n", ""),
         _ => ok(&format!("{} {}", request.line, request.body)),
     });
     let run = Script::body(
@@ -314,7 +313,7 @@ fn redirects_are_followed_by_the_rules_and_each_counts() {
          check(http.post(`${URL}/307`, 'x'), { post: (r) => r.body === 'POST /end?x x' });
          check(http.get(`${URL}/303`, { redirects: 0 }), { none: (r) => r.status === 303 });
          check(http.get(`${URL}/loop`), { limit: (r) => r.status === 302 });
-         check(http.get(`${URL}/tls`), { tls: (r) => r.status === 0 && r.error.includes('not supported yet') });",
+         check(http.get(`${URL}/ftp`), { ftp: (r) => r.status === 0 && r.error.includes('\"ftp\"') });",
     );
     let ran = run.against(&server).run();
     ran.assert_all_checks_passed();
@@ -431,4 +430,18 @@ fn slow_servers_overlap_over_virtual_users() {
     let ran = script.constant_vus(40, Duration::from_millis(100)).run();
     assert_eq!(ran.report().requests.total, 40);
     assert!(ran.report().duration_seconds < 40.0 * 0.2 / 2.0);
+}
+
+#[test]
+fn an_address_without_a_scheme_is_a_failed_request() {
+    let ran = Script::body(
+        "for (const url of ['/path', '', 'localhost:80']) {
+            const failed = (r) => r.status === 0 && r.error_code === 1000 && r.body === null;
+            check(http.get(url), { failed });
+         }",
+    )
+    .run();
+    assert_eq!(ran.check("failed"), (3, 0));
+    let requests = ran.report().requests;
+    assert_eq!((requests.total, requests.failed, requests.good), (3, 3, 0));
 }

@@ -68,6 +68,16 @@ fn a_script_may_define_such_a_name_itself() {
 }
 
 #[test]
+fn https_wherever_a_request_or_a_redirect_leads_there() {
+    refused(Script::body("http.get('https://127.0.0.1/');"), "`https://`");
+    refused(Script::body("try { http.get('HTTPS://h/'); } catch (e) {}"), "`https://`");
+    let server = Server::start(|_| response("302 Found", "Location: https://h/\r\n", ""));
+    refused(Script::body("http.get(URL);").against(&server), "`https://`");
+    let not_followed = "check(http.get(URL, { redirects: 0 }), { seen: (r) => r.status === 302 });";
+    Script::body(not_followed).against(&server).run().assert_all_checks_passed();
+}
+
+#[test]
 fn request_parameters() {
     let server = Server::start(|_| ok("x"));
     for name in ["cookies", "jar", "auth", "compression", "responseCallback"] {

@@ -1,6 +1,7 @@
 //! `k6/http`.
 
 use std::rc::Rc;
+use std::time::Instant;
 
 use rquickjs::function::Opt;
 use rquickjs::module::{Declarations, Exports, ModuleDef};
@@ -9,7 +10,7 @@ use rquickjs::{Class, Coerced, Ctx, Exception, Function, Object, Result, Value};
 use super::Members;
 use super::arguments::{Params, ResponseType, body_from};
 use super::response::{Received, Response};
-use crate::http::{Exchange, Request, RequestError};
+use crate::http::{Exchange, Request, RequestError, Timings, Traffic, Url};
 use crate::log::Level;
 use crate::script::user::User;
 
@@ -107,10 +108,7 @@ fn send<'js>(
     let params = Params::read(ctx, params)?;
     let request = match request_from(ctx, &user, method, url, body, &params)? {
         Ok(request) => request,
-        Err(refused) => {
-            let received = Received::refused(refused.method, refused.url, &refused.error);
-            return finish(ctx, &user, &params, received, Some(refused.error));
-        }
+        Err(refused) => return unsent(ctx, &user, &params, refused),
     };
     let (name, tags) = (params.name.as_ref(), params.tags.as_deref());
     let exchange = {
@@ -120,6 +118,10 @@ fn send<'js>(
         };
         user.wait(ctx, client.send(&request, redirected))?
     };
+    // A redirect; without this, a run against a server that wants TLS would look like a clean one.
+    if matches!(exchange.outcome, Err(RequestError::Https)) {
+        return Err(user.refuse_feature(ctx, "https://"));
+    }
     let reference = user.add_request(&exchange, name, tags);
     let binary = params.response_type == Some(ResponseType::Binary);
     let (received, error) = Received::new(exchange, request, reference, binary);
@@ -131,6 +133,36 @@ struct Refused {
     method: Rc<str>,
     url: String,
     error: RequestError,
+}
+
+/// What becomes of it. As in k6, an address with the wrong scheme or none is a failed request; one
+/// that cannot be parsed is no request at all.
+fn unsent<'js>(
+    ctx: &Ctx<'js>,
+    user: &User,
+    params: &Params,
+    refused: Refused,
+) -> Result<Class<'js, Response>> {
+    let Refused { method, url, error } = refused;
+    let (error, reference) = match error {
+        RequestError::Https => return Err(user.refuse_feature(ctx, "https://")),
+        RequestError::UnsupportedScheme(scheme) => {
+            let exchange = Exchange {
+                method: method.clone(),
+                url: Rc::new(Url::unusable(&url)),
+                timings: Timings::default(),
+                traffic: Traffic::default(),
+                end: Instant::now(),
+                outcome: Err(RequestError::UnsupportedScheme(scheme.clone())),
+            };
+            let reference =
+                user.add_request(&exchange, params.name.as_ref(), params.tags.as_deref());
+            (RequestError::UnsupportedScheme(scheme), Some(reference))
+        }
+        error => (error, None),
+    };
+    let received = Received::refused(method, url, &error, reference);
+    finish(ctx, user, params, received, Some(error))
 }
 
 fn request_from<'js>(

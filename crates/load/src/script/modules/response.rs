@@ -71,8 +71,13 @@ impl Received {
         }
     }
 
-    /// Of a request that could not even be tried.
-    pub(super) fn refused(method: Rc<str>, url: String, error: &RequestError) -> Self {
+    /// Of a request that could not even be tried; `reference` when it counts as a failed one.
+    pub(super) fn refused(
+        method: Rc<str>,
+        url: String,
+        error: &RequestError,
+        reference: Option<RequestRef>,
+    ) -> Self {
         Self {
             method,
             url,
@@ -83,7 +88,7 @@ impl Received {
             error: error.to_string(),
             error_code: error.code().0,
             request: None,
-            reference: None,
+            reference,
         }
     }
 
