@@ -204,7 +204,7 @@ pub(crate) struct Context<'a> {
 pub(crate) fn report(finished: &Finished, registry: &Registry, context: &Context<'_>) -> Report {
     let measured = &finished.measured;
     let counter = |metric: Builtin| match measured.sinks.get(metric as usize) {
-        Some(Sink::Counter { sum }) => *sum as u64,
+        Some(Sink::Counter { sum, .. }) => *sum as u64,
         _ => 0,
     };
     let (trends, metrics) = trends_and_metrics(registry, measured);
@@ -278,7 +278,7 @@ fn trends_and_metrics(
             }
             // Built-in ones have their own fields.
             _ if Builtin::is_builtin(id) => continue,
-            Sink::Counter { sum } => Metric::Counter { count: *sum },
+            Sink::Counter { sum, .. } => Metric::Counter { count: *sum },
             Sink::Gauge { value, min, max, .. } => {
                 Metric::Gauge { value: *value, min: *min, max: *max }
             }

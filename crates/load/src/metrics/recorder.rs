@@ -373,7 +373,7 @@ mod tests {
         let measured = recorder.finish();
         assert!(matches!(
             measured.sinks[Builtin::Iterations as usize],
-            Sink::Counter { sum } if sum == 1.0
+            Sink::Counter { sum, .. } if sum == 1.0
         ));
         assert!(measured.groups[0].checks.is_empty());
     }
@@ -390,10 +390,10 @@ mod tests {
             recorder.add(Builtin::Iterations.id(), 1.0, &tags);
         }
         let measured = recorder.finish();
-        assert!(matches!(measured.sinks[sub.0 as usize], Sink::Counter { sum } if sum == 2.0));
+        assert!(matches!(measured.sinks[sub.0 as usize], Sink::Counter { sum, .. } if sum == 2.0));
         assert!(matches!(
             measured.sinks[Builtin::Iterations as usize],
-            Sink::Counter { sum } if sum == 3.0
+            Sink::Counter { sum, .. } if sum == 3.0
         ));
     }
 

@@ -7,8 +7,8 @@ use super::{Histogram, MetricKind};
 /// The state of one metric. Sinks of several event loops are merged at the end.
 #[derive(Debug, Clone)]
 pub(crate) enum Sink {
-    /// The sum of all values.
-    Counter { sum: f64 },
+    /// The sum of all values, and whether there was one: the sum of zeros is shown, too.
+    Counter { sum: f64, touched: bool },
     /// The value set last, with the extremes.
     Gauge { value: f64, min: f64, max: f64, set_at: Option<Instant> },
     /// How many values were not zero.
@@ -20,7 +20,7 @@ pub(crate) enum Sink {
 impl Sink {
     pub(crate) fn new(kind: MetricKind) -> Self {
         match kind {
-            MetricKind::Counter => Self::Counter { sum: 0.0 },
+            MetricKind::Counter => Self::Counter { sum: 0.0, touched: false },
             MetricKind::Gauge => Self::Gauge { value: 0.0, min: 0.0, max: 0.0, set_at: None },
             MetricKind::Rate => Self::Rate { trues: 0, total: 0 },
             MetricKind::Trend => Self::Trend(Box::default()),
@@ -29,7 +29,10 @@ impl Sink {
 
     pub(crate) fn add(&mut self, added: f64) {
         match self {
-            Self::Counter { sum } => *sum += added,
+            Self::Counter { sum, touched } => {
+                *sum += added;
+                *touched = true;
+            }
             Self::Gauge { value, min, max, set_at } => {
                 let first = set_at.replace(Instant::now()).is_none();
                 *value = added;
@@ -47,7 +50,13 @@ impl Sink {
     /// Adds what another event loop has; the later value of a gauge wins.
     pub(crate) fn merge(&mut self, other: &Self) {
         match (self, other) {
-            (Self::Counter { sum }, Self::Counter { sum: theirs }) => *sum += theirs,
+            (
+                Self::Counter { sum, touched },
+                Self::Counter { sum: theirs, touched: theirs_touched },
+            ) => {
+                *sum += theirs;
+                *touched |= theirs_touched;
+            }
             (
                 Self::Gauge { value, min, max, set_at },
                 Self::Gauge {
@@ -81,7 +90,7 @@ impl Sink {
     /// Whether nothing was ever added; such a metric is not shown.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
-            Self::Counter { sum } => *sum == 0.0,
+            Self::Counter { touched, .. } => !touched,
             Self::Gauge { set_at, .. } => set_at.is_none(),
             Self::Rate { total, .. } => *total == 0,
             Self::Trend(histogram) => histogram.count() == 0,
@@ -107,6 +116,15 @@ mod tests {
         early.merge(&Sink::new(MetricKind::Gauge));
         let Sink::Gauge { value, min, max, .. } = early else { panic!() };
         assert_eq!((value, min, max), (4.0, 1.0, 9.0));
+    }
+
+    #[test]
+    fn a_counter_that_only_had_zeros_is_not_empty() {
+        let mut counter = Sink::new(MetricKind::Counter);
+        assert!(counter.is_empty());
+        counter.merge(&filled(MetricKind::Counter, &[0.0]));
+        counter.merge(&Sink::new(MetricKind::Counter));
+        assert!(!counter.is_empty());
     }
 
     #[test]

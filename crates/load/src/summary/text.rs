@@ -1,5 +1,7 @@
 //! The summary on the terminal, in the layout of k6's compact mode.
 
+use std::collections::HashMap;
+
 use super::humanize::humanize;
 use super::{SummaryData, SummaryMetric, Values};
 use crate::metrics::{CheckCount, Contains, GroupMeasured, MetricKind};
@@ -72,7 +74,8 @@ fn section_of(metric: &SummaryMetric) -> Option<&'static str> {
     }
 }
 
-/// Checks of all groups, those of a group before those of the groups in it.
+/// Checks of all groups, those of a group before those of the groups in it. The compact mode does
+/// not tell groups apart: checks of the same name are one line, where the first of them is.
 fn all_checks(groups: &[GroupMeasured]) -> Vec<(&str, CheckCount)> {
     fn collect<'g>(groups: &'g [GroupMeasured], at: usize, into: &mut Vec<(&'g str, CheckCount)>) {
         let Some(group) = groups.get(at) else { return };
@@ -81,7 +84,17 @@ fn all_checks(groups: &[GroupMeasured]) -> Vec<(&str, CheckCount)> {
     }
     let mut checks = Vec::new();
     collect(groups, 0, &mut checks);
-    checks
+    let mut merged: Vec<(&str, CheckCount)> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for (name, count) in checks {
+        let place = *places.entry(name).or_insert(merged.len());
+        if place == merged.len() {
+            merged.push((name, CheckCount::default()));
+        }
+        merged[place].1.passes += count.passes;
+        merged[place].1.fails += count.fails;
+    }
+    merged
 }
 
 fn write_checks(
@@ -94,18 +107,15 @@ fn write_checks(
         data.find("checks")
     {
         let total = passes + fails;
-        let per_second = data.find("iterations").and_then(|metric| match metric.values {
-            Values::Counter { count, rate } if count > 0.0 => Some(rate / count),
-            _ => None,
-        });
         let percent = |part: f64| humanize(part, MetricKind::Rate, Contains::Default, None);
-        let rate_text = per_second.map_or(String::new(), |per| {
-            humanize(total as f64 * per, MetricKind::Counter, Contains::Default, None) + "/s"
-        });
+        let per_second = total as f64 / data.seconds;
+        let rate_text = humanize(per_second, MetricKind::Counter, Contains::Default, None) + "/s";
+        // Not 1 − rate: rounded down to two digits, that can be one off.
+        let failed = *fails as f64 / total.max(1) as f64;
         let rows = [
             ("checks_total", total.to_string(), rate_text),
             ("checks_succeeded", percent(*rate), format!("{passes} out of {total}")),
-            ("checks_failed", percent(1.0 - rate), format!("{fails} out of {total}")),
+            ("checks_failed", percent(failed), format!("{fails} out of {total}")),
         ];
         let width = rows.iter().map(|row| row.1.chars().count()).max().unwrap_or(0);
         for (name, value, extra) in rows {
@@ -251,5 +261,68 @@ impl Style {
 
     fn red(&self, text: &str) -> String {
         self.wrap("31", text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::metrics::{Builtin, GroupMeasured, Measured, Registry, Sink};
+
+    fn checks_of(passes: u64, fails: u64) -> CheckCount {
+        CheckCount { passes, fails }
+    }
+
+    /// A summary of checks in the root group and in a group inside it; nothing else happened.
+    fn summary(root: &[(&str, CheckCount)], inner: &[(&str, CheckCount)], seconds: u64) -> String {
+        let registry = Registry::new();
+        let owned = |checks: &[(&str, CheckCount)]| {
+            checks.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+        };
+        let group =
+            |children, checks| GroupMeasured { children, checks, ..GroupMeasured::default() };
+        let mut sinks: Vec<Sink> =
+            registry.iter().map(|(_, metric)| Sink::new(metric.kind)).collect();
+        let all = || root.iter().chain(inner).map(|(_, count)| count);
+        let trues = all().map(|count| count.passes).sum();
+        let total = all().map(|count| count.passes + count.fails).sum();
+        sinks[Builtin::Checks as usize] = Sink::Rate { trues, total };
+        let groups = vec![group(vec![1], owned(root)), group(Vec::new(), owned(inner))];
+        let measured = Measured { sinks, groups, ..Measured::default() };
+        let data = SummaryData::new(&registry, &measured, &[], Duration::from_secs(seconds));
+        text(&data, &TextOptions::default())
+    }
+
+    fn line<'t>(text: &'t str, start: &str) -> &'t str {
+        text.lines().map(str::trim).find(|line| line.starts_with(start)).unwrap_or_default()
+    }
+
+    #[test]
+    fn the_part_of_failed_checks_is_counted_and_not_left_over() {
+        // 1 − 0.9 is 0.09999999999999998, which would be shown as 9.99 %.
+        let text = summary(&[("a", checks_of(9, 1))], &[], 4);
+        assert!(line(&text, "checks_failed").contains(" 10.00% "), "{text}");
+        assert!(line(&text, "checks_succeeded").contains(" 90.00% "), "{text}");
+    }
+
+    #[test]
+    fn checks_have_a_rate_even_when_no_iteration_was_completed() {
+        let text = summary(&[("a", checks_of(9, 1))], &[], 4);
+        assert!(line(&text, "checks_total").ends_with(" 2.5/s"), "{text}");
+    }
+
+    #[test]
+    fn checks_of_the_same_name_are_one_line_where_the_first_one_was() {
+        let root = [("b", checks_of(1, 0)), ("a", checks_of(1, 0))];
+        let text = summary(&root, &[("c", checks_of(1, 0)), ("b", checks_of(0, 1))], 1);
+        let names: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix(['✓', '✗']))
+            .map(str::trim)
+            .collect();
+        assert_eq!(names, ["b", "a", "c"], "{text}");
+        assert!(line(&text, "↳").contains("50% — ✓ 1 / ✗ 1"), "{text}");
     }
 }

@@ -43,6 +43,8 @@ pub(crate) struct SummaryData<'a> {
     pub(crate) metrics: Vec<SummaryMetric>,
     /// The root first.
     pub(crate) groups: &'a [GroupMeasured],
+    /// Length of the window, what rates per second are over; never zero.
+    pub(crate) seconds: f64,
 }
 
 impl<'a> SummaryData<'a> {
@@ -65,7 +67,7 @@ impl<'a> SummaryData<'a> {
                 values: values(sink, trend_stats, seconds),
             })
             .collect();
-        Self { metrics, groups: &measured.groups }
+        Self { metrics, groups: &measured.groups, seconds }
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&SummaryMetric> {
@@ -75,7 +77,7 @@ impl<'a> SummaryData<'a> {
 
 fn values(sink: &Sink, trend_stats: &[String], seconds: f64) -> Values {
     match sink {
-        Sink::Counter { sum } => Values::Counter { count: *sum, rate: *sum / seconds },
+        Sink::Counter { sum, .. } => Values::Counter { count: *sum, rate: *sum / seconds },
         Sink::Gauge { value, min, max, .. } => {
             Values::Gauge { value: *value, min: *min, max: *max }
         }

@@ -30,6 +30,19 @@ fn custom_metrics_of_all_kinds_are_reported() {
 }
 
 #[test]
+fn a_counter_that_was_only_given_zero_is_shown() {
+    let ran = Script::new(
+        "import { Counter } from 'k6/metrics';
+         const zero = new Counter('zero'), unused = new Counter('unused');
+         export default function () { zero.add(0); }",
+    )
+    .run();
+    let metrics = &ran.export.as_ref().unwrap()["metrics"];
+    assert_eq!(metrics["zero"]["count"], 0);
+    assert!(metrics.get("unused").is_none());
+}
+
+#[test]
 fn metrics_outside_of_the_init_code_or_with_wrong_names_are_refused() {
     let ran = Script::new(
         "import { Trend } from 'k6/metrics';
