@@ -125,6 +125,12 @@ fn start_engine(user: &Rc<User>) -> rquickjs::Result<Context> {
     runtime.set_memory_limit(MEMORY_LIMIT_BYTES);
     runtime.set_loader(ModuleLoader(user.clone()), ModuleLoader(user.clone()));
     let control = user.clone();
+    let rejected = user.clone();
+    runtime.set_host_promise_rejection_tracker(Some(Box::new(
+        move |ctx, _promise, reason, is_handled| {
+            rejected.rejections.track(&ctx, reason, is_handled);
+        },
+    )));
     runtime.set_interrupt_handler(Some(Box::new(move || control.control.poll_interrupt())));
     Context::full(&runtime)
 }
@@ -147,6 +153,7 @@ fn initialise<'js>(ctx: &Ctx<'js>, user: &Rc<User>) -> Result<(Object<'js>, Expo
         let name = source::module_name(&user.run.script);
         let (module, promise) = Module::declare(ctx.clone(), name, text.as_bytes())?.eval()?;
         settle(ctx, user, &promise)?;
+        drain(ctx, user)?;
         module.namespace()
     })();
     let namespace = evaluated.catch(ctx).map_err(|caught| {
@@ -158,6 +165,10 @@ fn initialise<'js>(ctx: &Ctx<'js>, user: &Rc<User>) -> Result<(Object<'js>, Expo
     // A script must not hide a refusal by catching it.
     if let Some(error) = user.take_refusal() {
         return Err(error);
+    }
+    // Once is enough here, too.
+    for text in user.rejections.take().into_iter().filter(|_| user.id == 0) {
+        user.run.log.write_limited(Level::Error, &uncaught(&text), &[]);
     }
     let exports = read_exports(ctx, &namespace)
         .catch(ctx)
@@ -211,6 +222,23 @@ fn settle<'js>(ctx: &Ctx<'js>, user: &User, promise: &Promise<'js>) -> rquickjs:
         Some(Err(error)) => Err(error),
         Some(Ok(_)) | None => Ok(()),
     }
+}
+
+/// Runs what asynchronous functions that nobody awaited have left to do.
+fn drain(ctx: &Ctx<'_>, user: &User) -> rquickjs::Result<()> {
+    loop {
+        if user.control.poll_interrupt() {
+            return Err(Exception::throw_message(ctx, "the iteration was interrupted"));
+        }
+        if !ctx.execute_pending_job() {
+            return Ok(());
+        }
+    }
+}
+
+/// A rejection without a handler, in k6's words.
+fn uncaught(text: &str) -> String {
+    format!("Uncaught (in promise) {text}")
 }
 
 /// The part of a life after the init code.
@@ -278,24 +306,33 @@ impl<'a, 'js> Iterations<'a, 'js> {
             self.ctx.globals().set("__ITER", self.count)?;
             let value: Value<'js> = function.call(())?;
             match value.as_promise() {
-                Some(promise) => settle(self.ctx, self.user, promise)?,
-                None => {
-                    while !self.user.control.poll_interrupt() && self.ctx.execute_pending_job() {}
-                }
+                Some(promise) => settle(self.ctx, self.user, promise),
+                None => Ok(()),
             }
-            Ok(())
         })();
+        let result = CaughtError::catch(self.ctx, result);
+        // An interruption shows in `take_cut`.
+        let _ = CaughtError::catch(self.ctx, drain(self.ctx, self.user));
         if self.user.run.settings().no_vu_connection_reuse {
             self.user.client.borrow_mut().close_connections();
         }
-        let caught = CaughtError::catch(self.ctx, result);
+        let outcome = match result {
+            Ok(()) => Outcome::Complete,
+            Err(caught) => Outcome::Threw(describe(&caught)),
+        };
+        let rejections = &self.user.rejections;
+        if let Outcome::Threw(text) = &outcome {
+            // The promise of an asynchronous default function.
+            rejections.forget(text);
+        }
+        let unhandled = rejections.take();
         if self.user.control.take_cut() {
             return Outcome::Interrupted;
         }
-        match caught {
-            Ok(()) => Outcome::Complete,
-            Err(caught) => Outcome::Threw(describe(&caught)),
+        for text in unhandled {
+            self.log_exception(&uncaught(&text));
         }
+        outcome
     }
 
     fn account(&self, outcome: &Outcome, start: Instant, end: Instant) {
@@ -312,18 +349,23 @@ impl<'a, 'js> Iterations<'a, 'js> {
                 live.complete.fetch_add(counted, Ordering::Relaxed);
             }
         }
-        // What ended the run is told once, at its end.
-        if let Outcome::Threw(exception) = outcome
-            && self.user.run.failure().is_none()
-        {
-            let assignment = self.user.assignment.borrow().clone();
-            let fields = [
-                ("executor", assignment.executor),
-                ("scenario", assignment.scenario.as_str()),
-                ("source", "stacktrace"),
-            ];
-            self.user.run.log.write_limited(Level::Error, exception, &fields);
+        if let Outcome::Threw(exception) = outcome {
+            self.log_exception(exception);
         }
         self.user.settle_iteration();
+    }
+
+    fn log_exception(&self, exception: &str) {
+        // What ended the run is told once, at its end.
+        if self.user.run.failure().is_some() {
+            return;
+        }
+        let assignment = self.user.assignment.borrow().clone();
+        let fields = [
+            ("executor", assignment.executor),
+            ("scenario", assignment.scenario.as_str()),
+            ("source", "stacktrace"),
+        ];
+        self.user.run.log.write_limited(Level::Error, exception, &fields);
     }
 }

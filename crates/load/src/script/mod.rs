@@ -7,6 +7,7 @@ mod error;
 pub(crate) mod life;
 mod loader;
 mod modules;
+mod rejections;
 mod scan;
 mod source;
 pub(crate) mod user;

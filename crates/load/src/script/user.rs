@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use rquickjs::{Ctx, Error, Exception, JsLifetime};
 
+use super::rejections::Rejections;
 use super::{Control, Interrupted, ScriptError};
 use crate::event_loop::EventLoop;
 use crate::http::{Client, Exchange, Head};
@@ -70,6 +71,7 @@ pub(crate) struct User {
     initialising: Cell<bool>,
     open: RefCell<OpenRequests>,
     refused: RefCell<Option<ScriptError>>,
+    pub(crate) rejections: Rejections,
 }
 
 impl User {
@@ -86,6 +88,7 @@ impl User {
             initialising: Cell::new(true),
             open: RefCell::default(),
             refused: RefCell::default(),
+            rejections: Rejections::default(),
         }
     }
 

@@ -46,6 +46,33 @@ fn a_promise_that_calls_itself_for_ever_ends_with_the_test() {
 }
 
 #[test]
+fn work_that_nobody_awaits_and_that_never_ends_ends_with_the_test() {
+    for function in ["async function () { f(); }", "function () { f(); }"] {
+        let ran = Script::new(&format!(
+            "{SHORT} const f = async () => {{ await null; return f(); }}; export default {function}"
+        ))
+        .run();
+        assert_eq!(ran.status, ExitStatus::Success, "{:?}", ran.messages);
+        assert_eq!(ran.report().iterations.complete, 0, "{function}");
+    }
+}
+
+#[test]
+fn rejections_are_described_even_when_that_rejects_and_throws() {
+    let ran = Script::body(
+        "const reason = () => ({ toJSON() { Promise.reject(reason()); throw new Error('x'); } });
+         const error = new Error('e');
+         Object.defineProperty(error, 'name', { get() { throw reason(); } });
+         for (let i = 0; i < 1000; i++) Promise.reject(reason());
+         Promise.reject(error);
+         check(1, { alive: true });",
+    )
+    .run();
+    ran.assert_all_checks_passed();
+    assert!(ran.said("Uncaught (in promise) Uncaught [object Object]"), "{:?}", ran.messages);
+}
+
+#[test]
 fn a_hostile_regular_expression_ends_with_the_test() {
     let ran = Script::new(&format!(
         "{SHORT} export default function () {{ /(a+)+$/.test('a'.repeat(40) + 'b'); }}"

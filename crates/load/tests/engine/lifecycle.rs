@@ -94,6 +94,46 @@ fn async_default_functions_run_to_their_end() {
 }
 
 #[test]
+fn asynchronous_work_that_nobody_awaits_is_done_in_its_own_iteration() {
+    let ran = Script::new(
+        "import { check } from 'k6';
+         let pending = 0;
+         const work = async () => { pending += 1; for (let i = 0; i < 10; i++) await null; pending -= 1; };
+         work();
+         export default async function () {
+            check(pending, { 'nothing left over': (p) => p === 0 });
+            work();
+         }",
+    )
+    .options(Layer { vus: Some(1), iterations: Some(3), ..Layer::default() })
+    .run();
+    assert_eq!(ran.check("nothing left over"), (3, 0), "{:?}", ran.messages);
+}
+
+#[test]
+fn only_rejections_that_nobody_handles_are_told() {
+    let ran = Script::new(
+        "const rejects = async (what) => { throw new Error(what); };
+         rejects('in the init code');
+         export default async function () {
+            rejects('forgotten');
+            Promise.reject('no error');
+            try { await rejects('awaited'); } catch (e) {}
+            rejects('handled').catch(() => {});
+            const late = rejects('late'); await null; late.catch(() => {});
+            throw new Error('the function itself');
+         }",
+    )
+    .run();
+    assert_eq!(ran.status, ExitStatus::Success);
+    let times = |text: &str| ran.messages.iter().filter(|line| line.contains(text)).count();
+    assert_eq!(times("Uncaught (in promise)"), 3, "{:?}", ran.messages);
+    for told in ["in the init code", "forgotten", "no error", "the function itself"] {
+        assert_eq!(times(told), 1, "{told}: {:?}", ran.messages);
+    }
+}
+
+#[test]
 fn top_level_await_is_finished_before_the_start() {
     Script::new(
         "import { check } from 'k6';
@@ -124,6 +164,8 @@ fn fail_and_group_behave_as_documented() {
         "check(group('outer', () => group('inner', () => { check(1, { nested: true }); return 5; })), { value: (v) => v === 5 });
          let thrown; try { group('a::b', () => {}); } catch (e) { thrown = e; }
          check(thrown, { colons: (e) => e.message.includes('::') });
+         thrown = null; try { check(1, { 'a::b': true }); } catch (e) { thrown = e; }
+         check(thrown, { 'colons in a check': (e) => e.message.includes('::') });
          try { group('async', async () => {}); } catch (e) { thrown = e; }
          check(thrown, { async: (e) => e instanceof TypeError });
          try { group('throws', () => fail('on purpose')); } catch (e) { thrown = e; }

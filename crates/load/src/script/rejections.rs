@@ -1,0 +1,57 @@
+//! Promises that were rejected and that nobody looked at.
+
+use std::cell::{Cell, RefCell};
+
+use rquickjs::{CaughtError, Ctx, Value};
+
+use super::error::describe;
+
+/// Most that are kept until the end of an iteration; further ones are not told.
+const MAX_KEPT: usize = 64;
+
+/// The rejections of one virtual user that have no handler so far, as text.
+///
+/// A promise is told from another one by what it was rejected with: for what is said in the end,
+/// two with the same text are interchangeable.
+#[derive(Debug, Default)]
+pub(crate) struct Rejections {
+    unhandled: RefCell<Vec<String>>,
+    /// Describing a reason may run code of the script, which may reject further promises.
+    describing: Cell<bool>,
+}
+
+impl Rejections {
+    /// Called by QuickJS when a promise without a handler is rejected, and again, with
+    /// `is_handled`, when it gets one after all.
+    pub(super) fn track<'js>(&self, ctx: &Ctx<'js>, reason: Value<'js>, is_handled: bool) {
+        if self.describing.replace(true) {
+            return;
+        }
+        let caught = match reason.clone().into_exception() {
+            Some(exception) => CaughtError::Exception(exception),
+            None => CaughtError::Value(reason),
+        };
+        let text = describe(&caught);
+        // What a getter of the reason threw.
+        ctx.catch();
+        self.describing.set(false);
+        if is_handled {
+            self.forget(&text);
+        } else if self.unhandled.borrow().len() < MAX_KEPT {
+            self.unhandled.borrow_mut().push(text);
+        }
+    }
+
+    /// One with this text has been told otherwise.
+    pub(super) fn forget(&self, text: &str) {
+        let mut unhandled = self.unhandled.borrow_mut();
+        if let Some(at) = unhandled.iter().position(|known| known == text) {
+            unhandled.remove(at);
+        }
+    }
+
+    /// Those that are left, in the order they were rejected.
+    pub(super) fn take(&self) -> Vec<String> {
+        self.unhandled.take()
+    }
+}
