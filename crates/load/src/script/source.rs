@@ -9,6 +9,9 @@ use super::ScriptError;
 /// Largest script file.
 const MAX_SOURCE_BYTES: u64 = 64 * 1024 * 1024;
 
+/// Names of files that k6 strips of their types.
+const TYPESCRIPT: &[&str] = &["ts", "mts", "cts"];
+
 /// The files of a run, by absolute path.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
@@ -19,11 +22,17 @@ impl Sources {
     /// The text of a file; the same for every virtual user, even if the file changes meanwhile.
     ///
     /// # Errors
-    /// When it cannot be read or is not UTF-8.
+    /// When it cannot be read, is not UTF-8, or is not JavaScript.
     pub(crate) fn read(&self, path: &Path) -> Result<Arc<str>, ScriptError> {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(text) = files.get(path) {
             return Ok(text.clone());
+        }
+        if let Some(extension) = path.extension().and_then(|extension| extension.to_str())
+            && TYPESCRIPT.contains(&extension)
+        {
+            let what = format!("TypeScript (`{}`)", path.display());
+            return Err(ScriptError::Unsupported(what));
         }
         let failed = |reason: String| {
             ScriptError::Read(format!(

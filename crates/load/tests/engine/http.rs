@@ -210,7 +210,7 @@ fn informational_responses_are_skipped() {
             b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n".to_vec(),
         )
     });
-    passes(&server, "check(http.get(URL), { final: (r) => r.status === 204 && r.body === '' });");
+    passes(&server, "check(http.get(URL), { final: (r) => r.status === 204 && r.body === null });");
 }
 
 #[test]
@@ -444,4 +444,19 @@ fn an_address_without_a_scheme_is_a_failed_request() {
     assert_eq!(ran.check("failed"), (3, 0));
     let requests = ran.report().requests;
     assert_eq!((requests.total, requests.failed, requests.good), (3, 3, 0));
+}
+
+#[test]
+fn a_status_that_has_no_body_has_null() {
+    let server = Server::start(|request| match request.path() {
+        "/204" => Answer::Send(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec()),
+        "/304" => Answer::Send(b"HTTP/1.1 304 Not Modified\r\n\r\n".to_vec()),
+        _ => ok(""),
+    });
+    passes(
+        &server,
+        "check(http.get(`${URL}/204`), { 'no content': (r) => r.body === null });
+         check(http.get(`${URL}/304`), { 'not modified': (r) => r.body === null });
+         check(http.get(URL), { empty: (r) => r.body === '' });",
+    );
 }

@@ -47,6 +47,14 @@ fn not_in_init(ctx: &Ctx<'_>, user: &User, what: &str) -> Result<()> {
     Ok(())
 }
 
+/// `::` separates the names of groups and checks in their path.
+fn refuse_separator(ctx: &Ctx<'_>, name: &str) -> Result<()> {
+    if name.contains("::") {
+        return Err(Exception::throw_message(ctx, "group and check names may not contain '::'"));
+    }
+    Ok(())
+}
+
 /// `check(value, {name: condition}, tags?)`: every condition is a function of the value, or a
 /// value by itself. True when all hold.
 fn check<'js>(
@@ -65,6 +73,7 @@ fn check<'js>(
     let mut all = true;
     for entry in sets.props::<String, Value<'js>>() {
         let (name, condition) = entry?;
+        refuse_separator(&ctx, &name)?;
         let result = match condition.as_function() {
             Some(function) => function.call::<_, Value<'js>>((value.clone(),)),
             None => Ok(condition),
@@ -108,9 +117,7 @@ fn group<'js>(
 ) -> Result<Value<'js>> {
     let user = User::of(&ctx);
     not_in_init(&ctx, &user, "group()")?;
-    if name.0.contains("::") {
-        return Err(Exception::throw_message(&ctx, "group and check names may not contain '::'"));
-    }
+    refuse_separator(&ctx, &name.0)?;
     let outer = user.group.get();
     let inner = user.event_loop.recorder.borrow_mut().group(outer, &name.0);
     user.group.set(inner);

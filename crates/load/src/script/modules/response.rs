@@ -59,8 +59,10 @@ impl Received {
             Ok(answer) => {
                 received.error_code =
                     ErrorCode::of_status(answer.head.status).map_or(0, |code| code.0);
+                // By their status, these have none, not even an empty one.
+                let bodiless = matches!(answer.head.status, 204 | 304);
                 received.head = Some(answer.head);
-                received.body = (!discarded).then_some(answer.body);
+                received.body = (!discarded && !bodiless).then_some(answer.body);
                 (received, None)
             }
             Err(error) => {
