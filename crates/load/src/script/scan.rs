@@ -38,6 +38,59 @@ pub(super) fn uses(source: &str) -> Vec<Use> {
     found
 }
 
+/// The first of `names` that `source` calls, or takes a member of, as a global.
+///
+/// When in doubt this sees nothing, and the use is refused when it is reached: a name that is declared
+/// anywhere in the source, looks like a parameter, or is asked for with `typeof` may be the script's own.
+pub(super) fn used_global(source: &str, names: &[&'static str]) -> Option<&'static str> {
+    let tokens = Lexer::new(source).collect::<Vec<_>>();
+    let is_used = |name: &str| {
+        let mut places = tokens
+            .iter()
+            .enumerate()
+            .filter(|(at, token)| token.is_word(name) && !is_member(&tokens, *at));
+        let all = places.clone().all(|(at, _)| !may_be_own(&tokens, at));
+        all && places.any(|(at, _)| is_call_or_member(&tokens, at))
+    };
+    names.iter().copied().find(|name| is_used(name))
+}
+
+/// Whether the word at `at` may declare a name of the script's own.
+fn may_be_own(tokens: &[Token<'_>], at: usize) -> bool {
+    const DECLARING: [&str; 8] =
+        ["const", "let", "var", "function", "class", "as", "typeof", "import"];
+    let before = at.checked_sub(1).map(|at| tokens[at].kind);
+    let after = tokens.get(at + 1).map(|token| token.kind);
+    let declared = matches!(before, Some(Kind::Word(word)) if DECLARING.contains(&word));
+    let in_list = matches!(before, Some(Kind::Mark('(' | ',' | '{' | '[')))
+        && matches!(after, Some(Kind::Mark(')' | ',' | '=' | '}' | ']') | Kind::Word("as")));
+    let assigned = matches!(after, Some(Kind::Mark('=')));
+    declared || in_list || assigned || is_method(tokens, at)
+}
+
+/// Whether `name(…) {` stands there: a method, or a function in a class or an object.
+fn is_method(tokens: &[Token<'_>], at: usize) -> bool {
+    if tokens.get(at + 1).map(|token| token.kind) != Some(Kind::Mark('(')) {
+        return false;
+    }
+    let mut depth = 0usize;
+    for (offset, token) in tokens[at + 1..].iter().enumerate() {
+        match token.kind {
+            Kind::Mark('(') => depth += 1,
+            Kind::Mark(')') => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return tokens.get(at + offset + 2).map(|token| token.kind) == Some(Kind::Mark('{'));
+        }
+    }
+    false
+}
+
+fn is_call_or_member(tokens: &[Token<'_>], at: usize) -> bool {
+    matches!(tokens.get(at + 1).map(|token| token.kind), Some(Kind::Mark('(' | '.')))
+}
+
 fn is_member(tokens: &[Token<'_>], at: usize) -> bool {
     at > 0 && tokens[at - 1].kind == Kind::Mark('.')
 }
@@ -291,10 +344,39 @@ mod tests {
         assert_eq!(members(source), ["m.f:3", "m.g:3", "m.k:4", "m.n:4"]);
     }
 
+    #[test]
+    fn a_global_is_seen_where_it_is_certainly_used() {
+        let used = |source| used_global(source, &["open", "setTimeout", "crypto"]);
+        for source in [
+            "const data = open('./users.json');",
+            "export default function () { if (late) { open('x') } }",
+            "crypto.randomUUID()",
+        ] {
+            assert!(used(source).is_some(), "{source}");
+        }
+        for own in [
+            "// open('x')\n'open()'",
+            "socket.open('x')",
+            "function open(x) {} open(1)",
+            "const open = () => 1; open()",
+            "import { open } from './files.js'; open()",
+            "import crypto from 'k6/crypto'; crypto.md5('x')",
+            "import { x as open } from './files.js'; open()",
+            "const f = (open) => open(1);",
+            "class File { open(path) { return path } }",
+            "if (typeof setTimeout !== 'undefined') setTimeout(f, 1)",
+            "const { open } = files; open()",
+            "const o = { open: 1 }",
+        ] {
+            assert_eq!(used(own), None, "{own}");
+        }
+    }
+
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in "[ \\n'\"`${}/\\\\a-c.é]{0,60}") {
+        fn no_text_makes_it_panic(text in "[ \\n'\"`${}()/\\\\a-c.é]{0,60}") {
             let _ = uses(&text);
+            let _ = used_global(&text, &["a"]);
         }
     }
 }

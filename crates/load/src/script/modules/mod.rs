@@ -64,7 +64,7 @@ pub(super) fn declare<'js>(ctx: &Ctx<'js>, name: &str) -> Option<Result<Module<'
     }
 }
 
-/// The first member of a built-in module that `source` uses and that is missing here.
+/// The first member of a built-in module, or global, that `source` uses and that is missing here.
 ///
 /// # Errors
 /// `Unsupported` with its name.
@@ -80,7 +80,10 @@ pub(super) fn refuse_missing_members(source: &str) -> std::result::Result<(), Sc
             return Err(ScriptError::Unsupported(format!("`{}{}`", members.prefix, used.member)));
         }
     }
-    Ok(())
+    match scan::used_global(source, MISSING_GLOBALS) {
+        Some(name) => Err(ScriptError::Unsupported(format!("`{name}`"))),
+        None => Ok(()),
+    }
 }
 
 /// Why there is no built-in module `name`.
