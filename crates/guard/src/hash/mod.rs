@@ -1,0 +1,1 @@
+//! Hashing and verifying passwords on a bounded pool of low-priority threads.

@@ -1,0 +1,1 @@
+//! Suspicion instead of lock-out.
