@@ -10,10 +10,12 @@
 //! | [`app`] | all of it put together |
 #![forbid(unsafe_code)]
 
+pub mod accounts;
 pub mod app;
 pub mod config;
 mod exposition;
 pub mod http;
 pub mod ops;
+pub mod schedules;
 pub mod store;
 pub mod tracks;

@@ -97,6 +97,21 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, "bad-request", detail)
     }
 
+    /// 401: no valid token.
+    pub fn unauthorized(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
+    }
+
+    /// 403: known, but not allowed.
+    pub fn forbidden(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", detail)
+    }
+
+    /// 409 under a word of its own: the request contradicts what there is.
+    pub fn conflict(slug: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::CONFLICT, slug, detail)
+    }
+
     /// 404: there is no such resource.
     pub fn not_found(detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not-found", detail)

@@ -5,7 +5,13 @@ use super::StoreError;
 use rusqlite::{Connection, TransactionBehavior};
 
 /// Each file brings the schema from version `index` to `index + 1`.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_tracks.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_tracks.sql"),
+    include_str!("migrations/0002_accounts.sql"),
+    include_str!("migrations/0003_schedules.sql"),
+    include_str!("migrations/0004_track_records.sql"),
+    include_str!("migrations/0005_idempotency.sql"),
+];
 
 /// `MADG` in ASCII: marks the file as ours (SQLite's `application_id`).
 const APPLICATION_ID: i64 = 0x4d41_4447;

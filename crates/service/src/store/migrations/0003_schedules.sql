@@ -1,0 +1,1 @@
+-- Schedules, their places, and the count that bounds them.

@@ -1,0 +1,1 @@
+-- Owners of tracks, runs recorded on them, and the ranking.

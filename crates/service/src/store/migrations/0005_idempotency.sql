@@ -1,0 +1,1 @@
+-- Answers to creates that carried an Idempotency-Key.
