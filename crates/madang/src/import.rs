@@ -188,6 +188,7 @@ impl<'a> Import<'a> {
             name,
             rate: self.rate.unwrap_or(0.0),
             path: document.path,
+            owner: None,
         });
         let tracks = self.app.tracks.clone();
         let rate = self.rate;

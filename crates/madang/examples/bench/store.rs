@@ -112,5 +112,5 @@ fn small(number: u32) -> anyhow::Result<NewTrack> {
     let lat = f64::from(number) * 1e-6;
     let point = |lon: f64| Point { lat, lon, ele: None };
     let path = Path::new(vec![vec![point(127.0), point(127.001)]])?;
-    Ok(NewTrack { name: format!("track {number}"), rate: 0.0, path })
+    Ok(NewTrack { name: format!("track {number}"), rate: 0.0, path, owner: None })
 }

@@ -250,7 +250,11 @@ impl Tracks {
     }
 
     /// JSON on the compute pool: a page is up to 100 items, and is compressed.
-    async fn write(&self, page: Page<TrackItem>, compress: Compress) -> Result<Value, LoadError> {
+    pub(super) async fn write<T: Serialize + Send + 'static>(
+        &self,
+        page: Page<T>,
+        compress: Compress,
+    ) -> Result<Value, LoadError> {
         let value = self.compute.run(move |()| {
             // Numbers and strings into memory: cannot fail.
             let body = serde_json::to_vec(&page).unwrap_or_default();

@@ -7,19 +7,25 @@
 mod detail;
 mod list;
 mod near;
+pub mod records;
 mod represent;
 mod store;
 mod types;
+mod upload;
 
 pub use represent::Form;
 pub use store::{PreparedTrack, TrackStore};
-pub use types::{AfterDistance, AfterLength, NewTrack, Stored, StoredTrack, TrackId, TrackSummary};
+pub use types::{
+    AfterDistance, AfterLength, Deleted, NewTrack, Stored, StoredTrack, TrackId, TrackSummary,
+};
 
+use crate::accounts::UserId;
 use crate::app::App;
 use crate::config::{CacheMode, CacheSettings, Settings, TrackSettings};
 use crate::http::Problem;
 use crate::store::{Pool, PoolError, Store, StoreError};
 use madang_cache::{Cache, CacheError, ConfigError, NamedCache, Policy, Stamp, WriteError};
+use records::RecordStore;
 use std::sync::Arc;
 use std::time::Duration;
 use utoipa_axum::router::OpenApiRouter;
@@ -27,7 +33,10 @@ use utoipa_axum::routes;
 
 /// Routes of tracks.
 pub fn router() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(list::list)).routes(routes!(detail::detail))
+    OpenApiRouter::new()
+        .routes(routes!(list::list, upload::create))
+        .routes(routes!(detail::detail, upload::delete))
+        .routes(routes!(records::ranking::ranking))
 }
 
 /// The system: its store, its cached bodies, and the threads that make them.
@@ -37,6 +46,8 @@ pub struct Tracks {
     cache: Cache,
     details: NamedCache<LoadError>,
     lists: NamedCache<LoadError>,
+    records: RecordStore,
+    rankings: NamedCache<LoadError>,
     compute: Arc<Pool<()>>,
     settings: TrackSettings,
     compression: bool,
@@ -84,9 +95,11 @@ impl Tracks {
     ) -> Result<Self, ConfigError> {
         let policy = policy(&settings.cache);
         Ok(Self {
+            records: RecordStore::new(store.clone()),
             store: TrackStore::new(store),
             details: cache.named("tracks", policy.clone())?,
-            lists: cache.named("track_lists", policy)?,
+            lists: cache.named("track_lists", policy.clone())?,
+            rankings: cache.named("track_rankings", policy)?,
             cache,
             compute,
             settings: settings.tracks.clone(),
@@ -164,6 +177,25 @@ impl Tracks {
             let removed = this.store.delete(id).await?;
             write.finish().await?;
             Ok(removed)
+        })
+        .await
+    }
+
+    /// Deletes a track of this owner. Runs to its end even when the caller goes away.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub async fn remove_owned(
+        &self,
+        id: TrackId,
+        owner: UserId,
+    ) -> Result<Deleted, WriteTrackError> {
+        let this = self.clone();
+        run_to_end(async move {
+            let write = this.cache.begin_write(&[all_tracks(), one_track(id)]).await?;
+            let deleted = this.store.delete_owned(id, owner).await?;
+            write.finish().await?;
+            Ok(deleted)
         })
         .await
     }

@@ -3,8 +3,9 @@
 
 use super::near;
 use super::types::{
-    AfterDistance, AfterLength, NewTrack, Stored, StoredTrack, TrackId, TrackSummary,
+    AfterDistance, AfterLength, Deleted, NewTrack, Stored, StoredTrack, TrackId, TrackSummary,
 };
+use crate::accounts::UserId;
 use crate::store::{Store, StoreError};
 use madang_path::{Point, compact};
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
@@ -125,6 +126,29 @@ impl TrackStore {
             .await
     }
 
+    /// Deletes a track of this owner, with its runs and its ranking.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn delete_owned(&self, id: TrackId, owner: UserId) -> Result<Deleted, StoreError> {
+        self.store
+            .write(move |tx| {
+                let found: Option<Option<UserId>> = tx
+                    .prepare_cached("SELECT owner_id FROM tracks WHERE id = ?")?
+                    .query_row([id], |row| row.get(0))
+                    .optional()?;
+                match found {
+                    None => Ok(Deleted::Missing),
+                    Some(is) if is != Some(owner) => Ok(Deleted::NotOwner),
+                    Some(_) => {
+                        tx.execute("DELETE FROM tracks WHERE id = ?", [id])?;
+                        Ok(Deleted::Gone)
+                    }
+                }
+            })
+            .await
+    }
+
     /// How many tracks there are.
     ///
     /// # Errors
@@ -149,6 +173,7 @@ struct NewRow {
     fingerprint: [u8; 32],
     path: Vec<u8>,
     created_at_ms: i64,
+    owner: Option<UserId>,
 }
 
 impl From<NewTrack> for NewRow {
@@ -168,6 +193,7 @@ impl From<NewTrack> for NewRow {
             fingerprint: fingerprint.into(),
             path,
             created_at_ms: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
+            owner: track.owner,
         }
     }
 }
@@ -176,8 +202,8 @@ impl NewRow {
     fn insert(&self, conn: &Connection) -> Result<Stored, rusqlite::Error> {
         let inserted = conn
             .prepare_cached(
-                "INSERT INTO tracks (name, rate, length_metres, points, start_lat, start_lon, fingerprint, created_at_ms)
-                 VALUES (:name, :rate, :length, :points, :lat, :lon, :fingerprint, :now)
+                "INSERT INTO tracks (name, rate, length_metres, points, start_lat, start_lon, fingerprint, created_at_ms, owner_id)
+                 VALUES (:name, :rate, :length, :points, :lat, :lon, :fingerprint, :now, :owner)
                  ON CONFLICT (fingerprint) DO NOTHING RETURNING id",
             )?
             .query_row(
@@ -185,6 +211,7 @@ impl NewRow {
                     ":name": self.name, ":rate": self.rate, ":length": self.length_metres,
                     ":points": self.points, ":lat": self.start.lat, ":lon": self.start.lon,
                     ":fingerprint": self.fingerprint, ":now": self.created_at_ms,
+                    ":owner": self.owner,
                 },
                 |row| row.get(0),
             )
@@ -242,11 +269,11 @@ fn in_box(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// What SQLite intends to do for a statement.
-    async fn plan(store: &Store, sql: &str) -> String {
+    pub(in super::super) async fn plan(store: &Store, sql: &str) -> String {
         let sql = format!("EXPLAIN QUERY PLAN {sql}");
         let rows = store.read(move |conn| {
             let mut statement = conn.prepare(&sql)?;

@@ -1,5 +1,6 @@
 //! What a track is to the rest of the program.
 
+use crate::accounts::UserId;
 use madang_path::{Path, Point};
 
 /// Identifier of a track, never reused.
@@ -40,6 +41,8 @@ pub struct NewTrack {
     pub rate: f64,
     /// The full path.
     pub path: Path,
+    /// Who uploaded it; nobody owns a public trail.
+    pub owner: Option<UserId>,
 }
 
 /// What became of a [`NewTrack`].
@@ -49,6 +52,17 @@ pub enum Stored {
     Created(TrackId),
     /// The same name and path were there already, under this id.
     Exists(TrackId),
+}
+
+/// What became of a track that somebody wanted deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deleted {
+    /// It is gone, with its runs and its ranking.
+    Gone,
+    /// It belongs to somebody else, or to nobody.
+    NotOwner,
+    /// There is no such track.
+    Missing,
 }
 
 /// Where a listing by length goes on: after this length and id.

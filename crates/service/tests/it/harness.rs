@@ -27,7 +27,7 @@ pub fn track(number: u32) -> NewTrack {
     let lat = 37.0 + f64::from(number) * 1e-4;
     let point = |lon: f64| Point { lat, lon, ele: None };
     let path = Path::new(vec![vec![point(127.0), point(127.001), point(127.002)]]).unwrap();
-    NewTrack { name: format!("track {number}"), rate: 0.0, path }
+    NewTrack { name: format!("track {number}"), rate: 0.0, path, owner: None }
 }
 
 /// A runtime for one test.

@@ -1,0 +1,140 @@
+//! `GET /v1/tracks/{id}/records`: who is fastest.
+
+use super::super::{LoadError, TrackId, Tracks, one_track};
+use super::format_utc;
+use super::{AfterTime, Ranked, ranking_of};
+use crate::app::App;
+use crate::http::body::{Compress, respond};
+use crate::http::negotiate::Encodings;
+use crate::http::page::{self, Page, read_cursor, write_cursor};
+use crate::http::{FieldError, Problem};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+use http::HeaderMap;
+use madang_cache::{Loaded, Value};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// A place in the ranking.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in super::super) struct RankItem {
+    /// Id of the run.
+    id: i64,
+    /// 1 + how many runners were faster; equal times share a rank.
+    rank: u64,
+    /// The runner.
+    nickname: String,
+    /// How long the run took, in seconds.
+    duration_seconds: f64,
+    /// When it began, RFC 3339 in UTC.
+    ran_at: String,
+}
+
+/// The runners of a track, fastest first: each with one personal best.
+#[utoipa::path(get, path = "/v1/tracks/{id}/records", tag = "tracks",
+    params(
+        ("id" = i64, Path, description = "Id of the track"),
+        ("limit" = Option<u32>, Query, description = "items, 1 to 100; default 20"),
+        ("cursor" = Option<String>, Query, description = "nextCursor of the page before"),
+    ),
+    responses(
+        (status = 200, description = "One page", body = Page<RankItem>),
+        (status = 304, description = "The client has it already (If-None-Match)"),
+        (status = 404, description = "There is no such track"),
+        (status = 422, description = "A parameter has a wrong value"),
+    ))]
+pub(in super::super) async fn ranking(
+    State(app): State<Arc<App>>,
+    id: Result<Path<TrackId>, PathRejection>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let no_such_track = || Problem::not_found("there is no track with this id");
+    let Ok(Path(track)) = id else { return Err(no_such_track()) };
+    let (limit, after) = asked(track, query.as_deref().unwrap_or("")).map_err(Problem::invalid)?;
+    match app.tracks.ranking(track, after, limit, &headers).await? {
+        Some(value) => Ok(respond(&value, &headers)),
+        None => Err(no_such_track()),
+    }
+}
+
+fn listing(track: TrackId) -> String {
+    format!("track-ranking:{track}")
+}
+
+fn asked(track: TrackId, query: &str) -> Result<(usize, Option<AfterTime>), Vec<FieldError>> {
+    let (mut limit, mut cursor) = (None, None);
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        match &*name {
+            "limit" => limit = Some(value.into_owned()),
+            "cursor" => cursor = Some(value.into_owned()),
+            _ => {}
+        }
+    }
+    let limit = page::limit(limit.as_deref());
+    let after = cursor.map(|cursor| read_cursor(&listing(track), &cursor)).transpose();
+    match (limit, after) {
+        (Ok(limit), Ok(after)) => Ok((limit, after.map(position))),
+        (limit, after) => Err(limit.err().into_iter().chain(after.err()).collect()),
+    }
+}
+
+/// A cursor carries its sort value as a float; milliseconds of a run are exact in one.
+#[allow(clippy::cast_possible_truncation, reason = "written from a whole number of milliseconds")]
+fn position((duration_ms, user): (f64, i64)) -> AfterTime {
+    AfterTime { duration_ms: duration_ms as i64, user }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "at most a week in milliseconds")]
+fn cursor_after(track: TrackId, last: &Ranked) -> String {
+    write_cursor(&listing(track), last.duration_ms as f64, last.user)
+}
+
+impl Tracks {
+    /// A page of the ranking; nothing when there is no such track. First pages are kept.
+    async fn ranking(
+        &self,
+        track: TrackId,
+        after: Option<AfterTime>,
+        limit: usize,
+        headers: &HeaderMap,
+    ) -> Result<Option<Value>, Problem> {
+        let key = match after {
+            None => format!("{track}.{limit}"),
+            Some(after) => format!("{track}.{limit}.{}.{}", after.duration_ms, after.user),
+        };
+        if let Some(value) = self.rankings.peek_fresh(&key) {
+            return Ok(Some(value));
+        }
+        let client = Encodings::accepted(headers);
+        let this = self.clone();
+        let load = move || async move {
+            let kept = this.rankings.policy().enabled && after.is_none();
+            let compress = Compress::plan(this.compression, kept.then_some(this.max_entry), client);
+            let found = this.records.ranking(track, after, limit + 1).await?;
+            let Some(mut rows) = found else { return Ok::<_, LoadError>(Loaded::Absent) };
+            let more = rows.len() > limit;
+            rows.truncate(limit);
+            let next_cursor = rows.last().filter(|_| more).map(|last| cursor_after(track, last));
+            let items = rows.into_iter().map(RankItem::from).collect();
+            let value = this.write(Page { items, next_cursor }, compress).await?;
+            Ok(if kept { Loaded::Store(value) } else { Loaded::Bypass(value) })
+        };
+        Ok(self.rankings.get(&key, &[one_track(track), ranking_of(track)], load).await?.value)
+    }
+}
+
+impl From<Ranked> for RankItem {
+    #[allow(clippy::cast_precision_loss, reason = "at most a week in milliseconds")]
+    fn from(run: Ranked) -> Self {
+        Self {
+            id: run.id,
+            rank: run.rank,
+            nickname: run.nickname,
+            duration_seconds: run.duration_ms as f64 / 1000.0,
+            ran_at: format_utc(run.ran_at_ms),
+        }
+    }
+}
