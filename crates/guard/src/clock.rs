@@ -1,8 +1,12 @@
 //! Where the guard reads the time, so that a test can hold it still.
+//!
+//! Windows, delays and what is remembered read a monotonic [`Clock`]; what leaves the process with
+//! an expiry in it (challenges, device marks) reads a [`WallClock`], because other nodes and later
+//! processes must understand it. Waiting always uses the timer of the runtime that waits.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use tokio::time::Instant;
@@ -13,10 +17,17 @@ pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Duration;
 }
 
+/// A clock that tells the date.
+pub trait WallClock: Send + Sync + 'static {
+    /// Seconds since 1970-01-01T00:00:00Z. May leap, in both directions.
+    fn unix_seconds(&self) -> u64;
+}
+
 /// The time of the process.
 ///
-/// It reads [`tokio::time::Instant`], which is the operating system's monotonic clock, except
-/// inside a runtime whose time a test has paused: there it stands still with the timers.
+/// As [`Clock`] it reads [`tokio::time::Instant`], which is the operating system's monotonic
+/// clock, except inside a runtime whose time a test has paused: there it stands still with the
+/// timers. As [`WallClock`] it reads the system's date; a date before 1970 counts as 1970.
 #[derive(Debug)]
 pub struct SystemClock {
     origin: Instant,
@@ -42,28 +53,59 @@ impl Clock for SystemClock {
     }
 }
 
+impl WallClock for SystemClock {
+    fn unix_seconds(&self) -> u64 {
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs())
+    }
+}
+
 /// A clock that moves only when it is told to; for tests.
-#[derive(Debug, Default)]
+///
+/// As [`WallClock`] it is [`ManualClock::EPOCH`] plus what it was moved by, until
+/// [`set_unix_seconds`](Self::set_unix_seconds) takes the date elsewhere.
+#[derive(Debug)]
 pub struct ManualClock {
     nanos: AtomicU64,
+    /// Unix seconds at zero of the monotonic time, wrapping.
+    epoch: AtomicU64,
 }
 
 impl ManualClock {
+    /// The date of a new clock: 2026-01-01T00:00:00Z.
+    pub const EPOCH: u64 = 1_767_225_600;
+
     /// A clock that stands at zero.
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self { nanos: AtomicU64::new(0), epoch: AtomicU64::new(Self::EPOCH) }
     }
 
-    /// Moves the clock forward.
+    /// Moves the clock forward, the date with it.
     pub fn advance(&self, by: Duration) {
         self.nanos.fetch_add(nanos(by), Ordering::Relaxed);
+    }
+
+    /// Makes the date leap, forward or back; the monotonic time stays where it is.
+    pub fn set_unix_seconds(&self, date: u64) {
+        self.epoch.store(date.wrapping_sub(self.now().as_secs()), Ordering::Relaxed);
+    }
+}
+
+impl Default for ManualClock {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Duration {
         Duration::from_nanos(self.nanos.load(Ordering::Relaxed))
+    }
+}
+
+impl WallClock for ManualClock {
+    fn unix_seconds(&self) -> u64 {
+        self.epoch.load(Ordering::Relaxed).wrapping_add(self.now().as_secs())
     }
 }
 

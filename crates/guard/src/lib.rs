@@ -1,11 +1,26 @@
 //! Fences around password checks.
 //!
 //! - [`hash`]: a bounded pool of low-priority threads that hash and verify passwords.
-//! - [`limit`]: how many wrong guesses an account, an address and a pair of both are allowed.
-//! - [`suspicion`]: what a suspicious attempt must show: a proof of work or a device mark.
+//! - [`Guard`]: how many wrong guesses an account, an address and a pair of both are allowed, what
+//!   a suspicious attempt must show, and who is let through.
+//! - [`limit`]: the counters behind it, and the seam at which they can be shared between nodes.
+//! - [`suspicion`]: proofs of work and device marks.
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod config;
 pub mod hash;
 pub mod limit;
+pub mod net;
 pub mod suspicion;
+
+mod attempt;
+mod guard;
+mod metrics;
+mod reservation;
+
+pub use attempt::{Attempt, Reason, Refused, Suspect};
+pub use config::{GuardConfig, Key};
+pub use guard::{BuildError, Guard};
+pub use metrics::MetricsSnapshot;
+pub use reservation::{Reservation, SignUp};

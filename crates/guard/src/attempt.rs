@@ -1,0 +1,96 @@
+//! What is asked of the guard, and its refusals.
+
+use std::{fmt, net::IpAddr, time::Duration};
+
+use crate::suspicion::{Challenge, ProofError};
+
+/// One log-in attempt, as far as the guard needs to know it.
+#[derive(Clone, Copy)]
+pub struct Attempt<'a> {
+    /// The name given, in the form in which the caller looks accounts up: two spellings of one
+    /// account must be the same bytes here. Whether the account exists does not matter.
+    pub account: &'a [u8],
+    /// The client's own address, behind whatever proxies the caller trusts.
+    pub address: IpAddr,
+    /// The password given. Only a keyed hash of it outlives the call.
+    pub password: &'a [u8],
+    /// The solution of a challenge, as an ALTCHA widget hands it over, if there is one.
+    pub proof: Option<&'a str>,
+    /// The device mark, as [`DeviceMark::value`](crate::suspicion::DeviceMark) was, if there is one.
+    pub mark: Option<&'a str>,
+}
+
+impl fmt::Debug for Attempt<'_> {
+    /// Names the address only: names, passwords, proofs and marks do not belong in a log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attempt").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// Why an attempt may not go on, and what would change that.
+///
+/// To the client this is a 429.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("refused: {reason}")]
+pub struct Refused {
+    /// What stood in the way.
+    pub reason: Reason,
+    /// When it is worth trying again without anything more to show; never zero, jitter included.
+    /// Written as whole seconds it must be rounded up.
+    pub retry_after: Duration,
+    /// What to solve in order to be let through at once; only with [`Reason::Suspicious`].
+    pub challenge: Option<Challenge>,
+    /// Why the proof that came with the attempt did not count, if one came and was looked at.
+    pub proof_error: Option<ProofError>,
+}
+
+/// What stood in the way of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Too many wrong guesses at this account from this address.
+    Pair,
+    /// The account is being guessed at; the next attempt is due later.
+    Account,
+    /// Too many failures, or failures of too many accounts, from this address.
+    Address,
+    /// This password failed at too many accounts.
+    Password,
+    /// Too many accounts made from this address.
+    SignUp,
+    /// The address sent too many attempts (mode `ip` only).
+    Blocked,
+    /// The allowance is held by attempts that are still in flight, and waiting for them took too
+    /// long or the places for waiting were taken.
+    InFlight,
+    /// The attempt must show a proof of work or a device mark.
+    Suspicious(Suspect),
+}
+
+/// What made an attempt suspicious.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Suspect {
+    /// The address fails a lot, or did lately.
+    Address,
+    /// The account is being guessed at, or was lately.
+    Account,
+    /// The password is being tried at many accounts, or was lately.
+    Password,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pair => "too many wrong guesses at this account from this address",
+            Self::Account => "the account is being guessed at",
+            Self::Address => "too many failures from this address",
+            Self::Password => "the password failed at too many accounts",
+            Self::SignUp => "too many accounts made from this address",
+            Self::Blocked => "too many attempts from this address",
+            Self::InFlight => "earlier attempts are still in flight",
+            Self::Suspicious(Suspect::Address) => "the address is suspicious",
+            Self::Suspicious(Suspect::Account) => "the account is under attack",
+            Self::Suspicious(Suspect::Password) => "the password is under attack",
+        })
+    }
+}

@@ -1,0 +1,385 @@
+//! Settings of the guard, with their defaults.
+
+use std::{fmt, time::Duration};
+
+use crate::net::Cidr;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// How attempts are limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Not at all.
+    Off,
+    /// By address alone, with a block: the way of the system that was reproduced.
+    Ip(IpLimit),
+    /// By pair, account and address, and by suspicion.
+    On,
+}
+
+/// Everything that can be set.
+#[derive(Clone, Debug)]
+pub struct GuardConfig {
+    /// Which way of limiting is used. Default: [`Mode::On`].
+    pub mode: Mode,
+    /// Wrong guesses at one account from one address. Default: 10 per 15 min.
+    pub pair: FailureLimit,
+    /// Wrong guesses at one account from anywhere.
+    pub account: AccountLimit,
+    /// Wrong guesses from one address at any account.
+    pub address: AddressLimit,
+    /// Accounts made from one address, whether or not that succeeded. Default: 1,000 per hour.
+    pub sign_up: FailureLimit,
+    /// Addresses whose attempts are neither limited nor counted. Default: none.
+    pub exempt: Vec<Cidr>,
+    /// Attempts beyond the remaining allowance wait for those in flight.
+    pub waiting: Waiting,
+    /// `None`: what is over a limit is refused until it no longer is.
+    pub suspicion: Option<Suspicion>,
+    /// How much is remembered.
+    pub capacity: Capacity,
+    /// Signs challenges and device marks. Nodes that must accept each other's share it, and it has
+    /// to outlive the process for marks to do so.
+    pub key: Key,
+}
+
+impl GuardConfig {
+    /// The defaults, with this key.
+    #[must_use]
+    pub fn new(key: Key) -> Self {
+        Self {
+            mode: Mode::On,
+            pair: FailureLimit { failures: 10, window: 15 * MINUTE },
+            account: AccountLimit::default(),
+            address: AddressLimit::default(),
+            sign_up: FailureLimit { failures: 1_000, window: 60 * MINUTE },
+            exempt: Vec::new(),
+            waiting: Waiting::default(),
+            suspicion: Some(Suspicion::default()),
+            capacity: Capacity::default(),
+            key,
+        }
+    }
+
+    /// Whether the guard can be built from this.
+    ///
+    /// # Errors
+    /// Names the first setting that is out of range.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let windows = [
+            ("pair.window", self.pair.window),
+            ("account.window", self.account.window),
+            ("address.window", self.address.window),
+            ("sign_up.window", self.sign_up.window),
+        ];
+        for (setting, window) in windows {
+            within(setting, window, Duration::from_secs(1), MAX_WINDOW)?;
+        }
+        count("pair.failures", self.pair.failures, MAX_FAILURES)?;
+        count("account.failures", self.account.failures, MAX_FAILURES)?;
+        count("address.failures", self.address.failures, MAX_FAILURES)?;
+        count("address.accounts", self.address.accounts, MAX_DISTINCT)?;
+        count("sign_up.failures", self.sign_up.failures, MAX_FAILURES)?;
+        let longest = self.account.longest_delay;
+        within("account.longest_delay", longest, Duration::from_millis(1), MAX_WINDOW)?;
+        let first = self.account.first_delay;
+        within("account.first_delay", first, Duration::from_millis(1), longest)?;
+        if let Mode::Ip(ip) = self.mode {
+            count("ip.attempts", ip.attempts, u32::MAX)?;
+            within("ip.window", ip.window, Duration::from_secs(1), MAX_WINDOW)?;
+            within("ip.block", ip.block, Duration::from_secs(1), MAX_WINDOW)?;
+        }
+        self.suspicion.as_ref().map_or(Ok(()), Suspicion::validate)
+    }
+}
+
+/// So many failures in any interval of this length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailureLimit {
+    /// 1 to 10,000.
+    pub failures: u32,
+    /// 1 s to 31 days. Kept in eighths: a failure is forgotten between one and nine eighths of the
+    /// window after it was counted, so that no interval of this length ever holds more than
+    /// `failures`.
+    pub window: Duration,
+}
+
+/// Wrong guesses at one account from anywhere: a growing delay, never a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccountLimit {
+    /// From this many failures on, attempts are let through one at a time and delayed. Default: 20.
+    pub failures: u32,
+    /// Failures older than this no longer count. Default: 1 h.
+    pub window: Duration,
+    /// Delay after the failure that reached the limit; it doubles with each further one. Default: 1 s.
+    pub first_delay: Duration,
+    /// The delay grows no further. Default: 60 s.
+    pub longest_delay: Duration,
+}
+
+impl Default for AccountLimit {
+    fn default() -> Self {
+        Self {
+            failures: 20,
+            window: 60 * MINUTE,
+            first_delay: Duration::from_secs(1),
+            longest_delay: MINUTE,
+        }
+    }
+}
+
+/// Wrong guesses from one address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressLimit {
+    /// Failures per window. Default: 300.
+    pub failures: u32,
+    /// Distinct accounts that failed per window, at most 256. Default: 50.
+    pub accounts: u32,
+    /// Default: 10 min.
+    pub window: Duration,
+}
+
+impl Default for AddressLimit {
+    fn default() -> Self {
+        Self { failures: 300, accounts: 50, window: 10 * MINUTE }
+    }
+}
+
+/// Mode `ip`: attempts of an address, right or wrong, and a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IpLimit {
+    /// Attempts per window; the next one is refused and starts the block. Default: 100; the
+    /// reproduced system does not document its own.
+    pub attempts: u32,
+    /// From the first attempt on. Default: 60 s.
+    pub window: Duration,
+    /// From the attempt on that was one too many. Default: 180 s.
+    pub block: Duration,
+}
+
+impl Default for IpLimit {
+    fn default() -> Self {
+        Self { attempts: 100, window: MINUTE, block: 3 * MINUTE }
+    }
+}
+
+/// Bounds of waiting for attempts in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Default: 2 s. Zero: nobody waits.
+    pub longest: Duration,
+    /// Waiters for the allowance of one pair, account, address, mark or password. Default: 64.
+    pub per_key: usize,
+    /// Waiters in all. Default: 1,024.
+    pub total: usize,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self { longest: Duration::from_secs(2), per_key: 64, total: 1_024 }
+    }
+}
+
+/// What must be shown instead of being refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suspicion {
+    /// How long an address, account or password stays suspicious after it was last over a limit.
+    /// Default: 1 h.
+    pub remember: Duration,
+    /// `None`: proofs are neither asked for nor accepted.
+    pub proof: Option<ProofConfig>,
+    /// `None`: marks are neither issued nor accepted.
+    pub marks: Option<MarkConfig>,
+    /// `None`: passwords are not watched.
+    pub passwords: Option<PasswordWatch>,
+}
+
+impl Default for Suspicion {
+    fn default() -> Self {
+        Self {
+            remember: 60 * MINUTE,
+            proof: Some(ProofConfig::default()),
+            marks: Some(MarkConfig::default()),
+            passwords: Some(PasswordWatch::default()),
+        }
+    }
+}
+
+impl Suspicion {
+    fn validate(&self) -> Result<(), ConfigError> {
+        within("suspicion.remember", self.remember, Duration::from_secs(1), MAX_WINDOW)?;
+        if let Some(proof) = &self.proof {
+            within("proof.expiry", proof.expiry, Duration::from_secs(1), MAX_WINDOW)?;
+            within("proof.account_pace", proof.account_pace, Duration::ZERO, MAX_WINDOW)?;
+            count("proof.work", proof.work, MAX_WORK)?;
+            let doublings = proof.doublings;
+            if doublings > 20 || u64::from(proof.work) << doublings > u64::from(MAX_WORK) {
+                return Err(ConfigError {
+                    setting: "proof.doublings",
+                    accepted: format!("so few that the work stays within {MAX_WORK}"),
+                });
+            }
+        }
+        if let Some(marks) = &self.marks {
+            within("marks.expiry", marks.expiry, Duration::from_secs(1), 400 * 24 * 60 * MINUTE)?;
+            count("marks.failures", marks.failures, MAX_FAILURES)?;
+            within("marks.window", marks.window, Duration::from_secs(1), MAX_WINDOW)?;
+        }
+        if let Some(passwords) = &self.passwords {
+            count("passwords.accounts", passwords.accounts, MAX_DISTINCT)?;
+            within("passwords.window", passwords.window, Duration::from_secs(1), MAX_WINDOW)?;
+        }
+        Ok(())
+    }
+}
+
+/// Proof of work: how much, and how long it counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProofConfig {
+    /// Hashes in the worst case (`maxnumber`) at the mildest; on average half of it. Default:
+    /// 50,000, well under a second in a browser of today.
+    pub work: u32,
+    /// How often the work may double, as things get worse. Default: 4.
+    pub doublings: u32,
+    /// A challenge is good for so long. Default: 5 min.
+    pub expiry: Duration,
+    /// With a proof, attempts at one account are let through so far apart after a failure, instead
+    /// of the growing delay. Default: 1 s.
+    pub account_pace: Duration,
+}
+
+impl Default for ProofConfig {
+    fn default() -> Self {
+        Self {
+            work: 50_000,
+            doublings: 4,
+            expiry: 5 * MINUTE,
+            account_pace: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Device marks: how long, and how many failures each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MarkConfig {
+    /// Default: 90 days; at most 400.
+    pub expiry: Duration,
+    /// Failures with one mark per window, before it is put aside for the rest of it. Default: 10.
+    pub failures: u32,
+    /// Default: 15 min.
+    pub window: Duration,
+}
+
+impl Default for MarkConfig {
+    fn default() -> Self {
+        Self { expiry: 90 * 24 * 60 * MINUTE, failures: 10, window: 15 * MINUTE }
+    }
+}
+
+/// Passwords tried at many accounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PasswordWatch {
+    /// Distinct accounts at which one password may fail per window, at most 256. Default: 20.
+    pub accounts: u32,
+    /// Default: 10 min.
+    pub window: Duration,
+}
+
+impl Default for PasswordWatch {
+    fn default() -> Self {
+        Self { accounts: 20, window: 10 * MINUTE }
+    }
+}
+
+/// How many of each are remembered, rounded up to a power of two. Memory is taken as it is needed
+/// and never given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// Pairs of account and address, and device marks. Default: 65,536.
+    pub pairs: usize,
+    /// Accounts. Default: 32,768.
+    pub accounts: usize,
+    /// Addresses; sign-ups of addresses as many again. Default: 8,192.
+    pub addresses: usize,
+    /// Passwords. Default: 16,384.
+    pub passwords: usize,
+    /// Proofs that were used and have not expired. Default: 32,768.
+    pub proofs: usize,
+}
+
+impl Default for Capacity {
+    fn default() -> Self {
+        Self {
+            pairs: 65_536,
+            accounts: 32_768,
+            addresses: 8_192,
+            passwords: 16_384,
+            proofs: 32_768,
+        }
+    }
+}
+
+/// 32 secret bytes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(pub(crate) [u8; 32]);
+
+impl Key {
+    /// A key that was made or stored before. It must come from a cryptographic random generator.
+    #[must_use]
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// A new key from the system's random generator.
+    ///
+    /// # Errors
+    /// The system has no randomness to give.
+    pub fn random() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self(bytes))
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
+
+/// A setting is out of range.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("guard setting {setting} must be {accepted}")]
+pub struct ConfigError {
+    /// Dotted name within [`GuardConfig`].
+    pub setting: &'static str,
+    /// What would be accepted.
+    pub accepted: String,
+}
+
+const MAX_WINDOW: Duration = Duration::from_secs(31 * 24 * 3600);
+/// Counters are 16 bits wide.
+const MAX_FAILURES: u32 = 10_000;
+/// Each distinct account takes 12 bytes in every remembered address or password.
+const MAX_DISTINCT: u32 = 256;
+/// About a minute in a browser.
+const MAX_WORK: u32 = 50_000_000;
+
+fn count(setting: &'static str, value: u32, most: u32) -> Result<(), ConfigError> {
+    if (1..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(ConfigError { setting, accepted: format!("from 1 to {most}") })
+}
+
+fn within(
+    setting: &'static str,
+    value: Duration,
+    least: Duration,
+    most: Duration,
+) -> Result<(), ConfigError> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(ConfigError { setting, accepted: format!("from {least:?} to {most:?}") })
+}
