@@ -2,8 +2,8 @@
 
 use super::value::{duration, size, whole};
 use super::{
-    CacheMode, CacheSettings, DatabaseSettings, Detail, LogFormat, LogSettings, ServerSettings,
-    Settings, Simplify, TrackSettings,
+    CacheMode, CacheSettings, DatabaseSettings, Detail, LimitCheck, LogFormat, LogSettings,
+    ScheduleSettings, ServerSettings, Settings, Simplify, TrackSettings,
 };
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -197,6 +197,18 @@ pub static KEYS: &[Key] = &[
         |s, v| s.tracks.cache_from_metres = metres(v)?
     ),
     key!(
+        "schedules.limit" = "30",
+        "off or 1 to 1000000",
+        "schedules a user may have; one more is answered 409; off = any number",
+        |s, v| s.schedules.limit = limit(v)?
+    ),
+    key!(
+        "schedules.limit_check" = "counter",
+        "load-all, count, insert-select, row-lock or counter",
+        "how that limit is enforced (as documented: load-all, count or insert-select; the first two let parallel requests past it)",
+        |s, v| s.schedules.limit_check = limit_check(v)?
+    ),
+    key!(
         "log.level" = "info",
         "error, warn, info, debug, trace, or a filter such as madang_service=debug,info",
         "what is logged, to stderr",
@@ -234,6 +246,7 @@ pub(super) fn blank() -> Settings {
             simplify: Simplify::Metres,
             cache_from_metres: 0.0,
         },
+        schedules: ScheduleSettings { limit: None, limit_check: LimitCheck::Counter },
         log: LogSettings { level: String::new(), format: LogFormat::Text },
     }
 }
@@ -248,6 +261,27 @@ fn address(value: &str) -> Result<SocketAddr, String> {
 
 fn auto(value: &str, most: usize) -> Result<Option<usize>, String> {
     if value == "auto" { Ok(None) } else { whole(value, 1, most).map(Some) }
+}
+
+fn limit(value: &str) -> Result<Option<u32>, String> {
+    if value == "off" {
+        return Ok(None);
+    }
+    let most = whole(value, 1, 1_000_000)?;
+    u32::try_from(most).map(Some).map_err(|_| String::new())
+}
+
+fn limit_check(value: &str) -> Result<LimitCheck, String> {
+    choice(
+        value,
+        &[
+            ("load-all", LimitCheck::LoadAll),
+            ("count", LimitCheck::Count),
+            ("insert-select", LimitCheck::InsertSelect),
+            ("row-lock", LimitCheck::RowLock),
+            ("counter", LimitCheck::Counter),
+        ],
+    )
 }
 
 fn positive(value: &str) -> Result<Duration, String> {

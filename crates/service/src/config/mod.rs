@@ -29,6 +29,8 @@ pub struct Settings {
     pub cache: CacheSettings,
     /// Tracks: default detail, way of simplifying, admission to the cache.
     pub tracks: TrackSettings,
+    /// Schedules: their limit, and the way it is enforced.
+    pub schedules: ScheduleSettings,
     /// Log level and format.
     pub log: LogSettings,
 }
@@ -159,6 +161,30 @@ pub enum Simplify {
     Metres,
     /// As documented by the system this reproduces: one tolerance in degrees for every level below `full`.
     Degrees(f64),
+}
+
+/// `schedules.*`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScheduleSettings {
+    /// Schedules a user may have; `None` = any number.
+    pub limit: Option<u32>,
+    /// How the limit is enforced.
+    pub limit_check: LimitCheck,
+}
+
+/// How the limit on schedules is enforced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitCheck {
+    /// Fetch all rows, then insert in a second transaction, as documented. Races.
+    LoadAll,
+    /// Count the rows, then insert in a second transaction, as documented. Races.
+    Count,
+    /// Count in the statement that inserts, as documented.
+    InsertSelect,
+    /// Lock, count, insert in one transaction.
+    RowLock,
+    /// Conditional update of a count in the transaction of the insert.
+    Counter,
 }
 
 /// `log.*`.
