@@ -1,0 +1,123 @@
+//! The two hash functions, on memory that is lent to them.
+
+use argon2::{Algorithm, Argon2, Block, Params, Version};
+use base64::{
+    Engine as _,
+    engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD},
+};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+/// Most bytes bcrypt looks at.
+pub(super) const BCRYPT_MAX_BYTES: usize = 72;
+
+/// The alphabet of bcrypt. Some implementations left the unused bits of the last character set, and
+/// their hashes are as valid as any.
+pub(super) const BCRYPT_BASE64: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::BCRYPT,
+    GeneralPurposeConfig::new()
+        .with_encode_padding(false)
+        .with_decode_padding_mode(base64::engine::DecodePaddingMode::RequireNone)
+        .with_decode_allow_trailing_bits(true),
+);
+
+/// Why a hash could not be computed. None of these says anything about the password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HashError {
+    /// The operating system gave no random bytes for a salt.
+    #[error("the operating system gave no random bytes")]
+    NoEntropy,
+    /// The memory of argon2id could not be had.
+    #[error("no memory for {kib} KiB of argon2id blocks")]
+    NoMemory {
+        /// What was asked for.
+        kib: u32,
+    },
+}
+
+/// The blocks of argon2id, kept between hashes: fresh pages cost a fault each, which is a good part
+/// of a hash.
+#[derive(Default)]
+pub(super) struct Memory {
+    blocks: Vec<Block>,
+}
+
+impl Memory {
+    /// At least `count` blocks of 1 KiB.
+    fn blocks(&mut self, count: usize, kib: u32) -> Result<&mut [Block], HashError> {
+        if self.blocks.len() < count {
+            // Not grown in place: the old contents are worth nothing and would be copied.
+            self.blocks = Vec::new();
+            self.blocks.try_reserve_exact(count).map_err(|_| HashError::NoMemory { kib })?;
+            self.blocks.resize(count, Block::new());
+        }
+        Ok(&mut self.blocks)
+    }
+
+    /// Gives everything back to the allocator.
+    pub(super) fn release(&mut self) {
+        self.blocks = Vec::new();
+    }
+
+    /// What is held now.
+    pub(super) fn bytes(&self) -> usize {
+        self.blocks.len() * Block::SIZE
+    }
+}
+
+/// argon2id, version 19, into `output`. The parameters are those of a [`Scheme`](super::Scheme).
+pub(super) fn argon2id(
+    memory: &mut Memory,
+    password: &[u8],
+    salt: &[u8],
+    (memory_kib, passes, lanes): (u32, u32, u32),
+    output: &mut [u8],
+) -> Result<(), HashError> {
+    let params = Params::new(memory_kib, passes, lanes, Some(output.len()))
+        .expect("a scheme's parameters are within what argon2 accepts");
+    let blocks = memory.blocks(params.block_count(), memory_kib)?;
+    Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
+        .hash_password_into_with_memory(password, salt, output, blocks)
+        .expect("salt and output have lengths that argon2 accepts, and the blocks suffice");
+    Ok(())
+}
+
+/// bcrypt by the plain rule: the bytes and a terminating NUL, cut to 72.
+pub(super) fn bcrypt(password: &[u8], salt: [u8; 16], cost: u32) -> [u8; 23] {
+    let mut key = Zeroizing::new([0_u8; BCRYPT_MAX_BYTES]);
+    let kept = password.len().min(BCRYPT_MAX_BYTES);
+    key[..kept].copy_from_slice(&password[..kept]);
+    let with_nul = (kept + 1).min(BCRYPT_MAX_BYTES);
+    let output = bcrypt::bcrypt(cost, salt, &key[..with_nul]);
+    // Every implementation drops the 24th byte, as the first one did.
+    let mut kept = [0; 23];
+    kept.copy_from_slice(&output[..23]);
+    kept
+}
+
+/// bcrypt over `base64(HMAC-SHA-256(key = the salt as written, password))`: 44 characters without NUL,
+/// whatever the length of the password. The key makes the digest useless against leaked plain SHA-256
+/// digests ("password shucking"). This is version 2 of passlib's `bcrypt_sha256`:
+/// <https://passlib.readthedocs.io/en/stable/lib/passlib.hash.bcrypt_sha256.html>
+pub(super) fn bcrypt_sha256(
+    password: &[u8],
+    salt: [u8; 16],
+    salt_text: &str,
+    cost: u32,
+) -> [u8; 23] {
+    let mut mac = Hmac::<Sha256>::new_from_slice(salt_text.as_bytes())
+        .expect("HMAC takes a key of any length");
+    mac.update(password);
+    let digest = Zeroizing::new(<[u8; 32]>::from(mac.finalize().into_bytes()));
+    let key = Zeroizing::new(STANDARD.encode(*digest));
+    bcrypt(key.as_bytes(), salt, cost)
+}
+
+/// `N` random bytes from the operating system.
+pub(super) fn random<const N: usize>() -> Result<[u8; N], HashError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|_| HashError::NoEntropy)?;
+    Ok(bytes)
+}

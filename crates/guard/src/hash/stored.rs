@@ -1,0 +1,299 @@
+//! Hashes as they stand in a store.
+
+use std::{fmt, str::FromStr};
+
+use argon2::password_hash::phc::{Output, Salt};
+use base64::Engine as _;
+use subtle::ConstantTimeEq as _;
+
+use super::{
+    HashError, Password, Scheme, SchemeError,
+    kernel::{self, BCRYPT_BASE64, BCRYPT_MAX_BYTES, Memory},
+    scheme::{Kind, three},
+};
+
+/// A password hash, read from or ready for a store.
+///
+/// | text | made by |
+/// |---|---|
+/// | `$argon2id$v=19$m=…,t=…,p=…$salt$output` | `argon2id`: the PHC string format |
+/// | `$2b$…`, also `$2a$…` and `$2y$…` | `bcrypt`, for passwords of up to 71 bytes without NUL |
+/// | `$bcrypt-sha256$v=2,t=2b,r=…$salt$output` | `bcrypt`, for all others; the format of passlib |
+///
+/// bcrypt reads 72 bytes and no more. Plain bcrypt hashes, whoever made them, are verified by bcrypt's
+/// own rule (cut at 72 bytes, every byte counts, NUL too), but none is *made* of a password that
+/// the rule would cut or mistake: that password goes through HMAC-SHA-256 first, and the stored text
+/// says so. It thereby also says that the password is long.
+///
+/// `$2x$` is refused: it marks hashes of an implementation with a sign-extension bug that the rule
+/// cannot reproduce. So are argon2i, argon2d, version 16 of argon2, and other functions.
+///
+/// Reading checks every parameter against the limits of [`Scheme`] before anything is allocated; salts
+/// of argon2id have 8 to 48 bytes, outputs 16 to 64. The text is at most 256 bytes long.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoredHash {
+    text: String,
+    scheme: Scheme,
+    form: Form,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+enum Form {
+    Argon2id { salt: Salt, output: Output },
+    Bcrypt { salt: [u8; 16], output: [u8; 23], prehashed: bool },
+}
+
+/// Length of new salts of argon2id (RFC 9106 section 3.1: 16 bytes are recommended for passwords).
+const SALT_BYTES: usize = 16;
+/// Length of new outputs of argon2id.
+const OUTPUT_BYTES: usize = 32;
+/// A shorter output could be matched by chance or design.
+const MIN_OUTPUT_BYTES: usize = 16;
+/// Longer than any text with the longest salt and output.
+const MAX_TEXT_BYTES: usize = 256;
+
+impl StoredHash {
+    /// The scheme and cost it was made with.
+    #[must_use]
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The text for the store.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether a password just verified against it should be hashed again with `current`.
+    ///
+    /// So when function or cost differ, or salt or output are shorter than new ones. Never when that
+    /// would replace a safe hash by an unsafe one ([`Scheme::is_unsafe`]): an experiment with a weak
+    /// scheme must not weaken the accounts that log in meanwhile.
+    #[must_use]
+    pub fn needs_upgrade(&self, current: &Scheme) -> bool {
+        if current.is_unsafe() && !self.scheme.is_unsafe() {
+            return false;
+        }
+        self.scheme != *current || self.is_short()
+    }
+
+    fn is_short(&self) -> bool {
+        match &self.form {
+            Form::Argon2id { salt, output } => {
+                salt.len() < SALT_BYTES || output.len() < OUTPUT_BYTES
+            }
+            Form::Bcrypt { .. } => false,
+        }
+    }
+
+    /// Whether this is the hash of `password`. Takes the full time of the scheme either way; outputs are
+    /// compared in constant time.
+    ///
+    /// It hashes on the calling thread: servers go through [`HashPool`](super::HashPool).
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn verify(&self, password: &Password) -> Result<bool, HashError> {
+        self.verify_in(&mut Memory::default(), password)
+    }
+
+    pub(super) fn verify_in(
+        &self,
+        memory: &mut Memory,
+        password: &Password,
+    ) -> Result<bool, HashError> {
+        match (&self.form, self.scheme.kind()) {
+            (Form::Argon2id { salt, output }, Kind::Argon2id { memory_kib, passes, lanes }) => {
+                let mut buffer = [0; Output::MAX_LENGTH];
+                let computed = &mut buffer[..output.len()];
+                let costs = (memory_kib, passes, lanes);
+                kernel::argon2id(memory, password.as_bytes(), salt, costs, computed)?;
+                Ok(computed.ct_eq(output.as_bytes()).into())
+            }
+            (Form::Bcrypt { salt, output, prehashed }, Kind::Bcrypt { cost }) => {
+                let computed = if *prehashed {
+                    let salt_text = BCRYPT_BASE64.encode(salt);
+                    kernel::bcrypt_sha256(password.as_bytes(), *salt, &salt_text, cost)
+                } else {
+                    kernel::bcrypt(password.as_bytes(), *salt, cost)
+                };
+                Ok(computed.ct_eq(output).into())
+            }
+            _ => unreachable!("form and scheme are made together"),
+        }
+    }
+}
+
+impl Scheme {
+    /// Hashes `password` with a fresh salt from the operating system.
+    ///
+    /// It hashes on the calling thread: servers go through [`HashPool`](super::HashPool).
+    ///
+    /// # Errors
+    /// When the operating system gives no random bytes or no memory.
+    pub fn hash(&self, password: &Password) -> Result<StoredHash, HashError> {
+        self.hash_in(&mut Memory::default(), password)
+    }
+
+    pub(super) fn hash_in(
+        &self,
+        memory: &mut Memory,
+        password: &Password,
+    ) -> Result<StoredHash, HashError> {
+        match self.kind() {
+            Kind::Argon2id { memory_kib, passes, lanes } => {
+                let salt = kernel::random::<SALT_BYTES>()?;
+                let mut output = [0; OUTPUT_BYTES];
+                let costs = (memory_kib, passes, lanes);
+                kernel::argon2id(memory, password.as_bytes(), &salt, costs, &mut output)?;
+                Ok(StoredHash::argon2id(*self, costs, &salt, &output))
+            }
+            Kind::Bcrypt { cost } => {
+                let salt = kernel::random::<16>()?;
+                Ok(StoredHash::bcrypt(*self, cost, salt, password.as_bytes()))
+            }
+        }
+    }
+}
+
+impl StoredHash {
+    fn argon2id(
+        scheme: Scheme,
+        (m, t, p): (u32, u32, u32),
+        salt: &[u8; SALT_BYTES],
+        output: &[u8; OUTPUT_BYTES],
+    ) -> Self {
+        let salt = Salt::new(salt).expect("16 bytes are a salt");
+        let output = Output::new(output).expect("32 bytes are an output");
+        let text = format!("$argon2id$v=19$m={m},t={t},p={p}${salt}${output}");
+        Self { text, scheme, form: Form::Argon2id { salt, output } }
+    }
+
+    fn bcrypt(scheme: Scheme, cost: u32, salt: [u8; 16], password: &[u8]) -> Self {
+        let salt_text = BCRYPT_BASE64.encode(salt);
+        // 72 bytes without the terminating NUL would also verify with anything appended.
+        let prehashed = password.len() >= BCRYPT_MAX_BYTES || password.contains(&0);
+        let (output, text) = if prehashed {
+            let output = kernel::bcrypt_sha256(password, salt, &salt_text, cost);
+            let encoded = BCRYPT_BASE64.encode(output);
+            (output, format!("$bcrypt-sha256$v=2,t=2b,r={cost}${salt_text}${encoded}"))
+        } else {
+            let output = kernel::bcrypt(password, salt, cost);
+            (output, format!("$2b${cost:02}${salt_text}{}", BCRYPT_BASE64.encode(output)))
+        };
+        Self { text, scheme, form: Form::Bcrypt { salt, output, prehashed } }
+    }
+}
+
+impl FromStr for StoredHash {
+    type Err = StoredHashError;
+
+    fn from_str(text: &str) -> Result<Self, StoredHashError> {
+        if text.len() > MAX_TEXT_BYTES {
+            return Err(StoredHashError::Malformed);
+        }
+        let (scheme, form) = match text.split('$').nth(1) {
+            Some("argon2id") => parse_argon2id(text)?,
+            Some("2a" | "2b" | "2y") => parse_bcrypt(text)?,
+            Some("bcrypt-sha256") => parse_bcrypt_sha256(text)?,
+            _ => return Err(StoredHashError::Unsupported),
+        };
+        Ok(Self { text: text.to_owned(), scheme, form })
+    }
+}
+
+/// `$argon2id$v=19$m=…,t=…,p=…$salt$output`
+fn parse_argon2id(text: &str) -> Result<(Scheme, Form), StoredHashError> {
+    let fields: Vec<&str> = text.split('$').collect();
+    let ["", "argon2id", version, parameters, salt, output] = fields[..] else {
+        return Err(StoredHashError::Malformed);
+    };
+    if version != "v=19" {
+        return Err(StoredHashError::Unsupported);
+    }
+    let [m, t, p] = three(parameters).ok_or(StoredHashError::Malformed)?;
+    let scheme = Scheme::argon2id(m, t, p)?;
+    let salt = Salt::from_b64(salt).map_err(|_| StoredHashError::Malformed)?;
+    let output = Output::decode(output).map_err(|_| StoredHashError::Malformed)?;
+    if output.len() < MIN_OUTPUT_BYTES {
+        return Err(StoredHashError::Malformed);
+    }
+    Ok((scheme, Form::Argon2id { salt, output }))
+}
+
+/// `$2b$10$` and 53 characters.
+fn parse_bcrypt(text: &str) -> Result<(Scheme, Form), StoredHashError> {
+    let fields: Vec<&str> = text.split('$').collect();
+    let ["", _, cost, both] = fields[..] else {
+        return Err(StoredHashError::Malformed);
+    };
+    let (salt, output) = both.split_at_checked(22).ok_or(StoredHashError::Malformed)?;
+    if cost.len() != 2 {
+        return Err(StoredHashError::Malformed);
+    }
+    bcrypt_form(cost, salt, output, false)
+}
+
+/// `$bcrypt-sha256$v=2,t=2b,r=10$salt$output`
+fn parse_bcrypt_sha256(text: &str) -> Result<(Scheme, Form), StoredHashError> {
+    let fields: Vec<&str> = text.split('$').collect();
+    let ["", _, parameters, salt, output] = fields[..] else {
+        return Err(StoredHashError::Malformed);
+    };
+    let cost = parameters.strip_prefix("v=2,t=2b,r=").ok_or(StoredHashError::Unsupported)?;
+    bcrypt_form(cost, salt, output, true)
+}
+
+fn bcrypt_form(
+    cost: &str,
+    salt: &str,
+    output: &str,
+    prehashed: bool,
+) -> Result<(Scheme, Form), StoredHashError> {
+    let digits = (1..=2).contains(&cost.len()) && cost.bytes().all(|b| b.is_ascii_digit());
+    let cost = cost.parse().ok().filter(|_| digits).ok_or(StoredHashError::Malformed)?;
+    let scheme = Scheme::bcrypt(cost)?;
+    let form = Form::Bcrypt { salt: decode(salt)?, output: decode(output)?, prehashed };
+    Ok((scheme, form))
+}
+
+/// Exactly `N` bytes in the alphabet of bcrypt.
+fn decode<const N: usize>(text: &str) -> Result<[u8; N], StoredHashError> {
+    if text.len() != (N * 4).div_ceil(3) {
+        return Err(StoredHashError::Malformed);
+    }
+    let mut bytes = [0; N];
+    match BCRYPT_BASE64.decode_slice(text, &mut bytes) {
+        Ok(length) if length == N => Ok(bytes),
+        _ => Err(StoredHashError::Malformed),
+    }
+}
+
+impl fmt::Display for StoredHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for StoredHash {
+    /// The scheme only: a hash in a log can be attacked like one in a stolen database.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredHash").field("scheme", &self.scheme).finish_non_exhaustive()
+    }
+}
+
+/// Why a stored text is not taken as a password hash. None quotes the text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoredHashError {
+    /// A hash function, variant or version that is not verified here.
+    #[error("the stored hash is of an unsupported kind")]
+    Unsupported,
+    /// Not of the form that its prefix announces, or a salt or output of a length not accepted.
+    #[error("the stored hash is malformed")]
+    Malformed,
+    /// Parameters beyond the limits of [`Scheme`].
+    #[error("the stored hash asks for too much or too little: {0}")]
+    Parameters(#[from] SchemeError),
+}
