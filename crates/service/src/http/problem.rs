@@ -55,7 +55,10 @@ pub struct Problem {
     slug: &'static str,
     detail: Cow<'static, str>,
     errors: Vec<FieldError>,
+    members: Vec<(&'static str, serde_json::Value)>,
     retry_after_seconds: Option<u32>,
+    /// `WWW-Authenticate`, on every 401.
+    challenge: Option<&'static str>,
     close: bool,
     log: Option<String>,
 }
@@ -77,6 +80,18 @@ pub struct ProblemBody<'a> {
     /// One entry for each field that is wrong.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub errors: &'a [FieldError],
+    /// Members of this type of problem alone (RFC 9457, 3.2).
+    #[serde(flatten, serialize_with = "as_members")]
+    #[schema(ignore)]
+    pub members: &'a [(&'static str, serde_json::Value)],
+}
+
+/// Pairs as members of the object around them.
+fn as_members<S: serde::Serializer>(
+    members: &[(&'static str, serde_json::Value)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(members.iter().map(|(name, value)| (name, value)))
 }
 
 impl Problem {
@@ -86,6 +101,8 @@ impl Problem {
             slug,
             detail: detail.into(),
             errors: Vec::new(),
+            members: Vec::new(),
+            challenge: None,
             retry_after_seconds: None,
             close: false,
             log: None,
@@ -97,9 +114,19 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, "bad-request", detail)
     }
 
-    /// 401: no valid token.
+    /// 401: no token, or a log-in that failed.
     pub fn unauthorized(detail: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
+        let mut problem = Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail);
+        problem.challenge = Some("Bearer");
+        problem
+    }
+
+    /// 401: there is a token, and it is not valid (any more): altered, expired or revoked.
+    pub fn invalid_token(detail: impl Into<Cow<'static, str>>) -> Self {
+        let mut problem = Self::new(StatusCode::UNAUTHORIZED, "invalid-token", detail);
+        // RFC 6750, 3.1: a request that carried a token is told what is wrong with it.
+        problem.challenge = Some("Bearer error=\"invalid_token\"");
+        problem
     }
 
     /// 403: known, but not allowed.
@@ -180,6 +207,33 @@ impl Problem {
         Self::invalid(vec![FieldError::new(field, detail)])
     }
 
+    /// 415: the body is in a format or a coding that this resource does not read.
+    pub fn unsupported_media_type(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", detail)
+    }
+
+    /// 429 under a word of its own: this client asks too often.
+    pub fn too_many_requests(
+        slug: &'static str,
+        detail: impl Into<Cow<'static, str>>,
+        retry_after_seconds: u32,
+    ) -> Self {
+        let mut problem = Self::new(StatusCode::TOO_MANY_REQUESTS, slug, detail);
+        problem.retry_after_seconds = Some(retry_after_seconds.max(1));
+        problem
+    }
+
+    /// Adds a member of this type of problem alone (RFC 9457, 3.2). Names of the standard are taken.
+    #[must_use]
+    pub fn with_member(mut self, name: &'static str, value: impl Into<serde_json::Value>) -> Self {
+        debug_assert!(
+            !["type", "title", "status", "detail", "instance", "errors"].contains(&name),
+            "{name} is a member of every problem"
+        );
+        self.members.push((name, value.into()));
+        self
+    }
+
     /// 503: not now. `log` is for the log alone.
     pub fn unavailable(
         detail: &'static str,
@@ -187,7 +241,7 @@ impl Problem {
         log: impl Into<String>,
     ) -> Self {
         let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail);
-        problem.retry_after_seconds = Some(retry_after_seconds);
+        problem.retry_after_seconds = Some(retry_after_seconds.max(1));
         problem.log = Some(log.into());
         problem
     }
@@ -201,6 +255,11 @@ impl Problem {
         );
         problem.log = Some(log.into());
         problem
+    }
+
+    /// What is wrong, field by field.
+    pub fn errors(&self) -> &[FieldError] {
+        &self.errors
     }
 
     /// The HTTP status.
@@ -224,6 +283,7 @@ impl Problem {
             detail: &self.detail,
             instance: request_id,
             errors: &self.errors,
+            members: &self.members,
         };
         let text = serde_json::to_vec(&body).unwrap_or_default();
         let mut response = (self.status, text).into_response();
@@ -232,6 +292,9 @@ impl Problem {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(seconds) = self.retry_after_seconds {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(challenge) = self.challenge {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
         if self.close {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -36,7 +36,7 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(list::list, upload::create))
         .routes(routes!(detail::detail, upload::delete))
-        .routes(routes!(records::ranking::ranking))
+        .routes(routes!(records::ranking::ranking, records::add::add))
 }
 
 /// The system: its store, its cached bodies, and the threads that make them.

@@ -4,6 +4,7 @@
 //! by one conditional statement on a row whose key is the track and the runner: two phones that send
 //! at the same moment cannot both become a best, and the slower one cannot replace the faster.
 
+pub(super) mod add;
 pub(super) mod ranking;
 mod store;
 
@@ -68,6 +69,8 @@ fn ranking_of(track: TrackId) -> Stamp {
     Stamp::from_args(format_args!("track-ranking:{track}"))
 }
 
-fn format_utc(ms: i64) -> String {
-    ms.to_string()
+/// Milliseconds of a run in the unit of the API.
+#[allow(clippy::cast_precision_loss, reason = "at most a week in milliseconds")]
+fn seconds(ms: i64) -> f64 {
+    ms as f64 / 1000.0
 }

@@ -1,12 +1,12 @@
 //! `GET /v1/tracks/{id}/records`: who is fastest.
 
 use super::super::{LoadError, TrackId, Tracks, one_track};
-use super::format_utc;
 use super::{AfterTime, Ranked, ranking_of};
 use crate::app::App;
 use crate::http::body::{Compress, respond};
 use crate::http::negotiate::Encodings;
 use crate::http::page::{self, Page, read_cursor, write_cursor};
+use crate::http::rfc3339::format_utc;
 use crate::http::{FieldError, Problem};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
@@ -127,13 +127,12 @@ impl Tracks {
 }
 
 impl From<Ranked> for RankItem {
-    #[allow(clippy::cast_precision_loss, reason = "at most a week in milliseconds")]
     fn from(run: Ranked) -> Self {
         Self {
             id: run.id,
             rank: run.rank,
             nickname: run.nickname,
-            duration_seconds: run.duration_ms as f64 / 1000.0,
+            duration_seconds: super::seconds(run.duration_ms),
             ran_at: format_utc(run.ran_at_ms),
         }
     }

@@ -1,0 +1,131 @@
+//! `POST /v1/tracks/{id}/records`: a run.
+
+use super::super::{TrackId, Tracks, WriteTrackError, run_to_end};
+use super::{NewRun, StoredRun, ranking_of};
+use crate::accounts::Caller;
+use crate::app::App;
+use crate::http::rfc3339::format_utc;
+use crate::http::{JsonObject, Problem};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse as _, Response};
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Longest run in seconds: a week, more than any race on foot that is run in one go.
+const LONGEST_SECONDS: f64 = 7.0 * 86_400.0;
+
+/// How far the clock of a phone may be ahead of ours.
+const AHEAD_MS: i64 = 5 * 60 * 1000;
+
+/// A run to be stored (documentation of the JSON that is read).
+#[derive(utoipa::ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[allow(dead_code, reason = "describes a body")]
+pub(in super::super) struct NewRunBody {
+    /// How long it took, in seconds; 0.001 to 604,800 (a week), to the millisecond.
+    duration_seconds: f64,
+    /// When it began, RFC 3339 with any offset, not in the future; absent = it has just ended.
+    ran_at: Option<String>,
+}
+
+/// A run that was stored.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in super::super) struct CreatedRun {
+    /// Its id.
+    id: i64,
+    /// On which track.
+    track_id: TrackId,
+    /// How long it took, in seconds.
+    duration_seconds: f64,
+    /// When it began, RFC 3339 in UTC.
+    ran_at: String,
+    /// Whether it is now the runner's best on this track, the one that is ranked.
+    personal_best: bool,
+}
+
+/// Stores a run of the caller on a track. The fastest of a runner is the one that is ranked.
+#[utoipa::path(post, path = "/v1/tracks/{id}/records", tag = "tracks",
+    params(
+        ("id" = i64, Path, description = "Id of the track"),
+        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters: sent again with the same body, the first answer comes back"),
+    ),
+    request_body = NewRunBody,
+    responses(
+        (status = 201, description = "Stored; Location leads to the ranking", body = CreatedRun),
+        (status = 400, description = "The body is no JSON"),
+        (status = 401, description = "No valid token"),
+        (status = 404, description = "There is no such track"),
+        (status = 422, description = "Values that are not accepted"),
+    ))]
+pub(in super::super) async fn add(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    id: Result<Path<TrackId>, PathRejection>,
+    body: JsonObject,
+) -> Result<Response, Problem> {
+    let no_such_track = || Problem::not_found("there is no track with this id");
+    let Ok(Path(track)) = id else { return Err(no_such_track()) };
+    let now = now_ms();
+    let (duration_ms, ran_at_ms) = read(body, now)?;
+    let run = NewRun { track, user: caller.id, duration_ms, ran_at_ms, created_at_ms: now };
+    let Some(stored) = app.tracks.add_run(run).await? else { return Err(no_such_track()) };
+    Ok(created(&CreatedRun {
+        id: stored.id,
+        track_id: track,
+        duration_seconds: super::seconds(duration_ms),
+        ran_at: format_utc(ran_at_ms),
+        personal_best: stored.personal_best,
+    }))
+}
+
+fn created(run: &CreatedRun) -> Response {
+    let text = serde_json::to_vec(run).unwrap_or_default();
+    let mut response = (StatusCode::CREATED, text).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Ok(location) = HeaderValue::from_str(&format!("/v1/tracks/{}/records", run.track_id)) {
+        headers.insert(header::LOCATION, location);
+    }
+    response
+}
+
+/// Duration and beginning of a run, in milliseconds.
+fn read(mut body: JsonObject, now: i64) -> Result<(i64, i64), Problem> {
+    let duration = body.number("durationSeconds", 0.001..=LONGEST_SECONDS);
+    #[allow(clippy::cast_possible_truncation, reason = "within a week of milliseconds")]
+    let duration = duration.map(|seconds| (seconds * 1000.0).round() as i64);
+    let began = match (body.has("ranAt"), duration) {
+        (true, _) => body.time("ranAt"),
+        (false, duration) => duration.map(|ms| now - ms),
+    };
+    if began.is_some_and(|began| began > now + AHEAD_MS) {
+        body.refuse("ranAt", "a time that is not in the future");
+    }
+    body.finish((duration, began))
+}
+
+fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+}
+
+impl Tracks {
+    /// Stores a run; nothing when there is no such track. Runs to its end even when the caller goes away.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub async fn add_run(&self, run: NewRun) -> Result<Option<StoredRun>, WriteTrackError> {
+        let this = self.clone();
+        run_to_end(async move {
+            let write = this.cache.begin_write(&[ranking_of(run.track)]).await?;
+            let stored = this.records.add(run).await?;
+            write.finish().await?;
+            Ok(stored)
+        })
+        .await
+    }
+}

@@ -1,0 +1,226 @@
+//! Bodies of uploads: JSON, GPX, GeoJSON. CPU-heavy for a long path: belongs on the compute pool.
+
+use crate::http::{JsonBody, Problem};
+use bytes::Bytes;
+use http::{HeaderMap, header};
+use madang_path::{InvalidPath, Limits, Path, Point, ReadError};
+use serde::Deserialize;
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
+use std::fmt;
+
+/// What a body is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// `{name, rate?, segments}`.
+    Json,
+    /// A GPX or GeoJSON file; the file itself tells which.
+    File,
+}
+
+impl Kind {
+    /// The kind that the head of a request announces.
+    pub(super) fn of(headers: &HeaderMap) -> Result<Kind, Problem> {
+        let kind = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+        match kind.split(';').next().unwrap_or("").trim().to_ascii_lowercase().as_str() {
+            "application/gpx+xml" | "application/geo+json" => Ok(Kind::File),
+            _ => JsonBody::check(headers).map(|()| Kind::Json).map_err(|_| {
+                Problem::unsupported_media_type(
+                    "send application/json, application/gpx+xml or application/geo+json, uncompressed",
+                )
+            }),
+        }
+    }
+}
+
+/// What a body says.
+#[derive(Debug, PartialEq)]
+pub(super) struct Read {
+    pub name: String,
+    pub rate: f64,
+    pub path: Path,
+}
+
+/// The name in a query, if there is one.
+pub(super) fn name_of(query: &str) -> Result<Option<String>, Problem> {
+    let named = form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == "name");
+    let Some((_, name)) = named else { return Ok(None) };
+    let chars = name.chars().count();
+    let fits = (1..=200).contains(&chars) && !name.trim().is_empty();
+    if fits && !name.contains(char::is_control) {
+        Ok(Some(name.into_owned()))
+    } else {
+        Err(Problem::invalid_field("name", "a text of 1 to 200 characters in one line"))
+    }
+}
+
+/// Reads a body. A name given apart is taken instead of the one in a file.
+pub(super) fn track(kind: Kind, body: Bytes, name: Option<String>) -> Result<Read, Problem> {
+    match kind {
+        Kind::Json => json(body),
+        Kind::File => file(&body, name),
+    }
+}
+
+fn file(body: &[u8], name: Option<String>) -> Result<Read, Problem> {
+    let document = madang_path::read(body, &Limits::default()).map_err(|error| match error {
+        // What is no XML and no JSON cannot be read; the rest is read and says something unacceptable.
+        ReadError::Empty
+        | ReadError::UnknownFormat
+        | ReadError::NotText { .. }
+        | ReadError::Xml { .. }
+        | ReadError::Json { .. } => Problem::bad_request(error.to_string()),
+        _ => Problem::invalid_field("body", error.to_string()),
+    })?;
+    match name.or(document.name) {
+        Some(name) => Ok(Read { name, rate: 0.0, path: document.path }),
+        None => Err(Problem::invalid_field("name", "the file names no track: add ?name=")),
+    }
+}
+
+fn json(body: Bytes) -> Result<Read, Problem> {
+    let most = body.len();
+    let mut body = JsonBody::from(body).object(most)?;
+    let name = body.text("name", 1..=200);
+    let rate = match body.has("rate") {
+        true => body.number("rate", 0.0..=5.0),
+        false => Some(0.0),
+    };
+    let path = body.array("segments").and_then(|text| match path(&text) {
+        Ok(path) => Some(path),
+        Err(why) => {
+            body.refuse("segments", why);
+            None
+        }
+    });
+    let (name, rate, path) = body.finish((name, rate, path))?;
+    Ok(Read { name, rate, path })
+}
+
+fn path(text: &[u8]) -> Result<Path, String> {
+    let lines: Vec<Vec<Coordinate>> = serde_json::from_slice(text)
+        .map_err(|error| format!("lines of [latitude, longitude, elevation?]: {error}"))?;
+    let limits = Limits::default();
+    let points: usize = lines.iter().map(Vec::len).sum();
+    if points > limits.max_points || lines.len() > limits.max_segments {
+        let (points, lines) = (limits.max_points, limits.max_segments);
+        return Err(format!("at most {points} points in at most {lines} lines"));
+    }
+    let lines = lines.into_iter().map(|line| line.into_iter().map(|c| c.0).collect()).collect();
+    Path::new(lines).map_err(|error: InvalidPath| error.to_string())
+}
+
+/// A point as an array of two or three numbers.
+struct Coordinate(Point);
+
+impl<'de> Deserialize<'de> for Coordinate {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Numbers;
+        impl<'de> Visitor<'de> for Numbers {
+            type Value = Coordinate;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array of two or three numbers")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Coordinate, A::Error> {
+                let missing = |at| de::Error::invalid_length(at, &self);
+                let lat = seq.next_element()?.ok_or_else(|| missing(0))?;
+                let lon = seq.next_element()?.ok_or_else(|| missing(1))?;
+                let ele = seq.next_element()?;
+                if ele.is_some() && seq.next_element::<de::IgnoredAny>()?.is_some() {
+                    return Err(missing(4));
+                }
+                Ok(Coordinate(Point { lat, lon, ele }))
+            }
+        }
+        from.deserialize_seq(Numbers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::FieldError;
+    use http::HeaderValue;
+
+    fn read(body: &str) -> Result<Read, Vec<FieldError>> {
+        json(Bytes::from(body.to_owned())).map_err(|problem| problem.errors().to_vec())
+    }
+
+    #[test]
+    fn a_track_in_json_is_read() {
+        let read = read(
+            r#"{"name":"한강","rate":4.5,"segments":[[[37.5,127,12.5],[37.6,127.1]],[[1,2]]]}"#,
+        );
+        let read = read.unwrap();
+        assert_eq!((read.name.as_str(), read.rate), ("한강", 4.5));
+        assert_eq!(read.path.points(), 3);
+        assert_eq!(read.path.start(), Point { lat: 37.5, lon: 127.0, ele: Some(12.5) });
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_said_at_once() {
+        let errors = read(r#"{"name":"","rate":6,"segments":[[[37.5,127]]]}"#).unwrap_err();
+        let fields: Vec<_> = errors.iter().map(|e| e.field.as_str()).collect();
+        assert_eq!(fields, ["name", "rate", "segments"]);
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused_with_its_reason() {
+        for (segments, why) in [
+            ("[]", "at least 2 points"),
+            ("[[[1,2]]]", "at least 2 points"),
+            ("[[[1,2],[3,4]],[]]", "segment 1 has no point"),
+            ("[[[91,2],[3,4]]]", "segment 0, point 0"),
+            ("[[[1,2],[3,181]]]", "segment 0, point 1"),
+            ("[[[1,2],[3,\"4\"]]]", "invalid type: string"),
+            ("[[[1,2],[3]]]", "invalid length 1"),
+            ("[[[1,2],[3,4,5,6]]]", "invalid length 4"),
+            ("[[1,2],[3,4]]", "invalid type: integer"),
+            ("[[[1,2],null]]", "invalid type: null"),
+            ("{}", "an array"),
+        ] {
+            let body = format!(r#"{{"name":"x","segments":{segments}}}"#);
+            let errors = read(&body).unwrap_err();
+            assert_eq!(errors.len(), 1, "{segments}: {errors:?}");
+            assert!(errors[0].detail.contains(why), "{segments}: {errors:?}");
+        }
+    }
+
+    #[test]
+    fn more_points_or_lines_than_the_limits_are_refused() {
+        let line = |points: usize| format!("[{}]", vec!["[1,2]"; points].join(","));
+        let limits = Limits::default();
+        assert!(path(format!("[{}]", line(limits.max_points)).as_bytes()).is_ok());
+        assert!(path(format!("[{}]", line(limits.max_points + 1)).as_bytes()).is_err());
+        let lines = vec![line(2); limits.max_segments + 1].join(",");
+        assert!(path(format!("[{lines}]").as_bytes()).is_err());
+    }
+
+    #[test]
+    fn the_kind_is_what_the_head_says() {
+        let kind = |text: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(text));
+            Kind::of(&headers).ok()
+        };
+        assert_eq!(kind("application/json"), Some(Kind::Json));
+        assert_eq!(kind("application/gpx+xml"), Some(Kind::File));
+        assert_eq!(kind("Application/GPX+XML; charset=utf-8"), Some(Kind::File));
+        assert_eq!(kind("application/geo+json"), Some(Kind::File));
+        for other in ["text/xml", "application/xml", "text/plain", ""] {
+            assert_eq!(kind(other), None, "{other}");
+        }
+        assert!(Kind::of(&HeaderMap::new()).is_err());
+    }
+
+    #[test]
+    fn a_name_given_apart_is_one_line_of_200_characters() {
+        assert_eq!(name_of("").unwrap(), None);
+        assert_eq!(name_of("name=%ED%95%9C%EA%B0%95").unwrap().as_deref(), Some("한강"));
+        for bad in ["name=", "name=%20", "name=a%0Ab"] {
+            assert!(name_of(bad).is_err(), "{bad}");
+        }
+        assert!(name_of(&format!("name={}", "x".repeat(201))).is_err());
+    }
+}
