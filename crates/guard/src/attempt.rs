@@ -44,6 +44,16 @@ pub struct Refused {
     pub proof_error: Option<ProofError>,
 }
 
+impl Refused {
+    /// Adds a random tenth, or up to a second if that is more and half a minute at most, so that those
+    /// who were refused together do not come back together.
+    pub(crate) fn new(reason: Reason, wait: Duration) -> Self {
+        let spread = (wait / 10).clamp(Duration::from_secs(1), Duration::from_secs(30));
+        let retry_after = wait.max(Duration::from_millis(1)) + spread.mul_f64(fastrand::f64());
+        Self { reason, retry_after, challenge: None, proof_error: None }
+    }
+}
+
 /// What stood in the way of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

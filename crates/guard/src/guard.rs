@@ -3,17 +3,36 @@
 use std::{net::IpAddr, sync::Arc};
 
 use crate::{
-    attempt::{Attempt, Refused},
+    attempt::{Attempt, Reason, Refused},
     clock::{Clock, SystemClock, WallClock},
-    config::{ConfigError, GuardConfig},
-    metrics::MetricsSnapshot,
+    config::{ConfigError, GuardConfig, Mode},
+    gate::Gate,
+    limit::{AttemptStore, Hashing, IpBlock, MemoryStore},
+    metrics::{Metrics, MetricsSnapshot},
+    net::{Cidr, counted},
     reservation::{Reservation, SignUp},
 };
 
 /// Decides which attempts may go on to the password hash. Cheap to clone; clones share everything.
 #[derive(Clone)]
 pub struct Guard {
-    config: Arc<GuardConfig>,
+    way: Way,
+    exempt: Arc<[Cidr]>,
+    metrics: Arc<Metrics>,
+}
+
+/// One way of limiting.
+#[derive(Clone)]
+enum Way {
+    Off,
+    Ip(Arc<Ip>),
+    On(Arc<Gate>),
+}
+
+struct Ip {
+    block: IpBlock,
+    ids: Hashing,
+    clock: Arc<dyn Clock>,
 }
 
 impl Guard {
@@ -21,7 +40,7 @@ impl Guard {
     ///
     /// # Errors
     /// A setting is out of range, or the system has no randomness to give.
-    pub fn new(config: GuardConfig) -> Result<Self, BuildError> {
+    pub fn new(config: &GuardConfig) -> Result<Self, BuildError> {
         let clock = Arc::new(SystemClock::new());
         Self::with_clocks(config, clock.clone(), clock)
     }
@@ -31,38 +50,117 @@ impl Guard {
     /// # Errors
     /// As [`Guard::new`].
     pub fn with_clocks(
-        config: GuardConfig,
-        _clock: Arc<dyn Clock>,
-        _wall: Arc<dyn WallClock>,
+        config: &GuardConfig,
+        clock: Arc<dyn Clock>,
+        wall: Arc<dyn WallClock>,
+    ) -> Result<Self, BuildError> {
+        Self::build(config, None, clock, wall)
+    }
+
+    /// A guard whose counters are in this store, and in the memory of this process while the store
+    /// fails. Modes `off` and `ip` have no use for it.
+    ///
+    /// # Errors
+    /// As [`Guard::new`].
+    pub fn with_store(
+        config: &GuardConfig,
+        store: Arc<dyn AttemptStore>,
+        clock: Arc<dyn Clock>,
+        wall: Arc<dyn WallClock>,
+    ) -> Result<Self, BuildError> {
+        Self::build(config, Some(store), clock, wall)
+    }
+
+    fn build(
+        config: &GuardConfig,
+        store: Option<Arc<dyn AttemptStore>>,
+        clock: Arc<dyn Clock>,
+        wall: Arc<dyn WallClock>,
     ) -> Result<Self, BuildError> {
         config.validate()?;
-        Ok(Self { config: Arc::new(config) })
+        let metrics = Arc::new(Metrics::default());
+        let way = match config.mode {
+            Mode::Off => Way::Off,
+            Mode::Ip(limit) => {
+                let block = IpBlock::new(limit, config.capacity.addresses);
+                Way::Ip(Arc::new(Ip { block, ids: Hashing::random()?, clock }))
+            }
+            Mode::On => {
+                let memory = MemoryStore::new(config, clock);
+                let (store, fallback) = match store {
+                    Some(store) => (store, Some(memory)),
+                    None => (Arc::new(memory) as Arc<dyn AttemptStore>, None),
+                };
+                Way::On(Arc::new(Gate::new(config, store, fallback, wall, Arc::clone(&metrics))?))
+            }
+        };
+        Ok(Self { way, exempt: config.exempt.as_slice().into(), metrics })
     }
 
     /// Reserves a place for the attempt in every allowance that it counts against, waiting for
     /// attempts in flight where that may help. Dropping the future gives everything back.
     ///
+    /// Waiting needs the timer of a tokio runtime.
+    ///
     /// # Errors
     /// The attempt may not go on; nothing was counted for it.
-    #[expect(clippy::unused_async, reason = "waits for attempts in flight")]
-    pub async fn admit(&self, _attempt: &Attempt<'_>) -> Result<Reservation, Refused> {
-        let _ = &self.config;
-        Ok(Reservation::free())
+    pub async fn admit(&self, attempt: &Attempt<'_>) -> Result<Reservation, Refused> {
+        let admitted = match &self.way {
+            Way::Off => Ok(Reservation::free()),
+            _ if self.is_exempt(attempt.address) => Ok(Reservation::free()),
+            Way::Ip(ip) => self.admit_by_ip(ip, attempt.address),
+            Way::On(gate) => gate.admit(attempt, counted(attempt.address)).await,
+        };
+        if admitted.is_ok() {
+            self.metrics.allowed.up();
+        }
+        admitted
     }
 
-    /// Counts a sign-up from the address.
+    /// Counts a sign-up from the address. Modes `off` and `ip` let all of them pass, as the
+    /// reproduced system did.
     ///
     /// # Errors
     /// The address made too many accounts; nothing was counted.
-    #[expect(clippy::unused_async, reason = "asks a store that may be remote")]
-    pub async fn admit_sign_up(&self, _address: IpAddr) -> Result<SignUp, Refused> {
-        Ok(SignUp::free())
+    pub async fn admit_sign_up(&self, address: IpAddr) -> Result<SignUp, Refused> {
+        match &self.way {
+            Way::On(gate) if !self.is_exempt(address) => gate.admit_sign_up(counted(address)).await,
+            _ => {
+                self.metrics.sign_ups_allowed.up();
+                Ok(SignUp::free())
+            }
+        }
     }
 
     /// What has happened so far.
     #[must_use]
     pub fn metrics(&self) -> MetricsSnapshot {
-        MetricsSnapshot::default()
+        let counted = self.metrics.snapshot();
+        let Way::On(gate) = &self.way else {
+            return counted;
+        };
+        let store = gate.store().figures();
+        MetricsSnapshot {
+            waiters: gate.room().waiters() as u64,
+            entries: store.entries,
+            evictions: store.evictions,
+            bytes: store.bytes,
+            ..counted
+        }
+    }
+
+    fn is_exempt(&self, address: IpAddr) -> bool {
+        self.exempt.iter().any(|range| range.contains(address))
+    }
+
+    fn admit_by_ip(&self, ip: &Ip, address: IpAddr) -> Result<Reservation, Refused> {
+        match ip.block.count(ip.ids.address(counted(address)), ip.clock.now()) {
+            None => Ok(Reservation::free()),
+            Some(wait) => {
+                self.metrics.refused(Reason::Blocked);
+                Err(Refused::new(Reason::Blocked, wait))
+            }
+        }
     }
 }
 

@@ -15,6 +15,7 @@ pub mod net;
 pub mod suspicion;
 
 mod attempt;
+mod gate;
 mod guard;
 mod metrics;
 mod reservation;

@@ -1,5 +1,9 @@
 //! Figures of a guard.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::{Reason, Suspect};
+
 /// What has happened since the guard was built, and what it holds now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -50,6 +54,99 @@ pub struct MetricsSnapshot {
     pub entries: u64,
     /// Entries forgotten before their time to make room.
     pub evictions: u64,
-    /// Attempts decided by this process alone, because the shared store did not answer.
+    /// Memory taken for entries, in bytes; never given back, bounded by the capacity.
+    pub bytes: u64,
+    /// Requests that a shared store did not answer; attempts among them were decided by this
+    /// process alone.
     pub store_errors: u64,
+}
+
+/// A counter that only grows, or goes both ways.
+#[derive(Debug, Default)]
+pub(crate) struct Figure(AtomicU64);
+
+impl Figure {
+    pub(crate) fn up(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn down(&self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The figures as they are counted.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    pub(crate) allowed: Figure,
+    pub(crate) sign_ups_allowed: Figure,
+    pub(crate) waited: Figure,
+    pub(crate) in_flight: Figure,
+    pub(crate) proofs_accepted: Figure,
+    pub(crate) proofs_rejected: Figure,
+    pub(crate) marks_accepted: Figure,
+    pub(crate) marks_rejected: Figure,
+    pub(crate) failures: Figure,
+    pub(crate) successes: Figure,
+    pub(crate) store_errors: Figure,
+    pair: Figure,
+    account: Figure,
+    address: Figure,
+    password: Figure,
+    sign_up: Figure,
+    blocked: Figure,
+    held: Figure,
+    suspicious_address: Figure,
+    suspicious_account: Figure,
+    suspicious_password: Figure,
+}
+
+impl Metrics {
+    pub(crate) fn refused(&self, reason: Reason) {
+        let figure = match reason {
+            Reason::Pair => &self.pair,
+            Reason::Account => &self.account,
+            Reason::Address => &self.address,
+            Reason::Password => &self.password,
+            Reason::SignUp => &self.sign_up,
+            Reason::Blocked => &self.blocked,
+            Reason::InFlight => &self.held,
+            Reason::Suspicious(Suspect::Address) => &self.suspicious_address,
+            Reason::Suspicious(Suspect::Account) => &self.suspicious_account,
+            Reason::Suspicious(Suspect::Password) => &self.suspicious_password,
+        };
+        figure.up();
+    }
+
+    /// All but what others count: waiters and entries.
+    pub(crate) fn snapshot(&self) -> MetricsSnapshot {
+        MetricsSnapshot {
+            allowed: self.allowed.get(),
+            sign_ups_allowed: self.sign_ups_allowed.get(),
+            refused_pair: self.pair.get(),
+            refused_account: self.account.get(),
+            refused_address: self.address.get(),
+            refused_password: self.password.get(),
+            refused_sign_up: self.sign_up.get(),
+            refused_blocked: self.blocked.get(),
+            refused_in_flight: self.held.get(),
+            suspicious_address: self.suspicious_address.get(),
+            suspicious_account: self.suspicious_account.get(),
+            suspicious_password: self.suspicious_password.get(),
+            waited: self.waited.get(),
+            in_flight: self.in_flight.get(),
+            proofs_accepted: self.proofs_accepted.get(),
+            proofs_rejected: self.proofs_rejected.get(),
+            marks_accepted: self.marks_accepted.get(),
+            marks_rejected: self.marks_rejected.get(),
+            failures: self.failures.get(),
+            successes: self.successes.get(),
+            store_errors: self.store_errors.get(),
+            ..MetricsSnapshot::default()
+        }
+    }
 }

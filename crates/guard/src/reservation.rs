@@ -1,59 +1,129 @@
 //! An admitted attempt.
 
-use crate::suspicion::DeviceMark;
+use std::{fmt, sync::Arc};
+
+use tokio::runtime::Handle;
+
+use crate::{
+    gate::{Gate, Side},
+    limit::{Subject, Verdict},
+    suspicion::{AccountTag, DeviceMark},
+};
 
 /// An admitted attempt, and its place in the allowances that it was admitted under.
 ///
 /// Move it into the job that hashes the password: it is `Send + 'static` and counts for as long as
-/// it lives, whether or not a client still waits for the answer. End it by one of its methods.
+/// it lives, whether or not a client still waits for the answer. End it by one of its methods, from
+/// any thread.
 ///
 /// Dropping it counts as a failure. A job that panics, or a path that forgets to report, must not
 /// become a way of guessing for free; the price is that an honest attempt lost to a bug costs its
 /// user one of the failures allowed. Who knows that nothing was compared says [`cancel`](Self::cancel).
-#[derive(Debug)]
 #[must_use = "dropping a reservation counts as a failed attempt"]
 pub struct Reservation {
-    _private: (),
-}
-
-impl Reservation {
-    /// The password was right. The places in all allowances are given back, and the failures
-    /// counted for this account and address (or this mark) are forgotten; those of the account and
-    /// of the address as such are not.
-    ///
-    /// Returns the mark for the device that logged in, unless marks are off.
-    pub fn succeed(self) -> Option<DeviceMark> {
-        None
-    }
-
-    /// The password was wrong, or there is no such account.
-    pub fn fail(self) {}
-
-    /// Nothing was compared, because the hash pool was full or something else broke: all places
-    /// are given back. A proof of work that was shown stays used.
-    pub fn cancel(self) {}
+    held: Option<Held>,
 }
 
 /// An admitted sign-up. It counts from its admission on, however it ends; only
 /// [`cancel`](Self::cancel) gives it back.
-#[derive(Debug)]
 pub struct SignUp {
-    _private: (),
+    held: Option<Held>,
 }
 
-impl SignUp {
-    /// Nothing was hashed (the pool was full): the sign-up does not count.
-    pub fn cancel(self) {}
+/// What has to be settled.
+pub(crate) struct Held {
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) side: Side,
+    pub(crate) subject: Subject,
+    pub(crate) account: Option<AccountTag>,
+    /// Where a store's late answer is waited for: the hash job runs outside of the runtime.
+    pub(crate) runtime: Option<Handle>,
+}
+
+impl Held {
+    fn settle(&self, verdict: Verdict) {
+        self.gate.settle(self, verdict);
+    }
 }
 
 impl Reservation {
+    /// Of an attempt that nothing is counted for.
     pub(crate) fn free() -> Self {
-        Self { _private: () }
+        Self { held: None }
+    }
+
+    pub(crate) fn of(held: Held) -> Self {
+        held.gate.metrics().in_flight.up();
+        Self { held: Some(held) }
+    }
+
+    /// The password was right. The places in all allowances are given back, and the failures
+    /// counted for this account and address (or this mark) are forgotten; those of the account and
+    /// of the address as such are not.
+    ///
+    /// Returns the mark for the device that logged in; `None` if marks are off, the attempt was
+    /// exempt, or the system has no randomness to give.
+    pub fn succeed(mut self) -> Option<DeviceMark> {
+        let held = self.end(Verdict::Success)?;
+        held.gate.metrics().successes.up();
+        held.gate.mark(held.account.as_ref()?)
+    }
+
+    /// The password was wrong, or there is no such account.
+    pub fn fail(mut self) {
+        self.end(Verdict::Failure);
+    }
+
+    /// Nothing was compared, because the hash pool was full or something else broke: all places
+    /// are given back. A proof of work that was shown stays used.
+    pub fn cancel(mut self) {
+        self.end(Verdict::Cancelled);
+    }
+
+    fn end(&mut self, verdict: Verdict) -> Option<Held> {
+        let held = self.held.take()?;
+        let metrics = held.gate.metrics();
+        metrics.in_flight.down();
+        if verdict == Verdict::Failure {
+            metrics.failures.up();
+        }
+        held.settle(verdict);
+        Some(held)
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.end(Verdict::Failure);
+    }
+}
+
+impl fmt::Debug for Reservation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reservation").field("counted", &self.held.is_some()).finish()
     }
 }
 
 impl SignUp {
+    /// Of a sign-up that nothing is counted for.
     pub(crate) fn free() -> Self {
-        Self { _private: () }
+        Self { held: None }
+    }
+
+    pub(crate) fn of(held: Held) -> Self {
+        Self { held: Some(held) }
+    }
+
+    /// Nothing was hashed (the pool was full): the sign-up does not count.
+    pub fn cancel(mut self) {
+        if let Some(held) = self.held.take() {
+            held.settle(Verdict::Cancelled);
+        }
+    }
+}
+
+impl fmt::Debug for SignUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SignUp").field("counted", &self.held.is_some()).finish()
     }
 }

@@ -1,6 +1,59 @@
-//! Suspicion instead of lock-out.
+//! Suspicion instead of lock-out: what is over a limit is not shut out, it has to show something.
+//!
+//! The first column is the state of an attempt's account, address and password; the others say what
+//! becomes of the attempt by what it shows.
+//!
+//! | state | nothing | proof of work | device mark |
+//! |---|---|---|---|
+//! | all within limits, none remembered | admitted | admitted, proof not used up | admitted |
+//! | pair used up | refused | refused | admitted: the mark has its own pair |
+//! | mark used up (put aside) | – | – | as if there were no mark |
+//! | account over its limit or remembered | challenge | admitted, one at a time, `account_pace` after the last failure | admitted |
+//! | address over a limit or remembered | challenge | admitted | admitted |
+//! | password over its limit or remembered | challenge | admitted | admitted |
+//! | allowance held by attempts in flight | waits | waits for pair and account | waits for the mark |
+//!
+//! With proofs off (or suspicion as a whole) nothing is remembered, and "challenge" reads "refused
+//! until the window, or the account's growing delay, allows it": a mark alone must not be what
+//! stands between an account and its owner, who may have none. With marks off the last column is
+//! the first; with passwords not watched, their row is gone.
+//!
+//! # What a proof buys
+//! One attempt at one account from one address. It is used up when the attempt is admitted, and not
+//! when it is refused or waits in vain. It never lifts the limit of the pair, so an address gets its
+//! ten guesses at an account and no more, however much work it does. It shortens the account's
+//! delay from a minute to a second instead of lifting it: a botnet that solves challenges for a living
+//! gets 3,600 guesses per hour at one account, not one per proof, and the owner, who solves one
+//! too, competes for a place each second rather than each minute. And it lifts the limits of address
+//! and password altogether, because those are shared with people who did nothing: behind one address
+//! are an attacker and 49 customers of a café, none of whom has been here before, and each of the
+//! 49 gets in for half a second of work, while each guess costs the attacker as much, on top of
+//! the pair's limit.
+//!
+//! The work doubles with each quarter of a limit that is *failed* beyond it, up to
+//! [`ProofConfig::doublings`](crate::config::ProofConfig) times. Refusals do not raise it: they are free, and
+//! the 49 would pay.
+//!
+//! # What a mark buys
+//! An allowance of its own, in which nothing that others do counts, and nothing it does counts
+//! for others. A stolen mark is good for ten guesses per 15 min at one account, more than which its
+//! thief would have had without it.
+//!
+//! # Across nodes
+//! Nodes with the same key accept each other's challenges and marks. Which proofs were used is known
+//! to each node alone: one proof is good for one attempt per node until it expires.
+
+mod encoding;
+mod key;
+mod mark;
+mod proof;
+mod used;
 
 use std::time::Duration;
+
+pub(crate) use mark::{AccountTag, Marks};
+pub(crate) use proof::{Binding, Proof, Proofs};
+pub(crate) use used::UsedProofs;
 
 /// A challenge in the format of ALTCHA, version 1: find the number from 0 to `maxnumber` for which
 /// `challenge` is the hexadecimal SHA-256 of `salt` followed by the number in decimal digits.

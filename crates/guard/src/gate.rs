@@ -1,0 +1,369 @@
+//! Mode `on`: counters, waiting and suspicion put together.
+
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+use tokio::{
+    runtime::Handle,
+    time::{Instant, timeout_at},
+};
+
+use crate::{
+    attempt::{Attempt, Reason, Refused, Suspect},
+    clock::WallClock,
+    config::{GuardConfig, Suspicion},
+    limit::{
+        Answer, AttemptStore, Axis, Decision, Hashing, MemoryStore, Place, Request, Room, Subject,
+        Verdict,
+    },
+    metrics::Metrics,
+    reservation::{Held, Reservation, SignUp},
+    suspicion::{
+        AccountTag, Binding, Challenge, DeviceMark, Marks, Proof, ProofError, Proofs, UsedProofs,
+    },
+};
+
+/// Which store made a reservation, and has to end it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Given,
+    Fallback,
+}
+
+pub(crate) struct Gate {
+    store: Arc<dyn AttemptStore>,
+    /// Counts while the given store does not answer; `None` if that one cannot fail.
+    fallback: Option<MemoryStore>,
+    room: Room,
+    ids: Hashing,
+    watch_passwords: bool,
+    proofs: Option<Proofs>,
+    used: UsedProofs,
+    marks: Option<Marks>,
+    wall: Arc<dyn WallClock>,
+    metrics: Arc<Metrics>,
+}
+
+/// An attempt on its way through.
+struct Passage<'a> {
+    attempt: &'a Attempt<'a>,
+    binding: Binding<'a>,
+    account: Option<AccountTag>,
+    /// When waiting ends; set when it begins.
+    deadline: Option<Instant>,
+}
+
+/// Why an attempt was not let in.
+#[derive(Clone, Copy)]
+enum Stop {
+    Decided(Decision),
+    /// Waited too long, or there was no place for waiting.
+    InFlight,
+}
+
+impl Gate {
+    pub(crate) fn new(
+        config: &GuardConfig,
+        store: Arc<dyn AttemptStore>,
+        fallback: Option<MemoryStore>,
+        wall: Arc<dyn WallClock>,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, getrandom::Error> {
+        let suspicion = config.suspicion.clone().unwrap_or(Suspicion {
+            proof: None,
+            marks: None,
+            passwords: None,
+            ..Suspicion::default()
+        });
+        let proofs = suspicion.proof.map(|proof| Proofs::new(proof, &config.key)).transpose()?;
+        Ok(Self {
+            store,
+            fallback,
+            room: Room::new(config.waiting),
+            ids: Hashing::random()?,
+            watch_passwords: suspicion.passwords.is_some(),
+            used: UsedProofs::new(if proofs.is_some() { config.capacity.proofs } else { 0 }),
+            proofs,
+            marks: suspicion.marks.map(|marks| Marks::new(marks, &config.key)),
+            wall,
+            metrics,
+        })
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    pub(crate) fn room(&self) -> &Room {
+        &self.room
+    }
+
+    pub(crate) fn store(&self) -> &dyn AttemptStore {
+        &*self.store
+    }
+
+    /// A mark for the account, unless marks are off.
+    pub(crate) fn mark(&self, account: &AccountTag) -> Option<DeviceMark> {
+        self.marks.as_ref()?.issue(account, self.wall.unix_seconds())
+    }
+
+    /// Lets an attempt in whose address is already cut to the bits that count.
+    pub(crate) async fn admit(
+        self: &Arc<Self>,
+        attempt: &Attempt<'_>,
+        address: IpAddr,
+    ) -> Result<Reservation, Refused> {
+        let binding = Binding { account: attempt.account, address };
+        let mut passage = Passage { attempt, binding, account: None, deadline: None };
+        let account = self.ids.account(attempt.account);
+        if let Some(mark) = self.marked(&mut passage) {
+            let subject = Subject::Marked(self.ids.mark(account, &mark));
+            match self.enter(subject, false, &mut passage).await {
+                Ok(side) => {
+                    self.metrics.marks_accepted.up();
+                    return Ok(self.reservation(subject, side, &passage));
+                }
+                // Put aside: as if there were none.
+                Err(Stop::Decided(Decision::Over(..))) => {}
+                Err(stop) => return Err(self.refuse(stop, &passage, None)),
+            }
+        }
+        let by_address = self.ids.address(address);
+        let subject = Subject::LogIn {
+            pair: self.ids.pair(account, by_address),
+            account,
+            address: by_address,
+            password: self.watch_passwords.then(|| self.ids.password(attempt.password)),
+        };
+        match self.enter(subject, false, &mut passage).await {
+            Ok(side) => Ok(self.reservation(subject, side, &passage)),
+            Err(stop @ Stop::Decided(Decision::Suspicious { .. })) => {
+                self.admit_proven(subject, stop, &mut passage).await
+            }
+            Err(stop) => Err(self.refuse(stop, &passage, None)),
+        }
+    }
+
+    /// The attempt is suspicious: lets it in if it shows a proof, and uses that up.
+    async fn admit_proven(
+        self: &Arc<Self>,
+        subject: Subject,
+        suspicious: Stop,
+        passage: &mut Passage<'_>,
+    ) -> Result<Reservation, Refused> {
+        let proof = match self.proof(passage) {
+            None => return Err(self.refuse(suspicious, passage, None)),
+            Some(Err(error)) => return Err(self.refuse(suspicious, passage, Some(error))),
+            Some(Ok(proof)) => proof,
+        };
+        let side = match self.enter(subject, true, passage).await {
+            Ok(side) => side,
+            Err(stop) => return Err(self.refuse(stop, passage, None)),
+        };
+        // Only now: a proof that does not lead to an attempt is not used up. Of several attempts
+        // with one proof, the first to get here goes on.
+        if !self.used.insert(proof.id, proof.expires) {
+            self.reservation(subject, side, passage).cancel();
+            return Err(self.refuse(suspicious, passage, Some(ProofError::Used)));
+        }
+        self.metrics.proofs_accepted.up();
+        Ok(self.reservation(subject, side, passage))
+    }
+
+    /// Counts a sign-up from an address already cut to the bits that count.
+    pub(crate) async fn admit_sign_up(
+        self: &Arc<Self>,
+        address: IpAddr,
+    ) -> Result<SignUp, Refused> {
+        let subject = Subject::SignUp(self.ids.address(address));
+        match self.ask(Request { subject, proven: false, take: true }).await {
+            (Decision::Room, side) => {
+                self.metrics.sign_ups_allowed.up();
+                Ok(SignUp::of(self.held(subject, side, None)))
+            }
+            (Decision::Over(_, wait), _) => Err(self.refused(Reason::SignUp, wait)),
+            _ => Err(self.refused(Reason::InFlight, SHORT)),
+        }
+    }
+
+    /// Ends a reservation, and wakes whoever waits for its places.
+    pub(crate) fn settle(self: &Arc<Self>, held: &Held, verdict: Verdict) {
+        match self.side(held.side).settle(&held.subject, verdict) {
+            Answer::Ready(answer) => self.settled(&held.subject, answer.is_ok()),
+            Answer::Later(answer) => {
+                let (gate, subject) = (Arc::clone(self), held.subject);
+                let wait = async move { gate.settled(&subject, answer.await.is_ok()) };
+                match &held.runtime {
+                    Some(runtime) => drop(runtime.spawn(wait)),
+                    None => self.settled(&held.subject, false),
+                }
+            }
+        }
+    }
+
+    fn settled(&self, subject: &Subject, done: bool) {
+        if !done {
+            self.metrics.store_errors.up();
+        }
+        self.room.ring(subject.allowances());
+    }
+
+    /// Reserves, waiting for attempts in flight where they hold what is left.
+    async fn enter(
+        &self,
+        subject: Subject,
+        proven: bool,
+        passage: &mut Passage<'_>,
+    ) -> Result<Side, Stop> {
+        let mut place: Option<Place<'_>> = None;
+        loop {
+            let queued = match place {
+                Some(_) => None,
+                None => self.room.queued(subject.allowances()),
+            };
+            let request = Request { subject, proven, take: queued.is_none() };
+            let (decision, side) = self.ask(request).await;
+            let allowance = match (decision, queued) {
+                (Decision::Held(axis, id), _) => (axis, id),
+                (Decision::Room, Some(queue)) => queue,
+                (Decision::Room, None) => return Ok(side),
+                (refusal, _) => return Err(Stop::Decided(refusal)),
+            };
+            if place.as_ref().is_none_or(|place| place.allowance() != allowance) {
+                drop(place.take());
+                let last = self.room.enter(allowance).ok_or(Stop::InFlight)?;
+                if last.is_head() {
+                    // What ended between the answer and the place taken rang for nobody.
+                    last.ring();
+                }
+                place = Some(last);
+            }
+            if let Some(place) = &place {
+                self.await_turn(place, passage).await?;
+            }
+        }
+    }
+
+    async fn await_turn(&self, place: &Place<'_>, passage: &mut Passage<'_>) -> Result<(), Stop> {
+        let longest = self.room.bounds().longest;
+        let deadline = *passage.deadline.get_or_insert_with(|| {
+            self.metrics.waited.up();
+            Instant::now() + longest
+        });
+        timeout_at(deadline, place.rung()).await.map_err(|_| Stop::InFlight)
+    }
+
+    async fn ask(&self, request: Request) -> (Decision, Side) {
+        match self.store.reserve(&request).get().await {
+            Ok(decision) => (decision, Side::Given),
+            Err(_) => {
+                self.metrics.store_errors.up();
+                let store = self.side(Side::Fallback);
+                // A fallback that fails has nothing to fall back on: nobody is let in unseen.
+                let decision = store.reserve(&request).get().await;
+                (decision.unwrap_or(Decision::NoPlace), Side::Fallback)
+            }
+        }
+    }
+
+    fn side(&self, side: Side) -> &dyn AttemptStore {
+        match (side, &self.fallback) {
+            (Side::Fallback, Some(fallback)) => fallback,
+            _ => &*self.store,
+        }
+    }
+
+    /// The nonce of the mark shown, if it is worth anything.
+    fn marked(&self, passage: &mut Passage<'_>) -> Option<[u8; 12]> {
+        let marks = self.marks.as_ref()?;
+        let mark = passage.attempt.mark?;
+        let tag = *passage.account.get_or_insert_with(|| marks.tag(passage.binding.account));
+        let nonce = marks.check(mark, &tag, self.wall.unix_seconds());
+        if nonce.is_none() {
+            self.metrics.marks_rejected.up();
+        }
+        nonce
+    }
+
+    /// The proof shown, if proofs are on and there is one.
+    fn proof(&self, passage: &Passage<'_>) -> Option<Result<Proof, ProofError>> {
+        let shown = passage.attempt.proof?;
+        let now = self.wall.unix_seconds();
+        let proof = self.proofs.as_ref()?.check(shown, &passage.binding, now);
+        Some(proof.and_then(|proof| {
+            let used = self.used.contains(proof.id, proof.expires);
+            if used { Err(ProofError::Used) } else { Ok(proof) }
+        }))
+    }
+
+    fn reservation(
+        self: &Arc<Self>,
+        subject: Subject,
+        side: Side,
+        passage: &Passage<'_>,
+    ) -> Reservation {
+        let account = self
+            .marks
+            .as_ref()
+            .map(|marks| passage.account.unwrap_or_else(|| marks.tag(passage.binding.account)));
+        Reservation::of(self.held(subject, side, account))
+    }
+
+    fn held(self: &Arc<Self>, subject: Subject, side: Side, account: Option<AccountTag>) -> Held {
+        let runtime = self.fallback.as_ref().and_then(|_| Handle::try_current().ok());
+        Held { gate: Arc::clone(self), side, subject, account, runtime }
+    }
+
+    fn refuse(&self, stop: Stop, passage: &Passage<'_>, error: Option<ProofError>) -> Refused {
+        let decision = match stop {
+            Stop::Decided(decision) => decision,
+            Stop::InFlight => return self.refused(Reason::InFlight, SHORT),
+        };
+        match decision {
+            Decision::Over(axis, wait) => {
+                let reason = match axis {
+                    Axis::Pair | Axis::Mark => Reason::Pair,
+                    Axis::Account => Reason::Account,
+                    Axis::Address => Reason::Address,
+                    Axis::Password => Reason::Password,
+                    Axis::SignUp => Reason::SignUp,
+                };
+                self.refused(reason, wait)
+            }
+            Decision::Suspicious { suspect, remaining, severity } => {
+                self.challenge(suspect, remaining, severity, passage, error)
+            }
+            Decision::Room | Decision::Held(..) | Decision::NoPlace => {
+                self.refused(Reason::InFlight, SHORT)
+            }
+        }
+    }
+
+    fn challenge(
+        &self,
+        suspect: Suspect,
+        remaining: Duration,
+        severity: u32,
+        passage: &Passage<'_>,
+        proof_error: Option<ProofError>,
+    ) -> Refused {
+        if proof_error.is_some() {
+            self.metrics.proofs_rejected.up();
+        }
+        let issue = |proofs: &Proofs| -> Challenge {
+            proofs.issue(&passage.binding, severity, self.wall.unix_seconds())
+        };
+        Refused {
+            challenge: self.proofs.as_ref().map(issue),
+            proof_error,
+            ..self.refused(Reason::Suspicious(suspect), remaining)
+        }
+    }
+
+    fn refused(&self, reason: Reason, wait: Duration) -> Refused {
+        self.metrics.refused(reason);
+        Refused::new(reason, wait)
+    }
+}
+
+/// When those in flight may have ended.
+const SHORT: Duration = Duration::from_secs(1);

@@ -1,0 +1,316 @@
+//! Counters in the memory of this process.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    Suspect,
+    clock::{Clock, nanos},
+    config::GuardConfig,
+};
+
+use super::{
+    Answer, AttemptStore, Axis, Decision, Id, Request, StoreError, StoreFigures, Subject, Verdict,
+    rules::{Rules, Standing},
+    table::Slot,
+};
+
+/// Counts in tables of fixed size; answers at once and never fails.
+pub struct MemoryStore {
+    rules: Rules,
+    clock: Arc<dyn Clock>,
+}
+
+impl MemoryStore {
+    /// An empty store with the limits of this configuration.
+    #[must_use]
+    pub fn new(config: &GuardConfig, clock: Arc<dyn Clock>) -> Self {
+        Self { rules: Rules::new(config), clock }
+    }
+
+    fn now(&self) -> u64 {
+        nanos(self.clock.now())
+    }
+
+    fn decide(&self, request: &Request) -> Decision {
+        match request.subject {
+            Subject::LogIn { pair, account, address, password } => {
+                // Refusals by the pair are the most frequent under attack, and final: they need
+                // no more than one lock.
+                let now = self.now();
+                let mut slot = self.rules.pairs.lock(pair, now);
+                let standing = self.rules.pair.standing(&mut slot, account);
+                if let Standing::Over(wait) = standing {
+                    return Decision::Over(Axis::Pair, Duration::from_nanos(wait));
+                }
+                let slots = LogIn {
+                    rules: &self.rules,
+                    now,
+                    account_id: account,
+                    pair: slot,
+                    account: self.rules.accounts.lock(account, now),
+                    address: self.rules.addresses.lock(address, now),
+                    password: password.map(|id| self.rules.passwords.lock(id, now)),
+                };
+                slots.decide(request, standing)
+            }
+            Subject::Marked(mark) => self.decide_marked(mark, request.take),
+            Subject::SignUp(address) => self.count_sign_up(address),
+        }
+    }
+
+    fn decide_marked(&self, mark: Id, take: bool) -> Decision {
+        let mut slot = self.rules.marks.lock(mark, self.now());
+        match self.rules.mark.standing(&mut slot, mark) {
+            Standing::Over(wait) => Decision::Over(Axis::Mark, Duration::from_nanos(wait)),
+            Standing::Held => Decision::Held(Axis::Mark, mark),
+            Standing::Room if !slot.has_place() => Decision::NoPlace,
+            Standing::Room => {
+                if take {
+                    enter(&mut slot, mark);
+                }
+                Decision::Room
+            }
+        }
+    }
+
+    /// Sign-ups are counted as they are admitted.
+    fn count_sign_up(&self, address: Id) -> Decision {
+        let mut slot = self.rules.sign_ups.lock(address, self.now());
+        if let Some(entry) = slot.entry()
+            && entry.failures.count() >= self.rules.sign_up
+        {
+            let below = entry.failures.below_at(self.rules.sign_up);
+            let wait = Duration::from_nanos(slot.until(below));
+            return Decision::Over(Axis::SignUp, wait);
+        }
+        slot.insert();
+        if let Some(entry) = slot.entry() {
+            entry.failures.add();
+        }
+        slot.release();
+        Decision::Room
+    }
+
+    fn end(&self, subject: &Subject, verdict: Verdict) {
+        let now = self.now();
+        let rules = &self.rules;
+        match *subject {
+            Subject::LogIn { pair, account, address, password } => {
+                let mut pair = rules.pairs.lock(pair, now);
+                let mut by_account = rules.accounts.lock(account, now);
+                let mut by_address = rules.addresses.lock(address, now);
+                let mut by_password = password.map(|id| rules.passwords.lock(id, now));
+                leave(&mut pair, account, verdict);
+                if let (Verdict::Success, Some(entry)) = (verdict, pair.entry()) {
+                    entry.failures.clear();
+                }
+                leave(&mut by_account, account, verdict);
+                leave(&mut by_address, account, verdict);
+                if let Some(slot) = by_password.as_mut() {
+                    leave(slot, account, verdict);
+                }
+                if verdict == Verdict::Failure && rules.remember > 0 {
+                    let full = |slot: &mut Slot<'_>, limit: u32| {
+                        slot.entry().is_some_and(|entry| entry.failures.count() >= limit)
+                    };
+                    let over_account = full(&mut by_account, rules.account.limit.failures);
+                    suspect(&mut by_account, over_account, rules.remember);
+                    let over_address = full(&mut by_address, rules.address.failures)
+                        || by_address.distinct().failed() >= rules.address.accounts;
+                    suspect(&mut by_address, over_address, rules.remember);
+                    if let Some(slot) = by_password.as_mut() {
+                        let over = slot.distinct().failed() >= rules.password.accounts;
+                        suspect(slot, over, rules.remember);
+                    }
+                }
+                pair.release();
+                by_account.release();
+                by_address.release();
+                if let Some(mut slot) = by_password {
+                    slot.release();
+                }
+            }
+            Subject::Marked(mark) => {
+                let mut slot = rules.marks.lock(mark, now);
+                leave(&mut slot, mark, verdict);
+                if let (Verdict::Success, Some(entry)) = (verdict, slot.entry()) {
+                    entry.failures.clear();
+                }
+                slot.release();
+            }
+            Subject::SignUp(address) => {
+                if verdict == Verdict::Cancelled {
+                    let mut slot = rules.sign_ups.lock(address, now);
+                    if let Some(entry) = slot.entry() {
+                        entry.failures.remove();
+                    }
+                    slot.release();
+                }
+            }
+        }
+    }
+}
+
+impl AttemptStore for MemoryStore {
+    fn reserve(&self, request: &Request) -> Answer<'_, Result<Decision, StoreError>> {
+        Answer::Ready(Ok(self.decide(request)))
+    }
+
+    fn settle(
+        &self,
+        subject: &Subject,
+        verdict: Verdict,
+    ) -> Answer<'static, Result<(), StoreError>> {
+        self.end(subject, verdict);
+        Answer::Ready(Ok(()))
+    }
+
+    fn figures(&self) -> StoreFigures {
+        let rules = &self.rules;
+        let tables = [
+            &rules.pairs,
+            &rules.marks,
+            &rules.accounts,
+            &rules.addresses,
+            &rules.passwords,
+            &rules.sign_ups,
+        ];
+        tables.iter().map(|table| table.figures()).fold(StoreFigures::default(), |sum, one| {
+            StoreFigures {
+                entries: sum.entries + one.entries,
+                evictions: sum.evictions + one.evictions,
+                bytes: sum.bytes + one.bytes,
+            }
+        })
+    }
+}
+
+/// The locked counters of one attempt.
+struct LogIn<'a> {
+    rules: &'a Rules,
+    now: u64,
+    account_id: Id,
+    pair: Slot<'a>,
+    account: Slot<'a>,
+    address: Slot<'a>,
+    password: Option<Slot<'a>>,
+}
+
+impl LogIn<'_> {
+    /// Whatever refuses goes before whatever holds: nobody waits in order to be refused.
+    fn decide(mut self, request: &Request, pair: Standing) -> Decision {
+        let Self { rules, account_id, .. } = self;
+        let account = rules.account.standing(&mut self.account, request.proven);
+        let address = rules.address.standing(&mut self.address, account_id);
+        let password = self
+            .password
+            .as_mut()
+            .map_or(Standing::Room, |slot| rules.password.standing(slot, account_id));
+        if request.proven {
+            // Address and password do not stand in the way, over or not.
+            if let Standing::Over(wait) = account {
+                return Decision::Over(Axis::Account, Duration::from_nanos(wait));
+            }
+            return self.reserve(request, pair, [account, Standing::Room, Standing::Room]);
+        }
+        if let Some(suspicion) = self.suspicion(account, address, password) {
+            return suspicion;
+        }
+        for (axis, standing) in
+            [(Axis::Account, account), (Axis::Address, address), (Axis::Password, password)]
+        {
+            if let Standing::Over(wait) = standing {
+                return Decision::Over(axis, Duration::from_nanos(wait));
+            }
+        }
+        self.reserve(request, pair, [account, address, password])
+    }
+
+    /// What must be lifted by a proof, if anything. An account or address over its limit stays so
+    /// when a shorter memory than the window has forgotten the suspicion.
+    fn suspicion(
+        &mut self,
+        account: Standing,
+        address: Standing,
+        password: Standing,
+    ) -> Option<Decision> {
+        if self.rules.remember == 0 {
+            return None;
+        }
+        let (now, rules) = (self.now, self.rules);
+        let left = |slot: &mut Slot<'_>, standing: Standing| {
+            let until = slot.entry().map_or(0, |entry| entry.suspicious_until);
+            let over = if let Standing::Over(wait) = standing { wait } else { 0 };
+            until.saturating_sub(now).max(over)
+        };
+        let by_address = left(&mut self.address, address);
+        let by_account = left(&mut self.account, account);
+        let by_password = self.password.as_mut().map_or(0, |slot| left(slot, password));
+        let (suspect, first) = [
+            (Suspect::Address, by_address),
+            (Suspect::Account, by_account),
+            (Suspect::Password, by_password),
+        ]
+        .into_iter()
+        .find(|(_, left)| *left > 0)?;
+        let of_password = self.password.as_mut().map_or(0, |slot| rules.password.severity(slot));
+        let severity = rules
+            .address
+            .severity(&mut self.address)
+            .max(rules.account.limit.severity(&mut self.account))
+            .max(of_password);
+        let remaining = Duration::from_nanos(first.max(by_account).max(by_password));
+        Some(Decision::Suspicious { suspect, remaining, severity })
+    }
+
+    fn reserve(mut self, request: &Request, pair: Standing, others: [Standing; 3]) -> Decision {
+        let standings = [pair, others[0], others[1], others[2]];
+        for ((axis, id), standing) in request.subject.allowances().zip(standings) {
+            if standing == Standing::Held {
+                return Decision::Held(axis, id);
+            }
+        }
+        let places =
+            [Some(&self.pair), Some(&self.account), Some(&self.address), self.password.as_ref()];
+        if !places.into_iter().flatten().all(Slot::has_place) {
+            return Decision::NoPlace;
+        }
+        if request.take {
+            for slot in [&mut self.pair, &mut self.account, &mut self.address] {
+                enter(slot, self.account_id);
+            }
+            if let Some(slot) = self.password.as_mut() {
+                enter(slot, self.account_id);
+            }
+        }
+        Decision::Room
+    }
+}
+
+fn enter(slot: &mut Slot<'_>, account: Id) {
+    slot.insert();
+    if let Some(entry) = slot.entry() {
+        entry.in_flight += 1;
+    }
+    slot.distinct().enter(account);
+}
+
+fn leave(slot: &mut Slot<'_>, account: Id, verdict: Verdict) {
+    let (now, step) = (slot.now(), slot.step());
+    let failed = verdict == Verdict::Failure;
+    if let Some(entry) = slot.entry() {
+        entry.in_flight = entry.in_flight.saturating_sub(1);
+        if failed {
+            entry.failures.add();
+            entry.last_failure = now;
+        }
+    }
+    slot.distinct().leave(account, failed.then_some(step));
+}
+
+fn suspect(slot: &mut Slot<'_>, over: bool, remember: u64) {
+    let until = slot.now().saturating_add(remember);
+    if let (true, Some(entry)) = (over, slot.entry()) {
+        entry.suspicious_until = until;
+    }
+}

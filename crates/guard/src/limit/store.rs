@@ -1,0 +1,147 @@
+//! The seam at which counters can be shared between nodes.
+
+use std::{error::Error, time::Duration};
+
+use super::{Answer, Id};
+use crate::Suspect;
+
+/// One kind of counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Axis {
+    /// An account and an address.
+    Pair,
+    /// An account and a device mark.
+    Mark,
+    /// An account.
+    Account,
+    /// An address.
+    Address,
+    /// A password.
+    Password,
+    /// The sign-ups of an address.
+    SignUp,
+}
+
+/// What an attempt counts against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A log-in without a device mark: all of these together, or none.
+    LogIn {
+        /// Of account and address.
+        pair: Id,
+        /// Of the name given.
+        account: Id,
+        /// Of the address as counted.
+        address: Id,
+        /// Of the password, if passwords are watched.
+        password: Option<Id>,
+    },
+    /// A log-in with a device mark: nothing but the mark's own counter.
+    Marked(Id),
+    /// A sign-up from an address.
+    SignUp(Id),
+}
+
+impl Subject {
+    /// The counters that somebody may wait for, in the order in which they are locked.
+    pub(crate) fn allowances(&self) -> impl Iterator<Item = (Axis, Id)> + use<> {
+        let none = (Axis::SignUp, None);
+        let all = match *self {
+            Self::LogIn { pair, account, address, password } => [
+                (Axis::Pair, Some(pair)),
+                (Axis::Account, Some(account)),
+                (Axis::Address, Some(address)),
+                (Axis::Password, password),
+            ],
+            Self::Marked(mark) => [(Axis::Mark, Some(mark)), none, none, none],
+            Self::SignUp(_) => [none; 4],
+        };
+        all.into_iter().filter_map(|(axis, id)| Some((axis, id?)))
+    }
+}
+
+/// Asks for a reservation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What the attempt counts against.
+    pub subject: Subject,
+    /// A proof of work was shown: suspicion and the limits of account (down to the pace that
+    /// proofs buy), address and password do not stand in the way. They are counted all the same.
+    pub proven: bool,
+    /// False: only say what the decision would be. A newcomer asks so while others wait before it.
+    pub take: bool,
+}
+
+/// The answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Reserved, or with [`Request::take`] unset: there is room.
+    Room,
+    /// Nothing is reserved: attempts in flight hold what is left of this allowance.
+    Held(Axis, Id),
+    /// Nothing is reserved: over this limit, for so long.
+    Over(Axis, Duration),
+    /// Nothing is reserved: a proof or a mark must be shown.
+    Suspicious {
+        /// What is suspicious; if several are, the first of address, account, password.
+        suspect: Suspect,
+        /// How long it stays so if nothing more happens.
+        remaining: Duration,
+        /// How often the work of a proof should double.
+        severity: u32,
+    },
+    /// Nothing is reserved: no place to count in can be freed, because all that come into
+    /// question have attempts in flight.
+    NoPlace,
+}
+
+/// How an admitted attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The password was right: places are given back, the failures of pair or mark forgotten.
+    Success,
+    /// It was wrong: the place becomes a failure on every axis.
+    Failure,
+    /// Nothing was compared: places are given back.
+    Cancelled,
+}
+
+/// The store did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[error("the attempt store does not answer")]
+pub struct StoreError(#[source] pub Box<dyn Error + Send + Sync>);
+
+/// Figures of a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreFigures {
+    /// Entries held.
+    pub entries: u64,
+    /// Entries forgotten before their time to make room.
+    pub evictions: u64,
+    /// Memory taken for entries, in bytes.
+    pub bytes: u64,
+}
+
+/// Counts attempts.
+///
+/// The guard waits, issues challenges and hashes names on its side of this seam; the store only
+/// counts. A request and its answer are one step: what is looked at and what is changed must not
+/// be interleaved with another request. A store behind a network does a request in one round trip.
+pub trait AttemptStore: Send + Sync + 'static {
+    /// Decides, and reserves if there is room.
+    ///
+    /// The caller may drop an answer that comes later. A reservation made for it all the same must
+    /// end by itself, for instance by a lease.
+    fn reserve(&self, request: &Request) -> Answer<'_, Result<Decision, StoreError>>;
+
+    /// Ends a reservation. Runs in whatever thread ends it; an answer that comes later is
+    /// driven by a task of its own, and if it fails, the place stays taken until its lease ends.
+    fn settle(
+        &self,
+        subject: &Subject,
+        verdict: Verdict,
+    ) -> Answer<'static, Result<(), StoreError>>;
+
+    /// Figures for the operator.
+    fn figures(&self) -> StoreFigures;
+}

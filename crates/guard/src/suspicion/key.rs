@@ -1,0 +1,26 @@
+//! Keys of single purpose, made from the one that was given (HKDF-Expand of RFC 5869, one block).
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use crate::config::Key;
+
+fn expand(key: &Key, purpose: &[u8]) -> [u8; 32] {
+    keyed(&key.0).chain_update(purpose).chain_update([1]).finalize().into_bytes().into()
+}
+
+/// A signer for one purpose; cloning it saves setting up the key.
+pub(super) fn subkey(key: &Key, purpose: &[u8]) -> Hmac<Sha256> {
+    keyed(&expand(key, purpose))
+}
+
+/// A key of 16 bytes for one purpose.
+pub(super) fn half(key: &Key, purpose: &[u8]) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&expand(key, purpose)[..16]);
+    bytes
+}
+
+fn keyed(key: &[u8]) -> Hmac<Sha256> {
+    Hmac::new_from_slice(key).expect("HMAC takes keys of any length")
+}

@@ -1,0 +1,209 @@
+//! Issuing and checking proofs of work.
+//!
+//! The format is ALTCHA's first (`altcha.org`, "Proof-of-Work CAPTCHA, v1"), because widgets that solve it
+//! exist. Nothing is kept about a challenge that was issued: its salt says what it is worth, and the
+//! signature covers the salt by way of the challenge, which is a hash over salt and number.
+//!
+//! The salt ends with a delimiter, so that no digit can wander between it and the number (the splicing
+//! that ALTCHA's advisory of December 2025 is about), and it carries a keyed hash of the account and the
+//! address that were refused, so that solutions cannot be gathered for use elsewhere.
+
+use std::{
+    borrow::Cow,
+    net::IpAddr,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use hmac::{Hmac, Mac};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use super::{
+    Challenge, ProofError,
+    encoding::{hex, hex_digits},
+    key::{half, subkey},
+};
+use crate::{
+    config::{Key, ProofConfig},
+    limit::Hashing,
+};
+
+const ALGORITHM: &str = "SHA-256";
+/// A widget's solution is under 500 bytes of Base64.
+const MAX_BYTES: usize = 2_048;
+
+/// What a challenge is bound to.
+#[derive(Clone, Copy)]
+pub(crate) struct Binding<'a> {
+    pub(crate) account: &'a [u8],
+    /// As counted.
+    pub(crate) address: IpAddr,
+}
+
+/// What the salt says.
+#[derive(Debug, PartialEq, Eq)]
+struct Terms {
+    expires: u64,
+    maxnumber: u32,
+    bound_to: [u8; 16],
+}
+
+/// The solution as a widget sends it; other fields (`took`, `test`) are left alone.
+#[derive(Deserialize)]
+struct Solution<'a> {
+    #[serde(borrow)]
+    algorithm: Cow<'a, str>,
+    #[serde(borrow)]
+    challenge: Cow<'a, str>,
+    /// An integer: neither a fraction nor a negative number.
+    number: u64,
+    #[serde(borrow)]
+    salt: Cow<'a, str>,
+    #[serde(borrow)]
+    signature: Cow<'a, str>,
+}
+
+/// A proof that was found right; it still has to be used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Proof {
+    pub(crate) id: u64,
+    pub(crate) expires: u64,
+}
+
+pub(crate) struct Proofs {
+    config: ProofConfig,
+    signing: Hmac<Sha256>,
+    /// Makes the number of a challenge out of its salt: no generator to ask, nothing to keep.
+    numbers: Hashing,
+    binding: Hashing,
+    /// Makes nonces that neither repeat nor follow a pattern.
+    nonces: Hashing,
+    issued: AtomicU64,
+}
+
+impl Proofs {
+    pub(crate) fn new(config: ProofConfig, key: &Key) -> Result<Self, getrandom::Error> {
+        Ok(Self {
+            config,
+            signing: subkey(key, b"proof signature"),
+            numbers: Hashing::with_key(&half(key, b"proof number")),
+            binding: Hashing::with_key(&half(key, b"proof binding")),
+            nonces: Hashing::random()?,
+            issued: AtomicU64::new(0),
+        })
+    }
+
+    /// A challenge for an attempt at this account from this address, at this date.
+    pub(crate) fn issue(&self, binding: &Binding<'_>, severity: u32, now: u64) -> Challenge {
+        let maxnumber = self.config.work << severity.min(self.config.doublings);
+        let count = self.issued.fetch_add(1, Ordering::Relaxed);
+        let nonce = self.nonces.text(&count.to_le_bytes()).0;
+        let salt = Terms {
+            expires: now.saturating_add(self.config.expiry.as_secs().max(1)),
+            maxnumber,
+            bound_to: self.bound_to(binding),
+        }
+        .salt(nonce);
+        let number = self.numbers.text(salt.as_bytes()).0 % (u64::from(maxnumber) + 1);
+        let challenge = hex(&hash(&salt, number));
+        let signature = hex(&self.sign(&challenge));
+        Challenge { algorithm: ALGORITHM, challenge, maxnumber, salt, signature }
+    }
+
+    /// Whether this is the solution of a challenge that was issued for such an attempt and still
+    /// counts. Bounded work: the length, one signature and one hash.
+    pub(crate) fn check(
+        &self,
+        proof: &str,
+        binding: &Binding<'_>,
+        now: u64,
+    ) -> Result<Proof, ProofError> {
+        if proof.len() > MAX_BYTES {
+            return Err(ProofError::Malformed);
+        }
+        let json = STANDARD.decode(proof).map_err(|_| ProofError::Malformed)?;
+        let solution: Solution<'_> =
+            serde_json::from_slice(&json).map_err(|_| ProofError::Malformed)?;
+        let terms = Terms::read(&solution.salt).ok_or(ProofError::Malformed)?;
+        if solution.algorithm != ALGORITHM || solution.number > u64::from(terms.maxnumber) {
+            return Err(ProofError::Malformed);
+        }
+        let signature = hex(&self.sign(&solution.challenge));
+        let challenge = hash(&solution.salt, solution.number);
+        let right = signature.as_bytes().ct_eq(solution.signature.as_bytes())
+            & hex(&challenge).as_bytes().ct_eq(solution.challenge.as_bytes());
+        if !bool::from(right) {
+            return Err(ProofError::Wrong);
+        }
+        if !bool::from(terms.bound_to.ct_eq(&self.bound_to(binding))) {
+            return Err(ProofError::Unbound);
+        }
+        if terms.expires <= now {
+            return Err(ProofError::Expired);
+        }
+        let mut id = [0; 8];
+        id.copy_from_slice(&challenge[..8]);
+        Ok(Proof { id: u64::from_le_bytes(id), expires: terms.expires })
+    }
+
+    fn sign(&self, challenge: &str) -> [u8; 32] {
+        self.signing.clone().chain_update(challenge).finalize().into_bytes().into()
+    }
+
+    fn bound_to(&self, to: &Binding<'_>) -> [u8; 16] {
+        let account = self.binding.account(to.account);
+        let address = self.binding.address(to.address);
+        hex_digits(self.binding.pair(account, address).0)
+    }
+}
+
+impl Terms {
+    fn salt(&self, nonce: u64) -> String {
+        use std::fmt::Write as _;
+
+        let mut salt = String::with_capacity(96);
+        let Self { expires, maxnumber, bound_to } = self;
+        let _ = write!(salt, "{nonce:016x}?expires={expires}&max={maxnumber}&for=");
+        salt.extend(bound_to.iter().map(|&digit| char::from(digit)));
+        salt.push('&');
+        salt
+    }
+
+    /// Reads exactly what [`salt`](Self::salt) writes. Nothing here is to be believed before the
+    /// signature is checked.
+    fn read(salt: &str) -> Option<Self> {
+        let (nonce, terms) = salt.split_once("?expires=")?;
+        let (expires, terms) = terms.split_once("&max=")?;
+        let (maxnumber, terms) = terms.split_once("&for=")?;
+        let bound_to = terms.strip_suffix('&')?.as_bytes();
+        if nonce.len() != 16 || !digits(expires) || !digits(maxnumber) {
+            return None;
+        }
+        Some(Self {
+            expires: expires.parse().ok()?,
+            maxnumber: maxnumber.parse().ok()?,
+            bound_to: bound_to.try_into().ok()?,
+        })
+    }
+}
+
+fn digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn hash(salt: &str, number: u64) -> [u8; 32] {
+    let mut buffer = [0; 20];
+    let mut at = buffer.len();
+    let mut left = number;
+    loop {
+        at -= 1;
+        buffer[at] = b'0' + (left % 10) as u8;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    Sha256::new().chain_update(salt).chain_update(&buffer[at..]).finalize().into()
+}

@@ -1,0 +1,103 @@
+//! Proofs that have let an attempt through, so that none does so twice.
+//!
+//! A fixed table of sets of eight. What is forgotten, because it has expired or to make room, raises
+//! a floor under its set: no proof that expires at or before the floor is accepted there again. So a
+//! proof is never accepted twice, not even when the date leaps back and an expired proof looks valid
+//! again. When a set is full of unexpired proofs, it is unused proofs as old as the oldest of them
+//! that are turned away, and whoever shows one is given a new challenge. At the default capacity that
+//! takes more admitted proofs within five minutes than a machine of this size hashes passwords.
+
+use std::sync::{Mutex, PoisonError};
+
+const WAYS: usize = 8;
+const SHARDS: usize = 64;
+
+#[derive(Clone, Copy, Default)]
+struct Set {
+    /// Identity and expiry in Unix seconds; expiry zero: free.
+    used: [(u64, u64); WAYS],
+    floor: u64,
+}
+
+impl Set {
+    fn knows(&self, proof: u64, expires: u64) -> bool {
+        expires <= self.floor || self.used.contains(&(proof, expires))
+    }
+}
+
+pub(crate) struct UsedProofs {
+    shards: Box<[Mutex<Box<[Set]>>]>,
+}
+
+impl UsedProofs {
+    pub(crate) fn new(capacity: usize) -> Self {
+        let sets = capacity.div_ceil(WAYS).next_power_of_two();
+        let shards = sets.min(SHARDS);
+        let shard = || Mutex::new(vec![Set::default(); sets / shards].into());
+        Self { shards: (0..shards).map(|_| shard()).collect() }
+    }
+
+    fn set<T>(&self, proof: u64, act: impl FnOnce(&mut Set) -> T) -> T {
+        let shards = self.shards.len() as u64;
+        let shard = &self.shards[(proof % shards) as usize];
+        let mut sets = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        let within = (proof / shards % sets.len() as u64) as usize;
+        act(&mut sets[within])
+    }
+
+    /// Whether the proof was used, or might have been.
+    pub(crate) fn contains(&self, proof: u64, expires: u64) -> bool {
+        self.set(proof, |set| set.knows(proof, expires))
+    }
+
+    /// Notes that the proof is used now; false if it was before, or might have been.
+    pub(crate) fn insert(&self, proof: u64, expires: u64) -> bool {
+        self.set(proof, |set| {
+            if set.knows(proof, expires) {
+                return false;
+            }
+            if let Some(soonest) = set.used.iter_mut().min_by_key(|(_, expires)| *expires) {
+                set.floor = set.floor.max(soonest.1);
+                *soonest = (proof, expires);
+            }
+            // The proof itself may be the one that expires soonest: then the floor is above it.
+            true
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proof_is_taken_once() {
+        let used = UsedProofs::new(64);
+        assert!(!used.contains(7, 100));
+        assert!(used.insert(7, 100));
+        assert!(used.contains(7, 100));
+        assert!(!used.insert(7, 100));
+    }
+
+    #[test]
+    fn what_is_forgotten_is_never_taken_again() {
+        let used = UsedProofs::new(8);
+        for proof in 0..1_000 {
+            used.insert(proof, 100 + proof % 50);
+        }
+        for proof in 0..1_000 {
+            assert!(!used.insert(proof, 100 + proof % 50));
+        }
+    }
+
+    #[test]
+    fn a_full_set_turns_away_old_proofs_and_takes_new_ones() {
+        let used = UsedProofs::new(8);
+        for proof in 0..9 {
+            assert!(used.insert(proof, 100 + proof));
+        }
+        assert!(!used.insert(50, 100), "as old as the forgotten one");
+        assert!(used.insert(51, 101));
+        assert!(used.insert(52, 200));
+    }
+}
