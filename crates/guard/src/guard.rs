@@ -40,7 +40,7 @@ impl Guard {
     ///
     /// # Errors
     /// A setting is out of range, or the system has no randomness to give.
-    pub fn new(config: &GuardConfig) -> Result<Self, BuildError> {
+    pub fn new(config: GuardConfig) -> Result<Self, BuildError> {
         let clock = Arc::new(SystemClock::new());
         Self::with_clocks(config, clock.clone(), clock)
     }
@@ -50,7 +50,7 @@ impl Guard {
     /// # Errors
     /// As [`Guard::new`].
     pub fn with_clocks(
-        config: &GuardConfig,
+        config: GuardConfig,
         clock: Arc<dyn Clock>,
         wall: Arc<dyn WallClock>,
     ) -> Result<Self, BuildError> {
@@ -63,7 +63,7 @@ impl Guard {
     /// # Errors
     /// As [`Guard::new`].
     pub fn with_store(
-        config: &GuardConfig,
+        config: GuardConfig,
         store: Arc<dyn AttemptStore>,
         clock: Arc<dyn Clock>,
         wall: Arc<dyn WallClock>,
@@ -72,7 +72,7 @@ impl Guard {
     }
 
     fn build(
-        config: &GuardConfig,
+        config: GuardConfig,
         store: Option<Arc<dyn AttemptStore>>,
         clock: Arc<dyn Clock>,
         wall: Arc<dyn WallClock>,
@@ -86,15 +86,15 @@ impl Guard {
                 Way::Ip(Arc::new(Ip { block, ids: Hashing::random()?, clock }))
             }
             Mode::On => {
-                let memory = MemoryStore::new(config, clock);
+                let memory = MemoryStore::new(&config, clock);
                 let (store, fallback) = match store {
                     Some(store) => (store, Some(memory)),
                     None => (Arc::new(memory) as Arc<dyn AttemptStore>, None),
                 };
-                Way::On(Arc::new(Gate::new(config, store, fallback, wall, Arc::clone(&metrics))?))
+                Way::On(Arc::new(Gate::new(&config, store, fallback, wall, Arc::clone(&metrics))?))
             }
         };
-        Ok(Self { way, exempt: config.exempt.as_slice().into(), metrics })
+        Ok(Self { way, exempt: config.exempt.into(), metrics })
     }
 
     /// Reserves a place for the attempt in every allowance that it counts against, waiting for
