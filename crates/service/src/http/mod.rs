@@ -1,17 +1,20 @@
 //! HTTP beneath the systems: listener and connections, deadlines and limits, problems, negotiation,
-//! conditional answers, paging.
+//! conditional answers, paging, JSON bodies.
 
 mod acceptor;
 pub mod body;
 mod connection;
 pub mod edge;
+pub mod json;
 pub mod negotiate;
 mod operations;
 pub mod page;
 pub mod problem;
 mod request_id;
+pub mod rfc3339;
 pub mod server;
 mod worker;
 
+pub use json::{JsonBody, JsonObject, Secret};
 pub use problem::{FieldError, Problem};
 pub use request_id::RequestId;

@@ -1,0 +1,131 @@
+use super::*;
+use crate::http::Problem;
+use crate::http::json::JsonBody;
+use http::StatusCode;
+use proptest::prelude::*;
+
+fn object(text: &str) -> JsonObject {
+    JsonBody(Bytes::copy_from_slice(text.as_bytes())).object(1 << 20).unwrap()
+}
+
+fn field(value: &str) -> JsonObject {
+    object(&format!("{{\"other\": 1, \"f\": {value} }}"))
+}
+
+#[test]
+fn every_wrong_field_is_named_at_once() {
+    let mut body = object(
+        r#"{"title":"","startAt":"tomorrow","n":1.5,"on":"yes","state":"x","ignored":[{}],"gone":null}"#,
+    );
+    let title = body.text("title", 1..=100);
+    let start = body.time("startAt");
+    let n = body.whole("n", 1..);
+    let on = body.flag("on");
+    let state = body.choice("state", &[("new", 1), ("used", 2)]);
+    let gone = body.number("gone", ..1.0);
+    let missing = body.array("missing");
+    let problem: Problem = body.finish((title, start, n, on, state, gone, missing)).unwrap_err();
+    assert_eq!(problem.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    let answer = format!("{problem:?}");
+    for said in [
+        "a text of 1 to 100 characters in one line",
+        "a time with its offset",
+        "a whole number from 1\"",
+        "true or false",
+        "one of new, used",
+        "required: a number, below 1",
+        "required: an array",
+    ] {
+        assert!(answer.contains(said), "{said}: {answer}");
+    }
+}
+
+#[test]
+fn what_is_read_comes_out_whole_and_what_is_refused_later_counts() {
+    let text =
+        r#"{"t":"a\u00e9\ud83d\ude00\/","n":-5,"x":2.5,"at":"1970-01-01T00:00:01Z","a":[1, {}]}"#;
+    let mut body = object(text);
+    let read = (
+        body.text("t", 1..=10),
+        body.whole("n", -5..=-5),
+        body.number("x", 0.0..),
+        body.time("at"),
+        body.array("a"),
+        Some(body.optional("not", |b, n| b.text(n, 1..=2))),
+    );
+    let expected = ("aé😀/".to_owned(), -5, 2.5, 1000, Bytes::from_static(b"[1, {}]"), None);
+    assert_eq!(body.finish(read).unwrap(), expected);
+    body.refuse("n", "something else");
+    assert!(body.finish(()).is_err());
+}
+
+#[test]
+fn texts_are_bounded_in_characters_and_hold_no_control_characters() {
+    let text = |value: &str, range| field(value).text("f", range);
+    assert_eq!(text("\"가나다\"", 1..=3).as_deref(), Some("가나다"));
+    assert_eq!(text("\"가나다라\"", 1..=3), None);
+    assert_eq!(text("\"\"", 0..=3).as_deref(), Some(""));
+    for blank in ["\"\"", "\" \"", "\"\\u3000\\u00a0\""] {
+        assert_eq!(text(blank, 1..=3), None, "{blank}");
+    }
+    for control in ["\\u0000", "\\n", "\\r", "\\t", "\\u001b", "\\u007f", "\\u0085", "\\u2028"] {
+        assert_eq!(text(&format!("\"a{control}b\""), 1..=9), None, "{control}");
+    }
+    for other in ["1", "true", "null", "[]", "[\"a\"]", "{}", "{\"a\":\"b\"}"] {
+        assert_eq!(text(other, 0..=9), None, "{other}");
+    }
+    let lines = |value: &str| field(value).lines("f", 1..=9);
+    assert_eq!(lines("\"a\\r\\nb\\n\\tc\"").as_deref(), Some("a\nb\n\tc"));
+    for control in ["\\u0000", "\\r", "\\u001b", "\\u007f"] {
+        assert_eq!(lines(&format!("\"a{control}b\"")), None, "{control}");
+    }
+}
+
+#[test]
+fn composed_and_decomposed_hangul_are_the_same_text() {
+    let decomposed = "\"\u{1112}\u{1161}\u{11ab}\u{1100}\u{1173}\u{11af}\"";
+    assert_eq!(field(decomposed).text("f", 2..=2).as_deref(), Some("한글"));
+    assert_eq!(field(decomposed).secret("f", 6..=6).unwrap().expose(), "한글");
+    assert_eq!(field("\"e\\u0301\"").text("f", 1..=1).as_deref(), Some("é"));
+}
+
+#[test]
+fn secrets_are_bounded_in_bytes_and_never_printed() {
+    let secret = |value: &str| field(value).secret("f", 8..=1024);
+    assert_eq!(secret("\"비밀번\""), Some(Secret("비밀번".to_owned())), "nine bytes");
+    assert_eq!(secret("\"1234567\""), None);
+    assert!(secret(&format!("\"{}\"", "x".repeat(1024))).is_some());
+    assert_eq!(secret(&format!("\"{}\"", "x".repeat(1025))), None);
+    assert_eq!(secret("\"12345678\\u0000\""), None);
+    assert_eq!(secret("12345678"), None);
+    assert!(secret("\"        \"").is_some(), "blanks are as good as any other character");
+    assert!(!format!("{:?}", secret("\"hunter2hunter2\"")).contains("hunter2"));
+}
+
+#[test]
+fn numbers_are_numbers_of_any_spelling_and_nothing_else() {
+    let whole = |value: &str| field(value).whole("f", ..);
+    assert_eq!(whole("9223372036854775807"), Some(i64::MAX));
+    assert_eq!(whole("-9223372036854775808"), Some(i64::MIN));
+    assert_eq!(whole("9223372036854775808"), None);
+    assert_eq!((whole("-0"), whole("2.0"), whole("2e3")), (Some(0), Some(2), Some(2000)));
+    for other in ["2.5", "1e300", "\"2\"", "true", "null", "[2]", "9007199254740992.5"] {
+        assert_eq!(whole(other), None, "{other}");
+    }
+    assert_eq!(field("5").whole("f", 1..=4), None);
+    assert_eq!(field("0.5").number("f", 0.0..=5.0), Some(0.5));
+    assert_eq!(field("5.1").number("f", 0.0..=5.0), None);
+    assert_eq!(field("\"1\"").number("f", 0.0..=5.0), None);
+}
+
+proptest! {
+    #[test]
+    fn a_text_that_was_taken_is_taken_again_unchanged(text in "\\PC{0,12}") {
+        let json = serde_json::json!({ "f": text }).to_string();
+        if let Some(read) = object(&json).text("f", 0..=8) {
+            prop_assert!(read.chars().count() <= 8);
+            let again = serde_json::json!({ "f": read }).to_string();
+            prop_assert_eq!(object(&again).text("f", 0..=8), Some(read));
+        }
+    }
+}

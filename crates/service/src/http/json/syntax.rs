@@ -1,0 +1,326 @@
+//! From bytes to the places of fields: what is no JSON ends here.
+
+use super::{Field, JsonObject};
+use crate::http::problem::{FieldError, Problem};
+use bytes::Bytes;
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt;
+
+/// Most fields of a body: thirty times what the largest documented one has.
+const MOST_FIELDS: usize = 256;
+
+/// Names up to which comparing each with each is quicker than sorting.
+const FEW: usize = 16;
+
+pub(super) fn read(bytes: Bytes) -> Result<JsonObject, Problem> {
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|e| Problem::bad_request(format!("the body is not UTF-8: {e}")))?;
+    if !text.trim_ascii_start().starts_with('{') {
+        return Err(no_object(text));
+    }
+    let Fields(found) = serde_json::from_str(text).map_err(|e| no_json(&e))?;
+    // Only escapes and nested values can still hide something that is no JSON.
+    if found.iter().any(|(_, value)| is_nested(value)) || text.contains('\\') {
+        serde_json::from_str::<Checked>(text).map_err(|e| no_json(&e))?;
+    }
+    let base = text.as_ptr().addr();
+    let fields = found
+        .into_iter()
+        .map(|(name, value)| {
+            let start = value.get().as_ptr().addr() - base;
+            Field { name: name.into(), start, end: start + value.get().len() }
+        })
+        .collect();
+    Ok(JsonObject { bytes, fields, errors: Vec::new() })
+}
+
+fn is_nested(value: &RawValue) -> bool {
+    value.get().starts_with(['[', '{'])
+}
+
+/// The messages of the parser say what and where, and never repeat the text of a value.
+fn no_json(error: &serde_json::Error) -> Problem {
+    Problem::bad_request(format!("the body is not JSON as accepted here: {error}"))
+}
+
+fn no_object(text: &str) -> Problem {
+    match serde_json::from_str::<Checked>(text) {
+        Err(error) => no_json(&error),
+        Ok(_) => Problem::invalid(vec![FieldError::new("(body)", "an object: {…}")]),
+    }
+}
+
+/// The members of an object, in order, their values as text.
+struct Fields<'de>(Vec<(Cow<'de, str>, &'de RawValue)>);
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+struct FieldsVisitor;
+
+impl<'de> Visitor<'de> for FieldsVisitor {
+    type Value = Fields<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::with_capacity(8);
+        while let Some(Name(name)) = map.next_key()? {
+            let value: &RawValue = map.next_value()?;
+            if fields.len() == MOST_FIELDS {
+                return Err(A::Error::custom(format_args!("more than {MOST_FIELDS} fields")));
+            }
+            // A number that no double holds would be read as something else by the next program.
+            let number = value.get().starts_with(|c: char| c == '-' || c.is_ascii_digit());
+            if number && !value.get().parse().is_ok_and(f64::is_finite) {
+                return Err(A::Error::custom("number out of range"));
+            }
+            fields.push((name, value));
+        }
+        let mut names: Vec<&str> = fields.iter().map(|(name, _)| &**name).collect();
+        refuse_twins(&mut names)?;
+        Ok(Fields(fields))
+    }
+}
+
+/// A name in an object, borrowed when it has no escapes.
+struct Name<'de>(Cow<'de, str>);
+
+impl<'de> Deserialize<'de> for Name<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(NameVisitor)
+    }
+}
+
+struct NameVisitor;
+
+impl<'de> Visitor<'de> for NameVisitor {
+    type Value = Name<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
+        Ok(Name(Cow::Borrowed(name)))
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(Name(Cow::Owned(name.to_owned())))
+    }
+}
+
+/// Refuses an object in which two members have one name. May sort the names.
+fn refuse_twins<E: serde::de::Error>(names: &mut [&str]) -> Result<(), E> {
+    let twins = if names.len() <= FEW {
+        names.iter().enumerate().any(|(i, name)| names[..i].contains(name))
+    } else {
+        names.sort_unstable();
+        names.windows(2).any(|pair| pair[0] == pair[1])
+    };
+    if twins { Err(E::custom("an object has two members of one name")) } else { Ok(()) }
+}
+
+/// Any JSON value that is what it should be through and through; nothing of it is kept.
+struct Checked;
+
+impl<'de> Deserialize<'de> for Checked {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Checked)
+    }
+}
+
+impl<'de> Visitor<'de> for Checked {
+    type Value = Checked;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Checked, E> {
+        Ok(Checked)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Checked, E> {
+        Ok(Checked)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Checked, E> {
+        Ok(Checked)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Checked, E> {
+        Ok(Checked)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Checked, E> {
+        Ok(Checked)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Checked, E> {
+        Ok(Checked)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Checked, A::Error> {
+        while let Some(Checked) = seq.next_element()? {}
+        Ok(Checked)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Checked, A::Error> {
+        let mut names: Vec<Name<'de>> = Vec::new();
+        while let Some(name) = map.next_key()? {
+            names.push(name);
+            let Checked = map.next_value()?;
+        }
+        let mut names: Vec<&str> = names.iter().map(|Name(name)| &**name).collect();
+        refuse_twins(&mut names)?;
+        Ok(Checked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::StatusCode;
+    use proptest::prelude::*;
+
+    fn status(body: &[u8]) -> StatusCode {
+        match read(Bytes::copy_from_slice(body)) {
+            Ok(_) => StatusCode::OK,
+            Err(problem) => problem.status(),
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_is_400() {
+        let broken: &[&[u8]] = &[
+            b"",
+            b" ",
+            b"{",
+            b"{\"a\":1",
+            b"{\"a\":1,}",
+            b"{\"a\" 1}",
+            b"{'a':1}",
+            b"{a:1}",
+            b"{\"a\":1}x",
+            b"{\"a\":1}{}",
+            b"{\"a\":01}",
+            b"{\"a\":.5}",
+            b"{\"a\":+1}",
+            b"{\"a\":NaN}",
+            b"{\"a\":Infinity}",
+            b"{\"a\":tru}",
+            b"{\"a\":\"\x01\"}",
+            b"{\"a\":\"line\nbreak\"}",
+            b"{\"a\":\"\\x41\"}",
+            b"{\"a\":\"\\ud800\"}",
+            b"{\"a\":\"\\udc00\\ud800\"}",
+            b"{\"\\ud800\":1}",
+            b"{\"a\":[\"\\ud83d\"]}",
+            b"{\"a\":\"\xff\"}",
+            b"{\"a\":\"\xed\xa0\x80\"}",
+            b"\xef\xbb\xbf{\"a\":1}",
+            b"{\"a\":1e999}",
+            b"{\"a\":[1e999]}",
+            b"{\"a\":1,\"a\":1}",
+            b"{\"a\":1,\"\\u0061\":1}",
+            b"{\"a\":{\"b\":1,\"c\":2,\"b\":1}}",
+            b"{\"a\":[{\"b\":1,\"b\":1}]}",
+            b"// c\n{\"a\":1}",
+            b"[1,]",
+            b"nul",
+        ];
+        for body in broken {
+            let text = String::from_utf8_lossy(body);
+            assert_eq!(status(body), StatusCode::BAD_REQUEST, "{text}");
+        }
+    }
+
+    #[test]
+    fn json_that_is_no_object_is_422() {
+        for body in ["[]", "null", "\"text\"", "1", "[{\"a\":1}]"] {
+            assert_eq!(status(body.as_bytes()), StatusCode::UNPROCESSABLE_ENTITY, "{body}");
+        }
+    }
+
+    #[test]
+    fn nesting_and_fields_end_somewhere() {
+        let nested = |levels: usize| {
+            format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels)).into_bytes()
+        };
+        assert_eq!(status(&nested(126)), StatusCode::OK);
+        assert_eq!(status(&nested(127)), StatusCode::BAD_REQUEST);
+        assert_eq!(status(&nested(100_000)), StatusCode::BAD_REQUEST);
+        let fields = |count: usize| {
+            let fields: Vec<_> = (0..count).map(|i| format!("\"{i}\":{i}")).collect();
+            format!("{{{}}}", fields.join(",")).into_bytes()
+        };
+        assert_eq!(status(&fields(MOST_FIELDS)), StatusCode::OK);
+        assert_eq!(status(&fields(MOST_FIELDS + 1)), StatusCode::BAD_REQUEST);
+        let twins: Vec<_> = (0..200).map(|i| format!("\"{}\":0", i % 199)).collect();
+        assert_eq!(status(format!("{{{}}}", twins.join(",")).as_bytes()), StatusCode::BAD_REQUEST);
+    }
+
+    #[test]
+    fn a_message_never_repeats_a_value() {
+        for body in
+            ["{\"password\":\"secret1\" x}", "\"secret1\" x", "{\"a\":[\"secret1\\ud800\"]}"]
+        {
+            let problem = read(Bytes::copy_from_slice(body.as_bytes())).unwrap_err();
+            assert!(!format!("{problem:?}").contains("secret1"), "{problem:?}");
+        }
+    }
+
+    fn json() -> impl Strategy<Value = serde_json::Value> {
+        let leaf = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<bool>().prop_map(Into::into),
+            any::<i64>().prop_map(Into::into),
+            any::<f64>().prop_map(Into::into),
+            ".{0,10}".prop_map(Into::into),
+        ];
+        leaf.prop_recursive(4, 32, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Into::into),
+                prop::collection::btree_map(".{0,5}", inner, 0..6)
+                    .prop_map(|map| map.into_iter().collect::<serde_json::Map<_, _>>().into()),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_object_is_read_and_its_fields_are_where_it_says(fields in prop::collection::btree_map(".{0,5}", json(), 0..20), pretty: bool) {
+            let fields: serde_json::Map<_, _> = fields.into_iter().collect();
+            let value = serde_json::Value::Object(fields);
+            let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
+            let object = read(Bytes::from(text.into_bytes())).unwrap();
+            for field in &object.fields {
+                let raw = &object.bytes[field.start..field.end];
+                let read: serde_json::Value = serde_json::from_slice(raw).unwrap();
+                prop_assert_eq!(&read, &value[&*field.name]);
+            }
+            prop_assert_eq!(object.fields.len(), value.as_object().unwrap().len());
+        }
+
+        #[test]
+        fn any_bytes_are_answered_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..60), wrap: bool) {
+            let body = if wrap { [b"{\"a\":", &bytes[..], b"}"].concat() } else { bytes };
+            let _ = read(Bytes::from(body));
+        }
+
+        #[test]
+        fn what_is_taken_is_json_to_everybody(text in "[\\[\\]{}\":,a0\\\\u .e-]{0,30}") {
+            if read(Bytes::from(text.clone().into_bytes())).is_ok() {
+                prop_assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{}", text);
+            }
+        }
+    }
+}
