@@ -26,3 +26,5 @@ mod track_detail;
 mod track_formats;
 mod track_lists;
 mod track_near;
+mod track_records;
+mod track_uploads;

@@ -5,11 +5,13 @@ pub mod command;
 pub mod data;
 pub mod database;
 pub mod namespace;
+pub mod people;
 pub mod server;
 pub mod stores;
 
 pub use client::{Answer, Connection};
 pub use command::{Madang, Output};
+pub use people::{PASSWORD, Person};
 pub use server::{Server, Setup};
 
 use std::time::{Duration, Instant};
