@@ -1,0 +1,119 @@
+//! What comes out of a pool.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::sync::oneshot;
+
+use super::Engine;
+use crate::hash::HashError;
+
+/// The answer to a password check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is the password.
+    Right {
+        /// Whether it should be hashed again with the pool's scheme and stored
+        /// ([`StoredHash::needs_upgrade`](crate::hash::StoredHash::needs_upgrade)).
+        needs_upgrade: bool,
+    },
+    /// It is not, or there is no such user.
+    Wrong,
+}
+
+/// How a password check ended, told once to its `settle` closure, whether or not anybody still waits for
+/// the verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The password was compared and is right.
+    Right,
+    /// The password was compared and is wrong, or there is no such user.
+    Wrong,
+    /// Nothing was compared and nothing will be: refused, expired, abandoned before it began, or the pool
+    /// closed. A reservation can be given back: no guess was evaluated, nobody learned anything.
+    NotRun,
+    /// It began and gave no verdict (no memory, a panic). A reservation is best kept.
+    Failed,
+}
+
+impl From<&Result<Verdict, PoolError>> for Outcome {
+    fn from(result: &Result<Verdict, PoolError>) -> Self {
+        match result {
+            Ok(Verdict::Right { .. }) => Self::Right,
+            Ok(Verdict::Wrong) => Self::Wrong,
+            Err(PoolError::Busy { .. } | PoolError::Closed) => Self::NotRun,
+            Err(PoolError::Hash(_) | PoolError::Panicked) => Self::Failed,
+        }
+    }
+}
+
+/// Why a job gave no verdict or hash.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PoolError {
+    /// Nothing was hashed, because too much waits. Worth trying again after a while.
+    #[error("too many passwords wait to be hashed; try again in {retry_after:?}")]
+    Busy {
+        /// Once to twice the time the present backlog takes, at random so that the refused do not come
+        /// back together; at least one second.
+        retry_after: Duration,
+    },
+    /// The job began, but the hash could not be computed.
+    #[error("the hash could not be computed: {0}")]
+    Hash(#[from] HashError),
+    /// The job began, but panicked.
+    #[error("the hashing job panicked")]
+    Panicked,
+    /// The pool is closing; nothing was hashed.
+    #[error("the hash pool is closing")]
+    Closed,
+}
+
+/// A job given to a pool; a future of its result. Needs no particular runtime.
+#[must_use = "dropping the ticket abandons the job"]
+pub struct Ticket<T> {
+    result: oneshot::Receiver<Result<T, PoolError>>,
+    /// Where the job waits and under which number; `None` once it has an answer.
+    waiting: Option<(Arc<dyn Engine>, u64)>,
+}
+
+impl<T> Ticket<T> {
+    pub(super) fn new(
+        result: oneshot::Receiver<Result<T, PoolError>>,
+        waiting: Option<(Arc<dyn Engine>, u64)>,
+    ) -> Self {
+        Self { result, waiting }
+    }
+}
+
+impl<T> Future for Ticket<T> {
+    type Output = Result<T, PoolError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let poll = Pin::new(&mut self.result).poll(cx);
+        if poll.is_ready() {
+            self.waiting = None;
+        }
+        poll.map(|result| result.unwrap_or(Err(PoolError::Closed)))
+    }
+}
+
+impl<T> Drop for Ticket<T> {
+    fn drop(&mut self) {
+        if let Some((engine, number)) = self.waiting.take() {
+            engine.abandon(number);
+        }
+    }
+}
+
+impl<T> fmt::Debug for Ticket<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,58 @@
+//! Figures of a pool.
+
+use std::time::Duration;
+
+/// Figures of a pool since its start. Every job given to it ends in exactly one of `done`, `failed`,
+/// `refused`, `expired`, `abandoned` and `closed`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct PoolMetrics {
+    /// Jobs being hashed now.
+    pub running: usize,
+    /// Jobs waiting now.
+    pub queued: usize,
+    /// Jobs hashed to the end, whether or not anybody waited for it.
+    pub done: u64,
+    /// Jobs that began and gave no result.
+    pub failed: u64,
+    /// Jobs refused at once.
+    pub refused: u64,
+    /// Jobs admitted that did not begin in time.
+    pub expired: u64,
+    /// Jobs whose caller left before they began.
+    pub abandoned: u64,
+    /// Jobs that waited, or came, when the pool closed.
+    pub closed: u64,
+    /// Wall time spent hashing, summed over the threads.
+    pub hashing: Duration,
+    /// Moving average of the wall time of one job: what admission reckons with.
+    pub hash_time: Duration,
+    /// Most jobs that ever waited at once.
+    pub queued_max: usize,
+    /// Most jobs that were ever being hashed at once.
+    pub running_max: usize,
+    /// Memory kept for argon2id now, in bytes, over all threads.
+    pub memory_bytes: usize,
+}
+
+impl PoolMetrics {
+    /// One more job waits.
+    pub(super) fn queued(&mut self, now_queued: usize) {
+        self.queued_max = self.queued_max.max(now_queued);
+    }
+
+    /// One more job is being hashed.
+    pub(super) fn begun(&mut self) {
+        self.running += 1;
+        self.running_max = self.running_max.max(self.running);
+    }
+
+    /// One job has been hashed, for better or worse.
+    pub(super) fn ended(&mut self, took: Duration, failed: bool) {
+        self.running -= 1;
+        *(if failed { &mut self.failed } else { &mut self.done }) += 1;
+        self.hashing += took;
+        // The weight of RFC 6298 for smoothed round-trip times: 1/8 for the newest.
+        self.hash_time = self.hash_time * 7 / 8 + took / 8;
+    }
+}

@@ -1,0 +1,191 @@
+//! Threads that hash and verify passwords.
+
+mod answer;
+mod bounded;
+mod metrics;
+mod options;
+mod queue;
+mod task;
+#[cfg(test)]
+mod tests;
+mod unbounded;
+mod worker;
+
+use std::{
+    fmt,
+    num::NonZeroUsize,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use base64::Engine as _;
+
+pub use answer::{Outcome, PoolError, Ticket, Verdict};
+pub use metrics::PoolMetrics;
+pub use options::{PoolOptions, StartError};
+
+use super::{
+    Password, Scheme, StoredHash,
+    kernel::{self, BCRYPT_BASE64, Memory},
+};
+use bounded::Bounded;
+use task::{Job, Task};
+use unbounded::Unbounded;
+
+/// Where tasks go: each is ended exactly once.
+trait Engine: Send + Sync {
+    /// Takes a task and gives the number to abandon it by, or ends it at once. `None` when there is nothing
+    /// to abandon.
+    fn submit(&self, task: Box<dyn Task>) -> Option<u64>;
+
+    /// Ends a task whose caller has left, unless it has begun.
+    fn abandon(&self, number: u64);
+
+    fn metrics(&self) -> PoolMetrics;
+
+    /// Ends what waits, lets what has begun end, and joins the threads.
+    fn close(&self);
+}
+
+/// Threads that hash and verify passwords.
+///
+/// Jobs begin in the order they came. One that the threads are not expected to reach within the longest
+/// wait is refused at once; so is one beyond the queue's length. What is admitted and still does not begin in
+/// time is answered [`PoolError::Busy`] at its deadline and never hashed. A caller that leaves
+/// (drops its [`Ticket`]) takes its job out of the queue; one that has begun is hashed to the end, so
+/// that leaving early buys nobody a second job at the same time.
+///
+/// Memory: `threads` times that of the scheme while there is work, nothing [`PoolOptions::idle`] after.
+/// A stored hash with larger parameters than the scheme takes up to 256 MiB for as long as it is checked.
+///
+/// Dropping the pool ends what waits with [`PoolError::Closed`], lets what has begun end, and joins the
+/// threads.
+pub struct HashPool {
+    scheme: Scheme,
+    /// What passwords of unknown users are compared with: the hash of a random text nobody knows.
+    nobody: Arc<StoredHash>,
+    engine: Arc<dyn Engine>,
+}
+
+impl HashPool {
+    /// Starts a pool that protects the rest of the machine: few threads at low priority, a short queue,
+    /// deadlines.
+    ///
+    /// One password is hashed before this returns: the one that checks of unknown users are compared
+    /// with. Its time is the first estimate of what a job takes.
+    ///
+    /// # Errors
+    /// When the system refuses a thread, random bytes or memory.
+    pub fn start(options: PoolOptions) -> Result<Self, StartError> {
+        let (nobody, memory_bytes, took) = first_hash(options.scheme)?;
+        let engine = Arc::new(Bounded::start(&options, took, memory_bytes)?);
+        Ok(Self { scheme: options.scheme, nobody, engine })
+    }
+
+    /// Starts a pool **without protection**, as documented services have it: a thread of normal priority
+    /// for each job, up to `most_threads` at once (512 in tokio's `spawn_blocking`), and an endless queue.
+    /// It refuses nothing, knows no deadline, and hashes for callers that have left. To be measured
+    /// against, not to be run.
+    ///
+    /// # Errors
+    /// When the system refuses random bytes or memory.
+    pub fn start_unbounded(scheme: Scheme, most_threads: NonZeroUsize) -> Result<Self, StartError> {
+        let (nobody, _, took) = first_hash(scheme)?;
+        Ok(Self { scheme, nobody, engine: Arc::new(Unbounded::new(most_threads, took)) })
+    }
+
+    /// What new passwords are hashed with.
+    #[must_use]
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// Hashes a new password with the pool's scheme.
+    ///
+    /// The job is admitted or refused before this returns; the ticket only waits for it. Dropping the
+    /// ticket abandons the job if it has not begun.
+    pub fn hash(&self, password: Password) -> Ticket<StoredHash> {
+        let scheme = self.scheme;
+        self.submit(move |memory| Ok(scheme.hash_in(memory, &password)?), |_| {})
+    }
+
+    /// Checks a password against a stored hash, or against nobody's (`None`: there is no such user, or its
+    /// stored hash was refused), which is always wrong.
+    ///
+    /// Nobody's costs one hash of the pool's scheme. A hash stored under an older scheme costs what that
+    /// scheme costs: until such users have logged in once and were hashed again, the time of an answer
+    /// can tell them from unknown users.
+    ///
+    /// `settle` is called exactly once, whatever happens, before the ticket is answered, also when nobody
+    /// waits for it any more. It runs on the pool's conducting thread, or on the calling one when the job is
+    /// refused or abandoned; it must be quick and must not block, for all other answers wait behind it.
+    ///
+    /// The job is admitted or refused before this returns; the ticket only waits for it. Dropping the
+    /// ticket abandons the job if it has not begun; one that has begun is finished and settled.
+    pub fn verify(
+        &self,
+        password: Password,
+        stored: Option<StoredHash>,
+        settle: impl FnOnce(Outcome) + Send + 'static,
+    ) -> Ticket<Verdict> {
+        let nobody = Arc::clone(&self.nobody);
+        let scheme = self.scheme;
+        self.submit(
+            move |memory| {
+                let same = stored.as_ref().unwrap_or(&nobody).verify_in(memory, &password)?;
+                Ok(match &stored {
+                    Some(stored) if same => {
+                        Verdict::Right { needs_upgrade: stored.needs_upgrade(&scheme) }
+                    }
+                    _ => Verdict::Wrong,
+                })
+            },
+            move |result| settle(result.into()),
+        )
+    }
+
+    /// The figures now.
+    #[must_use]
+    pub fn metrics(&self) -> PoolMetrics {
+        self.engine.metrics()
+    }
+
+    fn submit<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Memory) -> Result<T, PoolError> + Send + 'static,
+        settle: impl FnOnce(&Result<T, PoolError>) + Send + 'static,
+    ) -> Ticket<T> {
+        submit(&self.engine, work, settle)
+    }
+}
+
+fn submit<T: Send + 'static>(
+    engine: &Arc<dyn Engine>,
+    work: impl FnOnce(&mut Memory) -> Result<T, PoolError> + Send + 'static,
+    settle: impl FnOnce(&Result<T, PoolError>) + Send + 'static,
+) -> Ticket<T> {
+    let (job, result) = Job::new(work, settle);
+    let number = engine.submit(Box::new(job));
+    Ticket::new(result, number.map(|number| (Arc::clone(engine), number)))
+}
+
+/// Hashes a random text nobody knows; says the memory it took, in bytes, and the time.
+fn first_hash(scheme: Scheme) -> Result<(Arc<StoredHash>, usize, Duration), StartError> {
+    let secret = Password::from(BCRYPT_BASE64.encode(kernel::random::<32>()?));
+    let mut memory = Memory::default();
+    let begun = Instant::now();
+    let nobody = scheme.hash_in(&mut memory, &secret)?;
+    Ok((Arc::new(nobody), memory.bytes(), begun.elapsed()))
+}
+
+impl Drop for HashPool {
+    fn drop(&mut self) {
+        self.engine.close();
+    }
+}
+
+impl fmt::Debug for HashPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HashPool").field("scheme", &self.scheme).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,133 @@
+//! What waits, and who may join.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use super::{PoolError, PoolMetrics, PoolOptions, task::Task};
+
+/// The part of the longest wait that an admitted job may be expected to wait. The rest is for
+/// estimates that turn out too low: a job that is admitted and expires has waited for nothing.
+const EXPECTED_SHARE: f64 = 0.75;
+
+/// A job that waits.
+struct Waiting {
+    task: Box<dyn Task>,
+    deadline: Instant,
+}
+
+/// Jobs in the order they came. Numbers only grow, so the first key is the oldest job, and since all
+/// wait equally long, also the next to expire. A map, because a caller that leaves takes its job out
+/// of the middle: jobs left lying until a thread comes by could pile up without limit.
+pub(super) struct Queue {
+    waiting: BTreeMap<u64, Waiting>,
+    next_number: u64,
+    threads: u32,
+    most: usize,
+    max_wait: Duration,
+    max_expected_wait: Duration,
+    pub(super) metrics: PoolMetrics,
+    pub(super) closed: bool,
+}
+
+impl Queue {
+    /// An empty queue that expects a job to take `hash_time`.
+    pub(super) fn new(options: &PoolOptions, hash_time: Duration) -> Self {
+        Self {
+            waiting: BTreeMap::new(),
+            next_number: 0,
+            threads: u32::try_from(options.threads.get()).unwrap_or(u32::MAX),
+            most: options.queue,
+            max_wait: options.max_wait,
+            max_expected_wait: options.max_wait.mul_f64(EXPECTED_SHARE),
+            metrics: PoolMetrics { hash_time, ..PoolMetrics::default() },
+            closed: false,
+        }
+    }
+
+    /// Takes a job and gives its number, or gives the job back with the reason.
+    pub(super) fn admit(
+        &mut self,
+        task: Box<dyn Task>,
+        now: Instant,
+    ) -> Result<u64, (Box<dyn Task>, PoolError)> {
+        if self.closed {
+            self.metrics.closed += 1;
+            return Err((task, PoolError::Closed));
+        }
+        if !self.has_room() {
+            self.metrics.refused += 1;
+            return Err((task, self.busy()));
+        }
+        let number = self.next_number;
+        self.next_number += 1;
+        self.waiting.insert(number, Waiting { task, deadline: now + self.max_wait });
+        self.metrics.queued(self.waiting.len());
+        Ok(number)
+    }
+
+    /// Whether one more may wait: a thread is free for it, or it is within the number and is expected to
+    /// begin in time.
+    fn has_room(&self) -> bool {
+        let ahead = self.waiting.len() + self.metrics.running;
+        if ahead < self.threads as usize {
+            return true;
+        }
+        self.waiting.len() < self.most
+            && self.time_for(self.waiting.len() + 1) <= self.max_expected_wait
+    }
+
+    /// How long the threads take for so many jobs.
+    fn time_for(&self, jobs: usize) -> Duration {
+        let jobs = u32::try_from(jobs).unwrap_or(u32::MAX);
+        self.metrics.hash_time.saturating_mul(jobs) / self.threads
+    }
+
+    /// The refusal of now.
+    pub(super) fn busy(&self) -> PoolError {
+        let backlog = self.time_for(self.waiting.len() + self.metrics.running);
+        let backlog = backlog.max(Duration::from_secs(1));
+        PoolError::Busy { retry_after: backlog.mul_f64(1.0 + fastrand::f64()) }
+    }
+
+    /// Takes out the oldest job, which begins now.
+    pub(super) fn begin(&mut self) -> Option<Box<dyn Task>> {
+        let (_, waiting) = self.waiting.pop_first()?;
+        self.metrics.begun();
+        Some(waiting.task)
+    }
+
+    /// Takes out the oldest job if its time is over.
+    pub(super) fn expire(&mut self, now: Instant) -> Option<(Box<dyn Task>, PoolError)> {
+        let oldest = self.waiting.first_entry().filter(|oldest| oldest.get().deadline <= now)?;
+        let task = oldest.remove().task;
+        self.metrics.expired += 1;
+        Some((task, self.busy()))
+    }
+
+    /// Takes out a job whose caller has left, unless it has begun.
+    pub(super) fn abandon(&mut self, number: u64) -> Option<Box<dyn Task>> {
+        let waiting = self.waiting.remove(&number)?;
+        self.metrics.abandoned += 1;
+        Some(waiting.task)
+    }
+
+    /// Takes out everything.
+    pub(super) fn clear(&mut self) -> Vec<Box<dyn Task>> {
+        let tasks: Vec<_> =
+            std::mem::take(&mut self.waiting).into_values().map(|w| w.task).collect();
+        self.metrics.closed += tasks.len() as u64;
+        tasks
+    }
+
+    /// When the oldest job expires.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.waiting.first_key_value().map(|(_, waiting)| waiting.deadline)
+    }
+
+    /// Jobs that wait.
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}

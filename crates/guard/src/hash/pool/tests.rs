@@ -1,0 +1,382 @@
+//! The pool with jobs that stand still until they are told to go on, so that every order of events can
+//! be made to happen. The same pool with real hashes is in `tests/hash`.
+
+use std::{
+    num::NonZeroUsize,
+    sync::{
+        Arc, Mutex,
+        mpsc::{self, Receiver, Sender},
+    },
+    time::Duration,
+};
+
+use super::{
+    Engine, PoolError, PoolMetrics, PoolOptions, Scheme, Ticket, bounded::Bounded, submit,
+    unbounded::Unbounded,
+};
+
+/// Longer than any test.
+const NEVER: Duration = Duration::from_secs(3600);
+
+/// A pool under test and the ends of its jobs, in the order in which they were settled.
+struct Harness {
+    engine: Arc<dyn Engine>,
+    settled: Arc<Mutex<Vec<(u32, End)>>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Done,
+    Failed,
+    NotRun,
+}
+
+/// A job that has begun and stands still.
+struct Gate {
+    began: Receiver<()>,
+    release: Sender<()>,
+}
+
+impl Gate {
+    fn wait_until_begun(&self) {
+        self.began.recv().unwrap();
+    }
+
+    fn open(&self) {
+        self.release.send(()).unwrap();
+    }
+}
+
+impl Harness {
+    fn bounded(threads: usize, queue: usize, max_wait: Duration, hash_time: Duration) -> Self {
+        let options = PoolOptions {
+            scheme: Scheme::default(),
+            threads: NonZeroUsize::new(threads).unwrap(),
+            queue,
+            max_wait,
+            idle: NEVER,
+        };
+        Self::over(Arc::new(Bounded::start(&options, hash_time, 0).unwrap()))
+    }
+
+    fn unbounded(threads: usize) -> Self {
+        let threads = NonZeroUsize::new(threads).unwrap();
+        Self::over(Arc::new(Unbounded::new(threads, Duration::ZERO)))
+    }
+
+    fn over(engine: Arc<dyn Engine>) -> Self {
+        Self { engine, settled: Arc::default() }
+    }
+
+    fn job(&self, name: u32, work: impl FnOnce() + Send + 'static) -> Ticket<u32> {
+        let settled = Arc::clone(&self.settled);
+        submit(
+            &self.engine,
+            move |_| {
+                work();
+                Ok(name)
+            },
+            move |result| {
+                let end = match result {
+                    Ok(_) => End::Done,
+                    Err(PoolError::Panicked | PoolError::Hash(_)) => End::Failed,
+                    Err(_) => End::NotRun,
+                };
+                settled.lock().unwrap().push((name, end));
+            },
+        )
+    }
+
+    fn gated(&self, name: u32) -> (Ticket<u32>, Gate) {
+        let (begin, began) = mpsc::channel();
+        let (release, released) = mpsc::channel();
+        let ticket = self.job(name, move || {
+            begin.send(()).unwrap();
+            released.recv().unwrap();
+        });
+        (ticket, Gate { began, release })
+    }
+
+    fn settled(&self) -> Vec<(u32, End)> {
+        self.settled.lock().unwrap().clone()
+    }
+
+    fn metrics(&self) -> PoolMetrics {
+        self.engine.metrics()
+    }
+}
+
+impl Drop for Harness {
+    fn drop(&mut self) {
+        self.engine.close();
+    }
+}
+
+fn is_busy<T>(result: &Result<T, PoolError>) -> bool {
+    matches!(result, Err(PoolError::Busy { .. }))
+}
+
+#[tokio::test]
+async fn jobs_begin_in_the_order_they_came() {
+    let pool = Harness::bounded(1, 64, NEVER, Duration::ZERO);
+    let (first, gate) = pool.gated(0);
+    let rest: Vec<_> = (1..50).map(|name| pool.job(name, || ())).collect();
+    gate.wait_until_begun();
+    gate.open();
+    first.await.unwrap();
+    for ticket in rest {
+        ticket.await.unwrap();
+    }
+    let expected: Vec<_> = (0..50).map(|name| (name, End::Done)).collect();
+    assert_eq!(pool.settled(), expected);
+    let metrics = pool.metrics();
+    assert_eq!((metrics.done, metrics.running, metrics.queued), (50, 0, 0));
+    assert_eq!(metrics.running_max, 1);
+}
+
+#[tokio::test]
+async fn no_more_jobs_wait_than_the_queue_is_long() {
+    let pool = Harness::bounded(2, 3, NEVER, Duration::ZERO);
+    let gates = [pool.gated(0), pool.gated(1)];
+    for (_, gate) in &gates {
+        gate.wait_until_begun();
+    }
+    let waiting: Vec<_> = (2..5).map(|name| pool.job(name, || ())).collect();
+    let refused = pool.job(5, || panic!("a refused job never runs")).await;
+    assert!(is_busy(&refused), "{refused:?}");
+    assert_eq!(pool.settled(), [(5, End::NotRun)]);
+    assert_eq!((pool.metrics().queued, pool.metrics().refused), (3, 1));
+    for (ticket, gate) in gates {
+        gate.open();
+        ticket.await.unwrap();
+    }
+    for ticket in waiting {
+        ticket.await.unwrap();
+    }
+    pool.job(6, || ()).await.unwrap();
+    assert_eq!((pool.metrics().done, pool.metrics().queued_max), (6, 3));
+}
+
+#[tokio::test]
+async fn a_job_that_would_wait_too_long_is_refused_at_once_and_told_when_to_return() {
+    // 100 s a job on two threads, 400 s of patience of which three quarters may be expected: with both
+    // threads busy, the sixth in the queue would be expected to wait 300 s, the seventh 350 s.
+    let hash_time = Duration::from_secs(100);
+    let pool = Harness::bounded(2, 1000, Duration::from_secs(400), hash_time);
+    let gates = [pool.gated(0), pool.gated(1)];
+    for (_, gate) in &gates {
+        gate.wait_until_begun();
+    }
+    let waiting: Vec<_> = (2..8).map(|name| pool.job(name, || ())).collect();
+    assert_eq!(pool.metrics().refused, 0);
+    let refused = pool.job(8, || ()).await;
+    let Err(PoolError::Busy { retry_after }) = refused else { panic!("{refused:?}") };
+    // Eight jobs of 100 s on two threads, once to twice.
+    assert!((400..=800).contains(&retry_after.as_secs()), "{retry_after:?}");
+    for (ticket, gate) in gates {
+        gate.open();
+        ticket.await.unwrap();
+    }
+    for ticket in waiting {
+        ticket.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_free_thread_takes_a_job_however_slow_jobs_have_been() {
+    let pool = Harness::bounded(2, 0, NEVER, 10 * NEVER);
+    let (ticket, gate) = pool.gated(0);
+    gate.wait_until_begun();
+    pool.job(1, || ()).await.unwrap();
+    gate.open();
+    ticket.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_job_not_begun_by_its_deadline_is_answered_then_and_never_runs() {
+    let pool = Harness::bounded(1, 64, Duration::from_millis(20), Duration::ZERO);
+    // The gate may itself expire on a machine that stalls for 20 ms: try until one begins.
+    let (ticket, gate) = loop {
+        let (ticket, gate) = pool.gated(0);
+        if gate.began.recv().is_ok() {
+            break (ticket, gate);
+        }
+    };
+    let before = pool.metrics().expired;
+    // The only thread stands still, so only the deadline can answer.
+    let late = pool.job(1, || panic!("an expired job never runs")).await;
+    assert!(is_busy(&late), "{late:?}");
+    assert!(pool.settled().contains(&(1, End::NotRun)));
+    assert_eq!((pool.metrics().expired - before, pool.metrics().queued), (1, 0));
+    gate.open();
+    ticket.await.unwrap();
+    assert_eq!(pool.metrics().failed, 0);
+}
+
+#[tokio::test]
+async fn a_job_abandoned_before_it_began_is_settled_at_once_and_never_runs() {
+    let pool = Harness::bounded(1, 2, NEVER, Duration::ZERO);
+    let (ticket, gate) = pool.gated(0);
+    gate.wait_until_begun();
+    let leaver = pool.job(1, || panic!("an abandoned job never runs"));
+    let stayer = pool.job(2, || ());
+    drop(leaver);
+    assert_eq!(pool.settled(), [(1, End::NotRun)]);
+    // Its place is free again.
+    let next = pool.job(3, || ());
+    assert_eq!((pool.metrics().abandoned, pool.metrics().refused), (1, 0));
+    gate.open();
+    ticket.await.unwrap();
+    stayer.await.unwrap();
+    next.await.unwrap();
+    assert_eq!(pool.metrics().failed, 0);
+}
+
+#[tokio::test]
+async fn a_job_abandoned_after_it_began_keeps_its_thread_and_is_settled() {
+    let pool = Harness::bounded(1, 64, NEVER, Duration::ZERO);
+    let (ticket, gate) = pool.gated(0);
+    gate.wait_until_begun();
+    drop(ticket);
+    let next = pool.job(1, || ());
+    assert_eq!(pool.settled(), [], "the thread is still taken");
+    assert_eq!((pool.metrics().running, pool.metrics().queued), (1, 1));
+    gate.open();
+    next.await.unwrap();
+    assert_eq!(pool.settled(), [(0, End::Done), (1, End::Done)]);
+    assert_eq!(pool.metrics().abandoned, 0);
+}
+
+#[tokio::test]
+async fn callers_that_leave_at_once_leave_nothing_behind() {
+    let pool = Harness::bounded(1, 64, NEVER, Duration::ZERO);
+    let (ticket, gate) = pool.gated(0);
+    gate.wait_until_begun();
+    for name in 1..100_000 {
+        drop(pool.job(name, || ()));
+        assert_eq!(pool.metrics().queued, 0);
+    }
+    assert_eq!(pool.settled().len(), 99_999);
+    gate.open();
+    ticket.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_panic_ends_one_job_and_no_thread() {
+    let pool = Harness::bounded(1, 64, NEVER, Duration::ZERO);
+    for name in 0..10 {
+        let result = pool.job(name, || panic!("on purpose")).await;
+        assert_eq!(result, Err(PoolError::Panicked));
+    }
+    pool.job(10, || ()).await.unwrap();
+    assert_eq!((pool.metrics().failed, pool.metrics().done), (10, 1));
+    assert_eq!(pool.settled().iter().filter(|(_, end)| *end == End::Failed).count(), 10);
+}
+
+#[tokio::test]
+async fn a_settle_that_panics_harms_nobody() {
+    let pool = Harness::bounded(1, 64, NEVER, Duration::ZERO);
+    let settle = |_: &Result<u32, PoolError>| panic!("on purpose");
+    assert_eq!(submit(&pool.engine, |_| Ok(1), settle).await, Ok(1));
+    pool.job(2, || ()).await.unwrap();
+}
+
+#[tokio::test]
+async fn closing_ends_what_waits_and_finishes_what_has_begun() {
+    let pool = Harness::bounded(1, 64, NEVER, Duration::ZERO);
+    let (first, gate) = pool.gated(0);
+    gate.wait_until_begun();
+    let waiting = pool.job(1, || panic!("never runs"));
+    let engine = Arc::clone(&pool.engine);
+    let closing = std::thread::spawn(move || engine.close());
+    assert_eq!(waiting.await, Err(PoolError::Closed));
+    assert_eq!(pool.job(2, || ()).await, Err(PoolError::Closed));
+    gate.open();
+    assert_eq!(first.await, Ok(0));
+    closing.join().unwrap();
+    let mut settled = pool.settled();
+    settled.sort_by_key(|(name, _)| *name);
+    assert_eq!(settled, [(0, End::Done), (1, End::NotRun), (2, End::NotRun)]);
+    assert_eq!((pool.metrics().closed, pool.metrics().done), (2, 1));
+}
+
+#[tokio::test]
+async fn a_settle_may_submit_and_close() {
+    let pool = Harness::bounded(1, 64, NEVER, Duration::ZERO);
+    let engine = Arc::clone(&pool.engine);
+    let ticket = submit(
+        &pool.engine,
+        |_| Ok(()),
+        move |_| {
+            drop(submit(&engine, |_| Ok(()), |_: &Result<(), _>| {}));
+            engine.close();
+        },
+    );
+    ticket.await.unwrap();
+    assert_eq!(pool.job(1, || ()).await, Err(PoolError::Closed));
+}
+
+#[tokio::test]
+async fn every_job_is_settled_exactly_once_whatever_happens() {
+    let pool = Harness::bounded(2, 8, Duration::from_millis(2), Duration::from_micros(100));
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut kept = Vec::new();
+    for name in 0..5_000 {
+        let kind = random.u32(0..10);
+        let ticket = pool.job(name, move || match kind {
+            0 => panic!("on purpose"),
+            1 => std::thread::yield_now(),
+            _ => {}
+        });
+        match random.u32(0..4) {
+            0 => drop(ticket),
+            1 => drop(ticket.await),
+            _ => kept.push(ticket),
+        }
+        if kept.len() > 40 {
+            let _ = kept.swap_remove(random.usize(..kept.len()));
+        }
+    }
+    drop(kept);
+    pool.engine.close();
+    let mut names: Vec<_> = pool.settled().into_iter().map(|(name, _)| name).collect();
+    names.sort_unstable();
+    assert_eq!(names, (0..5_000).collect::<Vec<_>>());
+    let m = pool.metrics();
+    let ends = m.done + m.failed + m.refused + m.expired + m.abandoned + m.closed;
+    assert_eq!(ends, 5_000, "each job is counted under one end: {m:?}");
+    assert_eq!((m.running, m.queued), (0, 0));
+    assert!(m.queued_max <= 8 + 2, "{m:?}");
+}
+
+#[tokio::test]
+async fn unbounded_takes_a_thread_for_each_job_up_to_its_most() {
+    let pool = Harness::unbounded(3);
+    let gates: Vec<_> = (0..3).map(|name| pool.gated(name)).collect();
+    for (_, gate) in &gates {
+        gate.wait_until_begun();
+    }
+    let fourth = pool.job(3, || ());
+    assert_eq!((pool.metrics().running, pool.metrics().queued), (3, 1));
+    for (ticket, gate) in gates {
+        gate.open();
+        ticket.await.unwrap();
+    }
+    fourth.await.unwrap();
+    assert_eq!((pool.metrics().done, pool.metrics().refused), (4, 0));
+}
+
+#[tokio::test]
+async fn unbounded_hashes_for_callers_that_have_left_and_settles_on_closing() {
+    let pool = Harness::unbounded(1);
+    let (ticket, gate) = pool.gated(0);
+    gate.wait_until_begun();
+    drop(pool.job(1, || ()));
+    gate.open();
+    ticket.await.unwrap();
+    pool.job(2, || ()).await.unwrap();
+    assert_eq!(pool.settled(), [(0, End::Done), (1, End::Done), (2, End::Done)]);
+    pool.engine.close();
+    assert_eq!(pool.job(3, || ()).await, Err(PoolError::Closed));
+    assert_eq!(pool.settled().last(), Some(&(3, End::NotRun)));
+}

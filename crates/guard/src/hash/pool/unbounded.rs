@@ -1,0 +1,129 @@
+//! The pool as documented services have it: a thread for each job, at normal priority, with memory of its
+//! own, and an endless queue behind the 512th. **Unsafe**: whoever sends logins faster than the
+//! machine hashes takes its cores and up to 512 times the memory of a hash. It exists to be measured
+//! against.
+//!
+//! This is what hashing in tokio's `spawn_blocking` (512 threads by default), or in the worker threads of
+//! a servlet container, comes to. A job whose caller has left is hashed all the same, as there.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    num::NonZeroUsize,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread::{self, ThreadId},
+    time::{Duration, Instant},
+};
+
+use super::{Engine, PoolError, PoolMetrics, task::Task};
+use crate::hash::kernel::Memory;
+
+/// The pool's engine: see the module.
+pub(super) struct Unbounded {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    most_threads: usize,
+    state: Mutex<State>,
+    thread_ended: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Box<dyn Task>>,
+    threads: HashSet<ThreadId>,
+    metrics: PoolMetrics,
+    closed: bool,
+}
+
+impl Unbounded {
+    pub(super) fn new(most_threads: NonZeroUsize, hash_time: Duration) -> Self {
+        let metrics = PoolMetrics { hash_time, ..PoolMetrics::default() };
+        Self {
+            shared: Arc::new(Shared {
+                most_threads: most_threads.get(),
+                state: Mutex::new(State { metrics, ..State::default() }),
+                thread_ended: Condvar::new(),
+            }),
+        }
+    }
+}
+
+impl Engine for Unbounded {
+    fn submit(&self, task: Box<dyn Task>) -> Option<u64> {
+        let mut state = self.shared.state();
+        if state.closed {
+            state.metrics.closed += 1;
+            drop(state);
+            task.end(PoolError::Closed);
+            return None;
+        }
+        state.waiting.push_back(task);
+        let queued = state.waiting.len();
+        state.metrics.queued(queued);
+        if state.threads.len() < self.shared.most_threads {
+            let shared = Arc::clone(&self.shared);
+            let thread = thread::Builder::new().name("hash".to_owned());
+            if let Ok(thread) = thread.spawn(move || shared.work()) {
+                state.threads.insert(thread.thread().id());
+            } else if state.threads.is_empty() {
+                // Nobody would ever come for it. With a thread alive it waits for that one.
+                state.metrics.refused += 1;
+                let task = state.waiting.pop_back();
+                drop(state);
+                if let Some(task) = task {
+                    task.end(PoolError::Busy { retry_after: Duration::from_secs(1) });
+                }
+            }
+        }
+        None
+    }
+
+    fn abandon(&self, _: u64) {}
+
+    fn metrics(&self) -> PoolMetrics {
+        let state = self.shared.state();
+        PoolMetrics { queued: state.waiting.len(), ..state.metrics }
+    }
+
+    fn close(&self) {
+        let mut state = self.shared.state();
+        state.closed = true;
+        let waiting = std::mem::take(&mut state.waiting);
+        state.metrics.closed += waiting.len() as u64;
+        drop(state);
+        for task in waiting {
+            task.end(PoolError::Closed);
+        }
+        // A `settle` that drops the pool runs on one of the threads waited for here.
+        let mut state = self.shared.state();
+        let own = usize::from(state.threads.contains(&thread::current().id()));
+        while state.threads.len() > own {
+            state = self.shared.thread_ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A thread: jobs until none waits.
+    fn work(&self) {
+        let mut state = self.state();
+        while let Some(mut task) = state.waiting.pop_front() {
+            state.metrics.begun();
+            drop(state);
+            let begun = Instant::now();
+            task.compute(&mut Memory::default());
+            state = self.state();
+            state.metrics.ended(begun.elapsed(), task.has_failed());
+            drop(state);
+            task.end(PoolError::Panicked);
+            state = self.state();
+        }
+        state.threads.remove(&thread::current().id());
+        self.thread_ended.notify_all();
+    }
+}

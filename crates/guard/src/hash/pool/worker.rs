@@ -1,0 +1,188 @@
+//! A thread that hashes, at low priority.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    thread::{self, JoinHandle, Thread},
+    time::{Duration, Instant},
+};
+
+use super::task::Task;
+use crate::hash::kernel::Memory;
+
+/// The place where the conductor and one worker hand a task to each other. A flag says whose turn it is,
+/// so the lock is never contended: a thread of low priority that loses its core while it holds a lock
+/// would make everybody wait who wants it.
+struct Slot {
+    workers_turn: AtomicBool,
+    over: AtomicBool,
+    task: Mutex<Option<Box<dyn Task>>>,
+    took_nanos: AtomicU64,
+    memory_bytes: AtomicUsize,
+}
+
+impl Slot {
+    fn pass(&self, task: Box<dyn Task>, to_worker: bool) {
+        *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+        self.workers_turn.store(to_worker, Ordering::Release);
+    }
+
+    fn take(&self) -> Option<Box<dyn Task>> {
+        self.task.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// The conductor's end of a worker.
+pub(super) struct Worker {
+    slot: Arc<Slot>,
+    thread: Option<JoinHandle<()>>,
+    busy: bool,
+}
+
+impl Worker {
+    /// Starts the thread. It wakes `conductor` after each task.
+    pub(super) fn start(
+        name: String,
+        conductor: Thread,
+        idle: Duration,
+        keep_bytes: usize,
+    ) -> std::io::Result<Self> {
+        let slot = Arc::new(Slot {
+            workers_turn: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+            task: Mutex::new(None),
+            took_nanos: AtomicU64::new(0),
+            memory_bytes: AtomicUsize::new(0),
+        });
+        let hasher = Hasher {
+            slot: Arc::clone(&slot),
+            conductor,
+            idle,
+            keep_bytes,
+            memory: Memory::default(),
+        };
+        let thread = thread::Builder::new().name(name).spawn(move || hasher.run())?;
+        Ok(Self { slot, thread: Some(thread), busy: false })
+    }
+
+    /// Whether it has a task, finished or not.
+    pub(super) fn is_busy(&self) -> bool {
+        self.busy
+    }
+
+    /// Gives it a task. It must not be busy.
+    pub(super) fn give(&mut self, task: Box<dyn Task>) {
+        debug_assert!(!self.busy, "one task at a time");
+        self.busy = true;
+        self.slot.pass(task, true);
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+
+    /// Takes back a finished task and how long it took.
+    pub(super) fn collect(&mut self) -> Option<(Box<dyn Task>, Duration)> {
+        if !self.busy || self.slot.workers_turn.load(Ordering::Acquire) {
+            return None;
+        }
+        self.busy = false;
+        let took = Duration::from_nanos(self.slot.took_nanos.load(Ordering::Relaxed));
+        self.slot.take().map(|task| (task, took))
+    }
+
+    /// What it reports of its memory, readable from any thread.
+    pub(super) fn memory(&self) -> MemoryGauge {
+        MemoryGauge(Arc::clone(&self.slot))
+    }
+}
+
+impl Drop for Worker {
+    /// Ends and joins the thread, after its task if it has one.
+    fn drop(&mut self) {
+        self.slot.over.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // It cannot have panicked: tasks catch their own panics.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// How much memory one worker keeps.
+pub(super) struct MemoryGauge(Arc<Slot>);
+
+impl MemoryGauge {
+    pub(super) fn bytes(&self) -> usize {
+        self.0.memory_bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// The worker's end.
+struct Hasher {
+    slot: Arc<Slot>,
+    conductor: Thread,
+    idle: Duration,
+    keep_bytes: usize,
+    memory: Memory,
+}
+
+impl Hasher {
+    fn run(mut self) {
+        lower_priority();
+        let mut last_task = Instant::now();
+        while !self.slot.over.load(Ordering::Acquire) {
+            if self.slot.workers_turn.load(Ordering::Acquire) {
+                self.hash();
+                last_task = Instant::now();
+            } else {
+                self.rest(last_task);
+            }
+        }
+    }
+
+    fn hash(&mut self) {
+        let Some(mut task) = self.slot.take() else { return };
+        let begun = Instant::now();
+        task.compute(&mut self.memory);
+        let nanos = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.slot.took_nanos.store(nanos, Ordering::Relaxed);
+        if self.memory.bytes() > self.keep_bytes {
+            // An older hash asked for more than the present scheme: not to be kept until a pause.
+            self.memory.release();
+        }
+        self.slot.memory_bytes.store(self.memory.bytes(), Ordering::Relaxed);
+        self.slot.pass(task, false);
+        self.conductor.unpark();
+    }
+
+    /// Sleeps until the next task; gives the memory back when none comes for a while.
+    fn rest(&mut self, last_task: Instant) {
+        if self.memory.bytes() == 0 {
+            thread::park();
+            return;
+        }
+        let left = self.idle.saturating_sub(last_task.elapsed());
+        if left.is_zero() {
+            self.memory.release();
+            self.slot.memory_bytes.store(0, Ordering::Relaxed);
+        } else {
+            thread::park_timeout(left);
+        }
+    }
+}
+
+/// Gives the calling thread the lowest priority that still gets some of a busy core (nice 19, a weight
+/// of 15 against 1,024). The idle policy (SCHED_IDLE, weight 3) would starve logins on a busy machine.
+///
+/// Linux has a nice value per thread (setpriority(2), "C library/kernel differences"); elsewhere it
+/// would lower the whole process, so nothing is done.
+fn lower_priority() {
+    #[cfg(target_os = "linux")]
+    {
+        const LOWEST: i32 = 19;
+        // Raising the nice value needs no privilege; where a sandbox forbids it, hashing works all the same.
+        let _ = rustix::process::setpriority_process(None, LOWEST);
+    }
+}
