@@ -7,6 +7,7 @@ use crate::http::server::{Routes, Signals};
 use crate::http::{Problem, server};
 use crate::ops::metrics::ServerMetrics;
 use crate::ops::{health, openapi};
+use crate::schedules::{self, Schedules};
 use crate::store::{Pool, Store, StoreError};
 use crate::tracks::{self, Tracks};
 use axum::Router;
@@ -23,6 +24,8 @@ use utoipa_axum::router::OpenApiRouter;
 pub struct App {
     /// Running tracks.
     pub tracks: Tracks,
+    /// Schedules and their places.
+    pub schedules: Schedules,
     /// The store of every system.
     pub store: Store,
     /// The cache of every system.
@@ -66,13 +69,15 @@ impl App {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let compute = Arc::new(Pool::start("compute", vec![(); threads], COMPUTE_QUEUE)?);
         let tracks = Tracks::new(store.clone(), cache.clone(), Arc::clone(&compute), settings)?;
-        Ok(App { tracks, store, cache, compute, draining: Arc::default() })
+        let schedules = Schedules::new(store.clone(), &cache, Arc::clone(&compute), settings)?;
+        Ok(App { tracks, schedules, store, cache, compute, draining: Arc::default() })
     }
 }
 
 fn api() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::with_openapi(openapi::Document::openapi())
         .merge(tracks::router())
+        .merge(schedules::router())
         .merge(health::router())
 }
 

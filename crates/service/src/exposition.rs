@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::ops::process::Process;
+use crate::schedules::ScheduleFigures;
 use crate::store::StoreFigures;
 use axum::Router;
 use axum::routing::get;
@@ -53,6 +54,7 @@ impl Collector for AppCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let encoder = &mut encoder;
         store_figures(encoder, &self.app.store.figures())?;
+        schedule_figures(encoder, self.app.schedules.figures())?;
         gauge(
             encoder,
             "compute_queue",
@@ -132,6 +134,20 @@ fn store_figures(
     counter(encoder, "store_reads", "Read transactions", figures.reads)?;
     gauge(encoder, "store_read_queue", "Read transactions waiting", figures.waiting_reads)?;
     gauge(encoder, "store_write_queue", "Writes waiting", figures.waiting_writes)
+}
+
+fn schedule_figures(
+    encoder: &mut DescriptorEncoder<'_>,
+    figures: ScheduleFigures,
+) -> Result<(), std::fmt::Error> {
+    counter(encoder, "schedules_created", "Schedules stored", figures.created)?;
+    counter(
+        encoder,
+        "schedules_refused",
+        "Schedules refused because their user has as many as allowed",
+        figures.refused,
+    )?;
+    counter(encoder, "schedules_deleted", "Schedules deleted by their users", figures.deleted)
 }
 
 fn cache_figures(

@@ -10,7 +10,7 @@ use utoipa_swagger_ui::SwaggerUi;
 #[openapi(
     info(title = "Madang", description = "Backend of a neighbourhood app. Errors are `application/problem+json` (RFC 9457); lengths are metres, coordinates WGS 84 degrees, times RFC 3339."),
     components(schemas(crate::http::problem::ProblemBody<'static>)),
-    tags((name = "tracks", description = "Running tracks"), (name = "operations", description = "Health"))
+    tags((name = "tracks", description = "Running tracks"), (name = "schedules", description = "Schedules and their places"), (name = "operations", description = "Health"))
 )]
 pub(crate) struct Document;
 

@@ -1,1 +1,198 @@
 //! Schedules: what a user plans, where and when; at most so many of them.
+//!
+//! What was wrong in the documented system: the limit was checked apart from the insert, so parallel
+//! requests went past it, or blocked each other until the database gave up. Here check and insert are
+//! one conditional update and one insert in one transaction; the documented ways are kept beside it
+//! under [`limit`], to be measured.
+//!
+//! A schedule is its owner's alone: others see and delete none of it. Nothing of it is cached. What
+//! follows a commit (the figures below) runs on the writer's thread, as a part of the transaction, so
+//! a client that leaves cannot stop it.
+
+mod create;
+mod delete;
+mod draft;
+mod limit;
+mod list;
+mod locations;
+mod one;
+mod represent;
+mod store;
+#[cfg(test)]
+mod tests;
+mod types;
+
+pub use draft::{Draft, LONGEST_MS, LONGEST_TITLE};
+pub use limit::Limit;
+pub use store::ScheduleStore;
+pub use types::{AfterStart, Deletion, Location, LocationId, NewSchedule, Schedule, ScheduleId};
+
+use crate::app::App;
+use crate::config::{CacheMode, Settings};
+use crate::http::Problem;
+use crate::store::{Pool, PoolError, Store, StoreError};
+use madang_cache::{Cache, CacheError, ConfigError, NamedCache, Policy};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// Routes of schedules and their places.
+pub fn router() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(create::create, list::list))
+        .routes(routes!(one::one, delete::delete))
+        .routes(routes!(locations::list))
+}
+
+/// The system: its store, its limit, the cached bodies of the places.
+#[derive(Clone, Debug)]
+pub struct Schedules {
+    store: ScheduleStore,
+    limit: Limit,
+    locations: NamedCache<LoadError>,
+    compute: Arc<Pool<()>>,
+    compression: bool,
+    max_entry: usize,
+    counted: Arc<Counted>,
+}
+
+/// Why a schedule could not be stored.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum CreateError {
+    /// Its owner has as many as allowed.
+    #[error("the user has as many schedules as allowed")]
+    LimitReached,
+    /// There is no such place.
+    #[error("there is no such location")]
+    UnknownLocation,
+    /// Its owner is gone.
+    #[error("there is no such user")]
+    UnknownUser,
+    /// The store refused or failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why a body could not be made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LoadError {
+    /// The store did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The threads for heavy work did not.
+    #[error("compute pool: {0}")]
+    Compute(#[from] PoolError),
+}
+
+/// What has happened since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScheduleFigures {
+    /// Schedules stored.
+    pub created: u64,
+    /// Creates refused because of the limit.
+    pub refused: u64,
+    /// Schedules deleted by their owners.
+    pub deleted: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    created: AtomicU64,
+    refused: AtomicU64,
+    deleted: AtomicU64,
+}
+
+impl Schedules {
+    /// Schedules in `store`, the bodies of the places cached in `cache`.
+    ///
+    /// # Errors
+    /// When the cache has a part of this name already, or its settings cannot work.
+    pub fn new(
+        store: Store,
+        cache: &Cache,
+        compute: Arc<Pool<()>>,
+        settings: &Settings,
+    ) -> Result<Self, ConfigError> {
+        let policy = match settings.cache.mode {
+            CacheMode::Off => Policy::off(),
+            CacheMode::Local => Policy {
+                max_entry_bytes: settings.cache.max_entry as u64,
+                ..Policy::with_ttl(LOCATIONS_TTL, LOCATIONS_TTL.saturating_mul(6))
+            },
+        };
+        let schedules = &settings.schedules;
+        Ok(Self {
+            store: ScheduleStore::new(store),
+            limit: Limit { most: schedules.limit, check: schedules.limit_check },
+            locations: cache.named("locations", policy)?,
+            compute,
+            compression: settings.compression,
+            max_entry: settings.cache.max_entry,
+            counted: Arc::default(),
+        })
+    }
+
+    /// The store of schedules.
+    pub fn store(&self) -> &ScheduleStore {
+        &self.store
+    }
+
+    /// What has happened so far.
+    pub fn figures(&self) -> ScheduleFigures {
+        ScheduleFigures {
+            created: self.counted.created.load(Ordering::Relaxed),
+            refused: self.counted.refused.load(Ordering::Relaxed),
+            deleted: self.counted.deleted.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Stores a schedule, unless its owner has as many as allowed (`schedules.limit`).
+    ///
+    /// Dropping the future does not undo it: once the write was taken it is committed and counted.
+    ///
+    /// # Errors
+    /// When the limit is reached, owner or place are unknown, or the store cannot answer; nothing is
+    /// stored then.
+    pub async fn add(&self, new: NewSchedule) -> Result<ScheduleId, CreateError> {
+        let counted = Arc::clone(&self.counted);
+        let committed = move || {
+            counted.created.fetch_add(1, Ordering::Relaxed);
+        };
+        let created = self.store.create(new, self.limit, committed).await;
+        if created == Err(CreateError::LimitReached) {
+            self.counted.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        created
+    }
+}
+
+/// Places change with migrations only, so within one run of the program not at all.
+const LOCATIONS_TTL: Duration = Duration::from_secs(24 * 3600);
+
+impl From<LoadError> for Problem {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Store(error) => error.into(),
+            LoadError::Compute(error) => StoreError::from(error).into(),
+        }
+    }
+}
+
+impl From<CacheError<LoadError>> for Problem {
+    fn from(error: CacheError<LoadError>) -> Self {
+        let temporary = match error.load_error() {
+            Some(LoadError::Store(store)) => store.is_temporary(),
+            Some(LoadError::Compute(pool)) => !matches!(pool, PoolError::Panicked(_)),
+            None => !matches!(error, CacheError::Panicked | CacheError::StampCount { .. }),
+        };
+        if temporary {
+            let wait =
+                error.retry_after().map_or(1, |d| u32::try_from(d.as_secs()).unwrap_or(60) + 1);
+            Problem::unavailable("this cannot be made now", wait, error.to_string())
+        } else {
+            Problem::internal(error.to_string())
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! `DELETE /v1/schedules/{id}`.
+
+use super::one::{no_such_schedule, not_the_owner};
+use super::{Deletion, ScheduleId, Schedules};
+use crate::accounts::{Caller, UserId};
+use crate::app::App;
+use crate::http::Problem;
+use crate::store::StoreError;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use http::StatusCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Deletes one of the caller's schedules; it no longer counts towards the limit.
+#[utoipa::path(delete, path = "/v1/schedules/{id}", tag = "schedules",
+    params(("id" = i64, Path, description = "Id of the schedule")),
+    responses(
+        (status = 204, description = "It is gone"),
+        (status = 401, description = "No valid token"),
+        (status = 403, description = "It is somebody else's"),
+        (status = 404, description = "There is no such schedule, or no longer"),
+    ))]
+pub(super) async fn delete(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    id: Result<Path<ScheduleId>, PathRejection>,
+) -> Result<StatusCode, Problem> {
+    let Ok(Path(id)) = id else { return Err(no_such_schedule()) };
+    match app.schedules.remove(id, caller.id).await? {
+        Deletion::Deleted => Ok(StatusCode::NO_CONTENT),
+        Deletion::NotOwner => Err(not_the_owner()),
+        Deletion::Absent => Err(no_such_schedule()),
+    }
+}
+
+impl Schedules {
+    /// Deletes a schedule of this user. Dropping the future does not undo it.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn remove(&self, id: ScheduleId, user: UserId) -> Result<Deletion, StoreError> {
+        let counted = Arc::clone(&self.counted);
+        let committed = move || {
+            counted.deleted.fetch_add(1, Ordering::Relaxed);
+        };
+        self.store.delete(id, user, committed).await
+    }
+}

@@ -1,0 +1,62 @@
+//! The body of a new schedule, checked.
+
+use super::{LocationId, NewSchedule};
+use crate::accounts::UserId;
+use crate::http::{JsonObject, Problem};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Most characters of a title.
+pub const LONGEST_TITLE: usize = 100;
+
+/// Longest time from begin to end, in milliseconds: 366 days, so that a year fits whichever it is. What
+/// takes longer is a slip of the pen, and would lie across every listing by time.
+pub const LONGEST_MS: i64 = 366 * 24 * 3600 * 1000;
+
+/// What a client asks to be stored. Times are UTC, in milliseconds since 1970, from 1970 to 9999.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    /// 1 to [`LONGEST_TITLE`] characters on one line, at least one of them visible.
+    pub title: String,
+    /// Where; whether there is such a place is for the store to say.
+    pub location: LocationId,
+    /// Begin.
+    pub start_at_ms: i64,
+    /// End: after the begin by [`LONGEST_MS`] at most.
+    pub end_at_ms: i64,
+}
+
+impl Draft {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// 422 with every field that is wrong.
+    pub fn read(mut body: JsonObject) -> Result<Draft, Problem> {
+        let title = body.text("title", 1..=LONGEST_TITLE);
+        let location = body.whole("locationId", 1..);
+        let start = body.time("startAt");
+        let end = body.time("endAt");
+        if let (Some(start), Some(end)) = (start, end) {
+            if end <= start {
+                body.refuse("endAt", "a time after startAt");
+            } else if end - start > LONGEST_MS {
+                body.refuse("endAt", "a time within 366 days of startAt");
+            }
+        }
+        let (title, location, start_at_ms, end_at_ms) =
+            body.finish((title, location, start, end))?;
+        Ok(Draft { title, location, start_at_ms, end_at_ms })
+    }
+
+    /// The schedule it becomes for this user, now.
+    pub fn of(self, user: UserId) -> NewSchedule {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        NewSchedule {
+            user,
+            location: self.location,
+            title: self.title,
+            start_at_ms: self.start_at_ms,
+            end_at_ms: self.end_at_ms,
+            created_at_ms: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
+        }
+    }
+}

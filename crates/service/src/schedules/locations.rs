@@ -1,0 +1,102 @@
+//! `GET /v1/locations`: the places where something can be planned.
+
+use super::list::{asked, sort_value};
+use super::{Location, LocationId, Schedules};
+use crate::app::App;
+use crate::http::Problem;
+use crate::http::body::{Compress, finish, respond};
+use crate::http::negotiate::Encodings;
+use crate::http::page::{Page, write_cursor};
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use http::HeaderMap;
+use madang_cache::{Loaded, Stamp, Value};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// A place.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct LocationItem {
+    /// Identifier, the `locationId` of schedules.
+    id: i64,
+    /// Name in Korean.
+    name: String,
+    /// Name in English.
+    name_english: String,
+    /// Latitude and longitude, WGS 84 degrees.
+    position: [f64; 2],
+}
+
+impl From<Location> for LocationItem {
+    fn from(location: Location) -> Self {
+        let Location { id, name, name_english, lat, lon } = location;
+        Self { id, name, name_english, position: [lat, lon] }
+    }
+}
+
+/// Places, by id.
+#[utoipa::path(get, path = "/v1/locations", tag = "schedules",
+    params(
+        ("limit" = Option<u32>, Query, description = "items, 1 to 100; default 20"),
+        ("cursor" = Option<String>, Query, description = "nextCursor of the page before"),
+    ),
+    responses(
+        (status = 200, description = "One page", body = Page<LocationItem>),
+        (status = 304, description = "The client has it already (If-None-Match)"),
+        (status = 422, description = "A parameter has a wrong value"),
+    ))]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let (limit, after) = asked(query.as_deref().unwrap_or(""), LISTING)?;
+    let after = after.map(|(_, id)| id);
+    let value = app.schedules.locations_page(after, limit, &headers).await?;
+    Ok(respond(&value, &headers))
+}
+
+const LISTING: &str = "locations";
+
+impl Schedules {
+    async fn locations_page(
+        &self,
+        after: Option<LocationId>,
+        limit: usize,
+        headers: &HeaderMap,
+    ) -> Result<Value, Problem> {
+        // A cursor is not secret: whoever forges one gets a place to go on from, and a key for it. So
+        // only first pages are kept, of which there are as many as limits.
+        let key = match after {
+            None => format!("{limit}"),
+            Some(after) => format!("{limit}.{after}"),
+        };
+        if let Some(value) = self.locations.peek_fresh(&key) {
+            return Ok(value);
+        }
+        let client = Encodings::accepted(headers);
+        let this = self.clone();
+        let load = move || async move {
+            let kept = this.locations.policy().enabled && after.is_none();
+            let compress = Compress::plan(this.compression, kept.then_some(this.max_entry), client);
+            let mut found = this.store.locations(after.unwrap_or(0), limit + 1).await?;
+            let more = found.len() > limit;
+            found.truncate(limit);
+            let next_cursor = found
+                .last()
+                .filter(|_| more)
+                .map(|last| write_cursor(LISTING, sort_value(0), last.id));
+            let items: Vec<_> = found.into_iter().map(LocationItem::from).collect();
+            let value = this.write(Page { items, next_cursor }, compress).await?;
+            Ok(if kept { Loaded::Store(value) } else { Loaded::Bypass(value) })
+        };
+        let found = self.locations.get(&key, &[all_locations()], load).await?;
+        Ok(found.value.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::NO)))
+    }
+}
+
+/// Whoever will one day write places announces this.
+fn all_locations() -> Stamp {
+    Stamp::new("locations")
+}

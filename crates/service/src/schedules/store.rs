@@ -1,0 +1,275 @@
+//! Transactions on schedules and their places. One method is one whole transaction; the functions below
+//! are the parts that the ways of enforcing the limit share.
+#![allow(clippy::disallowed_types, reason = "this is the store of schedules: SQL types live here")]
+
+use super::CreateError;
+use super::limit::Limit;
+use super::types::{AfterStart, Deletion, Location, LocationId, NewSchedule, Schedule, ScheduleId};
+use crate::accounts::UserId;
+use crate::store::{Store, StoreError, Tx};
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
+
+const COLUMNS: &str = "id, user_id, location_id, title, start_at_ms, end_at_ms, created_at_ms";
+
+/// Schedules in the store.
+#[derive(Clone, Debug)]
+pub struct ScheduleStore {
+    store: Store,
+}
+
+impl ScheduleStore {
+    /// Schedules in `store`.
+    pub fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    /// Stores a schedule, unless its owner has as many as allowed. `committed` runs after the commit,
+    /// on the writer's thread, whether or not anybody still waits for the answer.
+    ///
+    /// # Errors
+    /// When the limit is reached, owner or place are unknown, or the store cannot answer; nothing is
+    /// stored then.
+    pub async fn create(
+        &self,
+        new: NewSchedule,
+        limit: Limit,
+        committed: impl FnOnce() + Send + 'static,
+    ) -> Result<ScheduleId, CreateError> {
+        limit.before(self, &new).await?;
+        let created = self.store.write(move |tx| {
+            let created = insert(tx, &new, limit)?;
+            if created.is_some() {
+                tx.after_commit(committed);
+            }
+            Ok::<_, CreateError>(created)
+        });
+        created.await?.ok_or(CreateError::LimitReached)
+    }
+
+    /// Stores schedules without a limit, in one transaction; counts follow. For filling a store.
+    ///
+    /// # Errors
+    /// When one is refused or the store cannot answer; none is stored then.
+    pub async fn create_all(&self, all: Vec<NewSchedule>) -> Result<(), StoreError> {
+        self.store
+            .write(move |tx| {
+                for of_one in all.chunk_by(|a, b| a.user == b.user) {
+                    for new in of_one {
+                        insert_row(tx, new)?;
+                    }
+                    count_up(tx, of_one[0].user, of_one.len() as u64)?;
+                }
+                Ok(())
+            })
+            .await
+    }
+
+    /// Deletes a schedule of this user; it no longer counts then. `committed` runs after the commit of
+    /// a row that went, as with [`create`](Self::create).
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn delete(
+        &self,
+        id: ScheduleId,
+        user: UserId,
+        committed: impl FnOnce() + Send + 'static,
+    ) -> Result<Deletion, StoreError> {
+        self.store
+            .write(move |tx| {
+                let deleted = tx
+                    .prepare_cached("DELETE FROM schedules WHERE id = ? AND user_id = ?")?
+                    .execute([id, user])?;
+                if deleted > 0 {
+                    // Only a row that went is counted down: of two deletions at once one finds nothing.
+                    tx.prepare_cached(
+                        "UPDATE schedule_counts SET n = n - 1 WHERE user_id = ? AND n > 0",
+                    )?
+                    .execute([user])?;
+                    tx.after_commit(committed);
+                    return Ok(Deletion::Deleted);
+                }
+                let mut look = tx.prepare_cached("SELECT 1 FROM schedules WHERE id = ?")?;
+                Ok(if look.exists([id])? { Deletion::NotOwner } else { Deletion::Absent })
+            })
+            .await
+    }
+
+    /// The schedule of this id.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn find(&self, id: ScheduleId) -> Result<Option<Schedule>, StoreError> {
+        self.store
+            .read(move |conn| {
+                conn.prepare_cached(&format!("SELECT {COLUMNS} FROM schedules WHERE id = ?"))?
+                    .query_row([id], schedule)
+                    .optional()
+            })
+            .await
+    }
+
+    /// Up to `limit` schedules of a user, by begin, after a position.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn page(
+        &self,
+        user: UserId,
+        after: Option<AfterStart>,
+        limit: usize,
+    ) -> Result<Vec<Schedule>, StoreError> {
+        self.store
+            .read(move |conn| {
+                // Before every begin, so that the first page needs no query of its own.
+                let (start, id) = after.map_or((i64::MIN, 0), |a| (a.start_at_ms, a.id));
+                conn.prepare_cached(&page_sql())?
+                    .query_map(params![user, start, id, limit], schedule)?
+                    .collect()
+            })
+            .await
+    }
+
+    /// All schedules of a user, in no order.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn all_of(&self, user: UserId) -> Result<Vec<Schedule>, StoreError> {
+        self.store
+            .read(move |conn| {
+                let sql = format!("SELECT {COLUMNS} FROM schedules WHERE user_id = ?");
+                conn.prepare_cached(&sql)?.query_map([user], schedule)?.collect()
+            })
+            .await
+    }
+
+    /// How many schedules a user has, by counting them.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn count_of(&self, user: UserId) -> Result<u64, StoreError> {
+        self.store.read(move |conn| count_rows(conn, user)).await
+    }
+
+    /// How many schedules each user has that ever had one, by the counts that are kept; by user.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn counts(&self) -> Result<Vec<(UserId, u64)>, StoreError> {
+        self.store
+            .read(|conn| {
+                conn.prepare_cached("SELECT user_id, n FROM schedule_counts ORDER BY user_id")?
+                    .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+                    .collect()
+            })
+            .await
+    }
+
+    /// Up to `limit` places after this one, by id.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn locations(
+        &self,
+        after: LocationId,
+        limit: usize,
+    ) -> Result<Vec<Location>, StoreError> {
+        self.store
+            .read(move |conn| {
+                conn.prepare_cached(
+                    "SELECT id, name, name_english, lat, lon FROM locations WHERE id > ? ORDER BY id LIMIT ?",
+                )?
+                .query_map(params![after, limit], location)?
+                .collect()
+            })
+            .await
+    }
+}
+
+/// The write transaction of a create, but for what must be known of it afterwards: nothing when the
+/// limit is reached.
+pub(super) fn insert(
+    tx: &Tx<'_>,
+    new: &NewSchedule,
+    limit: Limit,
+) -> Result<Option<ScheduleId>, CreateError> {
+    limit.insert(tx, new).map_err(|error| why(tx, new, error))
+}
+
+/// What a constraint that refused a new row means: SQLite does not say which key leads nowhere.
+fn why(tx: &Tx<'_>, new: &NewSchedule, error: StoreError) -> CreateError {
+    let StoreError::Constraint(_) = &error else { return error.into() };
+    let has_place = tx
+        .prepare_cached("SELECT 1 FROM locations WHERE id = ?")
+        .and_then(|mut look| look.exists([new.location]));
+    match (user_exists(tx, new.user), has_place) {
+        (Ok(false), _) => CreateError::UnknownUser,
+        (Ok(true), Ok(false)) => CreateError::UnknownLocation,
+        _ => error.into(),
+    }
+}
+
+/// Inserts a row; the count is up to the caller.
+pub(super) fn insert_row(tx: &Tx<'_>, new: &NewSchedule) -> Result<ScheduleId, StoreError> {
+    tx.prepare_cached(
+        "INSERT INTO schedules (user_id, location_id, title, start_at_ms, end_at_ms, created_at_ms)
+         VALUES (:user, :location, :title, :start, :end, :now)",
+    )?
+    .execute(named_params! {
+        ":user": new.user, ":location": new.location, ":title": new.title,
+        ":start": new.start_at_ms, ":end": new.end_at_ms, ":now": new.created_at_ms,
+    })?;
+    Ok(tx.last_insert_rowid())
+}
+
+/// Takes a user's count up by `rows`, from nothing if there is none yet.
+pub(super) fn count_up(tx: &Tx<'_>, user: UserId, rows: u64) -> Result<(), StoreError> {
+    tx.prepare_cached(
+        "INSERT INTO schedule_counts (user_id, n) VALUES (?, ?)
+         ON CONFLICT (user_id) DO UPDATE SET n = n + excluded.n",
+    )?
+    .execute(params![user, rows])?;
+    Ok(())
+}
+
+/// How many rows a user has, by counting them.
+pub(super) fn count_rows(conn: &Connection, user: UserId) -> Result<u64, rusqlite::Error> {
+    conn.prepare_cached("SELECT count(*) FROM schedules WHERE user_id = ?")?
+        .query_row([user], |row| row.get(0))
+}
+
+/// Whether there is such a user.
+pub(super) fn user_exists(conn: &Connection, user: UserId) -> Result<bool, rusqlite::Error> {
+    conn.prepare_cached("SELECT 1 FROM users WHERE id = ?")?.exists([user])
+}
+
+pub(super) fn page_sql() -> String {
+    format!(
+        "SELECT {COLUMNS} FROM schedules WHERE user_id = ? AND (start_at_ms, id) > (?, ?)
+         ORDER BY start_at_ms, id LIMIT ?"
+    )
+}
+
+fn schedule(row: &Row<'_>) -> Result<Schedule, rusqlite::Error> {
+    Ok(Schedule {
+        id: row.get(0)?,
+        values: NewSchedule {
+            user: row.get(1)?,
+            location: row.get(2)?,
+            title: row.get(3)?,
+            start_at_ms: row.get(4)?,
+            end_at_ms: row.get(5)?,
+            created_at_ms: row.get(6)?,
+        },
+    })
+}
+
+fn location(row: &Row<'_>) -> Result<Location, rusqlite::Error> {
+    Ok(Location {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        name_english: row.get(2)?,
+        lat: row.get(3)?,
+        lon: row.get(4)?,
+    })
+}

@@ -1,0 +1,70 @@
+//! What schedules and their places are to the rest of the program.
+
+use crate::accounts::UserId;
+
+/// Identifier of a schedule, never reused.
+pub type ScheduleId = i64;
+
+/// Identifier of a place. They come with the migrations.
+pub type LocationId = i64;
+
+/// A schedule to be stored. Its values have been checked: see [`Draft`](super::Draft).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewSchedule {
+    /// Whose it is.
+    pub user: UserId,
+    /// Where it takes place.
+    pub location: LocationId,
+    /// 1 to 100 characters.
+    pub title: String,
+    /// Begin, UTC, in milliseconds since 1970.
+    pub start_at_ms: i64,
+    /// End, after the begin, likewise.
+    pub end_at_ms: i64,
+    /// When it was made, likewise.
+    pub created_at_ms: i64,
+}
+
+/// A stored schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// Identifier.
+    pub id: ScheduleId,
+    /// All that it was made with.
+    pub values: NewSchedule,
+}
+
+/// Where a listing by begin goes on: after this begin and id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AfterStart {
+    /// Begin of the last item, in milliseconds since 1970.
+    pub start_at_ms: i64,
+    /// Its id.
+    pub id: ScheduleId,
+}
+
+/// What became of a deletion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    /// It is gone, and no longer counts.
+    Deleted,
+    /// It is somebody else's, and still there.
+    NotOwner,
+    /// There is none of this id.
+    Absent,
+}
+
+/// A place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Location {
+    /// Identifier.
+    pub id: LocationId,
+    /// Name in Korean.
+    pub name: String,
+    /// Name in English.
+    pub name_english: String,
+    /// Latitude, WGS 84 degrees.
+    pub lat: f64,
+    /// Longitude, WGS 84 degrees.
+    pub lon: f64,
+}
