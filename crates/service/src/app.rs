@@ -4,7 +4,7 @@ use crate::config::{CacheMode, Settings};
 use crate::exposition;
 use crate::http::edge::label_routes;
 use crate::http::server::{Routes, Signals};
-use crate::http::{Problem, server};
+use crate::http::{Problem, Proxies, server};
 use crate::ops::metrics::ServerMetrics;
 use crate::ops::{health, openapi};
 use crate::schedules::{self, Schedules};
@@ -32,6 +32,8 @@ pub struct App {
     pub cache: Cache,
     /// Threads for CPU-heavy work.
     pub compute: Arc<Pool<()>>,
+    /// Proxies that are believed when they say for whom they ask.
+    pub proxies: Proxies,
     /// True once the server drains.
     pub draining: Arc<AtomicBool>,
 }
@@ -69,8 +71,9 @@ impl App {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let compute = Arc::new(Pool::start("compute", vec![(); threads], COMPUTE_QUEUE)?);
         let tracks = Tracks::new(store.clone(), cache.clone(), Arc::clone(&compute), settings)?;
+        let proxies = Proxies::new(&settings.server.trusted_proxies);
         let schedules = Schedules::new(store.clone(), &cache, Arc::clone(&compute), settings)?;
-        Ok(App { tracks, schedules, store, cache, compute, draining: Arc::default() })
+        Ok(App { tracks, schedules, store, cache, compute, proxies, draining: Arc::default() })
     }
 }
 

@@ -74,6 +74,12 @@ impl Collector for AppCollector {
             "What they may weigh together",
             self.app.cache.capacity_bytes(),
         )?;
+        counter(
+            encoder,
+            "untrusted_forwards",
+            "Requests whose X-Forwarded-For was ignored: their sender is not in server.trusted_proxies",
+            self.app.proxies.ignored(),
+        )?;
         cache_figures(encoder, &self.app.cache.metrics())
     }
 }

@@ -1,6 +1,6 @@
 //! The table of settings: one row a key.
 
-use super::value::{duration, size, whole};
+use super::value::{duration, ranges, size, whole};
 use super::{
     CacheMode, CacheSettings, DatabaseSettings, Detail, LimitCheck, LogFormat, LogSettings,
     ScheduleSettings, ServerSettings, Settings, Simplify, TrackSettings,
@@ -81,6 +81,12 @@ pub static KEYS: &[Key] = &[
         "1 to 1000000",
         "open client connections; one more is answered 503 and closed",
         |s, v| s.server.max_connections = whole(v, 1, 1_000_000)?
+    ),
+    key!(
+        "server.trusted_proxies" = "",
+        "addresses or ranges, with commas: 127.0.0.1, 10.0.0.0/8, fd00::/8; empty = none",
+        "proxies whose X-Forwarded-For is believed; from anybody else it is ignored",
+        |s, v| s.server.trusted_proxies = ranges(v)?
     ),
     key!(
         "server.max_body" = "1MiB",
@@ -229,6 +235,7 @@ pub(super) fn blank() -> Settings {
             metrics_listen: any,
             workers: None,
             max_connections: 0,
+            trusted_proxies: Vec::new(),
             max_body: 0,
             header_timeout: zero,
             body_timeout: zero,

@@ -10,6 +10,7 @@ pub mod value;
 pub use keys::{KEYS, Key};
 pub use source::{ConfigError, Origin, Sources};
 
+use madang_guard::net::Cidr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -46,6 +47,8 @@ pub struct ServerSettings {
     pub workers: Option<usize>,
     /// Open client connections; one more is answered 503 and closed.
     pub max_connections: usize,
+    /// Proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<Cidr>,
     /// Largest request body in bytes; a larger one is answered 413.
     pub max_body: usize,
     /// Time for a request's head, from its first byte.

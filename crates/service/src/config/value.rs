@@ -1,5 +1,6 @@
 //! Values as they are written in files, the environment and flags: durations and sizes with a unit.
 
+use madang_guard::net::Cidr;
 use std::time::Duration;
 
 /// Parses a duration: a whole or decimal number and a unit, `ms`, `s`, `min`, `h` or `d`.
@@ -61,6 +62,15 @@ pub fn size(text: &str) -> Result<usize, String> {
         .and_then(|n| n.checked_mul(factor))
         .and_then(|n| usize::try_from(n).ok())
         .ok_or_else(|| "a size: 512KiB, 32MiB, 1GiB or a number of bytes".to_owned())
+}
+
+/// Parses addresses and ranges of them, with commas between; an empty text is none.
+///
+/// # Errors
+/// A sentence that says what would be accepted.
+pub fn ranges(text: &str) -> Result<Vec<Cidr>, String> {
+    let parts = text.split(',').map(str::trim).filter(|_| !text.trim().is_empty());
+    parts.map(|range| range.parse().map_err(|e| format!("{e}"))).collect()
 }
 
 /// Parses a whole number within a range, both ends included.

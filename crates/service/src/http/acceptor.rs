@@ -4,6 +4,7 @@ use super::server::BACKLOG;
 use super::worker::Worker;
 use crate::ops::metrics::ServerMetrics;
 use std::io;
+use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -35,7 +36,7 @@ impl Acceptor<'_> {
                 biased;
                 () = &mut end => return,
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => self.hand_over(stream),
+                    Ok((stream, peer)) => self.hand_over(stream, peer.ip()),
                     Err(error) => self.accept_failed(&error).await,
                 },
             }
@@ -49,11 +50,11 @@ impl Acceptor<'_> {
         // Bounded: clients that go on connecting must not keep the listener open.
         for _ in 0..BACKLOG {
             match listener.accept() {
-                Ok((stream, _)) => {
+                Ok((stream, peer)) => {
                     if stream.set_nonblocking(true).is_ok()
                         && let Ok(stream) = TcpStream::from_std(stream)
                     {
-                        self.hand_over(stream);
+                        self.hand_over(stream, peer.ip());
                     }
                 }
                 Err(error) if is_of_one_client(&error) => {}
@@ -73,7 +74,7 @@ impl Acceptor<'_> {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 
-    fn hand_over(&mut self, stream: TcpStream) {
+    fn hand_over(&mut self, stream: TcpStream, peer: IpAddr) {
         if self.connections() >= self.most {
             self.refuse(stream);
             return;
@@ -87,7 +88,7 @@ impl Acceptor<'_> {
         if let Ok(stream) = stream.into_std() {
             self.metrics.connection_accepted();
             worker.connections.fetch_add(1, Ordering::AcqRel);
-            if worker.inbox.send(stream).is_err() {
+            if worker.inbox.send((stream, peer)).is_err() {
                 worker.connections.fetch_sub(1, Ordering::AcqRel);
             }
         }

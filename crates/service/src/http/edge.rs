@@ -3,6 +3,7 @@
 //! 1. request id; 2. body, bounded in size and time; 3. the router, bounded in time, panics caught;
 //! 4. problems get their body; 5. request id, metrics and log.
 
+use super::client::Peer;
 use super::connection::ConnState;
 use super::{Problem, RequestId};
 use crate::config::ServerSettings;
@@ -16,6 +17,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -85,8 +87,9 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    pub(super) fn for_connection(&self, state: Arc<ConnState>) -> ConnService {
-        ConnService { router: self.router.clone(), shared: Arc::clone(&self.shared), state }
+    pub(super) fn for_connection(&self, state: Arc<ConnState>, peer: IpAddr) -> ConnService {
+        let (router, shared) = (self.router.clone(), Arc::clone(&self.shared));
+        ConnService { router, shared, state, peer: Peer(peer) }
     }
 }
 
@@ -96,6 +99,7 @@ pub(super) struct ConnService {
     router: Router,
     shared: Arc<Shared>,
     state: Arc<ConnState>,
+    peer: Peer,
 }
 
 impl hyper::service::Service<Request<Incoming>> for ConnService {
@@ -152,7 +156,8 @@ impl ConnService {
 
     /// The router's answer, or a problem of the edge itself; nothing when the client has left.
     async fn answer(&mut self, request: Request<Incoming>) -> Option<Response> {
-        let (parts, incoming) = request.into_parts();
+        let (mut parts, incoming) = request.into_parts();
+        parts.extensions.insert(self.peer);
         if parts.uri.path_and_query().is_some_and(|target| target.as_str().len() > LONGEST_TARGET) {
             return Some(Problem::target_too_long(LONGEST_TARGET).into_response());
         }

@@ -3,6 +3,7 @@
 
 mod acceptor;
 pub mod body;
+mod client;
 mod connection;
 pub mod edge;
 pub mod json;
@@ -15,6 +16,7 @@ pub mod rfc3339;
 pub mod server;
 mod worker;
 
+pub use client::{ClientAddress, Proxies};
 pub use json::{JsonBody, JsonObject, Secret};
 pub use problem::{FieldError, Problem};
 pub use request_id::RequestId;

@@ -8,7 +8,7 @@ use axum::Router;
 use hyper_util::rt::TokioIo;
 use std::future::poll_fn;
 use std::io;
-use std::net::TcpStream as StdStream;
+use std::net::{IpAddr, TcpStream as StdStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::Poll;
@@ -26,9 +26,12 @@ pub(super) struct Shared {
     pub(super) metrics: Arc<ServerMetrics>,
 }
 
+/// A connection, and who is at its other end.
+type Arrival = (StdStream, IpAddr);
+
 /// A thread with an event loop and its connections. Dropping it ends the loop and joins the thread.
 pub(super) struct Worker {
-    pub(super) inbox: mpsc::UnboundedSender<StdStream>,
+    pub(super) inbox: mpsc::UnboundedSender<Arrival>,
     pub(super) connections: Arc<AtomicUsize>,
     pub(super) drain: Arc<Notify>,
     end: Arc<Notify>,
@@ -80,14 +83,14 @@ struct Loop {
 impl Loop {
     async fn run(
         self,
-        mut arrivals: mpsc::UnboundedReceiver<StdStream>,
+        mut arrivals: mpsc::UnboundedReceiver<Arrival>,
         drain: &Notify,
         end: &Notify,
     ) {
         let mut watch = tokio::time::interval(self.shared.limits.watch_every());
         loop {
             tokio::select! {
-                Some(stream) = arrivals.recv() => self.open(stream),
+                Some((stream, peer)) = arrivals.recv() => self.open(stream, peer),
                 _ = watch.tick() => self.watch(),
                 () = drain.notified() => watch.reset_immediately(),
                 () = end.notified() => return,
@@ -95,7 +98,7 @@ impl Loop {
         }
     }
 
-    fn open(&self, stream: StdStream) {
+    fn open(&self, stream: StdStream, peer: IpAddr) {
         let counted = Counted(Arc::clone(&self.connections), Arc::clone(&self.shared.metrics));
         let Ok(stream) = TcpStream::from_std(stream) else { return };
         // Answers are written whole; waiting to fill a segment would only delay their end.
@@ -103,7 +106,7 @@ impl Loop {
         let state = Arc::new(ConnState::new(Arc::clone(&self.clock)));
         self.lock_open().push(Arc::downgrade(&state));
         let shared = Arc::clone(&self.shared);
-        let service = self.endpoint.for_connection(Arc::clone(&state));
+        let service = self.endpoint.for_connection(Arc::clone(&state), peer);
         tokio::spawn(async move {
             serve(stream, state, service, &shared.metrics).await;
             drop(counted);
