@@ -7,7 +7,7 @@ use std::io::Write as _;
 /// Arguments of `madang config`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The output is itself a valid madang.toml. Later sources win: file < MADANG_… variables < flags.
+The output is itself a valid madang.toml; secrets are left out of it. Later sources win: file < MADANG_… variables < flags.
 
 Examples:
   madang config                               all settings, explained
@@ -46,6 +46,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             key.default,
             key.variable()
         )?;
+        if key.secret && origin != Origin::Default {
+            writeln!(out, "# {name} = (hidden)   # from {origin}")?;
+            continue;
+        }
         let text = toml::Value::from(value);
         match origin {
             Origin::Default => writeln!(out, "{name} = {text}")?,

@@ -7,14 +7,25 @@
 //! A migration never changes once released: when the bundled tables do, the difference becomes a new
 //! one. What is not in the tables and added here: names that have changed since 2018, short names, the
 //! cities that the tables know only by their districts, and two English names that are wrong there.
+//! Borders are those of 2018 (군위군 in 경상북도).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// Other names of provinces: those of today (special self-governing provinces, of which 강원 is one
-/// since 2023 and 전북 since 2024), the short ones, and the usual English spellings.
-const PROVINCE_NAMES: &[(u32, &[&str])] = &[
+/// Names of today where they differ from those of 2018: special self-governing provinces, of which
+/// 강원 is one since 2023 and 전북 since 2024, and 남구 of 인천, 미추홀구 since July 2018. Then English
+/// names that the table has wrong: 철원군 carries that of 공주시, 광주시 lacks its ending.
+const RENAMED: &[(u32, &str, &str)] = &[
+    (32, "강원특별자치도", "Gangwon State"),
+    (35, "전북특별자치도", "Jeonbuk State"),
+    (23030, "미추홀구", "Michuhol-gu"),
+    (32360, "철원군", "Cheorwon-gun"),
+    (31250, "광주시", "Gwangju-si"),
+];
+
+/// Other names: those of 2018, short ones, and the usual English spellings.
+const NAMES: &[(u32, &[&str])] = &[
     (11, &["서울", "서울시", "Seoul-si"]),
     (21, &["부산", "부산시", "Busan-si"]),
     (22, &["대구", "대구시", "Daegu-si"]),
@@ -24,21 +35,16 @@ const PROVINCE_NAMES: &[(u32, &[&str])] = &[
     (26, &["울산", "울산시", "Ulsan-si"]),
     (29, &["세종", "세종시", "Sejong", "Sejong-si"]),
     (31, &["경기", "Gyeonggi"]),
-    (32, &["강원", "강원특별자치도", "Gangwon", "Gangwon State"]),
+    (32, &["강원", "강원도", "Gangwon", "Gangwon-do"]),
     (33, &["충북", "Chungbuk"]),
     (34, &["충남", "Chungnam"]),
-    (35, &["전북", "전북특별자치도", "Jeonbuk", "Jeonbuk State"]),
+    (35, &["전북", "전라북도", "Jeonbuk", "Jeollabuk-do"]),
     (36, &["전남", "Jeonnam"]),
     (37, &["경북", "Gyeongbuk"]),
     (38, &["경남", "Gyeongnam"]),
     (39, &["제주", "제주도", "Jeju"]),
+    (23030, &["남구", "Nam-gu"]),
 ];
-
-/// Other names of municipalities. 남구 of 인천 is 미추홀구 since July 2018.
-const MUNICIPALITY_NAMES: &[(u32, &[&str])] = &[(23030, &["미추홀구", "Michuhol-gu"])];
-
-/// English names that the table has wrong: 철원군 carries that of 공주시, 광주시 lacks its ending.
-const CORRECTED: &[(u32, &str)] = &[(32360, "Cheorwon-gun"), (31250, "Gwangju-si")];
 
 /// Cities with districts. The table has only the districts; the code of the city ends in 0.
 const CITIES: &[(&str, &str)] = &[
@@ -79,13 +85,14 @@ fn collect() -> (Regions, Vec<(u32, String)>) {
     let mut regions = Regions::new();
     let mut names = Vec::new();
     for row in table("sido_2018_centroids.csv") {
-        regions.insert(code(&row[0]), (None, row[1].clone(), row[2].clone()));
+        let id = code(&row[0]);
+        let (ko, en) = of_today(id, &row[1], &row[2]);
+        regions.insert(id, (None, ko, en));
     }
     for row in table("sigungu_2018_centroids.csv") {
         let (id, province) = (code(&row[0]), code(&row[0][..2]));
-        let corrected = CORRECTED.iter().find(|(code, _)| *code == id);
-        let en = corrected.map_or_else(|| row[4].clone(), |(_, en)| (*en).to_owned());
-        regions.insert(id, (Some(province), row[2].clone(), en.clone()));
+        let (ko, en) = of_today(id, &row[2], &row[4]);
+        regions.insert(id, (Some(province), ko, en.clone()));
         let Some((city, city_en)) = CITIES.iter().find(|(city, _)| row[2].starts_with(city)) else {
             continue;
         };
@@ -99,11 +106,17 @@ fn collect() -> (Regions, Vec<(u32, String)>) {
             names.push((id, format!("{city_en} {en}")));
         }
     }
-    for (id, more) in PROVINCE_NAMES.iter().chain(MUNICIPALITY_NAMES) {
+    for (id, more) in NAMES {
         names.extend(more.iter().map(|name| (*id, (*name).to_owned())));
     }
     names.sort();
     (regions, names)
+}
+
+fn of_today(id: u32, ko: &str, en: &str) -> (String, String) {
+    let found = RENAMED.iter().find(|(code, ..)| *code == id);
+    let (ko, en) = found.map_or((ko, en), |(_, ko, en)| (*ko, *en));
+    (ko.to_owned(), en.to_owned())
 }
 
 fn code(text: &str) -> u32 {

@@ -1,17 +1,24 @@
 //! Who a request comes from, by its bearer token.
 
-use super::UserId;
+use super::token::Claims;
+use super::{Accounts, UserId};
 use crate::app::App;
 use crate::http::Problem;
 use axum::extract::FromRequestParts;
+use http::header::AUTHORIZATION;
 use http::request::Parts;
 use std::sync::Arc;
 
 /// The user whose valid token a request carries; without one the request is answered 401.
+///
+/// The token is proof of who logged in, not that the account still exists: what writes asks
+/// [`exists`](super::exists) in its own transaction.
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// The user.
     pub id: UserId,
+    /// What the token says.
+    pub(super) claims: Claims,
 }
 
 /// The user, or nobody: for what everybody may read. A token that is there but not valid is still 401.
@@ -22,7 +29,7 @@ impl FromRequestParts<Arc<App>> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
-        let MaybeCaller(caller) = MaybeCaller::from_request_parts(parts, app).await?;
+        let caller = caller_of(parts, &app.accounts)?;
         caller.ok_or_else(|| {
             Problem::unauthorized("log in and send the token: Authorization: Bearer …")
         })
@@ -32,7 +39,25 @@ impl FromRequestParts<Arc<App>> for Caller {
 impl FromRequestParts<Arc<App>> for MaybeCaller {
     type Rejection = Problem;
 
-    async fn from_request_parts(_parts: &mut Parts, _app: &Arc<App>) -> Result<Self, Problem> {
-        Ok(MaybeCaller(None))
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
+        caller_of(parts, &app.accounts).map(MaybeCaller)
     }
+}
+
+/// The caller; nobody when there is no bearer token. Other schemes are other servers' business: a
+/// proxy in front may have asked for them.
+fn caller_of(parts: &Parts, accounts: &Accounts) -> Result<Option<Caller>, Problem> {
+    let invalid = || Problem::invalid_token("the token is not valid (any more): log in again");
+    let mut values = parts.headers.get_all(AUTHORIZATION).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(invalid());
+    }
+    let value = value.to_str().map_err(|_| invalid())?;
+    let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Ok(None);
+    }
+    let claims = accounts.verify(token.trim()).ok_or_else(invalid)?;
+    Ok(Some(Caller { id: claims.user, claims }))
 }

@@ -1,5 +1,6 @@
-//! The table of settings: one row a key.
+//! The table of settings: one row a key. Rows of systems with many of them are in files of their own.
 
+use super::accounts::{self, AccountSettings, GuardSettings};
 use super::value::{duration, ranges, size, whole};
 use super::{
     CacheMode, CacheSettings, DatabaseSettings, Detail, LimitCheck, LogFormat, LogSettings,
@@ -9,7 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 /// One setting.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Key {
     /// Dotted name, as in `madang.toml` and `--set`.
     pub name: &'static str,
@@ -19,6 +20,8 @@ pub struct Key {
     pub accepts: &'static str,
     /// What it means, and what the unset or zero value does.
     pub meaning: &'static str,
+    /// Whether the value is never printed, neither by `madang config` nor in an error.
+    pub secret: bool,
     /// Parses and stores a value; an error says nothing more than `accepts` does.
     pub(super) apply: fn(&mut Settings, &str) -> Result<(), String>,
 }
@@ -42,6 +45,7 @@ macro_rules! key {
             default: $default,
             accepts: $accepts,
             meaning: $meaning,
+            secret: false,
             apply: |$s, $v| {
                 $apply;
                 Ok(())
@@ -49,9 +53,34 @@ macro_rules! key {
         }
     };
 }
+pub(super) use key;
 
 /// Every setting there is, in the order of `madang config`.
-pub static KEYS: &[Key] = &[
+pub static KEYS: &[Key] = &ALL;
+
+static ALL: [Key; GENERAL.len() + accounts::KEYS.len()] = joined(&[GENERAL, accounts::KEYS]);
+
+const fn joined<const N: usize>(parts: &[&[Key]]) -> [Key; N] {
+    let mut all = [parts[0][0]; N];
+    let (mut part, mut row, mut at) = (0, 0, 0);
+    while at < N {
+        if row == parts[part].len() {
+            (part, row) = (part + 1, 0);
+            continue;
+        }
+        all[at] = parts[part][row];
+        (row, at) = (row + 1, at + 1);
+    }
+    all
+}
+
+const GENERAL: &[Key] = &[
+    key!(
+        "unsafe_experiments" = "false",
+        "true or false",
+        "whether values marked unsafe are allowed: they give up a promise of the service to measure what it costs",
+        |s, v| s.unsafe_experiments = switch(v)?
+    ),
     key!(
         "data.dir" = "madang-data",
         "a directory",
@@ -229,6 +258,7 @@ pub(super) fn blank() -> Settings {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let zero = Duration::ZERO;
     Settings {
+        unsafe_experiments: false,
         data_dir: std::path::PathBuf::new(),
         server: ServerSettings {
             listen: any,
@@ -255,6 +285,8 @@ pub(super) fn blank() -> Settings {
         },
         schedules: ScheduleSettings { limit: None, limit_check: LimitCheck::Counter },
         log: LogSettings { level: String::new(), format: LogFormat::Text },
+        accounts: AccountSettings::blank(),
+        guard: GuardSettings::blank(),
     }
 }
 
@@ -266,7 +298,7 @@ fn address(value: &str) -> Result<SocketAddr, String> {
     value.parse().map_err(|_| String::new())
 }
 
-fn auto(value: &str, most: usize) -> Result<Option<usize>, String> {
+pub(super) fn auto(value: &str, most: usize) -> Result<Option<usize>, String> {
     if value == "auto" { Ok(None) } else { whole(value, 1, most).map(Some) }
 }
 
@@ -291,18 +323,18 @@ fn limit_check(value: &str) -> Result<LimitCheck, String> {
     )
 }
 
-fn positive(value: &str) -> Result<Duration, String> {
+pub(super) fn positive(value: &str) -> Result<Duration, String> {
     match duration(value)? {
         Duration::ZERO => Err(String::new()),
         duration => Ok(duration),
     }
 }
 
-fn switch(value: &str) -> Result<bool, String> {
+pub(super) fn switch(value: &str) -> Result<bool, String> {
     choice(value, &[("on", true), ("off", false), ("true", true), ("false", false)])
 }
 
-fn choice<T: Copy>(value: &str, choices: &[(&str, T)]) -> Result<T, String> {
+pub(super) fn choice<T: Copy>(value: &str, choices: &[(&str, T)]) -> Result<T, String> {
     choices.iter().find(|(name, _)| *name == value).map(|(_, v)| *v).ok_or_else(String::new)
 }
 

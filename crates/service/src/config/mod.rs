@@ -3,10 +3,12 @@
 //! Every setting is one row of [`KEYS`]: its name, default, what is accepted and what it means.
 //! The same row parses it, prints it in `madang config` and explains it in an error.
 
+mod accounts;
 mod keys;
 mod source;
 pub mod value;
 
+pub use accounts::{AccountSettings, GuardMode, GuardSettings, HashPoolKind, Rate};
 pub use keys::{KEYS, Key};
 pub use source::{ConfigError, Origin, Sources};
 
@@ -18,6 +20,8 @@ use std::time::Duration;
 /// All settings, typed. Built by [`Sources::resolve`]; handlers receive values, never the environment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
+    /// `unsafe_experiments`: whether values that give up a promise of the service are allowed.
+    pub unsafe_experiments: bool,
     /// Directory that holds the store; one process owns it.
     pub data_dir: PathBuf,
     /// Listener, worker threads, limits and deadlines.
@@ -34,6 +38,17 @@ pub struct Settings {
     pub schedules: ScheduleSettings,
     /// Log level and format.
     pub log: LogSettings,
+    /// Password hashing and tokens.
+    pub accounts: AccountSettings,
+    /// Limits on log-in attempts and sign-ups.
+    pub guard: GuardSettings,
+}
+
+impl Settings {
+    /// Keys whose values are allowed only with `unsafe_experiments`, and what each gives up.
+    fn unsafe_values(&self) -> Vec<(&'static str, &'static str)> {
+        self.accounts.unsafe_values()
+    }
 }
 
 /// `server.*`: the listener and its bounds.

@@ -63,7 +63,24 @@ pub enum ConfigError {
         /// What would be accepted.
         accepts: &'static str,
     },
+    /// The value gives up a promise of the service, and nobody said that this is wanted.
+    #[error(
+        "{origin}: `{key} = {value}` is unsafe: {gives_up}; it needs `unsafe_experiments = true`"
+    )]
+    Unsafe {
+        /// The key.
+        key: &'static str,
+        /// The value that was given.
+        value: String,
+        /// Where.
+        origin: Origin,
+        /// What no longer holds with it.
+        gives_up: &'static str,
+    },
 }
+
+/// Stands for a value that is never printed.
+const HIDDEN: &str = "(hidden)";
 
 /// Environment variables that belong to Madang but are not settings.
 const RESERVED_VARIABLES: &[&str] = &["MADANG_CONFIG", "MADANG_TEST_DATA"];
@@ -88,8 +105,7 @@ impl Sources {
         let wrong = |reason: String| ConfigError::File { path: path.to_owned(), reason };
         let text =
             std::fs::read_to_string(path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
-        let table = toml::de::DeTable::parse(&text)
-            .map_err(|e| wrong(e.to_string().trim_end().to_owned()))?;
+        let table = toml::de::DeTable::parse(&text).map_err(|e| wrong(syntax_error(&text, &e)))?;
         let mut found = Vec::new();
         flatten(table.get_ref(), "", &mut found).map_err(wrong)?;
         for (key, value, at) in found {
@@ -153,13 +169,35 @@ impl Sources {
             let (value, origin) = self.effective(key);
             (key.apply)(&mut settings, value).map_err(|_| ConfigError::Value {
                 key: key.name,
-                value: value.to_owned(),
+                value: if key.secret { HIDDEN.to_owned() } else { value.to_owned() },
                 origin,
                 accepts: key.accepts,
             })?;
         }
+        if !settings.unsafe_experiments
+            && let Some((key, gives_up)) = settings.unsafe_values().into_iter().next()
+        {
+            let found = Key::find(key).map(|key| self.effective(key));
+            let (value, origin) = found.unwrap_or(("", Origin::Default));
+            return Err(ConfigError::Unsafe { key, value: value.to_owned(), origin, gives_up });
+        }
         Ok(settings)
     }
+}
+
+/// What is wrong with a file that is not TOML. The line is quoted, unless it may hold a secret.
+fn syntax_error(text: &str, error: &toml::de::Error) -> String {
+    let at = error.span().map_or(0, |span| span.start).min(text.len());
+    let line = text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count();
+    let quoted = text.lines().nth(line).unwrap_or("");
+    let is_secret = |key: &Key| {
+        let name = key.name.rsplit('.').next().unwrap_or(key.name);
+        key.secret && quoted.contains(name)
+    };
+    if KEYS.iter().any(is_secret) {
+        return format!("TOML parse error at line {}: {}", line + 1, error.message());
+    }
+    error.to_string().trim_end().to_owned()
 }
 
 /// What Kubernetes and Docker put into the environment of everything near a service named `madang`:

@@ -30,8 +30,10 @@ use crate::config::DatabaseSettings;
 use reserve::Reserve;
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 /// Name of the database file in the data directory.
@@ -110,6 +112,28 @@ impl Store {
         match answer.await {
             Ok(result) => result.map_err(StoreError::from),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// [`read`](Self::read) for a thread without an event loop: opening the application.
+    pub(crate) fn read_blocking<T, F>(&self, job: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
+    {
+        struct Unpark(std::thread::Thread);
+        impl Wake for Unpark {
+            fn wake(self: Arc<Self>) {
+                self.0.unpark();
+            }
+        }
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        let mut answer = pin!(self.read(job));
+        loop {
+            match answer.as_mut().poll(&mut Context::from_waker(&waker)) {
+                Poll::Ready(result) => return result,
+                Poll::Pending => std::thread::park(),
+            }
         }
     }
 

@@ -1,0 +1,121 @@
+//! The guard on the wire: settings in, refusals, challenges and device marks out.
+
+use super::key::TokenKey;
+use crate::config::{GuardMode, GuardSettings, Rate};
+use crate::http::Problem;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use http::{HeaderMap, HeaderValue, header};
+use madang_guard::config::{
+    AccountLimit, AddressLimit, FailureLimit, IpLimit, MarkConfig, Mode, PasswordWatch,
+    ProofConfig, Suspicion, Waiting,
+};
+use madang_guard::suspicion::DeviceMark;
+use madang_guard::{GuardConfig, Key, Reason, Refused};
+use sha2::Sha256;
+use std::time::Duration;
+
+/// Cookie with the mark of a device that has logged in.
+const DEVICE_COOKIE: &str = "madang_device";
+/// Requests that carry it: no other needs it.
+const DEVICE_PATH: &str = "/v1/auth";
+/// Longest mark that is looked at.
+const LONGEST_MARK: usize = 512;
+
+/// The guard's own settings. Its key comes from the token key, by a name of its own: nodes that accept
+/// each other's tokens accept each other's marks and challenges, and neither passes for the other.
+pub(super) fn guard_config(settings: &GuardSettings, key: &TokenKey) -> GuardConfig {
+    let limit = |rate: Rate| FailureLimit { failures: rate.count, window: rate.window };
+    let mut config = GuardConfig::new(derived(key));
+    config.mode = match settings.mode {
+        GuardMode::Off => Mode::Off,
+        GuardMode::Ip => Mode::Ip(IpLimit {
+            attempts: settings.ip.count,
+            window: settings.ip.window,
+            block: settings.ip_block,
+        }),
+        GuardMode::On => Mode::On,
+    };
+    config.pair = limit(settings.pair);
+    config.account = AccountLimit {
+        failures: settings.account.count,
+        window: settings.account.window,
+        ..AccountLimit::default()
+    };
+    config.address = AddressLimit {
+        failures: settings.address.count,
+        accounts: settings.address_accounts,
+        window: settings.address.window,
+    };
+    config.sign_up = limit(settings.sign_up);
+    config.exempt.clone_from(&settings.exempt);
+    config.waiting = Waiting { longest: settings.wait, ..Waiting::default() };
+    config.suspicion =
+        (settings.proof || settings.device_marks || settings.passwords).then(|| Suspicion {
+            proof: settings
+                .proof
+                .then(|| ProofConfig { work: settings.proof_work, ..ProofConfig::default() }),
+            marks: settings.device_marks.then(MarkConfig::default),
+            passwords: settings.passwords.then(PasswordWatch::default),
+            ..Suspicion::default()
+        });
+    config
+}
+
+/// HMAC as a key derivation function (NIST SP 800-108r1, 4.1, one block).
+fn derived(key: &TokenKey) -> Key {
+    let mac =
+        Hmac::<Sha256>::new_from_slice(key.bytes()).expect("HMAC takes keys of any length");
+    Key::new(mac.chain_update(b"madang guard 1").finalize().into_bytes().into())
+}
+
+/// A refusal as an answer.
+///
+/// Whatever stood in the way, the answer is a 429 that says when to come back; none depends on
+/// whether there is such an account. With a `challenge` the client may come back at once.
+pub(super) fn refusal(refused: &Refused) -> Problem {
+    let wait = seconds(refused.retry_after);
+    let Some(challenge) = &refused.challenge else {
+        let (slug, detail) = match refused.reason {
+            Reason::SignUp => ("too-many-sign-ups", "too many accounts were made from your address"),
+            Reason::InFlight => ("too-many-attempts", "earlier attempts are still being checked"),
+            _ => ("too-many-attempts", "too many failed attempts; wait before the next one"),
+        };
+        return Problem::too_many_requests(slug, detail, wait);
+    };
+    let detail = match refused.proof_error {
+        None => "solve the challenge and send its solution as altcha, or wait".to_owned(),
+        Some(error) => format!("{error}; here is a new challenge"),
+    };
+    // Texts and a number: there is nothing in it that cannot be written.
+    let challenge = serde_json::to_value(challenge).unwrap_or_default();
+    Problem::too_many_requests("challenge-required", detail, wait)
+        .with_member("challenge", challenge)
+}
+
+/// Whole seconds, rounded up: who comes back after them is not too early.
+fn seconds(wait: Duration) -> u32 {
+    u32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u32::MAX).max(1)
+}
+
+/// The device mark among the cookies, if there is one.
+pub(super) fn device_mark(headers: &HeaderMap) -> Option<&str> {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let pairs = cookies.flat_map(|value| value.split(';')).map(str::trim);
+    pairs
+        .filter_map(|pair| pair.strip_prefix(DEVICE_COOKIE)?.strip_prefix('='))
+        .find(|mark| !mark.is_empty() && mark.len() <= LONGEST_MARK)
+}
+
+/// `Set-Cookie` with a device mark. Scripts cannot read it, other sites cannot send it, and over TLS
+/// it never travels without.
+pub(super) fn device_cookie(mark: &DeviceMark, secure: bool) -> Option<HeaderValue> {
+    let text = format!(
+        "{DEVICE_COOKIE}={}; Path={DEVICE_PATH}; Max-Age={}; HttpOnly; SameSite=Strict{}",
+        mark.value,
+        mark.max_age.as_secs(),
+        if secure { "; Secure" } else { "" }
+    );
+    let mut value = HeaderValue::from_str(&text).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}

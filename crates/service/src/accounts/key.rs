@@ -1,0 +1,217 @@
+//! The key that signs tokens: made once, in the data directory, or given as a setting.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// Name of the key file in the data directory.
+pub const FILE: &str = "token.key";
+
+/// Shortest key in bytes: as long as the hash it feeds (RFC 2104, 3; RFC 7518, 3.2).
+pub const SHORTEST: usize = 32;
+
+/// A key of 32 bytes or more. It prints as nothing.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TokenKey(Vec<u8>);
+
+impl std::fmt::Debug for TokenKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TokenKey(hidden)")
+    }
+}
+
+/// Why there is no key.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The file cannot be read or made.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// The key file.
+        path: PathBuf,
+        /// The system's reason.
+        reason: std::io::Error,
+    },
+    /// Others than its owner may read or write the file.
+    #[error(
+        "{}: mode {mode:o} lets others read or change the key that signs every token. \
+         If nobody can have read it, `chmod 600` it; else delete it, and a new one is made \
+         (all users then log in again). Where a platform insists on such a mode, set accounts.token_key instead",
+        path.display()
+    )]
+    Exposed {
+        /// The key file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// The file holds no key.
+    #[error(
+        "{}: this is no key (32 bytes or more as hex or Base64). Restore it, or delete it: \
+         a new one is made, and all users log in again",
+        path.display()
+    )]
+    Damaged {
+        /// The key file.
+        path: PathBuf,
+    },
+    /// The system has no random bytes.
+    #[error("no random bytes for a token key: {0}")]
+    Random(#[from] getrandom::Error),
+}
+
+impl TokenKey {
+    /// The key as written in a setting or a file: hex or Base64 (either alphabet, padding optional)
+    /// of 32 to 1,024 bytes. Text that is both is taken as hex.
+    pub fn parse(text: &str) -> Option<TokenKey> {
+        let text = text.trim();
+        if text.len() > 2048 {
+            return None;
+        }
+        let bytes = hex(text).or_else(|| {
+            let text = text.trim_end_matches('=');
+            let padded = format!("{text}{}", &"==="[..(4 - text.len() % 4) % 4]);
+            STANDARD.decode(&padded).or_else(|_| URL_SAFE.decode(&padded)).ok()
+        })?;
+        (bytes.len() >= SHORTEST).then_some(TokenKey(bytes))
+    }
+
+    /// The key in `dir`, made if there is none. The caller owns the directory (its lock).
+    ///
+    /// # Errors
+    /// When the file cannot be read or made, holds no key, or is open to others.
+    pub fn of_directory(dir: &Path) -> Result<TokenKey, KeyError> {
+        let path = dir.join(FILE);
+        let fail = |reason| KeyError::File { path: path.clone(), reason };
+        match File::open(&path) {
+            Ok(file) => read(file, &path),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let mut bytes = vec![0; SHORTEST];
+                getrandom::fill(&mut bytes)?;
+                write(dir, &bytes).map_err(fail)?;
+                Ok(TokenKey(bytes))
+            }
+            Err(error) => Err(fail(error)),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn from_bytes(bytes: Vec<u8>) -> TokenKey {
+        TokenKey(bytes)
+    }
+
+    /// The bytes, for signing.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+fn read(file: File, path: &Path) -> Result<TokenKey, KeyError> {
+    let fail = |reason| KeyError::File { path: path.to_owned(), reason };
+    // The mode of the opened file, not of whatever the name means a moment later.
+    let mode = file.metadata().map_err(fail)?.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(KeyError::Exposed { path: path.to_owned(), mode });
+    }
+    let mut bytes = Vec::new();
+    file.take(4096).read_to_end(&mut bytes).map_err(fail)?;
+    let text = std::str::from_utf8(&bytes).ok();
+    text.and_then(TokenKey::parse).ok_or_else(|| KeyError::Damaged { path: path.to_owned() })
+}
+
+/// Writes the key so that a crash leaves a whole one or none, and no token is signed with a key that
+/// a crash could take away.
+fn write(dir: &Path, key: &[u8]) -> std::io::Result<()> {
+    let text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    let draft = dir.join(format!("{FILE}.new"));
+    // One left by a crash half-way may be cut, and another's mode.
+    match std::fs::remove_file(&draft) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    file.write_all(text.as_bytes())?;
+    file.write_all(b"\n")?;
+    file.sync_all()?;
+    std::fs::rename(&draft, dir.join(FILE))?;
+    File::open(dir)?.sync_all()
+}
+
+fn hex(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(2) || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_key_is_made_once_and_only_its_owner_can_read_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let key = TokenKey::of_directory(dir.path()).unwrap();
+        assert!(TokenKey::of_directory(dir.path()).unwrap() == key, "the same one again");
+        let path = dir.path().join(FILE);
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no draft is left");
+        let other = tempfile::tempdir().unwrap();
+        assert!(TokenKey::of_directory(other.path()).unwrap() != key);
+    }
+
+    #[test]
+    fn a_draft_that_a_crash_left_is_no_key() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("token.key.new"), "00").unwrap();
+        let key = TokenKey::of_directory(dir.path()).unwrap();
+        assert_eq!(key.bytes().len(), 32);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_key_that_others_can_read_is_refused_and_kept() {
+        for mode in [0o640, 0o604, 0o620, 0o602, 0o644, 0o666, 0o610] {
+            let dir = tempfile::tempdir().unwrap();
+            TokenKey::of_directory(dir.path()).unwrap();
+            let path = dir.path().join(FILE);
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            let error = TokenKey::of_directory(dir.path()).unwrap_err();
+            assert!(matches!(error, KeyError::Exposed { .. }), "{mode:o}: {error}");
+            assert!(error.to_string().contains(&format!("{mode:o}")), "{error}");
+            assert!(path.exists());
+        }
+    }
+
+    #[test]
+    fn a_damaged_key_is_refused_and_not_quoted() {
+        for text in ["", "\n", "abcd", "not a key, however long it may be written here", "\u{0}"] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join(FILE);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+            let error = TokenKey::of_directory(dir.path()).unwrap_err();
+            assert!(matches!(error, KeyError::Damaged { .. }), "{text:?}: {error}");
+            assert!(!error.to_string().contains("however"), "{error}");
+        }
+    }
+
+    #[test]
+    fn keys_are_hex_or_base64_of_32_bytes_or_more() {
+        let bytes: Vec<u8> = (0..34).map(|i| 255 - i * 7).collect();
+        let hex: String = bytes.iter().map(|b| format!("{b:02X}")).collect();
+        let standard = STANDARD.encode(&bytes);
+        let url = URL_SAFE.encode(&bytes);
+        for text in [&hex, &standard, &url, standard.trim_end_matches('='), &format!(" {hex}\n")] {
+            assert_eq!(TokenKey::parse(text).map(|key| key.0), Some(bytes.clone()), "{text}");
+        }
+        let (short, long) = (hex[..62].to_owned(), "ab".repeat(2000));
+        for text in ["", "secret", &short, &long, &STANDARD.encode([1; 31]), "한글한글한글한글한글한글"] {
+            assert_eq!(TokenKey::parse(text), None, "{text}");
+        }
+        assert_eq!(format!("{:?}", TokenKey(bytes)), "TokenKey(hidden)");
+    }
+}

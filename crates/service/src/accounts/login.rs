@@ -1,0 +1,188 @@
+//! `POST /v1/auth/user/login`.
+
+use super::attempt::{device_cookie, device_mark, refusal};
+use super::store::Credentials;
+use super::token;
+use super::types::{PASSWORD_BYTES, account_key, is_nickname};
+use super::{Accounts, HashFailure};
+use crate::app::App;
+use crate::http::json::LARGEST_OBJECT;
+use crate::http::{JsonObject, Problem, Secret, rfc3339};
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use http::{HeaderMap, HeaderValue, header};
+use madang_guard::hash::{Outcome, Password, StoredHash, Verdict};
+use madang_guard::suspicion::DeviceMark;
+use madang_guard::{Attempt, Reservation};
+use serde::Serialize;
+use std::net::IpAddr;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Longest nickname that is looked up; no account has one of more than 64 characters.
+const LONGEST_NAME: usize = 256;
+/// Longest solution of a challenge.
+const LONGEST_PROOF: usize = 4096;
+
+/// What a client logs in with.
+#[derive(utoipa::ToSchema)]
+#[expect(dead_code, reason = "describes a body that is read field by field")]
+pub(super) struct LoginBody {
+    /// The nickname; the case of ASCII letters does not matter.
+    #[schema(example = "mina")]
+    nickname: String,
+    /// The password.
+    #[schema(format = Password)]
+    password: String,
+    /// After a 429 with a `challenge`: its solution, as an ALTCHA widget puts it into its field.
+    altcha: Option<String>,
+}
+
+/// A log-in that succeeded.
+#[derive(Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct LoggedIn {
+    /// The nickname as it was registered.
+    nickname: String,
+    /// Send it as `Authorization: Bearer …`.
+    token: String,
+    /// When it ends, unless it is logged out before.
+    #[schema(format = DateTime)]
+    expires_at: String,
+}
+
+/// Log in.
+///
+/// An unknown name and a wrong password are one answer, at one price. Failures are counted for the
+/// account together with the address, for each of both alone, and for the password; who is over a
+/// limit is answered 429. With a `challenge` in that answer the same attempt succeeds with its
+/// solution in `altcha`; a device that logged in before shows its `madang_device` cookie instead.
+#[utoipa::path(post, path = "/v1/auth/user/login", tag = "accounts",
+    request_body = LoginBody,
+    responses(
+        (status = 200, description = "Logged in; sets the cookie madang_device", body = LoggedIn),
+        (status = 401, description = "Unknown name or wrong password"),
+        (status = 422, description = "A field is missing or of the wrong type"),
+        (status = 429, description = "Too many failures; with `challenge` (ALTCHA) where solving it helps"),
+        (status = 503, description = "Too many passwords are being checked"),
+    ))]
+pub(super) async fn login(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    mut body: JsonObject,
+) -> Result<Response, Problem> {
+    let address = IpAddr::from([127, 0, 0, 1]);
+    let nickname = body.text("nickname", 0..=LONGEST_NAME);
+    let password = body.secret("password", 0..=LARGEST_OBJECT);
+    let proof = body.optional("altcha", |body, name| body.text(name, 0..=LONGEST_PROOF));
+    let (nickname, password) = body.finish((nickname, password))?;
+    let key = account_key(&nickname);
+    let attempt = Attempt {
+        account: key.as_bytes(),
+        address,
+        password: password.expose().as_bytes(),
+        proof: proof.as_deref().filter(|proof| !proof.is_empty()),
+        mark: device_mark(&headers),
+    };
+    let accounts = &app.accounts;
+    let reservation =
+        accounts.guard().admit(&attempt).await.map_err(|refused| refusal(&refused))?;
+    let Some((user, mark)) = accounts.check(&key, &password, reservation).await? else {
+        return Err(Problem::unauthorized("unknown nickname or wrong password"));
+    };
+    accounts.logged_in(user, mark.as_ref(), false)
+}
+
+impl Accounts {
+    /// Whose password this is, and the mark for the device; nothing when it is nobody's. Every way
+    /// through costs one look-up and one hash.
+    async fn check(
+        &self,
+        key: &str,
+        password: &Secret,
+        reservation: Reservation,
+    ) -> Result<Option<(Credentials, Option<DeviceMark>)>, Problem> {
+        let found = match self.store().credentials(key.to_owned()).await {
+            Ok(found) => found,
+            Err(error) => {
+                reservation.cancel();
+                return Err(error.into());
+            }
+        };
+        // Neither can be right, and both are still compared: the answer must not come sooner.
+        let possible = is_nickname(key) && PASSWORD_BYTES.contains(&password.expose().len());
+        let text = if possible { password.expose() } else { "" };
+        let stored = found.as_ref().filter(|_| possible).and_then(stored_hash);
+        let old = stored.clone().filter(|hash| hash.needs_upgrade(&self.hasher().scheme()));
+        let (tell, told) = oneshot::channel();
+        let settle = move |outcome| match outcome {
+            // Nobody may be waiting for it any more.
+            Outcome::Right => drop(tell.send(reservation.succeed())),
+            Outcome::Wrong => reservation.fail(),
+            Outcome::NotRun => reservation.cancel(),
+            // It was begun and is not known: counts as a failure.
+            Outcome::Failed => drop(reservation),
+        };
+        let verdict = self.hasher().verify(Password::from(text), stored, settle).await?;
+        let (Verdict::Right { .. }, Some(user)) = (verdict, found) else { return Ok(None) };
+        if let Some(old) = old {
+            self.renew_hash(&user, old, Password::from(text));
+        }
+        Ok(Some((user, told.await.ok().flatten())))
+    }
+
+    /// Hashes a password again with today's scheme, after the answer. One at a time: what does not
+    /// fit, or is refused by a busy pool, is done at a later log-in.
+    fn renew_hash(&self, user: &Credentials, old: StoredHash, password: Password) {
+        let Ok(permit) = Arc::clone(&self.inner.renewals).try_acquire_owned() else { return };
+        let (this, id) = (self.clone(), user.id);
+        tokio::spawn(async move {
+            let renewed = match this.hasher().hash(password).await {
+                Ok(new) => {
+                    let (old, new) = (old.as_str().to_owned(), new.as_str().to_owned());
+                    this.store().renew_hash(id, old, new).await.map_err(|e| e.to_string())
+                }
+                Err(HashFailure(error)) => Err(error.to_string()),
+            };
+            match renewed {
+                Ok(renewed) => tracing::debug!(user = id, renewed, "renewed an old password hash"),
+                Err(error) => tracing::debug!(user = id, error, "an old hash was not renewed"),
+            }
+            drop(permit);
+        });
+    }
+
+    /// A token for this user, as an answer.
+    fn logged_in(
+        &self,
+        user: Credentials,
+        mark: Option<&DeviceMark>,
+        secure: bool,
+    ) -> Result<Response, Problem> {
+        let issued = self.inner.tokens.issue(user.id, token::now());
+        let (token, claims) =
+            issued.map_err(|e| Problem::internal(format!("no random bytes for a token: {e}")))?;
+        let expires_at = rfc3339::format_utc(claims.expires_at.saturating_mul(1000));
+        let body = LoggedIn { nickname: user.nickname, token, expires_at };
+        let mut response = Json(body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(cookie) = mark.and_then(|mark| device_cookie(mark, secure)) {
+            headers.insert(header::SET_COOKIE, cookie);
+        }
+        Ok(response)
+    }
+}
+
+/// The stored hash, if it is one. One that is not, or asks for too much, is refused: nobody can log in
+/// with it, and checking costs what it costs for nobody.
+fn stored_hash(user: &Credentials) -> Option<StoredHash> {
+    match user.password_hash.parse() {
+        Ok(hash) => Some(hash),
+        Err(error) => {
+            tracing::warn!(user = user.id, %error, "refused a stored password hash");
+            None
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! `POST /v1/auth/user/register`.
+
+use super::attempt::refusal;
+use super::regions::{self, RegionError, RegionId};
+use super::store::NewUser;
+use super::types::{NICKNAME_CHARS, NICKNAME_RULE, PASSWORD_BYTES, is_nickname};
+use super::{Accounts, UserId};
+use crate::app::App;
+use crate::http::{JsonObject, Problem, Secret};
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use http::{HeaderValue, StatusCode, header};
+use madang_guard::hash::{Password, PoolError};
+use serde::Serialize;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What a client signs up with.
+#[derive(utoipa::ToSchema)]
+#[expect(dead_code, reason = "describes a body that is read field by field")]
+pub(super) struct RegisterBody {
+    /// 2 to 64 letters (A to Z), digits, `_`, `-` or Hangul. Names that differ in the case of letters
+    /// alone are the same.
+    #[schema(example = "mina")]
+    nickname: String,
+    /// 8 to 1,024 bytes of UTF-8.
+    #[schema(format = Password)]
+    password: String,
+    /// A province or municipality, in Korean or English.
+    #[schema(example = "서울특별시 종로구")]
+    region_name: String,
+}
+
+/// A new account.
+#[derive(Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Registered {
+    /// The user.
+    id: UserId,
+    /// The nickname as it was understood.
+    nickname: String,
+    /// The region, in Korean.
+    region_name: String,
+    /// The region, in English.
+    region_name_en: String,
+}
+
+/// Sign up.
+#[utoipa::path(post, path = "/v1/auth/user/register", tag = "accounts",
+    request_body = RegisterBody,
+    responses(
+        (status = 201, description = "The account", body = Registered),
+        (status = 409, description = "The nickname is taken"),
+        (status = 422, description = "A field is missing or not accepted"),
+        (status = 429, description = "Too many accounts were made from this address"),
+        (status = 503, description = "Too many passwords are being hashed"),
+    ))]
+pub(super) async fn register(
+    State(app): State<Arc<App>>,
+    mut body: JsonObject,
+) -> Result<Response, Problem> {
+    let address = IpAddr::from([127, 0, 0, 1]);
+    let accounts = &app.accounts;
+    let nickname = body.text("nickname", NICKNAME_CHARS);
+    if nickname.as_deref().is_some_and(|name| !is_nickname(name)) {
+        body.refuse("nickname", NICKNAME_RULE);
+    }
+    let password = body.secret("password", PASSWORD_BYTES);
+    let region = accounts.region(&mut body);
+    let (nickname, password, region) = body.finish((nickname, password, region))?;
+    let id = accounts.sign_up(address, &nickname, &password, region).await?;
+    let (region_name, region_name_en) = accounts.regions().full_name(region);
+    let body = Registered { id, nickname, region_name, region_name_en };
+    let location = [(header::LOCATION, HeaderValue::from_static("/v1/users/me"))];
+    Ok((StatusCode::CREATED, location, Json(body)).into_response())
+}
+
+impl Accounts {
+    fn region(&self, body: &mut JsonObject) -> Option<RegionId> {
+        const FIELD: &str = "region_name";
+        let name = body.text(FIELD, 1..=regions::LONGEST)?;
+        match self.regions().find(&name) {
+            Ok(region) => Some(region),
+            Err(error @ (RegionError::Unknown | RegionError::Ambiguous(_))) => {
+                body.refuse(FIELD, error.to_string());
+                None
+            }
+        }
+    }
+
+    /// Makes an account. A taken name is found before a hash is spent on it, and once more by the
+    /// insert: of several at once exactly one gets it.
+    async fn sign_up(
+        &self,
+        address: IpAddr,
+        nickname: &str,
+        password: &Secret,
+        region: RegionId,
+    ) -> Result<UserId, Problem> {
+        let taken = || Problem::conflict("nickname-taken", "this nickname is taken");
+        let place =
+            self.guard().admit_sign_up(address).await.map_err(|refused| refusal(&refused))?;
+        if self.store().is_taken(nickname.to_owned()).await? {
+            return Err(taken());
+        }
+        let hash = match self.hasher().hash(Password::from(password.expose())).await {
+            Ok(hash) => hash,
+            Err(failure) => {
+                if matches!(failure.0, PoolError::Busy { .. } | PoolError::Closed) {
+                    place.cancel();
+                }
+                return Err(failure.into());
+            }
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let user = NewUser {
+            nickname: nickname.to_owned(),
+            password_hash: hash.as_str().to_owned(),
+            region,
+            created_at_ms: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
+        };
+        self.store().insert(user).await?.ok_or_else(taken)
+    }
+}

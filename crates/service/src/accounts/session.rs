@@ -1,0 +1,80 @@
+//! `POST /v1/auth/user/logout` and `GET /v1/users/me`.
+
+use super::{Accounts, Caller, UserId, token};
+use crate::app::App;
+use crate::http::{Problem, rfc3339};
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// An account, as its owner sees it.
+#[derive(Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Me {
+    /// The user.
+    id: UserId,
+    /// The nickname as it was registered.
+    nickname: String,
+    /// The region, in Korean.
+    region_name: String,
+    /// The region, in English.
+    region_name_en: String,
+    /// When the account was made.
+    #[schema(format = DateTime)]
+    created_at: String,
+}
+
+/// Who I am.
+#[utoipa::path(get, path = "/v1/users/me", tag = "accounts",
+    security(("bearer" = [])),
+    responses(
+        (status = 200, description = "The account of the token", body = Me),
+        (status = 401, description = "No token, or one that is not valid (any more)"),
+    ))]
+pub(super) async fn me(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
+    let accounts = &app.accounts;
+    let Some(user) = accounts.store().find(caller.id).await? else {
+        return Err(Problem::invalid_token("the account of this token no longer exists"));
+    };
+    let (region_name, region_name_en) = accounts.regions().full_name(user.region);
+    let body = Me {
+        id: user.id,
+        nickname: user.nickname,
+        region_name,
+        region_name_en,
+        created_at: rfc3339::format_utc(user.created_at_ms),
+    };
+    let fresh = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    Ok((fresh, Json(body)).into_response())
+}
+
+/// Log out.
+///
+/// The token is refused from this answer on, also after a restart. Other tokens of the user stay valid,
+/// until more than 64 have been logged out before their time: then those older than the newer half of
+/// them are refused together.
+#[utoipa::path(post, path = "/v1/auth/user/logout", tag = "accounts",
+    security(("bearer" = [])),
+    responses(
+        (status = 204, description = "Logged out"),
+        (status = 401, description = "No token, or one that is not valid (any more)"),
+    ))]
+pub(super) async fn logout(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+) -> Result<StatusCode, Problem> {
+    app.accounts.revoke(&caller).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+impl Accounts {
+    /// Revokes the caller's token: durable before it returns.
+    async fn revoke(&self, caller: &Caller) -> Result<(), Problem> {
+        let revoked = Arc::clone(&self.inner.revoked);
+        let committed = move |change| revoked.apply(&change);
+        Ok(self.store().revoke(caller.claims, token::now(), committed).await?)
+    }
+}

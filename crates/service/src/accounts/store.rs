@@ -1,0 +1,302 @@
+//! Transactions on accounts. One method is one whole transaction.
+#![allow(clippy::disallowed_types, reason = "this is the store of accounts: SQL types live here")]
+
+use super::UserId;
+use super::regions::{RegionId, RegionRow};
+use super::revoked::{Change, Cutoff, MARGIN_SECONDS, MOST_OF_ONE_USER};
+use super::token::{Claims, TokenId};
+use crate::store::{Store, StoreError, Tx};
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
+
+/// Expired rows that one log-out takes away with its own write.
+const SWEPT_AT_ONCE: usize = 256;
+
+/// Accounts in the store.
+#[derive(Clone, Debug)]
+pub struct AccountStore {
+    store: Store,
+}
+
+/// A new account.
+#[derive(Clone, Debug)]
+pub struct NewUser {
+    /// Display form; another that differs in the case of ASCII letters alone is the same name.
+    pub nickname: String,
+    /// Text of the hash.
+    pub password_hash: String,
+    /// A region of the table.
+    pub region: RegionId,
+    /// Milliseconds since 1970.
+    pub created_at_ms: i64,
+}
+
+/// What log-in needs of an account.
+#[derive(Clone)]
+pub struct Credentials {
+    /// The user.
+    pub id: UserId,
+    /// The nickname as it was registered.
+    pub nickname: String,
+    /// Text of the hash; whatever stands in the store.
+    pub password_hash: String,
+}
+
+/// An account as its owner sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The user.
+    pub id: UserId,
+    /// The nickname as it was registered.
+    pub nickname: String,
+    /// A region of the table.
+    pub region: RegionId,
+    /// Milliseconds since 1970.
+    pub created_at_ms: i64,
+}
+
+/// Everything that is kept in memory, as it stands at the start.
+pub type Remembered =
+    (Vec<RegionRow>, Vec<(RegionId, String)>, Vec<TokenId>, Vec<(UserId, Cutoff)>);
+
+impl AccountStore {
+    /// Accounts in `store`.
+    pub fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    /// Reads what is kept in memory: regions with their further names, and revocations. Blocks the
+    /// thread: it is for the start.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub fn remembered(&self) -> Result<Remembered, StoreError> {
+        self.store.read_blocking(|conn| {
+            let regions = all(conn, "SELECT id, province_id, name, name_en FROM regions", region)?;
+            let names = all(conn, "SELECT region_id, name FROM region_names", |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?;
+            let tokens =
+                all(conn, "SELECT id FROM revoked_tokens", |row| Ok(TokenId(row.get(0)?)))?;
+            let users =
+                all(conn, "SELECT user_id, until, expires_at FROM revoked_users", |row| {
+                    Ok((row.get(0)?, Cutoff { until: row.get(1)?, expires_at: row.get(2)? }))
+                })?;
+            Ok((regions, names, tokens, users))
+        })
+    }
+
+    /// Stores a new account; nothing when the nickname is taken. Of several at once exactly one is stored.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn insert(&self, user: NewUser) -> Result<Option<UserId>, StoreError> {
+        self.store
+            .write(move |tx| {
+                let inserted = tx
+                    .prepare_cached(
+                        "INSERT INTO users (nickname, password_hash, region_id, created_at_ms)
+                         VALUES (:nickname, :hash, :region, :now)
+                         ON CONFLICT (nickname) DO NOTHING RETURNING id",
+                    )?
+                    .query_row(
+                        named_params! {
+                            ":nickname": user.nickname, ":hash": user.password_hash,
+                            ":region": user.region, ":now": user.created_at_ms,
+                        },
+                        |row| row.get(0),
+                    );
+                Ok(inserted.optional()?)
+            })
+            .await
+    }
+
+    /// Whether the nickname is taken.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn is_taken(&self, nickname: String) -> Result<bool, StoreError> {
+        self.store
+            .read(move |conn| {
+                conn.prepare_cached("SELECT 1 FROM users WHERE nickname = ?")?.exists([nickname])
+            })
+            .await
+    }
+
+    /// What log-in needs of the account of this name.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn credentials(&self, nickname: String) -> Result<Option<Credentials>, StoreError> {
+        self.store
+            .read(move |conn| {
+                conn.prepare_cached(
+                    "SELECT id, nickname, password_hash FROM users WHERE nickname = ?",
+                )?
+                .query_row([nickname], |row| {
+                    Ok(Credentials {
+                        id: row.get(0)?,
+                        nickname: row.get(1)?,
+                        password_hash: row.get(2)?,
+                    })
+                })
+                .optional()
+            })
+            .await
+    }
+
+    /// The account of this id.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn find(&self, id: UserId) -> Result<Option<User>, StoreError> {
+        self.store
+            .read(move |conn| {
+                conn.prepare_cached(
+                    "SELECT id, nickname, region_id, created_at_ms FROM users WHERE id = ?",
+                )?
+                .query_row([id], |row| {
+                    Ok(User {
+                        id: row.get(0)?,
+                        nickname: row.get(1)?,
+                        region: row.get(2)?,
+                        created_at_ms: row.get(3)?,
+                    })
+                })
+                .optional()
+            })
+            .await
+    }
+
+    /// Puts `new` in the place of the hash `old`; answers whether it did. Whoever has changed the
+    /// password meanwhile has changed the hash: it is then left alone.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn renew_hash(
+        &self,
+        id: UserId,
+        old: String,
+        new: String,
+    ) -> Result<bool, StoreError> {
+        self.store
+            .write(move |tx| {
+                let mut update = tx.prepare_cached(
+                    "UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = ?",
+                )?;
+                Ok(update.execute(params![new, id, old])? > 0)
+            })
+            .await
+    }
+
+    /// Revokes a token. `committed` is told what changed, after the commit and in the order of commits.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn revoke(
+        &self,
+        token: Claims,
+        now: i64,
+        committed: impl FnOnce(Change) + Send + 'static,
+    ) -> Result<(), StoreError> {
+        self.store
+            .write(move |tx| {
+                let change = revoke(tx, &token, now)?;
+                tx.after_commit(move || committed(change));
+                Ok(())
+            })
+            .await
+    }
+}
+
+/// Whether the user still exists, within a transaction that writes something of theirs: a token says
+/// only that they did when it was issued. One look into the primary key, and no race.
+///
+/// # Errors
+/// As SQL has it.
+pub fn exists(conn: &Connection, id: UserId) -> Result<bool, rusqlite::Error> {
+    conn.prepare_cached("SELECT 1 FROM users WHERE id = ?")?.exists([id])
+}
+
+fn revoke(tx: &Tx<'_>, token: &Claims, now: i64) -> Result<Change, rusqlite::Error> {
+    let mut change = Change::default();
+    let added = tx
+        .prepare_cached(
+            "INSERT INTO revoked_tokens (id, user_id, issued_at, expires_at) VALUES (?, ?, ?, ?)
+             ON CONFLICT (id) DO NOTHING",
+        )?
+        .execute(params![token.id.0, token.user, token.issued_at, token.expires_at])?;
+    change.added = (added > 0).then_some(token.id);
+    fold(tx, token.user, &mut change)?;
+    let dead = now - MARGIN_SECONDS;
+    change.forgotten.extend(ids(
+        tx,
+        "DELETE FROM revoked_tokens WHERE id IN
+           (SELECT id FROM revoked_tokens WHERE expires_at < ? LIMIT ?) RETURNING id",
+        params![dead, SWEPT_AT_ONCE],
+    )?);
+    let users = tx
+        .prepare_cached("DELETE FROM revoked_users WHERE expires_at < ? RETURNING user_id")?
+        .query_map([dead], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    change.forgotten_users = users;
+    Ok(change)
+}
+
+/// Folds the older half of a user's revocations into a cutoff when there are too many.
+fn fold(tx: &Tx<'_>, user: UserId, change: &mut Change) -> Result<(), rusqlite::Error> {
+    let count: usize = tx
+        .prepare_cached("SELECT count(*) FROM revoked_tokens WHERE user_id = ?")?
+        .query_row([user], |row| row.get(0))?;
+    if count <= MOST_OF_ONE_USER {
+        return Ok(());
+    }
+    let until: i64 = tx
+        .prepare_cached(
+            "SELECT issued_at FROM revoked_tokens WHERE user_id = ? ORDER BY issued_at LIMIT 1 OFFSET ?",
+        )?
+        .query_row(params![user, count / 2], |row| row.get(0))?;
+    let cutoff = tx
+        .prepare_cached(
+            "INSERT INTO revoked_users (user_id, until, expires_at)
+             SELECT user_id, max(issued_at), max(expires_at) FROM revoked_tokens
+             WHERE user_id = :user AND issued_at <= :until GROUP BY user_id
+             ON CONFLICT (user_id) DO UPDATE SET until = max(until, excluded.until),
+                                                 expires_at = max(expires_at, excluded.expires_at)
+             RETURNING until, expires_at",
+        )?
+        .query_row(named_params! { ":user": user, ":until": until }, |row| {
+            Ok(Cutoff { until: row.get(0)?, expires_at: row.get(1)? })
+        })?;
+    change.folded = Some((user, cutoff));
+    change.forgotten = ids(
+        tx,
+        "DELETE FROM revoked_tokens WHERE user_id = ? AND issued_at <= ? RETURNING id",
+        params![user, until],
+    )?;
+    Ok(())
+}
+
+fn ids(
+    tx: &Tx<'_>,
+    sql: &str,
+    values: &[&dyn rusqlite::ToSql],
+) -> Result<Vec<TokenId>, rusqlite::Error> {
+    tx.prepare_cached(sql)?.query_map(values, |row| Ok(TokenId(row.get(0)?)))?.collect()
+}
+
+fn all<T>(
+    conn: &Connection,
+    sql: &str,
+    read: impl FnMut(&Row<'_>) -> Result<T, rusqlite::Error>,
+) -> Result<Vec<T>, rusqlite::Error> {
+    conn.prepare(sql)?.query_map([], read)?.collect()
+}
+
+fn region(row: &Row<'_>) -> Result<RegionRow, rusqlite::Error> {
+    Ok(RegionRow {
+        id: row.get(0)?,
+        province: row.get(1)?,
+        name: row.get(2)?,
+        name_en: row.get(3)?,
+    })
+}

@@ -1,0 +1,54 @@
+//! Nicknames and passwords, as far as their form decides.
+
+use std::ops::RangeInclusive;
+
+/// Characters of a nickname.
+pub const NICKNAME_CHARS: RangeInclusive<usize> = 2..=64;
+
+/// Bytes of a password. The upper bound keeps hashing cheap beside its own cost; NIST SP 800-63B asks
+/// for at least 64 characters.
+pub const PASSWORD_BYTES: RangeInclusive<usize> = 8..=1024;
+
+/// What a nickname may be, for people.
+pub const NICKNAME_RULE: &str = "2 to 64 letters (A to Z), digits, _, - or Hangul";
+
+/// Whether `text`, in normal form C, can be a nickname: ASCII letters and digits, `_`, `-`, syllables of
+/// Hangul and its single letters (ㅋㅋ).
+///
+/// With no other script there are no look-alikes of letters; `l` and `1`, `O` and `0` are left to the
+/// eye. Full-width letters are refused, not folded. Excluded are the fillers of Hangul, which cannot
+/// be seen, and old letters that normal form C leaves alone.
+pub fn is_nickname(text: &str) -> bool {
+    let allowed = |c: char| {
+        c.is_ascii_alphanumeric()
+            || matches!(c, '_' | '-' | '\u{AC00}'..='\u{D7A3}' | '\u{3131}'..='\u{3163}')
+    };
+    NICKNAME_CHARS.contains(&text.chars().count()) && text.chars().all(allowed)
+}
+
+/// The form under which names are the same account: as the store's NOCASE has it, ASCII letters in
+/// lower case.
+pub fn account_key(nickname: &str) -> String {
+    nickname.to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nickname_is_ascii_letters_digits_dash_underscore_and_hangul() {
+        let (longest, hangul) = ("x".repeat(64), "가".repeat(64));
+        for good in ["ab", "A1", "_-", "--", "마당", "마당_1-b", "ㅋㅋ", &longest, &hangul] {
+            assert!(is_nickname(good), "{good}");
+        }
+        let (too_long, too_long_hangul) = ("x".repeat(65), "가".repeat(65));
+        for bad in [
+            "", "a", "가", &too_long, &too_long_hangul, "a b", " ab", "ab ", "a.b", "a@b", "a/b", "a\0b",
+            "a\nb", "<b>", "é1", "ｍｉｎａ", "１２", "аб", "漢字", "かな", "\u{3164}\u{3164}",
+            "\u{115F}\u{1160}", "\u{1100}\u{1161}", "ab\u{200B}", "ab\u{202E}", "🙂🙂", "ﾡﾡ",
+        ] {
+            assert!(!is_nickname(bad), "{bad:?}");
+        }
+    }
+}
