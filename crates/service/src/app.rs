@@ -1,5 +1,6 @@
 //! The application: every system over one store and one cache, and the routes to them.
 
+use crate::accounts::{self, Accounts, AccountsError};
 use crate::config::{CacheMode, Settings};
 use crate::exposition;
 use crate::http::edge::label_routes;
@@ -22,6 +23,8 @@ use utoipa_axum::router::OpenApiRouter;
 /// State of all handlers.
 #[derive(Debug)]
 pub struct App {
+    /// Accounts: who a token belongs to.
+    pub accounts: Accounts,
     /// Running tracks.
     pub tracks: Tracks,
     /// Schedules and their places.
@@ -50,6 +53,9 @@ pub enum AppError {
     /// A thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] std::io::Error),
+    /// Accounts cannot be served.
+    #[error(transparent)]
+    Accounts(#[from] AccountsError),
 }
 
 /// CPU-heavy jobs that may wait; beyond it requests are answered 503 rather than slower and slower.
@@ -73,12 +79,23 @@ impl App {
         let tracks = Tracks::new(store.clone(), cache.clone(), Arc::clone(&compute), settings)?;
         let proxies = Proxies::new(&settings.server.trusted_proxies);
         let schedules = Schedules::new(store.clone(), &cache, Arc::clone(&compute), settings)?;
-        Ok(App { tracks, schedules, store, cache, compute, proxies, draining: Arc::default() })
+        let accounts = Accounts::open(store.clone(), settings)?;
+        Ok(App {
+            accounts,
+            tracks,
+            schedules,
+            store,
+            cache,
+            compute,
+            proxies,
+            draining: Arc::default(),
+        })
     }
 }
 
 fn api() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::with_openapi(openapi::Document::openapi())
+        .merge(accounts::router())
         .merge(tracks::router())
         .merge(schedules::router())
         .merge(health::router())

@@ -4,15 +4,28 @@ use axum::Router;
 use axum::routing::get;
 use http::{HeaderValue, header};
 use utoipa::OpenApi;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_swagger_ui::SwaggerUi;
 
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Madang", description = "Backend of a neighbourhood app. Errors are `application/problem+json` (RFC 9457); lengths are metres, coordinates WGS 84 degrees, times RFC 3339."),
     components(schemas(crate::http::problem::ProblemBody<'static>)),
-    tags((name = "tracks", description = "Running tracks"), (name = "schedules", description = "Schedules and their places"), (name = "operations", description = "Health"))
+    modifiers(&Bearer),
+    tags((name = "accounts", description = "Register, log in, log out"), (name = "tracks", description = "Running tracks"), (name = "schedules", description = "Schedules and their places"), (name = "operations", description = "Health"))
 )]
 pub(crate) struct Document;
+
+/// The token of a log-in, as the security scheme `bearer`.
+struct Bearer;
+
+impl utoipa::Modify for Bearer {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("JWT").build();
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("bearer", SecurityScheme::Http(scheme));
+    }
+}
 
 /// The document as JSON.
 pub fn json(document: &utoipa::openapi::OpenApi) -> String {
