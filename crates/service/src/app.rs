@@ -6,6 +6,7 @@ use crate::exposition;
 use crate::http::edge::label_routes;
 use crate::http::server::{Routes, Signals};
 use crate::http::{Problem, Proxies, server};
+use crate::idempotency::Idempotency;
 use crate::ops::metrics::ServerMetrics;
 use crate::ops::{health, openapi};
 use crate::schedules::{self, Schedules};
@@ -35,6 +36,8 @@ pub struct App {
     pub cache: Cache,
     /// Threads for CPU-heavy work.
     pub compute: Arc<Pool<()>>,
+    /// Creates that may be sent again.
+    pub idempotency: Idempotency,
     /// Proxies that are believed when they say for whom they ask.
     pub proxies: Proxies,
     /// True once the server drains.
@@ -87,6 +90,7 @@ impl App {
             store,
             cache,
             compute,
+            idempotency: Idempotency::new(settings.idempotency_keep),
             proxies,
             draining: Arc::default(),
         })

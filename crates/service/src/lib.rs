@@ -5,6 +5,7 @@
 //! | [`config`] | settings: one table, three sources |
 //! | [`store`] | the embedded store with its group-commit writer |
 //! | [`http`] | listener, connections, limits, problems, negotiation, paging |
+//! | [`idempotency`] | creates that may be sent again |
 //! | [`ops`] | metrics, health, OpenAPI |
 //! | [`tracks`] | running tracks |
 //! | [`app`] | all of it put together |
@@ -15,6 +16,7 @@ pub mod app;
 pub mod config;
 mod exposition;
 pub mod http;
+pub mod idempotency;
 pub mod ops;
 pub mod schedules;
 pub mod store;

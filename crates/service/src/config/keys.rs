@@ -244,6 +244,12 @@ const GENERAL: &[Key] = &[
         |s, v| s.schedules.limit_check = limit_check(v)?
     ),
     key!(
+        "idempotency.keep" = "24h",
+        "a duration: 10min, 24h",
+        "time for which a create that is sent again with its Idempotency-Key makes nothing new",
+        |s, v| s.idempotency_keep = positive(v)?
+    ),
+    key!(
         "log.level" = "info",
         "error, warn, info, debug, trace, or a filter such as madang_service=debug,info",
         "what is logged, to stderr",
@@ -284,6 +290,7 @@ pub(super) fn blank() -> Settings {
             cache_from_metres: 0.0,
         },
         schedules: ScheduleSettings { limit: None, limit_check: LimitCheck::Counter },
+        idempotency_keep: zero,
         log: LogSettings { level: String::new(), format: LogFormat::Text },
         accounts: AccountSettings::blank(),
         guard: GuardSettings::blank(),

@@ -36,6 +36,8 @@ pub struct Settings {
     pub tracks: TrackSettings,
     /// Schedules: their limit, and the way it is enforced.
     pub schedules: ScheduleSettings,
+    /// `idempotency.keep`: how long the outcome of a create is kept beside its key.
+    pub idempotency_keep: Duration,
     /// Log level and format.
     pub log: LogSettings,
     /// Password hashing and tokens.

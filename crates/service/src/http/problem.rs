@@ -202,6 +202,15 @@ impl Problem {
         problem
     }
 
+    /// 422: the `Idempotency-Key` came with another request before.
+    pub fn key_reused() -> Self {
+        Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "idempotency-key-reused",
+            "this Idempotency-Key came with another request before; take a new one for a new request",
+        )
+    }
+
     /// 422 for one field.
     pub fn invalid_field(field: &str, detail: impl Into<String>) -> Self {
         Self::invalid(vec![FieldError::new(field, detail)])
@@ -314,7 +323,9 @@ impl IntoResponse for Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        if error.is_temporary() {
+        if error == StoreError::KeyReused {
+            Problem::key_reused()
+        } else if error.is_temporary() {
             Problem::unavailable("the store cannot take this now", 1, error.to_string())
         } else {
             Problem::internal(error.to_string())

@@ -36,6 +36,9 @@ pub enum StoreError {
     /// A constraint refused the write; the text names it.
     #[error("constraint: {0}")]
     Constraint(String),
+    /// The `Idempotency-Key` came with another request before. Answered 422.
+    #[error("the idempotency key came with another request before")]
+    KeyReused,
     /// A job panicked; it was rolled back.
     #[error("a store job panicked: {0}")]
     Panic(String),

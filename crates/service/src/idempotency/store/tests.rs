@@ -1,0 +1,189 @@
+//! One row for each key, on a real file.
+
+use super::*;
+use crate::config::Sources;
+use std::sync::Arc;
+
+struct Bench {
+    store: Store,
+    _dir: tempfile::TempDir,
+}
+
+/// Who makes what under which key.
+#[derive(Clone, Copy)]
+struct Make {
+    user: i64,
+    route: &'static str,
+    key: &'static str,
+    body: &'static str,
+    keep_ms: i64,
+}
+
+const MAKE: Make = Make { user: 1, route: "/r", key: "k", body: "{}", keep_ms: 86_400_000 };
+
+impl Make {
+    fn once(self) -> Once {
+        let mut fingerprint = [0; 32];
+        fingerprint[..self.body.len()].copy_from_slice(self.body.as_bytes());
+        let (route, key) = (self.route.into(), self.key.into());
+        let Make { user, keep_ms, .. } = self;
+        Once(Some(Box::new(Claim { user, route, key, fingerprint, keep_ms })))
+    }
+}
+
+fn insert(tx: &Tx<'_>) -> Result<i64, StoreError> {
+    Ok(tx.query_row("INSERT INTO made DEFAULT VALUES RETURNING id", [], |row| row.get(0))?)
+}
+
+impl Bench {
+    async fn new() -> Bench {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = Sources::new().resolve().unwrap().database;
+        let store = Store::open(dir.path(), &settings).unwrap();
+        let made: Result<(), StoreError> = store
+            .write(|tx| Ok(tx.execute_batch("CREATE TABLE made (id INTEGER PRIMARY KEY)")?))
+            .await;
+        made.unwrap();
+        Bench { store, _dir: dir }
+    }
+
+    async fn make(&self, make: Make) -> Result<Done<i64>, StoreError> {
+        self.store.write(move |tx| make.once().run(tx, |tx| insert(tx))).await
+    }
+
+    async fn number(&self, sql: &'static str) -> i64 {
+        self.store.read(move |conn| conn.query_row(sql, [], |row| row.get(0))).await.unwrap()
+    }
+
+    async fn rows(&self) -> (i64, i64) {
+        let keys = self.number("SELECT count(*) FROM idempotency_keys").await;
+        (self.number("SELECT count(*) FROM made").await, keys)
+    }
+}
+
+#[tokio::test]
+async fn a_retry_makes_nothing_and_has_the_first_outcome() {
+    let bench = Bench::new().await;
+    assert_eq!(bench.make(MAKE).await, Ok(Done::now(1)));
+    assert_eq!(bench.make(MAKE).await, Ok(Done { outcome: 1, replayed: true }));
+    assert_eq!(bench.rows().await, (1, 1));
+    let found: Option<i64> = bench
+        .store
+        .write(|tx| MAKE.once().find(tx))
+        .await
+        .unwrap_or_else(|e: StoreError| panic!("{e}"));
+    assert_eq!(found, Some(1));
+}
+
+#[tokio::test]
+async fn without_a_key_every_request_makes_one() {
+    let bench = Bench::new().await;
+    for id in 1..4 {
+        let made: Result<_, StoreError> =
+            bench.store.write(|tx| Once::default().run(tx, |tx| insert(tx))).await;
+        assert_eq!(made, Ok(Done::now(id)));
+    }
+    assert_eq!(bench.rows().await, (3, 0));
+}
+
+#[tokio::test]
+async fn another_user_route_or_key_is_another_create() {
+    let bench = Bench::new().await;
+    for (id, make) in (1..).zip([
+        MAKE,
+        Make { user: 2, ..MAKE },
+        Make { route: "/s", ..MAKE },
+        Make { key: "l", ..MAKE },
+    ]) {
+        assert_eq!(bench.make(make).await, Ok(Done::now(id)));
+    }
+}
+
+#[tokio::test]
+async fn a_key_with_another_request_is_refused_and_makes_nothing() {
+    let bench = Bench::new().await;
+    bench.make(MAKE).await.unwrap().outcome;
+    let other = Make { body: "{\"a\":1}", ..MAKE };
+    assert_eq!(bench.make(other).await, Err(StoreError::KeyReused));
+    assert_eq!(bench.rows().await, (1, 1));
+}
+
+#[tokio::test]
+async fn retries_that_arrive_together_make_one_row() {
+    let bench = Arc::new(Bench::new().await);
+    let mut tries = tokio::task::JoinSet::new();
+    for _ in 0..64 {
+        let bench = Arc::clone(&bench);
+        tries.spawn(async move { bench.make(MAKE).await.unwrap() });
+    }
+    let done = tries.join_all().await;
+    assert!(done.iter().all(|done| done.outcome == 1));
+    assert_eq!(done.iter().filter(|done| !done.replayed).count(), 1);
+    assert_eq!(bench.rows().await, (1, 1));
+}
+
+#[tokio::test]
+async fn refusals_and_failures_are_forgotten() {
+    let bench = Bench::new().await;
+    let failed: Result<Done<i64>, StoreError> =
+        bench.store.write(|tx| MAKE.once().run(tx, |_| Err(StoreError::Busy))).await;
+    assert_eq!(failed, Err(StoreError::Busy));
+    let refused: Result<Done<Option<i64>>, StoreError> =
+        bench.store.write(|tx| MAKE.once().run(tx, |_| Ok(None))).await;
+    assert_eq!(refused, Ok(Done::now(None)));
+    // The create succeeds, and what follows in its transaction does not.
+    let undone: Result<(), StoreError> = bench
+        .store
+        .write(|tx| {
+            let done = MAKE.once().run(tx, |tx| insert(tx))?;
+            assert!(!done.replayed);
+            Err(StoreError::Busy)
+        })
+        .await;
+    assert_eq!(undone, Err(StoreError::Busy));
+    assert_eq!(bench.rows().await, (0, 0));
+    assert_eq!(bench.make(MAKE).await, Ok(Done::now(1)));
+}
+
+#[tokio::test]
+async fn the_latest_keys_of_a_user_are_kept_and_no_more() {
+    let bench = Bench::new().await;
+    let most = i64::from(KEYS_PER_USER);
+    let keep: Result<(), StoreError> = bench
+        .store
+        .write(move |tx| {
+            Make { user: 2, ..MAKE }.once().run(tx, |tx| insert(tx))?.outcome;
+            for n in 0..most + 5 {
+                let Once(claim) = MAKE.once();
+                let key = n.to_string().into();
+                Once(claim.map(|c| Box::new(Claim { key, ..*c })))
+                    .run(tx, |_| Ok::<_, StoreError>(n))?
+                    .outcome;
+            }
+            Ok(())
+        })
+        .await;
+    keep.unwrap();
+    assert_eq!(bench.rows().await, (1, most + 1), "nothing of another user goes");
+    for (key, found) in [("4", None), ("5", Some(5)), ("1004", Some(1004))] {
+        let make = Make { key, ..MAKE };
+        let look: Result<Option<i64>, StoreError> =
+            bench.store.write(move |tx| make.once().find(tx)).await;
+        assert_eq!(look, Ok(found), "{key}");
+    }
+}
+
+#[tokio::test]
+async fn an_expired_key_is_free_again_and_its_row_is_swept() {
+    let bench = Bench::new().await;
+    let expired = Make { keep_ms: -1, ..MAKE };
+    assert_eq!(bench.make(expired).await, Ok(Done::now(1)));
+    assert_eq!(bench.make(MAKE).await, Ok(Done::now(2)), "expired");
+    assert_eq!(bench.make(MAKE).await, Ok(Done { outcome: 2, replayed: true }));
+    for key in ["a", "b", "c"] {
+        bench.make(Make { key, ..expired }).await.unwrap().outcome;
+    }
+    assert_eq!(sweep(&bench.store, now_ms(), 2).await, Ok(2));
+    assert_eq!(sweep(&bench.store, now_ms(), 2).await, Ok(1));
+    assert_eq!(bench.rows().await, (5, 1), "the live one stays");
+}
