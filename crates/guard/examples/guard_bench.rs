@@ -1,0 +1,172 @@
+//! What one decision of the guard costs: `cargo run --release -p madang-guard --example guard_bench`.
+//!
+//! Nanoseconds of one thread, median of so many rounds, with the shortest and longest beside it. All
+//! decisions but the admitted ones are refusals. `N threads` is the rate of all threads together.
+
+#![expect(clippy::unwrap_used, reason = "a bench fails by panicking")]
+
+use std::{
+    hint::black_box,
+    net::IpAddr,
+    time::{Duration, Instant},
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use madang_guard::{
+    Attempt, Guard, GuardConfig, Key,
+    config::{IpLimit, Mode},
+};
+
+const ROUNDS: usize = 15;
+const DECISIONS: u32 = 20_000;
+
+fn attempt<'a>(account: &'a str, address: &str) -> Attempt<'a> {
+    let address: IpAddr = address.parse().unwrap();
+    Attempt {
+        account: account.as_bytes(),
+        address,
+        password: b"correct horse",
+        proof: None,
+        mark: None,
+    }
+}
+
+fn config() -> GuardConfig {
+    GuardConfig::new(Key::random().unwrap())
+}
+
+fn run<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
+}
+
+/// Prints what one call takes.
+async fn measure(name: &str, mut call: impl AsyncFnMut()) {
+    let mut rounds = Vec::new();
+    for _ in 0..ROUNDS {
+        let begin = Instant::now();
+        for _ in 0..DECISIONS {
+            call().await;
+        }
+        rounds.push(begin.elapsed().as_nanos() / u128::from(DECISIONS));
+    }
+    rounds.sort_unstable();
+    let (median, best, worst) = (rounds[ROUNDS / 2], rounds[0], rounds[ROUNDS - 1]);
+    println!("{name:<44} {median:>6} ns  ({best} to {worst})");
+}
+
+async fn refusals(name: &str, guard: &Guard, attempt: &Attempt<'_>) {
+    measure(name, async || {
+        black_box(guard.admit(black_box(attempt)).await).unwrap_err();
+    })
+    .await;
+}
+
+async fn fail(guard: &Guard, attempt: &Attempt<'_>, times: usize) {
+    for _ in 0..times {
+        guard.admit(attempt).await.unwrap().fail();
+    }
+}
+
+/// A guard to which 10.0.0.1 is suspicious, or over its limit.
+async fn attacked(config: GuardConfig) -> Guard {
+    let guard = Guard::new(config).unwrap();
+    for account in 0..50 {
+        fail(&guard, &attempt(&format!("user{account}"), "10.0.0.1"), 1).await;
+    }
+    guard
+}
+
+async fn decisions() {
+    let guard = Guard::new(config()).unwrap();
+    let pair = attempt("kim", "10.0.0.1");
+    fail(&guard, &pair, 10).await;
+    refusals("pair used up", &guard, &pair).await;
+
+    let plain = attacked(GuardConfig { suspicion: None, ..config() }).await;
+    refusals("address over its limit, no suspicion", &plain, &attempt("lee", "10.0.0.1")).await;
+
+    let guard = attacked(config()).await;
+    let suspicious = attempt("lee", "10.0.0.1");
+    refusals("suspicious address, with a challenge", &guard, &suspicious).await;
+    let password = vec![b'x'; 1_024];
+    let long = Attempt { password: &password, ..suspicious };
+    refusals("the same, password of 1,024 bytes", &guard, &long).await;
+
+    let challenge = guard.admit(&suspicious).await.unwrap_err().challenge.unwrap();
+    let json = serde_json::json!({
+        "algorithm": challenge.algorithm, "challenge": challenge.challenge, "number": 1,
+        "salt": challenge.salt, "signature": challenge.signature,
+    });
+    let proof = STANDARD.encode(json.to_string());
+    let wrong = Attempt { proof: Some(&proof), ..suspicious };
+    refusals("the same, with a wrong proof", &guard, &wrong).await;
+    let junk = "A".repeat(4_096);
+    let wrong = Attempt { proof: Some(&junk), ..suspicious };
+    refusals("the same, with 4 KiB of junk as proof", &guard, &wrong).await;
+    let mark = guard.admit(&attempt("mo", "10.0.0.2")).await.unwrap().succeed().unwrap().value;
+    let wrong = Attempt { mark: Some(&mark), ..suspicious };
+    refusals("the same, with another account's mark", &guard, &wrong).await;
+
+    let limit = IpLimit { attempts: 1, ..IpLimit::default() };
+    let ip = Guard::new(GuardConfig { mode: Mode::Ip(limit), ..config() }).unwrap();
+    fail(&ip, &pair, 1).await;
+    refusals("mode ip, blocked", &ip, &pair).await;
+
+    let guard = Guard::new(config()).unwrap();
+    measure("admitted, succeeded, with a mark", async || {
+        black_box(guard.admit(&pair).await.unwrap().succeed());
+    })
+    .await;
+    measure("admitted by a mark, succeeded", async || {
+        let marked = Attempt { mark: Some(&mark), ..attempt("mo", "10.0.0.2") };
+        black_box(guard.admit(&marked).await.unwrap().succeed());
+    })
+    .await;
+    let guard = Guard::new(config()).unwrap();
+    let mut number = 0u32;
+    measure("admitted, failed, a new name each time", async || {
+        number += 1;
+        let address = IpAddr::V4(number.into());
+        let name = number.to_le_bytes();
+        let fresh = Attempt { account: &name, address, password: &name, proof: None, mark: None };
+        guard.admit(&fresh).await.unwrap().fail();
+    })
+    .await;
+    let metrics = guard.metrics();
+    println!(
+        "after {number} names: {} entries, {:.1} MiB, {} evictions",
+        metrics.entries,
+        metrics.bytes as f64 / f64::from(1 << 20),
+        metrics.evictions
+    );
+}
+
+/// Refusals of one suspicious address by several threads.
+fn contended(threads: u32) {
+    let guard = run(attacked(config()));
+    let begin = Instant::now();
+    let busy: Duration = std::thread::scope(|scope| {
+        let work = || {
+            run(async {
+                let begin = Instant::now();
+                for _ in 0..10 * DECISIONS {
+                    let refused = guard.admit(&attempt("lee", "10.0.0.1")).await;
+                    black_box(refused).unwrap_err();
+                }
+                begin.elapsed()
+            })
+        };
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().map(|worker| worker.join().unwrap()).sum()
+    });
+    let rate = f64::from(10 * DECISIONS * threads) / begin.elapsed().as_secs_f64();
+    let each = busy.as_nanos() / u128::from(10 * DECISIONS * threads);
+    println!("suspicious address, {threads} threads: {rate:.0} refusals/s, {each} ns each");
+}
+
+fn main() {
+    run(decisions());
+    for threads in [1, 2, 4] {
+        contended(threads);
+    }
+}

@@ -1,0 +1,134 @@
+//! One address, an attacker, and 49 others who did nothing.
+
+use madang_guard::{
+    GuardConfig, Reason, Suspect,
+    config::{ProofConfig, Suspicion},
+};
+
+use crate::kit::{HOUR, Yard, at, config};
+
+/// As by default, but quick to solve.
+fn quick() -> GuardConfig {
+    let proof = Some(ProofConfig { work: 200, ..ProofConfig::default() });
+    GuardConfig { suspicion: Some(Suspicion { proof, ..Suspicion::default() }), ..config() }
+}
+
+const CAFE: u32 = 1;
+
+/// Thousands of guesses at 200 names; how many were admitted.
+async fn attack(yard: &Yard) -> usize {
+    let mut admitted = 0;
+    for attempt in 0..5_000 {
+        let name = format!("user{}", attempt % 200);
+        let password = format!("guess{attempt}");
+        if let Ok(reservation) = yard.admit(at(&name, CAFE).password(&password)).await {
+            reservation.fail();
+            admitted += 1;
+        }
+    }
+    admitted
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_49_get_in_by_a_proof_even_if_their_names_are_guessed_at() {
+    let yard = Yard::new(quick());
+    assert_eq!(attack(&yard).await, 50);
+    for user in 0..49 {
+        let name = format!("user{user}");
+        let owner = at(&name, CAFE).password("right");
+        let refused = yard.refused(owner).await;
+        assert_eq!(refused.reason, Reason::Suspicious(Suspect::Address));
+        let proof = crate::kit::solve(&refused.challenge.unwrap());
+        yard.admit(owner.proof(&proof)).await.unwrap().succeed();
+        assert_eq!(attack(&yard).await, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_was_there_before_gets_in_without_work() {
+    let yard = Yard::new(quick());
+    let mut marks = Vec::new();
+    for user in 0..49 {
+        let name = format!("user{user}");
+        marks.push(yard.admit(at(&name, CAFE)).await.unwrap().succeed().unwrap().value);
+    }
+    assert_eq!(attack(&yard).await, 50);
+    for (user, mark) in marks.iter().enumerate() {
+        let name = format!("user{user}");
+        yard.admit(at(&name, CAFE).mark(mark)).await.unwrap().succeed();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attacker_with_proofs_is_bounded_by_the_pair() {
+    let yard = Yard::new(quick());
+    attack(&yard).await;
+    let mut admitted = 0;
+    let refused = loop {
+        let next = at("fresh", CAFE);
+        let refused = yard.refused(next).await;
+        let Some(challenge) = &refused.challenge else {
+            break refused;
+        };
+        yard.fail(next.proof(&crate::kit::solve(challenge))).await;
+        admitted += 1;
+    };
+    assert_eq!((admitted, refused.reason), (10, Reason::Pair));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attacker_with_proofs_and_addresses_is_bounded_by_the_pace_of_the_account() {
+    let yard = Yard::new(quick());
+    for address in 0..20 {
+        yard.fail(at("kim", address)).await;
+    }
+    for address in 100..110 {
+        let next = at("kim", address);
+        let proof = yard.solved(next).await;
+        yard.clock.advance(std::time::Duration::from_millis(999));
+        assert_eq!(yard.reason(next.proof(&proof)).await, Reason::Account);
+        yard.clock.advance(std::time::Duration::from_millis(1));
+        yard.fail(next.proof(&proof)).await; // The refusal did not use the proof up.
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_grows_with_what_fails_and_not_with_what_is_refused() {
+    let yard = Yard::new(quick());
+    attack(&yard).await;
+    assert_eq!(yard.refused(at("x", CAFE)).await.challenge.unwrap().maxnumber, 200);
+    for address in 0..20 {
+        yard.fail(at("kim", 100 + address)).await;
+    }
+    let mut work = Vec::new();
+    for address in 0..40 {
+        let next = at("kim", 200 + address);
+        work.push(yard.refused(next).await.challenge.unwrap().maxnumber);
+        let proof = yard.solved(next).await;
+        yard.clock.advance(std::time::Duration::from_secs(1));
+        yard.fail(next.proof(&proof)).await;
+    }
+    let expected = |n: usize| 200 << (n / 5).min(4);
+    assert_eq!(work, (0..40).map(expected).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn suspicion_ends_an_hour_after_the_last_excess() {
+    let yard = Yard::new(quick());
+    attack(&yard).await;
+    yard.clock.advance(HOUR - std::time::Duration::from_nanos(1));
+    assert_eq!(yard.reason(at("x", CAFE)).await, Reason::Suspicious(Suspect::Address));
+    yard.clock.advance(std::time::Duration::from_nanos(1));
+    yard.fail(at("x", CAFE)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_proofs_limits_refuse_and_marks_still_pass() {
+    let suspicion = Some(Suspicion { proof: None, ..Suspicion::default() });
+    let yard = Yard::new(GuardConfig { suspicion, ..config() });
+    let mark = yard.admit(at("kim", CAFE)).await.unwrap().succeed().unwrap().value;
+    assert_eq!(attack(&yard).await, 50);
+    let refused = yard.refused(at("kim", CAFE)).await;
+    assert_eq!((refused.reason, refused.challenge), (Reason::Address, None));
+    yard.admit(at("kim", CAFE).mark(&mark)).await.unwrap().succeed();
+}

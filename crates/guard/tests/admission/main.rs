@@ -1,0 +1,19 @@
+//! The promises of the guard, one test each.
+//!
+//! Both clocks stand still unless a test moves them, and the runtime's timer moves only when
+//! everybody waits for it. A password hash is stood in for by whoever holds the reservation.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod cafe;
+mod kit;
+mod limits;
+mod marks;
+mod memory;
+mod model;
+mod modes;
+mod proofs;
+mod spraying;
+mod stores;
+mod stress;
+mod waiting;

@@ -1,0 +1,126 @@
+use std::time::Duration;
+
+use madang_guard::{
+    GuardConfig, Key, Reason, Suspect,
+    config::{MarkConfig, Suspicion},
+};
+
+use crate::kit::{MINUTE, Yard, at, config, unsuspecting};
+
+/// A guard under which the account `kim` is under attack, and a mark of its owner.
+async fn attacked() -> (Yard, String) {
+    let yard = Yard::new(config());
+    let mark = yard.admit(at("kim", 1)).await.unwrap().succeed().unwrap();
+    assert_eq!(mark.max_age, Duration::from_secs(90 * 86_400));
+    attack(&yard).await;
+    (yard, mark.value)
+}
+
+async fn attack(yard: &Yard) {
+    for address in 100..120 {
+        yard.fail(at("kim", address)).await;
+    }
+    assert_eq!(yard.reason(at("kim", 1)).await, Reason::Suspicious(Suspect::Account));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mark_lets_its_account_in_from_anywhere_and_no_other() {
+    let (yard, mark) = attacked().await;
+    yard.admit(at("kim", 999).mark(&mark)).await.unwrap().succeed();
+    for address in 200..220 {
+        yard.fail(at("lee", address)).await;
+    }
+    let refused = yard.reason(at("lee", 1).mark(&mark)).await;
+    assert_eq!(refused, Reason::Suspicious(Suspect::Account));
+    assert_eq!(yard.guard.metrics().marks_rejected, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_altered_mark_is_worth_nothing() {
+    let (yard, mark) = attacked().await;
+    for at_byte in 0..mark.len() {
+        let mut altered = mark.clone().into_bytes();
+        altered[at_byte] = if altered[at_byte] == b'A' { b'B' } else { b'A' };
+        let altered = String::from_utf8(altered).unwrap();
+        let refused = yard.admit(at("kim", 1).mark(&altered)).await;
+        assert!(refused.is_err(), "byte {at_byte}");
+    }
+    let long = "A".repeat(1 << 20);
+    for altered in ["", "1.", "2.", &mark[..mark.len() - 1], &format!("{mark}A"), "1.ä", &long] {
+        assert!(yard.admit(at("kim", 1).mark(altered)).await.is_err());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mark_expires_after_ninety_days() {
+    let yard = Yard::new(config());
+    let mark = yard.admit(at("kim", 1)).await.unwrap().succeed().unwrap().value;
+    yard.clock.advance(Duration::from_secs(90 * 86_400 - 1));
+    attack(&yard).await;
+    yard.admit(at("kim", 1).mark(&mark)).await.unwrap().succeed();
+    yard.clock.advance(Duration::from_secs(1));
+    assert!(yard.admit(at("kim", 1).mark(&mark)).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mark_outlives_the_process_with_its_key() {
+    let (_, mark) = attacked().await;
+    let same_key = Yard::new(config());
+    attack(&same_key).await;
+    same_key.admit(at("kim", 1).mark(&mark)).await.unwrap().succeed();
+    let other_key = Yard::new(GuardConfig { key: Key::new([8; 32]), ..config() });
+    attack(&other_key).await;
+    assert!(other_key.admit(at("kim", 1).mark(&mark)).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stolen_mark_is_put_aside_after_ten_failures() {
+    let (yard, mark) = attacked().await;
+    let thief = at("kim", 66).mark(&mark);
+    let (guesses, refused) = yard.guess(thief).await;
+    assert_eq!((guesses, refused.reason), (10, Reason::Suspicious(Suspect::Account)));
+    // From another address it is the same mark.
+    assert!(yard.admit(at("kim", 67).mark(&mark)).await.is_err());
+    yard.clock.advance(15 * MINUTE * 9 / 8);
+    assert_eq!(yard.guess(thief).await.0, 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mark_counts_its_own_failures_and_nobody_elses() {
+    let yard = Yard::new(config());
+    let mark = yard.admit(at("kim", 1)).await.unwrap().succeed().unwrap().value;
+    yard.fail_times(10, at("kim", 1)).await;
+    assert_eq!(yard.reason(at("kim", 1)).await, Reason::Pair);
+    yard.fail_times(9, at("kim", 1).mark(&mark)).await;
+    yard.admit(at("kim", 1).mark(&mark)).await.unwrap().succeed();
+    yard.fail_times(10, at("kim", 1).mark(&mark)).await;
+    // Put aside, it is as if it were not there.
+    assert_eq!(yard.reason(at("kim", 1).mark(&mark)).await, Reason::Pair);
+    yard.fail(at("kim", 2).mark(&mark)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_success_brings_a_new_mark() {
+    let yard = Yard::new(config());
+    let first = yard.admit(at("kim", 1)).await.unwrap().succeed().unwrap().value;
+    let second = yard.admit(at("kim", 1).mark(&first)).await.unwrap().succeed().unwrap().value;
+    assert_ne!(first, second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn marks_can_be_switched_off_and_set() {
+    let yard = Yard::new(unsuspecting());
+    assert!(yard.admit(at("kim", 1)).await.unwrap().succeed().is_none());
+    let (_, mark) = attacked().await;
+    let suspicion = Some(Suspicion { marks: None, ..Suspicion::default() });
+    let off = Yard::new(GuardConfig { suspicion, ..config() });
+    attack(&off).await;
+    assert!(off.admit(at("kim", 1).mark(&mark)).await.is_err());
+    let marks = Some(MarkConfig { failures: 2, ..MarkConfig::default() });
+    let two = Yard::new(GuardConfig {
+        suspicion: Some(Suspicion { marks, ..Suspicion::default() }),
+        ..config()
+    });
+    attack(&two).await;
+    assert_eq!(two.guess(at("kim", 1).mark(&mark)).await.0, 2);
+}

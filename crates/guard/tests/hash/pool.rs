@@ -1,0 +1,236 @@
+//! The pool with real hashes, real threads and real memory.
+
+use std::{
+    collections::HashMap,
+    num::NonZeroUsize,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use madang_guard::hash::{
+    HashPool, Outcome, Password, PoolError, PoolMetrics, PoolOptions, Scheme, StoredHash, Verdict,
+};
+
+use crate::child::alone;
+
+fn options(scheme: &str, threads: usize) -> PoolOptions {
+    PoolOptions {
+        scheme: scheme.parse().unwrap(),
+        threads: NonZeroUsize::new(threads).unwrap(),
+        max_wait: Duration::from_secs(600),
+        ..PoolOptions::default()
+    }
+}
+
+fn pool(scheme: &str, threads: usize) -> HashPool {
+    HashPool::start(options(scheme, threads)).unwrap()
+}
+
+async fn check(pool: &HashPool, password: &str, stored: Option<&StoredHash>) -> (Verdict, Outcome) {
+    let (send, settled) = std::sync::mpsc::channel();
+    let ticket = pool.verify(password.into(), stored.cloned(), move |outcome| {
+        send.send(outcome).unwrap();
+    });
+    let verdict = ticket.await.unwrap();
+    let outcome = settled.try_recv().expect("settled before it is answered");
+    assert!(settled.try_recv().is_err(), "settled once");
+    (verdict, outcome)
+}
+
+#[tokio::test]
+async fn a_password_hashed_at_owasp_parameters_is_recognised() {
+    let pool = HashPool::start(PoolOptions::default()).unwrap();
+    assert_eq!(pool.scheme(), Scheme::default());
+    let stored = pool.hash("correct horse".into()).await.unwrap();
+    let right = (Verdict::Right { needs_upgrade: false }, Outcome::Right);
+    assert_eq!(check(&pool, "correct horse", Some(&stored)).await, right);
+    let wrong = (Verdict::Wrong, Outcome::Wrong);
+    assert_eq!(check(&pool, "correct house", Some(&stored)).await, wrong);
+    assert_eq!(check(&pool, "correct horse", None).await, wrong);
+    let metrics = pool.metrics();
+    assert_eq!((metrics.done, metrics.failed, metrics.refused), (4, 0, 0));
+    assert!(metrics.hashing > Duration::ZERO && metrics.hash_time > Duration::ZERO);
+}
+
+#[tokio::test]
+async fn an_older_hash_still_verifies_and_asks_to_be_replaced() {
+    let pool = pool("argon2id:m=19456,t=2,p=1", 1);
+    let older = "$2y$05$XXXXXXXXXXXXXXXXXXXXXOAcXxm9kjPGEMsLznoKqmqw7tc8WCx4a".parse().unwrap();
+    let (verdict, _) = check(&pool, "U*U*U", Some(&older)).await;
+    assert_eq!(verdict, Verdict::Right { needs_upgrade: true });
+    let newer = pool.hash("U*U*U".into()).await.unwrap();
+    let (verdict, _) = check(&pool, "U*U*U", Some(&newer)).await;
+    assert_eq!(verdict, Verdict::Right { needs_upgrade: false });
+    assert_eq!(check(&pool, "wrong", Some(&older)).await.0, Verdict::Wrong);
+}
+
+#[tokio::test]
+async fn an_unknown_user_costs_a_hash_of_the_present_scheme_and_is_never_right() {
+    let pool = pool("argon2id:m=1024,t=1,p=1", 1);
+    assert_eq!(pool.metrics().memory_bytes, 0);
+    for password in ["", "password", "nobody"] {
+        assert_eq!(check(&pool, password, None).await, (Verdict::Wrong, Outcome::Wrong));
+    }
+    // The blocks of argon2id were filled for it.
+    assert_eq!(pool.metrics().memory_bytes, 1 << 20);
+    assert_eq!(pool.metrics().done, 3);
+}
+
+#[tokio::test]
+async fn memory_is_given_back_when_idle_and_at_once_when_more_than_the_scheme_needs() {
+    let idle = Duration::from_millis(1);
+    let short = HashPool::start(PoolOptions { idle, ..options("argon2id:m=1024,t=1,p=1", 1) });
+    let short = short.unwrap();
+    short.hash("x".into()).await.unwrap();
+    wait_until(|| short.metrics().memory_bytes == 0);
+    let pool = pool("argon2id:m=1024,t=1,p=1", 1);
+    let large = "argon2id:m=8192,t=1,p=1".parse::<Scheme>().unwrap().hash(&"x".into()).unwrap();
+    assert_eq!(check(&pool, "x", Some(&large)).await.1, Outcome::Right);
+    assert_eq!(pool.metrics().memory_bytes, 0);
+}
+
+/// The documented service is brought down by this; here two threads of 19 MiB do all the work, and most
+/// are told at once to come back.
+#[test]
+fn a_thousand_submits_at_once_take_the_memory_of_the_threads() {
+    alone("pool::a_thousand_submits_at_once_take_the_memory_of_the_threads", ":", || {
+        let max_wait = Duration::from_millis(300);
+        let options = PoolOptions { max_wait, ..options("argon2id:m=19456,t=1,p=1", 2) };
+        let pool = HashPool::start(options).unwrap();
+        let before = peak_kib();
+        let settled = Arc::new(AtomicUsize::new(0));
+        let tickets: Vec<_> = (0..1000)
+            .map(|_| {
+                let settled = Arc::clone(&settled);
+                pool.verify("password".into(), None, move |_| {
+                    settled.fetch_add(1, Ordering::Relaxed);
+                })
+            })
+            .collect();
+        let metrics = finish(&pool, tickets);
+        assert!(metrics.refused > 0 && metrics.done > 0, "{metrics:?}");
+        assert_eq!(metrics.done + metrics.refused + metrics.expired, 1000, "{metrics:?}");
+        assert_eq!(settled.load(Ordering::Relaxed), 1000);
+        assert!(metrics.running_max <= 2 && metrics.queued_max <= 256 + 2, "{metrics:?}");
+        assert!(metrics.memory_bytes <= 2 * 19_456 * 1024);
+        // The first hash, at the start, has already taken one thread's worth.
+        let grown = peak_kib() - before;
+        assert!(grown < 2 * 19_456 + 16 * 1024, "grew by {grown} KiB");
+    });
+}
+
+fn finish(pool: &HashPool, tickets: Vec<madang_guard::hash::Ticket<Verdict>>) -> PoolMetrics {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        for ticket in tickets {
+            match ticket.await {
+                Ok(Verdict::Wrong) | Err(PoolError::Busy { .. }) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    });
+    pool.metrics()
+}
+
+/// The largest resident size so far.
+fn peak_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+fn only_the_threads_that_hash_have_low_priority() {
+    alone("pool::only_the_threads_that_hash_have_low_priority", ":", || {
+        let pool = pool("argon2id:m=64,t=1,p=1", 3);
+        let hashers = ["hash-0", "hash-1", "hash-2"];
+        let of_hashers = || {
+            let nice = nice_of_threads();
+            hashers.iter().filter_map(|name| nice.get(*name).copied()).collect::<Vec<_>>()
+        };
+        // Each thread lowers itself before its first job.
+        wait_until(|| of_hashers() == [19, 19, 19]);
+        let all = nice_of_threads();
+        assert_eq!(all["hash"], all[&main_thread()], "the conductor has the process's priority");
+        drop(pool);
+        // A joined thread may stand in /proc a moment longer.
+        wait_until(|| of_hashers().is_empty() && !nice_of_threads().contains_key("hash"));
+    });
+}
+
+#[test]
+fn unbounded_threads_have_the_priority_of_the_process() {
+    alone("pool::unbounded_threads_have_the_priority_of_the_process", ":", || {
+        let threads = NonZeroUsize::new(2).unwrap();
+        let pool = HashPool::start_unbounded("bcrypt:4".parse().unwrap(), threads).unwrap();
+        let (send, nice) = std::sync::mpsc::channel();
+        let _ticket = pool.verify("x".into(), None, move |_| {
+            send.send(nice_of_threads()).unwrap();
+        });
+        let nice = nice.recv().unwrap();
+        assert_eq!(nice["hash"], nice[&main_thread()]);
+    });
+}
+
+/// Waits for what must come; a minute is for machines that do other things.
+fn wait_until(condition: impl Fn() -> bool) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !condition() {
+        assert!(Instant::now() < patience, "it never came; threads: {:?}", nice_of_threads());
+        std::thread::yield_now();
+    }
+}
+
+/// The name of a thread that the pool has nothing to do with.
+fn main_thread() -> String {
+    std::fs::read_to_string("/proc/self/comm").unwrap().trim().to_owned()
+}
+
+/// Nice values by thread name, proc_pid_stat(5) field 19.
+fn nice_of_threads() -> HashMap<String, i32> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let stats =
+        tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("stat")).ok());
+    stats
+        .map(|stat| {
+            let (head, fields) = stat.rsplit_once(") ").unwrap();
+            let name = head.split_once('(').unwrap().1;
+            // The first field after the name is the third.
+            (name.to_owned(), fields.split(' ').nth(19 - 3).unwrap().parse().unwrap())
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn dropping_the_pool_settles_and_answers_everything() {
+    let pool = pool("argon2id:m=4096,t=1,p=1", 1);
+    let settled = Arc::new(AtomicUsize::new(0));
+    let tickets: Vec<_> = (0..100)
+        .map(|_| {
+            let settled = Arc::clone(&settled);
+            pool.verify("x".into(), None, move |_| {
+                settled.fetch_add(1, Ordering::Relaxed);
+            })
+        })
+        .collect();
+    drop(pool);
+    assert_eq!(settled.load(Ordering::Relaxed), 100);
+    for ticket in tickets {
+        let answer = ticket.await;
+        assert!(matches!(answer, Ok(Verdict::Wrong) | Err(PoolError::Closed)), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn unbounded_gives_the_same_answers() {
+    let threads = NonZeroUsize::new(4).unwrap();
+    let pool = HashPool::start_unbounded("bcrypt:4".parse().unwrap(), threads).unwrap();
+    let stored = pool.hash(Password::from("secret")).await.unwrap();
+    let right = (Verdict::Right { needs_upgrade: false }, Outcome::Right);
+    assert_eq!(check(&pool, "secret", Some(&stored)).await, right);
+    assert_eq!(check(&pool, "secret", None).await, (Verdict::Wrong, Outcome::Wrong));
+    assert_eq!(pool.metrics().done, 3);
+}
