@@ -1,0 +1,148 @@
+//! How much of the machine's hashing the pool delivers when it is offered five times as much.
+//!
+//! `cargo run --release -p madang-guard --example hash_bench -- [SCHEME] [THREADS] [SECONDS]`
+//!
+//! - Raw: one thread calls the hash function of the same crate in a loop, on memory that it keeps, at the
+//!   priority of the pool's threads (so that other load weighs on both sides alike).
+//! - Pool: checks of unknown users arrive at a constant rate, whether or not earlier ones are answered
+//!   (an open model). What is done within the window counts.
+//! - Refusal: from before the call to the answer in hand, for jobs refused at once.
+//!
+//! Raw and pool take turns and the ratio is between neighbours, for other load comes and goes.
+
+use std::{
+    num::NonZeroUsize,
+    time::{Duration, Instant},
+};
+
+use argon2::{Algorithm, Argon2, Block, Params, Version};
+use madang_guard::hash::{HashPool, PoolError, PoolOptions, Scheme};
+
+const OVERLOAD: f64 = 5.0;
+const ROUNDS: usize = 5;
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Outcome<()> {
+    let mut arguments = std::env::args().skip(1);
+    let scheme: Scheme = arguments.next().map_or(Ok(Scheme::default()), |text| text.parse())?;
+    let threads = match arguments.next() {
+        Some(text) => text.parse()?,
+        None => PoolOptions::default().threads,
+    };
+    let window = Duration::from_secs_f64(arguments.next().map_or(Ok(5.0), |text| text.parse())?);
+    println!("{scheme}; pool threads {threads}; {ROUNDS} rounds, {window:?} each side");
+    let mut ratios = Vec::new();
+    for round in 1..=ROUNDS {
+        let raw = raw_rate(scheme, window)?;
+        let offered = raw * OVERLOAD * threads.get() as f64;
+        let options = PoolOptions { scheme, threads, ..PoolOptions::default() };
+        let overload = overload(options, offered, window)?;
+        let ratio = overload.rate / (raw * threads.get() as f64);
+        println!(
+            "round {round}: raw {raw:.1}/s a thread, pool {:.1}/s, ratio {ratio:.3}",
+            overload.rate
+        );
+        println!("  {}", overload.rest);
+        ratios.push(ratio);
+    }
+    ratios.sort_by(f64::total_cmp);
+    println!("median ratio {:.3}; at least 0.85 is wanted", ratios[ROUNDS / 2]);
+    Ok(())
+}
+
+/// Hashes per second of one thread that does nothing else.
+fn raw_rate(scheme: Scheme, window: Duration) -> Outcome<f64> {
+    let text = scheme.to_string();
+    let mut hash: Box<dyn FnMut() + Send> = match text.split_once(':') {
+        Some(("bcrypt", cost)) => {
+            let cost = cost.parse()?;
+            Box::new(move || {
+                std::hint::black_box(bcrypt::bcrypt(cost, [7; 16], b"password\0"));
+            })
+        }
+        Some((_, parameters)) => {
+            let number = |field: &str| field[2..].parse();
+            let [m, t, p] = *parameters.split(',').map(number).collect::<Result<Vec<_>, _>>()?
+            else {
+                return Err(text.into());
+            };
+            let params = Params::new(m, t, p, Some(32)).map_err(|error| error.to_string())?;
+            let mut blocks = vec![Block::new(); params.block_count()];
+            let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+            Box::new(move || {
+                let mut output = [0; 32];
+                argon2
+                    .hash_password_into_with_memory(b"password", &[7; 16], &mut output, &mut blocks)
+                    .expect("a scheme's parameters are accepted");
+                std::hint::black_box(output);
+            })
+        }
+        None => return Err(text.into()),
+    };
+    let looping = std::thread::spawn(move || {
+        // Of this thread only, as in the pool.
+        let _ = rustix::process::setpriority_process(None, 19);
+        hash();
+        let (begun, mut hashes) = (Instant::now(), 0_u32);
+        while begun.elapsed() < window {
+            hash();
+            hashes += 1;
+        }
+        f64::from(hashes) / begun.elapsed().as_secs_f64()
+    });
+    Ok(looping.join().map_err(|_| "the raw loop panicked")?)
+}
+
+struct Overload {
+    rate: f64,
+    rest: String,
+}
+
+/// What a pool does with `offered` jobs per second for the time of `window`, after as long a warm-up.
+fn overload(options: PoolOptions, offered: f64, window: Duration) -> Outcome<Overload> {
+    let pool = HashPool::start(options)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let (rate, mut refusals) = runtime.block_on(async {
+        // Until the queue is full and answers as often as it takes.
+        arrive(&pool, offered, options.max_wait).await;
+        let (before, begun) = (pool.metrics().done, Instant::now());
+        let refusals = arrive(&pool, offered, window).await;
+        let done = pool.metrics().done - before;
+        (done as f64 / begun.elapsed().as_secs_f64(), refusals)
+    });
+    refusals.sort_unstable();
+    let at = |part: f64| refusals.get((refusals.len() as f64 * part) as usize).copied();
+    let m = pool.metrics();
+    let rest = format!(
+        "refusal p50 {:?} p99 {:?} max {:?}; refused {}, expired {}, longest queue {}, {} KiB kept",
+        at(0.5).unwrap_or_default(),
+        at(0.99).unwrap_or_default(),
+        refusals.last().copied().unwrap_or_default(),
+        m.refused,
+        m.expired,
+        m.queued_max,
+        m.memory_bytes / 1024
+    );
+    Ok(Overload { rate, rest })
+}
+
+/// Offers jobs at a constant rate; the time each refused one took.
+async fn arrive(pool: &HashPool, offered: f64, window: Duration) -> Vec<Duration> {
+    let begun = tokio::time::Instant::now();
+    let mut refusals = Vec::new();
+    for job in 0..(offered * window.as_secs_f64()) as u32 {
+        tokio::time::sleep_until(begun + Duration::from_secs_f64(f64::from(job) / offered)).await;
+        let called = Instant::now();
+        let mut ticket = pool.verify("password".into(), None, |_| {});
+        let now = std::future::poll_fn(|context| {
+            std::task::Poll::Ready(std::pin::Pin::new(&mut ticket).poll(context))
+        });
+        if let std::task::Poll::Ready(Err(PoolError::Busy { .. })) = now.await {
+            refusals.push(called.elapsed());
+        } else {
+            tokio::spawn(ticket);
+        }
+    }
+    refusals
+}
