@@ -1,14 +1,20 @@
 //! What an experiment file says: a question, variants, a load, and how often it is repeated.
 
+mod hooks;
+mod invariant;
 mod parse;
+mod prediction;
 mod reader;
 
-use std::{fmt, fs, io, path::Path, path::PathBuf, time::Duration};
+use std::{fs, io, path::Path, path::PathBuf, time::Duration};
 
 use serde::Serialize;
 
-use crate::metric::Metric;
+use crate::{load_metric::LoadMetric, prometheus::Selector, record::Warning};
 
+pub use hooks::{Action, During, Hooks, Signal};
+pub use invariant::{Invariant, Limit, NamedValue, Source};
+pub use prediction::{Bound, Prediction};
 pub use reader::Mistake;
 
 /// The file's name in an experiment's directory.
@@ -27,8 +33,8 @@ pub struct Experiment {
     pub question: String,
     /// The variant that the others are compared with.
     pub reference: String,
-    /// What its author expects.
-    pub prediction: Prediction,
+    /// What its author expects. At least one.
+    pub predictions: Vec<Prediction>,
     /// Figures of others to print beside ours, as they were written.
     pub documented: Vec<Documented>,
     /// Handed to the host as it is: what to fill a store with.
@@ -39,39 +45,23 @@ pub struct Experiment {
     pub rounds: Rounds,
     /// What is compared, in the order of the file. At least two.
     pub variants: Vec<Variant>,
+    /// What else is to be a row of the report.
+    pub observe: Observe,
+    /// Commands and signals around and in a round.
+    pub hooks: Hooks,
+    /// Values taken before and after each load, for the formulas of invariants.
+    pub values: Vec<NamedValue>,
+    /// What must hold after every round.
+    pub invariants: Vec<Invariant>,
 }
 
-/// A claim about one metric's ratio between a variant and the reference.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Prediction {
-    /// The metric it is about.
-    pub metric: Metric,
-    /// The variant it is about; never the reference.
-    pub variant: String,
-    /// The claim.
-    #[serde(flatten)]
-    pub bound: Bound,
-}
-
-/// On which side of a number a ratio is claimed to lie.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Bound {
-    /// Less than this times the reference, or exactly so much.
-    RatioAtMost(f64),
-    /// More than this times the reference, or exactly so much.
-    RatioAtLeast(f64),
-}
-
-impl fmt::Display for Prediction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (words, ratio) = match self.bound {
-            Bound::RatioAtMost(ratio) => ("at most", ratio),
-            Bound::RatioAtLeast(ratio) => ("at least", ratio),
-        };
-        let metric = self.metric.label();
-        write!(f, "{metric} of {} is {words} ×{ratio} that of the reference", self.variant)
-    }
+/// Figures that become rows of the report beside those that every report has.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Observe {
+    /// Series of the server's metrics page: by how much each changed over the round.
+    pub metrics: Vec<Selector>,
+    /// Figures of the load run.
+    pub load: Vec<LoadMetric>,
 }
 
 /// One variant's figures as somebody else published them.
@@ -121,6 +111,8 @@ pub struct Rounds {
     pub retries: u32,
     /// Server and generator get CPUs of their own when there are at least two.
     pub pin_cpus: bool,
+    /// Disturbances for which a round is not refused.
+    pub accept: Vec<Warning>,
     /// Longest time a server may take until it is ready.
     pub start_limit: Duration,
     /// Longest time the load of one round may take, warm-up included.
@@ -145,6 +137,20 @@ pub struct Variant {
     pub name: String,
     /// How it comes to run.
     pub target: Target,
+    /// Added to, and winning over, the environment of the script.
+    pub load_env: Vec<(String, String)>,
+    /// Where its data are, such as `sqlite:{dir}/app.db`; the host knows it of a `serve` variant.
+    pub database: Option<String>,
+    /// Address of its Prometheus page; the host knows it of a `serve` variant.
+    pub metrics: Option<String>,
+}
+
+impl Variant {
+    /// A variant with nothing but a name and a way to run.
+    #[must_use]
+    pub fn new(name: impl Into<String>, target: Target) -> Self {
+        Self { name: name.into(), target, load_env: Vec::new(), database: None, metrics: None }
+    }
 }
 
 /// How a variant comes to run.
@@ -217,10 +223,45 @@ impl Experiment {
             .map_err(|mistakes| FileError::Wrong { path: file, mistakes })
     }
 
+    /// The experiment files that `path` means: itself, the `experiment.toml` of a directory, or, in
+    /// a directory without one, all its `.toml` files by name.
+    ///
+    /// # Errors
+    /// When the directory cannot be read or has no such file.
+    pub fn files(path: &Path) -> Result<Vec<PathBuf>, FileError> {
+        let only = path.join(FILE_NAME);
+        if !path.is_dir() {
+            return Ok(vec![path.to_owned()]);
+        }
+        if only.exists() {
+            return Ok(vec![only]);
+        }
+        let unreadable = |source| FileError::Read { path: path.to_owned(), source };
+        let entries = fs::read_dir(path).map_err(unreadable)?;
+        let mut files = Vec::new();
+        for entry in entries {
+            let file = entry.map_err(unreadable)?.path();
+            if file.extension().is_some_and(|extension| extension == "toml") && file.is_file() {
+                files.push(file);
+            }
+        }
+        files.sort();
+        // As if it had been asked for, so that the message names it.
+        if files.is_empty() { Ok(vec![only]) } else { Ok(files) }
+    }
+
     /// The variant of that name.
     #[must_use]
     pub fn variant(&self, name: &str) -> Option<&Variant> {
         self.variants.iter().find(|variant| variant.name == name)
+    }
+
+    /// Whether any value comes from a database.
+    #[must_use]
+    pub fn asks_sql(&self) -> bool {
+        let values = self.values.iter().map(|value| &value.source);
+        let invariants = self.invariants.iter().map(|invariant| &invariant.source);
+        values.chain(invariants).any(|source| matches!(source, Source::Sql(_)))
     }
 
     /// Whether the file says what `--quick` changes.

@@ -52,12 +52,22 @@ pub trait Host: Sync {
         cancel: &Cancel,
     ) -> Result<(), HostError>;
 
-    /// The command of one round: the host's server with these settings on a free port, its data
-    /// in `data_dir`, which holds a fresh copy of the template.
+    /// The command of one round: the host's server with these settings, its data in `data_dir`,
+    /// which holds a fresh copy of the template. It listens on a free port, or on `address`
+    /// (`HOST:PORT`) when it is started again after it was killed in the middle of a round.
     ///
     /// # Errors
     /// Why there is none.
-    fn serve(&self, settings: &toml::Table, data_dir: &Path) -> Result<Launch, HostError>;
+    fn serve(
+        &self,
+        settings: &toml::Table,
+        data_dir: &Path,
+        address: Option<&str>,
+    ) -> Result<Launch, HostError>;
+
+    /// Where a server with these settings keeps its data, for the queries of invariants:
+    /// `sqlite:PATH`. `None` when that cannot be asked.
+    fn database(&self, settings: &toml::Table, data_dir: &Path) -> Option<String>;
 
     /// Names and versions for the report: of the program, of its engines.
     fn versions(&self) -> Vec<(String, String)>;
@@ -70,6 +80,23 @@ pub struct Launch {
     pub spec: Spec,
     /// How to tell that it is ready, and where.
     pub ready: Ready,
+    /// Where its Prometheus page is, if it has one.
+    pub metrics: Option<Page>,
+}
+
+/// How to find a server's Prometheus page.
+#[derive(Debug, Clone)]
+pub enum Page {
+    /// It prints a line that starts with `prefix` on stdout; the rest of the line and `path`
+    /// together are the page's address.
+    Line {
+        /// How the line begins.
+        prefix: String,
+        /// What follows the printed address, such as `/metrics`.
+        path: String,
+    },
+    /// At this address.
+    Http(Url),
 }
 
 /// How to tell that a server is ready.

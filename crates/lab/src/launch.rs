@@ -1,6 +1,6 @@
 //! From a variant to something that answers.
 
-use std::{io, path::Path, time::Duration};
+use std::{io, path::Path, sync::Arc, time::Duration};
 
 use madang_stack::{
     CpuList, Output, Patience, PortReservation, Process, Spec,
@@ -9,7 +9,7 @@ use madang_stack::{
 
 use crate::{
     experiment::{Experiment, Target, Variant},
-    host::{Host, HostError, Launch, Ready},
+    host::{Host, HostError, Launch, Page, Ready},
 };
 
 /// A server that runs already answers a single request in this time, or would be no use.
@@ -18,9 +18,13 @@ const PROBE_TIME: Duration = Duration::from_secs(5);
 /// A variant that is up.
 pub struct Running {
     /// `None` for a `url`.
-    pub process: Option<Process>,
+    pub process: Option<Arc<Process>>,
     /// What the script gets as `BASE_URL`: no slash at the end.
     pub base_url: String,
+    /// Its Prometheus page, if it has one.
+    pub metrics: Option<Url>,
+    /// Where its data are, such as `sqlite:PATH`, if that is known.
+    pub database: Option<String>,
 }
 
 /// Under which conditions a variant is started.
@@ -33,6 +37,8 @@ pub struct Conditions<'c> {
     pub cpus: Option<&'c CpuList>,
     /// How long it may take to get ready.
     pub patience: Patience<'c>,
+    /// `HOST:PORT` to listen on, when it has been there before.
+    pub address: Option<&'c str>,
 }
 
 /// Why a variant did not come up.
@@ -79,14 +85,23 @@ pub fn launch(
     host: &dyn Host,
     conditions: &Conditions<'_>,
 ) -> Result<Running, LaunchError> {
-    let Conditions { data, log, cpus, patience } = conditions;
+    let Conditions { data, log, cpus, patience, address } = conditions;
+    let port = match address.and_then(|address| address.rsplit_once(':')) {
+        Some((_, port)) => port.to_owned(),
+        None => free_port()?,
+    };
+    let directory = data.to_string_lossy();
+    let fill = |text: &str| text.replace("{port}", &port).replace("{dir}", &directory);
+    let database = variant.database.as_deref().map(fill);
+    let page = variant.metrics.as_deref().map(fill);
+    let page = page.map(|page| Url::parse(&page).map_err(LaunchError::Address)).transpose()?;
     let launch = match &variant.target {
         Target::Url(url) => {
             probe(url)?;
-            return Ok(Running { process: None, base_url: url.clone() });
+            return Ok(Running { process: None, base_url: url.clone(), metrics: page, database });
         }
-        Target::Serve(settings) => host.serve(settings, data)?,
-        Target::Command { argv, env, ready } => command(experiment, argv, env, ready, data)?,
+        Target::Serve(settings) => host.serve(settings, data, *address)?,
+        Target::Command { argv, env, ready } => command(experiment, argv, env, ready, &fill, page)?,
     };
     let log = || Output::File((*log).to_owned());
     let stdout = match launch.ready {
@@ -106,8 +121,28 @@ pub fn launch(
         }
     };
     Url::parse(&base_url).map_err(LaunchError::Address)?;
+    let metrics = match launch.metrics {
+        None => None,
+        Some(Page::Http(url)) => Some(url),
+        Some(Page::Line { prefix, path }) => {
+            let start = process.ready_line(&prefix, *patience)?;
+            Some(Url::parse(&format!("{start}{path}")).map_err(LaunchError::Address)?)
+        }
+    };
+    let database = match &variant.target {
+        Target::Serve(settings) => host.database(settings, data),
+        _ => database,
+    };
     let base_url = base_url.trim_end_matches('/').to_owned();
-    Ok(Running { process: Some(process), base_url })
+    Ok(Running { process: Some(Arc::new(process)), base_url, metrics, database })
+}
+
+fn free_port() -> Result<String, LaunchError> {
+    // Freed before the command starts, as a program may not set SO_REUSEADDR.
+    let reservation = PortReservation::new();
+    let reservation =
+        reservation.map_err(|source| LaunchError::Io { what: "no free port", source })?;
+    Ok(reservation.port().to_string())
 }
 
 /// Without what the shell of the person who started the lab has set for server or generator.
@@ -120,14 +155,9 @@ fn command(
     argv: &[String],
     env: &[(String, String)],
     ready: &str,
-    data: &Path,
+    fill: &dyn Fn(&str) -> String,
+    page: Option<Url>,
 ) -> Result<Launch, LaunchError> {
-    // Freed before the command starts, as a program may not set SO_REUSEADDR.
-    let reservation = PortReservation::new()
-        .map_err(|source| LaunchError::Io { what: "no free port", source })?;
-    let port = reservation.port().to_string();
-    let dir = data.to_string_lossy();
-    let fill = |text: &str| text.replace("{port}", &port).replace("{dir}", &dir);
     let mut spec = Spec::new(fill(&argv[0])).dir(&experiment.dir);
     spec = spec.args(argv[1..].iter().map(|arg| fill(arg)));
     for (name, value) in env {
@@ -136,7 +166,13 @@ fn command(
     let ready = fill(ready);
     let url = Url::parse(&ready).map_err(LaunchError::Address)?;
     let base_url = origin(&ready).to_owned();
-    Ok(Launch { spec, ready: Ready::Http { url, base_url } })
+    let metrics = page.map(Page::Http);
+    Ok(Launch { spec, ready: Ready::Http { url, base_url }, metrics })
+}
+
+/// `HOST:PORT` of a base URL.
+pub fn address(base_url: &str) -> &str {
+    base_url.strip_prefix("http://").unwrap_or(base_url)
 }
 
 /// `http://host:port` of an address.

@@ -18,22 +18,27 @@
 //! trees and leaves no process behind by way of `madang-stack`.
 #![forbid(unsafe_code)]
 
+mod action;
 mod cancel;
 mod copy;
 pub mod experiment;
+pub mod expression;
 pub mod host;
 mod launch;
+pub mod load_metric;
 pub mod load_report;
 pub mod metric;
 mod observe;
 mod plan;
 pub mod progress;
+pub mod prometheus;
 mod record;
 pub mod report;
 mod round;
 mod run;
 pub mod stats;
 mod time;
+mod values;
 mod verdict;
 mod words;
 
@@ -43,7 +48,10 @@ pub use host::Host;
 pub use launch::LaunchError;
 pub use observe::{MachineUse, ServerUse};
 pub use plan::{NoQuick, Options, Plan, Settings};
-pub use record::{Failure, FailureKind, Measured, Outcome, Pinned, RoundRecord, Warning};
+pub use record::{
+    Checked, CheckedLimit, Event, Failure, FailureKind, LimitKind, Measured, Observed, Outcome,
+    Pinned, RoundRecord, Warning,
+};
 pub use report::Report;
 pub use run::{Finished, RunError, check, default_out, run};
 pub use verdict::{Undecided, Verdict};

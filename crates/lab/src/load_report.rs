@@ -33,6 +33,13 @@ pub struct LoadReport {
     pub iterations: Iterations,
     /// Every distribution with values, by name; times in milliseconds.
     pub trends: BTreeMap<String, Trend>,
+    /// Every other metric of the script's own, and sub-metrics such as
+    /// `http_reqs{scenario:attack}`, with values.
+    #[serde(default)]
+    pub metrics: BTreeMap<String, Sampled>,
+    /// Checks, by name and group.
+    #[serde(default)]
+    pub checks: Vec<Check>,
     /// What the generator saw of itself.
     pub generator: Generator,
 }
@@ -71,6 +78,9 @@ pub struct Iterations {
 /// A distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Trend {
+    /// Values in it.
+    #[serde(default)]
+    pub count: u64,
     /// Arithmetic mean.
     pub avg: f64,
     /// Smallest.
@@ -87,6 +97,48 @@ pub struct Trend {
     pub p95: f64,
     /// 99th percentile.
     pub p99: f64,
+}
+
+/// A metric that is no distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Sampled {
+    /// A sum.
+    Counter {
+        /// The sum.
+        count: f64,
+    },
+    /// A value that goes up and down.
+    Gauge {
+        /// The last one.
+        value: f64,
+        /// The smallest.
+        min: f64,
+        /// The largest.
+        max: f64,
+    },
+    /// A share.
+    Rate {
+        /// From 0 to 1.
+        rate: f64,
+        /// How often it was true.
+        passes: u64,
+        /// How often it was not.
+        fails: u64,
+    },
+}
+
+/// A check of the script.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    /// The groups around it.
+    pub group: String,
+    /// Its name.
+    pub name: String,
+    /// How often it held.
+    pub passes: u64,
+    /// How often it did not.
+    pub fails: u64,
 }
 
 /// Whether the generator or the server was the limit.

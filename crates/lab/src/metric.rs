@@ -1,11 +1,13 @@
 //! The figures a round is reduced to, one number each.
 
+use std::borrow::Cow;
+
 use serde::{Serialize, Serializer};
 
-use crate::record::Measured;
+use crate::{load_metric::LoadMetric, prometheus::Selector, record::Measured};
 
 /// One figure of a round. The unit of statistics is the round, so each is a single number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Metric {
     /// Good requests per second: those that did not fail and none of whose checks failed.
     Goodput,
@@ -16,6 +18,10 @@ pub enum Metric {
     CpuPerGoodRequest,
     /// Largest resident memory of the server's process tree among the samples of the window.
     PeakRss,
+    /// Any other figure of the load run, by k6's name.
+    Load(LoadMetric),
+    /// By how much a series of the server's metrics page changed over the round, warm-up included.
+    Server(Selector),
 }
 
 /// What is taken of a round's response times.
@@ -45,6 +51,10 @@ pub enum Absent {
     NotObserved,
     /// The load report has no such figure.
     NotReported,
+    /// The load report has another kind of metric under this name.
+    NoSuchStatistic,
+    /// The server's metrics page does not have it.
+    NotOnPage,
     /// It came out as zero, which no sound measurement is: the window was too short for the
     /// kernel's clock ticks.
     TooSmall,
@@ -59,12 +69,14 @@ impl Absent {
             Self::NotObserved => "the server was not started by the lab and cannot be observed",
             Self::TooSmall => "it was too small to measure in so short a time",
             Self::NotReported => "the load report does not have it",
+            Self::NoSuchStatistic => "metrics of its kind do not have this statistic",
+            Self::NotOnPage => "the server's metrics page does not have it",
         }
     }
 }
 
 impl Metric {
-    /// All metrics, in the order of reports.
+    /// The metrics that every report has, in its order.
     pub const ALL: [Self; 9] = [
         Self::Goodput,
         Self::Latency(Statistic::Mean),
@@ -79,8 +91,8 @@ impl Metric {
 
     /// Its name in files.
     #[must_use]
-    pub fn id(self) -> &'static str {
-        match self {
+    pub fn id(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::Goodput => "goodput",
             Self::Latency(Statistic::Mean) => "http_req_duration.avg",
             Self::Latency(Statistic::P50) => "http_req_duration.p50",
@@ -90,19 +102,43 @@ impl Metric {
             Self::Latency(Statistic::Max) => "http_req_duration.max",
             Self::CpuPerGoodRequest => "cpu_per_good_request",
             Self::PeakRss => "peak_rss",
-        }
+            Self::Load(metric) => return Cow::Owned(metric.to_string()),
+            Self::Server(series) => return Cow::Owned(series.to_string()),
+        })
     }
 
-    /// The metric of that name.
+    /// The metric of that name, among those that every report has.
     #[must_use]
     pub fn from_id(id: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|metric| metric.id() == id)
     }
 
+    /// Whether it is about response times, which tell about refusals when requests were refused.
+    #[must_use]
+    pub fn is_response_time(&self) -> bool {
+        match self {
+            Self::Latency(_) => true,
+            Self::Load(metric) => metric.is_response_time(),
+            _ => false,
+        }
+    }
+
+    /// Whether so many of the requests it is about were not good that it tells about refusals.
+    #[must_use]
+    pub fn has_bad_requests(&self, round: &Measured) -> bool {
+        match self {
+            Self::Load(metric) if metric.has_tags() => match metric.failed_share(&round.load) {
+                Some(share) => share > 1.0 - crate::record::GOOD_LIMIT,
+                None => round.has_bad_requests(),
+            },
+            _ => round.has_bad_requests(),
+        }
+    }
+
     /// Its name in tables.
     #[must_use]
-    pub fn label(self) -> &'static str {
-        match self {
+    pub fn label(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::Goodput => "good requests/s",
             Self::Latency(Statistic::Mean) => "response time, mean",
             Self::Latency(Statistic::P50) => "response time, p50",
@@ -112,13 +148,16 @@ impl Metric {
             Self::Latency(Statistic::Max) => "response time, max",
             Self::CpuPerGoodRequest => "server CPU per good request",
             Self::PeakRss => "server memory, peak",
-        }
+            Self::Load(_) | Self::Server(_) => return self.id(),
+        })
     }
 
     /// The unit of its values.
     #[must_use]
-    pub fn unit(self) -> &'static str {
+    pub fn unit(&self) -> &'static str {
         match self {
+            Self::Load(metric) => metric.unit(),
+            Self::Server(_) => "",
             Self::Goodput => "1/s",
             Self::Latency(_) => "ms",
             Self::CpuPerGoodRequest => "us",
@@ -126,23 +165,28 @@ impl Metric {
         }
     }
 
-    /// Whether more of it is better.
-    #[must_use]
-    pub fn higher_is_better(self) -> bool {
-        self == Self::Goodput
-    }
-
-    /// Its value in a round.
+    /// Its value in a round, for a ratio.
     ///
     /// # Errors
     /// Why there is none. Never zero, negative or infinite, so that a ratio can be taken.
-    pub fn of(self, round: &Measured) -> Result<f64, Absent> {
+    pub fn of(&self, round: &Measured) -> Result<f64, Absent> {
+        let value = self.level(round)?;
+        if value > 0.0 { Ok(value) } else { Err(Absent::TooSmall) }
+    }
+
+    /// Its value in a round, possibly zero.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn level(&self, round: &Measured) -> Result<f64, Absent> {
         let good = round.load.requests.good as f64;
         let value = match self {
             Self::Goodput if good == 0.0 => return Err(Absent::NoGoodRequest),
             Self::Goodput => good / round.load.duration_seconds,
             // However fast the refusals came: nobody was served.
-            Self::Latency(_) if good == 0.0 => return Err(Absent::NoGoodRequest),
+            metric if metric.is_response_time() && good == 0.0 => {
+                return Err(Absent::NoGoodRequest);
+            }
             Self::Latency(statistic) => {
                 let durations = round.load.http_req_duration();
                 statistic.of(durations.ok_or(Absent::NotReported)?)
@@ -157,21 +201,34 @@ impl Metric {
             Self::PeakRss => {
                 round.server.as_ref().ok_or(Absent::NotObserved)?.peak_rss_bytes as f64
             }
+            Self::Load(metric) => metric.of(&round.load)?,
+            Self::Server(series) => {
+                let name = series.to_string();
+                let change = round.observed.iter().find(|observed| observed.series == name);
+                change.and_then(|observed| observed.change).ok_or(Absent::NotOnPage)?
+            }
         };
-        if value.is_finite() && value > 0.0 { Ok(value) } else { Err(Absent::TooSmall) }
+        if value.is_finite() { Ok(value) } else { Err(Absent::TooSmall) }
     }
 
     /// A value with its unit, to three or four significant digits, as a person writes it.
     #[must_use]
-    pub fn show(self, value: f64) -> String {
+    pub fn show(&self, value: f64) -> String {
+        let time = matches!(self, Self::Latency(_)) || self.unit() == "ms";
         match self {
             Self::Goodput => format!("{} req/s", digits(value)),
-            Self::Latency(_) if value >= 1000.0 => format!("{} s", digits(value / 1000.0)),
-            Self::Latency(_) if value < 1.0 => format!("{} µs", digits(value * 1000.0)),
-            Self::Latency(_) => format!("{} ms", digits(value)),
+            _ if time && value >= 1000.0 => format!("{} s", digits(value / 1000.0)),
+            _ if time && value < 1.0 => format!("{} µs", digits(value * 1000.0)),
+            _ if time => format!("{} ms", digits(value)),
             Self::CpuPerGoodRequest if value >= 1000.0 => format!("{} ms", digits(value / 1000.0)),
             Self::CpuPerGoodRequest => format!("{} µs", digits(value)),
             Self::PeakRss => format!("{} MiB", digits(value / 1_048_576.0)),
+            _ if self.unit() == "1/s" => format!("{} /s", digits(value)),
+            // A mean of logarithms is no whole number to the last digit.
+            _ if (value - value.round()).abs() < 1e-9 && value.abs() < 1e6 => format!("{value:.0}"),
+            // A share tells nothing with two digits after the point.
+            _ if value.abs() < 1.0 => format!("{value:.4}"),
+            _ => digits(value),
         }
     }
 }
@@ -191,7 +248,7 @@ impl Statistic {
 
 impl Serialize for Metric {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.id())
+        serializer.serialize_str(&self.id())
     }
 }
 
@@ -223,7 +280,7 @@ mod tests {
     #[test]
     fn every_metric_is_found_by_its_name() {
         for metric in Metric::ALL {
-            assert_eq!(Metric::from_id(metric.id()), Some(metric));
+            assert_eq!(Metric::from_id(&metric.id()), Some(metric));
         }
         assert_eq!(Metric::from_id("http_req_duration"), None);
     }

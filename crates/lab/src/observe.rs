@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -45,7 +46,7 @@ pub struct MachineUse {
 struct Look {
     /// Seconds since 1970.
     at: f64,
-    server: Option<Sample>,
+    server: Option<Seen>,
     /// What the generator used cannot be read any more once it has ended.
     generator_lives: bool,
     generator_cpu: f64,
@@ -53,25 +54,58 @@ struct Look {
     machine: machine::Sample,
 }
 
+/// What a server's process tree used so far in the round, those processes included that were
+/// killed and replaced.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    cpu: f64,
+    voluntary: u64,
+    involuntary: u64,
+    rss_bytes: u64,
+    threads: u64,
+    open_files: u64,
+}
+
+impl Seen {
+    fn of(sample: &Sample, earlier: &Self) -> Self {
+        Self {
+            cpu: earlier.cpu + sample.cpu().as_secs_f64(),
+            voluntary: earlier.voluntary + sample.voluntary_switches,
+            involuntary: earlier.involuntary + sample.involuntary_switches,
+            rss_bytes: sample.rss_bytes,
+            threads: sample.threads,
+            open_files: sample.open_files,
+        }
+    }
+}
+
 /// The looks of one round, in order of time.
 pub struct Observer<'p> {
-    server: Option<&'p Process>,
+    server: Option<Arc<Process>>,
+    /// What servers used that this one replaced.
+    earlier: Seen,
     generator: &'p Process,
     looks: Vec<Look>,
 }
 
 impl<'p> Observer<'p> {
-    pub fn new(server: Option<&'p Process>, generator: &'p Process) -> Self {
-        Self { server, generator, looks: Vec::new() }
+    pub fn new(server: Option<Arc<Process>>, generator: &'p Process) -> Self {
+        Self { server, earlier: Seen::default(), generator, looks: Vec::new() }
+    }
+
+    /// Goes on with another process in place of a server that was killed on purpose.
+    pub fn replace(&mut self, server: Option<Arc<Process>>) {
+        self.earlier = self.looks.last().and_then(|look| look.server).unwrap_or_default();
+        self.server = server;
     }
 
     /// Takes one look. A process that has just ended is left out of it; the caller notices by
     /// other means.
     pub fn look(&mut self) -> io::Result<()> {
         let machine = machine::Sample::now()?;
-        let server = match self.server.map(Process::sample) {
+        let server = match self.server.as_ref().map(|server| server.sample()) {
             None => None,
-            Some(Ok(sample)) => Some(sample),
+            Some(Ok(sample)) => Some(Seen::of(&sample, &self.earlier)),
             Some(Err(_)) => return Ok(()),
         };
         let last = self.looks.last().map_or(0.0, |look| look.generator_cpu);
@@ -93,21 +127,20 @@ impl<'p> Observer<'p> {
 
     /// What the server used between two moments, in seconds since 1970.
     pub fn server_use(&self, start: f64, end: f64) -> Option<ServerUse> {
-        self.server?;
-        let value = |get: fn(&Sample) -> f64| {
+        self.server.as_ref()?;
+        let value = |get: fn(&Seen) -> f64| {
             self.between(start, end, |look| look.server.as_ref().map_or(0.0, get))
         };
-        let largest = |get: fn(&Sample) -> u64| {
+        let largest = |get: fn(&Seen) -> u64| {
             self.within(start, end).filter_map(|look| look.server.as_ref().map(get)).max()
         };
         Some(ServerUse {
-            cpu_seconds: value(|sample| sample.cpu().as_secs_f64()),
+            cpu_seconds: value(|seen| seen.cpu),
             peak_rss_bytes: largest(|sample| sample.rss_bytes)?,
             threads: largest(|sample| sample.threads)?,
             open_files: largest(|sample| sample.open_files)?,
-            voluntary_switches: value(|sample| sample.voluntary_switches as f64).max(0.0) as u64,
-            involuntary_switches: value(|sample| sample.involuntary_switches as f64).max(0.0)
-                as u64,
+            voluntary_switches: value(|sample| sample.voluntary as f64).max(0.0) as u64,
+            involuntary_switches: value(|sample| sample.involuntary as f64).max(0.0) as u64,
         })
     }
 
@@ -119,7 +152,7 @@ impl<'p> Observer<'p> {
         let last = looks.last().unwrap_or(first);
         let elapsed = last.at - first.at;
         let ours = |look: &Look| {
-            let server = look.server.as_ref().map_or(0.0, |sample| sample.cpu().as_secs_f64());
+            let server = look.server.as_ref().map_or(0.0, |seen| seen.cpu);
             server + look.generator_cpu + look.lab_cpu
         };
         let all = |look: &Look| look.machine.processes.as_secs_f64();

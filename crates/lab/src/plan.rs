@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::experiment::{Bound, Experiment, Prediction, QuickLoad, QuickRounds, Target, Variant};
+use crate::{
+    experiment::{Bound, Experiment, Prediction, QuickLoad, QuickRounds, Target, Variant},
+    metric::Metric,
+    record::Warning,
+};
 
 /// What the person who runs an experiment may change about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,8 +44,11 @@ pub struct Plan {
     pub variants: Vec<Variant>,
     /// The one the others are compared with.
     pub reference: String,
-    /// What is expected. In a calibration: not used.
-    pub prediction: Prediction,
+    /// What is expected. In a calibration: that the reference is like itself.
+    pub predictions: Vec<Prediction>,
+    /// The rows of the report: those that every report has, what the file observes, and what the
+    /// predictions are about.
+    pub metrics: Vec<Metric>,
     /// Whether the reference is compared with itself.
     pub calibration: bool,
     /// How and how often.
@@ -71,6 +78,8 @@ pub struct Settings {
     pub retries: u32,
     /// Whether server and generator get CPUs of their own.
     pub pin_cpus: bool,
+    /// Disturbances for which no round is refused.
+    pub accept: Vec<Warning>,
 }
 
 fn as_seconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
@@ -94,21 +103,30 @@ impl Plan {
             return Err(NoQuick);
         }
         let mut variants = experiment.variants.clone();
-        let mut prediction = experiment.prediction.clone();
+        let mut predictions = experiment.predictions.clone();
         if options.calibration {
             variants.retain(|variant| variant.name == experiment.reference);
             let mut again = variants.clone();
             for variant in &mut again {
                 variant.name = format!("{}-{AGAIN}", variant.name);
-                prediction.variant.clone_from(&variant.name);
             }
+            for prediction in &mut predictions {
+                prediction.variant = format!("{}-{AGAIN}", experiment.reference);
+                prediction.bound = Bound::RatioAtMost(1.0);
+            }
+            let mut seen: Vec<Metric> = Vec::new();
+            predictions.retain(|prediction| {
+                let is_new = !seen.contains(&prediction.metric);
+                seen.push(prediction.metric.clone());
+                is_new
+            });
             variants.append(&mut again);
-            prediction.bound = Bound::RatioAtMost(1.0);
         }
         Ok(Self {
             variants,
             reference: experiment.reference.clone(),
-            prediction,
+            metrics: metrics(experiment),
+            predictions,
             calibration: options.calibration,
             settings: settings(experiment, options),
             seed: options.seed.unwrap_or_else(|| fastrand::u64(..1 << 53)),
@@ -135,6 +153,13 @@ impl Plan {
         self.settings.blocks.saturating_mul(variants)
     }
 
+    /// How many rounds may be refused and repeated before the machine counts as too noisy: half
+    /// as many as there are.
+    #[must_use]
+    pub fn repeats(&self) -> u32 {
+        (self.rounds() / 2).max(1)
+    }
+
     /// How long that will take, roughly; `None` when only the script knows how long a round is.
     #[must_use]
     pub fn estimate(&self) -> Option<Duration> {
@@ -147,6 +172,20 @@ impl Plan {
     pub fn starts_servers(&self) -> bool {
         self.variants.iter().any(|variant| !matches!(variant.target, Target::Url(_)))
     }
+}
+
+fn metrics(experiment: &Experiment) -> Vec<Metric> {
+    let observe = &experiment.observe;
+    let load = observe.load.iter().cloned().map(Metric::Load);
+    let server = observe.metrics.iter().cloned().map(Metric::Server);
+    let predicted = experiment.predictions.iter().map(|prediction| prediction.metric.clone());
+    let mut metrics = Metric::ALL.to_vec();
+    for metric in predicted.chain(load).chain(server) {
+        if !metrics.contains(&metric) {
+            metrics.push(metric);
+        }
+    }
+    metrics
 }
 
 fn settings(experiment: &Experiment, options: &Options) -> Settings {
@@ -168,5 +207,6 @@ fn settings(experiment: &Experiment, options: &Options) -> Settings {
         env,
         retries: rounds.retries,
         pin_cpus: rounds.pin_cpus,
+        accept: rounds.accept.clone(),
     }
 }

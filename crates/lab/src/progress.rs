@@ -123,6 +123,14 @@ impl Progress for Console {
 
     fn ended(&mut self, record: &RoundRecord) {
         self.done += 1;
+        if !record.refused.is_empty() {
+            // It will be repeated at once.
+            self.rounds += 1;
+            self.before_attempt += 1;
+            if let Some(bar) = &self.bar {
+                bar.set_length(u64::from(self.rounds));
+            }
+        }
         if let Some(bar) = &self.bar {
             bar.set_position(u64::from(self.done));
         }
@@ -131,9 +139,16 @@ impl Progress for Console {
             Outcome::Failed(failure) => {
                 self.say(&format!("{place}: {} broke: {}", record.variant, failure.message));
             }
+            Outcome::Measured(_) if !record.refused.is_empty() => {
+                let why: Vec<&str> = record.refused.iter().map(|reason| reason.text()).collect();
+                let (variant, why) = (&record.variant, why.join("; "));
+                self.say(&format!("{place}: {variant} refused and repeated: {why}"));
+            }
             Outcome::Measured(measured) if self.bar.is_none() => {
                 let show = |metric: Metric| {
-                    metric.of(measured).map_or_else(|_| "-".to_owned(), |value| metric.show(value))
+                    metric
+                        .level(measured)
+                        .map_or_else(|_| "-".to_owned(), |value| metric.show(value))
                 };
                 let (goodput, p95) = (show(Metric::Goodput), show(Metric::Latency(Statistic::P95)));
                 self.say(&format!("{place}: {}: {goodput}, p95 {p95}", record.variant));

@@ -33,6 +33,10 @@ pub struct RoundRecord {
     /// `report.json` only.
     #[serde(default)]
     pub counted: bool,
+    /// Why it was measured and then refused, to be repeated; empty when it was not. A refused
+    /// round never counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Warning>,
     /// What came of it.
     #[serde(flatten)]
     pub outcome: Outcome,
@@ -59,8 +63,76 @@ pub struct Measured {
     pub machine: Option<MachineUse>,
     /// Which CPUs server and generator had for themselves; `None` when they shared all.
     pub cpus: Option<Pinned>,
-    /// What makes the round doubtful. It counts all the same.
+    /// What makes the round doubtful.
     pub warnings: Vec<Warning>,
+    /// What was asked of its data and counters, in the order of the file.
+    #[serde(default)]
+    pub invariants: Vec<Checked>,
+    /// How chosen series of the server's metrics page changed over the round.
+    #[serde(default)]
+    pub observed: Vec<Observed>,
+    /// What was done to the server while it was loaded.
+    #[serde(default)]
+    pub events: Vec<Event>,
+}
+
+/// What came of an invariant in a round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Checked {
+    /// Its name.
+    pub name: String,
+    /// Whether it held.
+    pub holds: bool,
+    /// The value: after the load, or by how much it changed.
+    pub value: f64,
+    /// The value before the load; `None` for a formula, which is only taken afterwards.
+    pub before: Option<f64>,
+    /// What the value was compared with.
+    pub limits: Vec<CheckedLimit>,
+}
+
+/// One comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CheckedLimit {
+    /// In which way.
+    pub bound: LimitKind,
+    /// With what, as in the file.
+    pub formula: String,
+    /// Its value in this round.
+    pub limit: f64,
+}
+
+/// How a value is compared with a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitKind {
+    /// The same number.
+    Equals,
+    /// That number or less.
+    AtMost,
+    /// That number or more.
+    AtLeast,
+}
+
+/// A series of the server's metrics page.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Observed {
+    /// As in the file.
+    pub series: String,
+    /// By how much it changed between the start of the load and its end; `None` when the page
+    /// does not have it.
+    pub change: Option<f64>,
+}
+
+/// Something done to the server while it was loaded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// When it was done, in seconds after the start of the measured window; before its start, below zero.
+    pub at_seconds: f64,
+    /// What.
+    pub what: String,
+    /// How long it took; of a restart, until the server was ready again.
+    pub took_seconds: f64,
 }
 
 /// CPU numbers as lists, such as `0,1`.
@@ -105,11 +177,21 @@ pub enum Warning {
     UncleanStop,
     /// Server and generator ran on hardware threads of one core: there was no other.
     SharedCore,
+    /// Server and generator had no CPUs of their own.
+    SharedCpus,
     /// Files of the round could not be removed after it.
     LeftFiles,
 }
 
 impl Warning {
+    /// Those for which a round is refused, unless the experiment accepts them, with the words of
+    /// the file.
+    pub const REFUSING: [(&'static str, Self); 3] = [
+        ("steal", Self::Steal),
+        ("foreign_cpu", Self::ForeignCpu),
+        ("generator_limited", Self::GeneratorLimited),
+    ];
+
     /// In words, to be followed by the rounds it concerns.
     #[must_use]
     pub fn text(self) -> &'static str {
@@ -126,6 +208,9 @@ impl Warning {
             Self::SharedCore => {
                 "server and generator ran on hardware threads of the same core and slowed each \
                  other down"
+            }
+            Self::SharedCpus => {
+                "server and generator shared all CPUs, so each took time from the other"
             }
             Self::LeftFiles => "files of the round could not be removed",
             Self::Thresholds => "a threshold of the script was crossed",
@@ -156,6 +241,10 @@ pub enum FailureKind {
     TimeLimit,
     /// Server or generator printed more than the lab keeps.
     Output,
+    /// A value that an invariant needs could not be taken.
+    Value,
+    /// A hook failed.
+    Hook,
     /// A file or `/proc` of this machine failed.
     Machine,
     /// The person asked the run to stop.

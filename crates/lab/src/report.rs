@@ -1,6 +1,9 @@
 //! What came of a run: for a machine, for a page, for a terminal.
 
+mod doubts;
+mod invariants;
 mod markdown;
+mod predictions;
 mod summary;
 mod text;
 
@@ -10,22 +13,23 @@ use madang_stack::machine::Description;
 use serde::Serialize;
 
 use crate::{
-    experiment::{Documented, Experiment, Prediction, Target},
+    experiment::{Documented, Experiment, Hooks, Invariant, NamedValue, Prediction, Target},
     host::Host,
-    metric::Metric,
     plan::{Plan, Settings},
     record::{Outcome, RoundRecord},
     time,
     verdict::{Undecided, Verdict},
 };
 
+pub use invariants::{Broken, InvariantSummary};
+pub use predictions::Answer;
 pub use summary::{Comparison, Row, VariantSummary};
 
 /// Version of `report.json`'s shape; grows when a reader has to change.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 /// The run was interrupted, as a shell reports SIGINT.
 const EXIT_INTERRUPTED: u8 = 130;
-/// A round stayed broken.
+/// A round stayed broken, or an invariant did not hold.
 const EXIT_FAILED: u8 = 1;
 /// The machine was too noisy to tell.
 const EXIT_NOISY: u8 = 3;
@@ -54,12 +58,16 @@ pub struct Report {
     pub format: u32,
     /// `comparison` or `calibration`.
     pub kind: &'static str,
-    /// The answer.
+    /// The answer: of several predictions, the worst.
     pub verdict: Verdict,
     /// Why it is undecided; `null` otherwise.
     pub undecided_because: Option<&'static str>,
-    /// The answer in one sentence.
+    /// The answer in words, one sentence or more for each prediction, each on a line of its own.
     pub sentence: String,
+    /// Each prediction and its own verdict, in the order of the file.
+    pub predictions: Vec<Answer>,
+    /// Each invariant and the rounds in which it was broken, in the order of the file.
+    pub invariants: Vec<InvariantSummary>,
     /// How many of the rounds behind the verdict others on this machine disturbed; `null` when
     /// none.
     pub noise: Option<String>,
@@ -102,14 +110,20 @@ pub struct ExperimentPart {
     pub script: String,
     /// The variant the others are compared with.
     pub reference: String,
-    /// What was expected; `null` in a calibration.
-    pub prediction: Option<Prediction>,
+    /// What was expected; empty in a calibration.
+    pub predictions: Vec<Prediction>,
     /// The host's data.
     pub data: toml::Table,
     /// Each variant's name and how it is started.
     pub variants: Vec<VariantPart>,
     /// Figures of others.
     pub documented: Vec<Documented>,
+    /// Commands and signals.
+    pub hooks: Hooks,
+    /// Values for formulas.
+    pub values: Vec<NamedValue>,
+    /// What must hold.
+    pub invariants: Vec<Invariant>,
 }
 
 /// A variant as the file says.
@@ -120,6 +134,9 @@ pub struct VariantPart {
     /// How it is started.
     #[serde(flatten)]
     pub target: TargetPart,
+    /// Its own environment of the script.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub load_env: Vec<(String, String)>,
 }
 
 /// How a variant is started.
@@ -149,28 +166,46 @@ pub struct MachinePart {
     pub system: Option<String>,
 }
 
+/// What was done and how it went.
+#[derive(Debug)]
+pub struct Course {
+    /// Every round, in the order they were run.
+    pub rounds: Vec<RoundRecord>,
+    /// Whether the run was complete.
+    pub ended: Ended,
+    /// More rounds were disturbed than might be repeated.
+    pub noisy: bool,
+    /// When it began.
+    pub started: SystemTime,
+}
+
 impl Report {
     /// Draws the conclusions from a run's rounds.
     #[must_use]
-    pub fn new(
-        experiment: &Experiment,
-        plan: &Plan,
-        host: &dyn Host,
-        rounds: Vec<RoundRecord>,
-        ended: Ended,
-        started: SystemTime,
-    ) -> Self {
+    pub fn new(experiment: &Experiment, plan: &Plan, host: &dyn Host, course: Course) -> Self {
+        let Course { rounds, ended, noisy, started } = course;
         let variants = summary::summarise(plan, &rounds, &experiment.documented);
-        let verdict = verdict(plan, &variants, &rounds, ended);
+        let undecided = if ended == Ended::Complete {
+            noisy.then(|| doubts::disturbance(&rounds))
+        } else {
+            Some(Undecided::Unfinished)
+        };
         let largest = rounds.iter().filter(|round| round.counted).map(|round| round.block);
         let complete_blocks = largest.max().unwrap_or(0);
+        let evidence = predictions::Evidence { plan, variants: &variants, rounds: &rounds };
+        let predictions = evidence.answers(undecided, complete_blocks);
+        let verdict = Verdict::worst(predictions.iter().map(|answer| answer.verdict));
+        let sentences: Vec<&str> =
+            predictions.iter().map(|answer| answer.sentence.as_str()).collect();
         Self {
             format: FORMAT,
             kind: if plan.calibration { "calibration" } else { "comparison" },
             verdict,
             undecided_because: verdict.reason(),
-            sentence: summary::sentence(plan, &variants, verdict, complete_blocks),
-            noise: summary::noise(plan, &rounds),
+            sentence: sentences.join("\n"),
+            predictions,
+            invariants: invariants::summarise(experiment, &rounds),
+            noise: doubts::noise(plan, &rounds),
             ended,
             experiment: ExperimentPart::new(experiment, plan),
             settings: plan.settings.clone(),
@@ -180,21 +215,33 @@ impl Report {
             machine: MachinePart::read(),
             versions: host.versions(),
             complete_blocks,
-            warnings: summary::warnings(plan, &rounds, ended),
+            warnings: doubts::warnings(plan, &rounds, ended),
             variants,
             rounds,
         }
     }
 
-    /// The exit code of the command: 0 ran, whatever the verdict; 1 a block stayed broken; 3 the
-    /// machine was too noisy, a verdict that is not given yet; 130 interrupted.
+    /// Whether every invariant held in every round.
+    #[must_use]
+    pub fn invariants_hold(&self) -> bool {
+        self.invariants.iter().all(|invariant| invariant.broken.is_empty())
+    }
+
+    /// The exit code of the command: 0 ran, whatever the verdict; 1 an invariant was broken or a
+    /// block stayed broken; 3 the machine was too noisy, or the generator too slow, to tell; 130
+    /// interrupted.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
-        match (self.ended, self.verdict) {
-            (Ended::Interrupted, _) => EXIT_INTERRUPTED,
-            (Ended::Broken { .. }, _) => EXIT_FAILED,
-            (_, Verdict::Undecided(Undecided::MachineTooNoisy)) => EXIT_NOISY,
-            (Ended::Complete, _) => 0,
+        let is_noisy = matches!(
+            self.verdict,
+            Verdict::Undecided(Undecided::MachineTooNoisy | Undecided::GeneratorLimited)
+        );
+        match self.ended {
+            Ended::Interrupted => EXIT_INTERRUPTED,
+            Ended::Broken { .. } => EXIT_FAILED,
+            Ended::Complete if !self.invariants_hold() => EXIT_FAILED,
+            Ended::Complete if is_noisy => EXIT_NOISY,
+            Ended::Complete => 0,
         }
     }
 
@@ -218,43 +265,6 @@ impl Report {
     }
 }
 
-fn verdict(
-    plan: &Plan,
-    variants: &[VariantSummary],
-    rounds: &[RoundRecord],
-    ended: Ended,
-) -> Verdict {
-    if ended != Ended::Complete {
-        return Verdict::Undecided(Undecided::Unfinished);
-    }
-    let about = variants.iter().find(|variant| variant.name == plan.prediction.variant);
-    let row = about.and_then(|variant| {
-        variant.metrics.iter().find(|row| row.metric == plan.prediction.metric)
-    });
-    let estimate = row.and_then(|row| row.comparison.estimate());
-    let is_refused =
-        |name: &str| counted(rounds, name).any(|(_, measured)| measured.has_bad_requests());
-    // Only with a ratio: without one, the reason for that tells more.
-    if matches!(plan.prediction.metric, Metric::Latency(_))
-        && estimate.is_some()
-        && (is_refused(&plan.reference) || is_refused(&plan.prediction.variant))
-    {
-        return Verdict::Undecided(Undecided::BadRequests);
-    }
-    if !plan.calibration {
-        return Verdict::of(plan.prediction.bound, estimate);
-    }
-    // A calibration predicts no difference.
-    match estimate {
-        None => Verdict::Undecided(Undecided::NoRatio),
-        Some(estimate) if estimate.interval.is_none() => {
-            Verdict::Undecided(Undecided::TooFewBlocks)
-        }
-        Some(estimate) if estimate.includes_no_difference() => Verdict::Supported,
-        Some(_) => Verdict::Refuted,
-    }
-}
-
 impl ExperimentPart {
     fn new(experiment: &Experiment, plan: &Plan) -> Self {
         let variants = plan.variants.iter().map(|variant| VariantPart {
@@ -264,6 +274,7 @@ impl ExperimentPart {
                 Target::Command { argv, .. } => TargetPart::Command(argv.clone()),
                 Target::Url(url) => TargetPart::Url(url.clone()),
             },
+            load_env: variant.load_env.clone(),
         });
         Self {
             name: experiment.name.clone(),
@@ -271,10 +282,13 @@ impl ExperimentPart {
             file: experiment.file.display().to_string(),
             script: experiment.load.script.display().to_string(),
             reference: plan.reference.clone(),
-            prediction: (!plan.calibration).then(|| plan.prediction.clone()),
+            predictions: if plan.calibration { Vec::new() } else { plan.predictions.clone() },
             data: experiment.data.clone(),
             variants: variants.collect(),
             documented: experiment.documented.clone(),
+            hooks: experiment.hooks.clone(),
+            values: experiment.values.clone(),
+            invariants: experiment.invariants.clone(),
         }
     }
 }

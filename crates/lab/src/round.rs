@@ -1,33 +1,39 @@
-//! One round: a fresh process on fresh data, loaded and watched.
+//! One round: a fresh process on fresh data, loaded, watched, and asked afterwards.
+
+mod files;
+mod pinning;
+mod watch;
 
 use std::{
-    fs, io,
-    path::{Path, PathBuf},
+    fs,
+    path::Path,
     time::{Duration, Instant, SystemTime},
 };
 
-use madang_stack::{CpuList, Exit, Output, Patience, Process, Spec};
+use madang_stack::{Exit, Output, Patience, Spec};
 
 use crate::{
+    action::{Runner, Surroundings},
     cancel::Cancel,
-    copy::{self, CopyError},
     experiment::{Experiment, Variant},
     host::Host,
     launch::{self, Conditions, LaunchError, Running, without_shell},
     load_report::LoadReport,
-    observe::{self, MachineUse, Observer},
+    observe::{MachineUse, Observer},
     plan::Settings,
     record::{
         FOREIGN_LIMIT, Failure, FailureKind, GOOD_LIMIT, Measured, Outcome, Pinned, RoundRecord,
         STEAL_LIMIT, Warning,
     },
     time,
+    values::{self, Moment, Taker},
 };
+use files::Files;
+use pinning::Pinning;
+use watch::Watch;
 
 /// Time a server gets to stop by itself. Not measured, and long enough to flush what it holds.
 const STOP_GRACE: Duration = Duration::from_secs(15);
-/// Time the generator gets to end when its round is given up.
-const LOAD_GRACE: Duration = Duration::from_secs(1);
 /// k6's exit code for "a threshold was crossed": the load itself ran to its end.
 const EXIT_THRESHOLDS: i32 = 99;
 /// A shell adds the number of the signal to this.
@@ -75,6 +81,7 @@ impl Bench<'_> {
             started,
             took_seconds: begun.elapsed().as_secs_f64(),
             counted: false,
+            refused: Vec::new(),
             outcome,
         }
     }
@@ -82,8 +89,9 @@ impl Bench<'_> {
     fn measure(&self, slot: Slot, variant: &Variant) -> Result<Measured, Failure> {
         let files = Files::new(self, slot, variant)?;
         let pinning = if self.settings.pin_cpus { Pinning::choose()? } else { None };
-        let running = self.launch(variant, &files, pinning.as_ref())?;
-        let measured = self.load(&running, &files, pinning.as_ref());
+        let scene = Scene { slot, variant, files: &files, pinning: pinning.as_ref() };
+        let mut running = self.launch(&scene, None)?;
+        let measured = self.load(&scene, &mut running);
         // After Ctrl-C, nobody waits for what the server still holds.
         let grace = || self.cancel.is_cancelled();
         let grace = Patience::new(STOP_GRACE, &grace);
@@ -100,20 +108,18 @@ impl Bench<'_> {
         Ok(measured)
     }
 
-    fn launch(
-        &self,
-        variant: &Variant,
-        files: &Files,
-        pinning: Option<&Pinning>,
-    ) -> Result<Running, Failure> {
+    /// Starts the variant, at `address` when it has been there before in this round.
+    fn launch(&self, scene: &Scene<'_>, address: Option<&str>) -> Result<Running, Failure> {
+        let files = scene.files;
         let give_up = || self.must_stop(files).is_some();
         let conditions = Conditions {
             data: &files.data,
             log: &files.server_log,
-            cpus: pinning.map(|pinning| &pinning.server),
+            cpus: scene.pinning.map(|pinning| &pinning.server),
             patience: Patience::new(self.experiment.rounds.start_limit, &give_up),
+            address,
         };
-        let running = launch::launch(self.experiment, variant, self.host, &conditions);
+        let running = launch::launch(self.experiment, scene.variant, self.host, &conditions);
         running.map_err(|error| {
             let given_up =
                 matches!(error, LaunchError::Process(madang_stack::Error::GivenUp { .. }));
@@ -125,9 +131,10 @@ impl Bench<'_> {
     /// Why a round has to be given up at once, if it has.
     fn must_stop(&self, files: &Files) -> Option<Failure> {
         if self.cancel.is_cancelled() {
-            return Some(Failure::new(FailureKind::Interrupted, "the run was interrupted"));
+            return Some(interrupted());
         }
-        let too_long = |log: &&PathBuf| fs::metadata(log).is_ok_and(|log| log.len() > LOG_BYTES);
+        let too_long =
+            |log: &&std::path::PathBuf| fs::metadata(log).is_ok_and(|log| log.len() > LOG_BYTES);
         let log = [&files.server_log, &files.load_log].into_iter().find(too_long)?;
         let who = if log == &files.server_log { "server" } else { "load generator" };
         let message = format!(
@@ -137,89 +144,96 @@ impl Bench<'_> {
         Some(Failure::new(FailureKind::Output, message))
     }
 
-    /// Loads a running server and watches it.
-    fn load(
-        &self,
-        running: &Running,
-        files: &Files,
-        pinning: Option<&Pinning>,
-    ) -> Result<Measured, Failure> {
-        let mut spec = self.generator(&running.base_url, files);
-        if let Some(pinning) = pinning {
+    /// Loads a running server, watches it, and asks afterwards what must hold.
+    fn load(&self, scene: &Scene<'_>, running: &mut Running) -> Result<Measured, Failure> {
+        let (experiment, files) = (self.experiment, scene.files);
+        self.hook(experiment.hooks.reset.as_deref(), scene, running)?;
+        let before = self.taker(scene, running).take(Moment::Before);
+        let before = before.map_err(|why| self.unless_cancelled(FailureKind::Value, why))?;
+        let mut spec = self.generator(&running.base_url, scene);
+        if let Some(pinning) = scene.pinning {
             spec = spec.cpus(pinning.generator.clone());
         }
         let failed = |error: &dyn std::error::Error| Failure::because(FailureKind::Load, error);
         let generator = self.host.supervisor().spawn(&spec).map_err(|error| failed(&error))?;
-        let mut observer = Observer::new(running.process.as_ref(), &generator);
-        let exit = self.watch(running, files, &generator, &mut observer)?;
+        let mut observer = Observer::new(running.process.clone(), &generator);
+        let watch = Watch::new(self, scene, &generator, &mut observer);
+        let (exit, events) = watch.run(running)?;
         if !matches!(exit, Exit::Code(0 | EXIT_THRESHOLDS)) {
             let message = format!("the load generator failed ({exit}){}", generator.stderr_tail());
             return Err(Failure::new(FailureKind::Load, message));
         }
         let load = LoadReport::read(&files.report).map_err(|error| failed(&error))?;
+        self.hook(experiment.hooks.drain.as_deref(), scene, running)?;
+        let after = self.taker(scene, running).take(Moment::After);
+        let after = after.map_err(|why| self.unless_cancelled(FailureKind::Value, why))?;
+        let invariants = values::check(experiment, &scene.variant.name, &before, &after, &load);
+        let invariants = invariants.map_err(|why| Failure::new(FailureKind::Value, why))?;
         let (start, end) = (load.started_at_seconds, load.ended_at_seconds);
-        let server = observer.server_use(start, end);
         let machine = observer.machine_use(start, end);
-        let cpus = pinning.map(|pinning| Pinned {
-            server: running.process.as_ref().map(|_| pinning.server.to_string()),
-            generator: pinning.generator.to_string(),
-        });
-        let mut warnings = warnings(&load, machine.as_ref(), exit);
-        if running.process.is_some() && pinning.is_some_and(|pinning| pinning.one_core) {
-            warnings.push(Warning::SharedCore);
-        }
-        Ok(Measured { load, server, machine, cpus, warnings })
+        Ok(Measured {
+            server: observer.server_use(start, end),
+            cpus: scene.pinning.map(|pinning| Pinned {
+                server: running.process.as_ref().map(|_| pinning.server.to_string()),
+                generator: pinning.generator.to_string(),
+            }),
+            warnings: warnings(&load, machine.as_ref(), exit, scene.sharing(running)),
+            machine,
+            load,
+            invariants,
+            observed: values::observed(experiment, &before, &after),
+            events,
+        })
     }
 
-    /// Looks at everything ten times a second until the generator has ended.
-    fn watch(
+    /// Runs a command of the experiment around the load.
+    fn hook(
         &self,
+        argv: Option<&[String]>,
+        scene: &Scene<'_>,
         running: &Running,
-        files: &Files,
-        generator: &Process,
-        observer: &mut Observer<'_>,
-    ) -> Result<Exit, Failure> {
-        let broken = |error: io::Error| {
-            Failure::new(FailureKind::Machine, format!("cannot observe the machine: {error}"))
-        };
-        let deadline = Instant::now() + self.experiment.rounds.time_limit;
-        loop {
-            observer.look().map_err(broken)?;
-            let ended = generator.wait(observe::INTERVAL);
-            if ended.is_some() {
-                // The window ends after the last look; without this one, what the server used in
-                // between would be missing.
-                observer.look().map_err(broken)?;
-            }
-            // Asked last: a server that died just before the load ended has died under load, too.
-            if let Some(server) = &running.process
-                && let Some(exit) = server.exit()
-            {
-                let message =
-                    format!("the server ended under load ({exit}){}", server.stderr_tail());
-                return Err(Failure::new(FailureKind::ServerDied, message));
-            }
-            if let Some(exit) = ended {
-                return Ok(exit);
-            }
-            let given_up = if let Some(failure) = self.must_stop(files) {
-                failure
-            } else if Instant::now() >= deadline {
-                let limit = self.experiment.rounds.time_limit;
-                let message = format!(
-                    "the load did not end within {limit:?}; `time_limit` in [rounds] raises that"
-                );
-                Failure::new(FailureKind::TimeLimit, message)
-            } else {
-                continue;
-            };
-            // Asked first, so that the server is not blamed for connections that are cut.
-            let _ = generator.stop(LOAD_GRACE);
-            return Err(given_up);
+    ) -> Result<(), Failure> {
+        let Some(argv) = argv else { return Ok(()) };
+        let run = self.runner().run(argv, &self.around(scene, running));
+        run.map(drop).map_err(|why| self.unless_cancelled(FailureKind::Hook, why))
+    }
+
+    fn unless_cancelled(&self, kind: FailureKind, why: String) -> Failure {
+        if self.cancel.is_cancelled() { interrupted() } else { Failure::new(kind, why) }
+    }
+
+    fn runner(&self) -> Runner<'_> {
+        Runner {
+            host: self.host,
+            dir: &self.experiment.dir,
+            time_limit: self.experiment.hooks.time_limit,
+            cancel: self.cancel,
         }
     }
 
-    fn generator(&self, base_url: &str, files: &Files) -> Spec {
+    fn around<'s>(&self, scene: &'s Scene<'_>, running: &'s Running) -> Surroundings<'s> {
+        Surroundings {
+            variant: Some(&scene.variant.name),
+            block: Some(scene.slot.block),
+            base_url: Some(&running.base_url),
+            metrics: running.metrics.as_ref(),
+            database: running.database.as_deref(),
+            data: running.process.as_ref().map(|_| scene.files.data.as_path()),
+            pid: running.process.as_ref().map(|process| process.pid()),
+        }
+    }
+
+    fn taker<'s>(&'s self, scene: &'s Scene<'_>, running: &'s Running) -> Taker<'s> {
+        Taker {
+            experiment: self.experiment,
+            variant: &scene.variant.name,
+            runner: self.runner(),
+            around: self.around(scene, running),
+        }
+    }
+
+    fn generator(&self, base_url: &str, scene: &Scene<'_>) -> Spec {
+        let files = scene.files;
         let mut command = self.host.generator().into_iter();
         let mut spec = Spec::new(command.next().unwrap_or_default())
             .args(command)
@@ -229,7 +243,10 @@ impl Bench<'_> {
             .args(["--include-system-env-vars=false", "--quiet", "--warm-up"])
             .arg(time::milliseconds(self.settings.warm_up));
         let base_url = ("BASE_URL".to_owned(), base_url.to_owned());
-        for (name, value) in self.settings.env.iter().chain([&base_url]) {
+        // Of several values of one name, the generator takes the last.
+        for (name, value) in
+            self.settings.env.iter().chain(&scene.variant.load_env).chain([&base_url])
+        {
             spec = spec.args(["--env".to_owned(), format!("{name}={value}")]);
         }
         if let Some(vus) = self.settings.vus {
@@ -253,7 +270,35 @@ fn is_ordinary_stop(exit: Exit) -> bool {
         || exit == Exit::Code(EXIT_BY_SIGNAL + SIGTERM)
 }
 
-fn warnings(load: &LoadReport, machine: Option<&MachineUse>, exit: Exit) -> Vec<Warning> {
+/// What all of a round needs to know about it.
+struct Scene<'s> {
+    slot: Slot,
+    variant: &'s Variant,
+    files: &'s Files,
+    pinning: Option<&'s Pinning>,
+}
+
+impl Scene<'_> {
+    /// Whether server and generator took time from each other.
+    fn sharing(&self, running: &Running) -> Option<Warning> {
+        running.process.as_ref()?;
+        match self.pinning {
+            None => Some(Warning::SharedCpus),
+            Some(pinning) => pinning.one_core.then_some(Warning::SharedCore),
+        }
+    }
+}
+
+fn interrupted() -> Failure {
+    Failure::new(FailureKind::Interrupted, "the run was interrupted")
+}
+
+fn warnings(
+    load: &LoadReport,
+    machine: Option<&MachineUse>,
+    exit: Exit,
+    sharing: Option<Warning>,
+) -> Vec<Warning> {
     let steal = machine.map_or(0.0, |machine| machine.steal_share);
     let foreign = machine.and_then(|machine| machine.foreign_cores).unwrap_or(0.0);
     let seen = [
@@ -263,117 +308,6 @@ fn warnings(load: &LoadReport, machine: Option<&MachineUse>, exit: Exit) -> Vec<
         (Warning::BadRequests, load.good_share().is_some_and(|share| share < GOOD_LIMIT)),
         (Warning::Thresholds, exit == Exit::Code(EXIT_THRESHOLDS)),
     ];
-    seen.into_iter().filter_map(|(warning, seen)| seen.then_some(warning)).collect()
-}
-
-/// The files of one round.
-struct Files {
-    scratch: PathBuf,
-    data: PathBuf,
-    report: PathBuf,
-    server_log: PathBuf,
-    load_log: PathBuf,
-}
-
-impl Files {
-    fn new(bench: &Bench<'_>, slot: Slot, variant: &Variant) -> Result<Self, Failure> {
-        let scratch = bench.work.join("round");
-        let data = scratch.join("data");
-        let broken = |what: &str, error: io::Error| {
-            Failure::new(FailureKind::Machine, format!("cannot {what}: {error}"))
-        };
-        remove(&scratch)
-            .and_then(|()| fs::create_dir_all(&data))
-            .map_err(|error| broken(&format!("empty `{}`", scratch.display()), error))?;
-        if let Some(template) = bench.template {
-            copy::tree(template, &data, bench.cancel).map_err(|error| match error {
-                CopyError::Cancelled => {
-                    Failure::new(FailureKind::Interrupted, "the run was interrupted")
-                }
-                CopyError::Io { path, source } => {
-                    broken(&format!("copy the data: `{}`", path.display()), source)
-                }
-            })?;
-        }
-        let Slot { block, attempt, .. } = slot;
-        let log = |who| bench.logs.join(format!("{block}-{attempt}-{}.{who}.log", variant.name));
-        Ok(Self {
-            report: scratch.join("load.json"),
-            scratch,
-            data,
-            server_log: log("server"),
-            load_log: log("load"),
-        })
-    }
-
-    /// After a good round: nothing of it is needed any more.
-    fn discard(&self) -> io::Result<()> {
-        remove(&self.scratch)?;
-        remove(&self.server_log)?;
-        remove(&self.load_log)
-    }
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-    match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Which CPUs server and generator get, so that neither takes the other's.
-struct Pinning {
-    server: CpuList,
-    generator: CpuList,
-    /// There is one core only: what they get are hardware threads of it.
-    one_core: bool,
-}
-
-impl Pinning {
-    fn choose() -> Result<Option<Self>, Failure> {
-        let allowed = CpuList::allowed().map_err(|error| {
-            let message = format!("cannot find out which CPUs may be used: {error}");
-            Failure::new(FailureKind::Machine, message)
-        })?;
-        Ok(Self::split(&allowed.cores()))
-    }
-
-    /// The first half of the cores for the server, rounded up, the rest for the generator: two
-    /// hardware threads of one core share its execution units, so that a busy generator would slow
-    /// the server down. A single core is split all the same. `None` with a single CPU.
-    fn split(cores: &[Vec<usize>]) -> Option<Self> {
-        let single: Vec<Vec<usize>>;
-        let one_core = cores.len() == 1;
-        let parts = if one_core {
-            single = cores.concat().into_iter().map(|cpu| vec![cpu]).collect();
-            &single
-        } else {
-            cores
-        };
-        let (server, generator) = parts.split_at(parts.len().div_ceil(2));
-        let server = CpuList::new(server.concat())?;
-        Some(Self { server, generator: CpuList::new(generator.concat())?, one_core })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn server_and_generator_share_no_core_unless_there_is_only_one() {
-        let split = |cores: &[&[usize]]| {
-            let cores: Vec<Vec<usize>> = cores.iter().map(|core| core.to_vec()).collect();
-            let pinning = Pinning::split(&cores)?;
-            Some((pinning.server.to_string(), pinning.generator.to_string(), pinning.one_core))
-        };
-        let expected = |server: &str, generator: &str, one_core| {
-            Some((server.to_owned(), generator.to_owned(), one_core))
-        };
-        assert_eq!(split(&[&[0, 2], &[1, 3]]), expected("0,2", "1,3", false));
-        assert_eq!(split(&[&[0], &[1], &[2]]), expected("0,1", "2", false));
-        assert_eq!(split(&[&[0, 1]]), expected("0", "1", true));
-        assert_eq!(split(&[&[0]]), None);
-    }
+    let seen = seen.into_iter().filter_map(|(warning, seen)| seen.then_some(warning));
+    seen.chain(sharing).collect()
 }

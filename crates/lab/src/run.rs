@@ -8,14 +8,15 @@ use std::{
 };
 
 use crate::{
+    action::{Runner, Surroundings},
     cancel::Cancel,
-    experiment::{Experiment, Target},
+    experiment::{Experiment, Target, Variant},
     host::{Host, HostError},
     launch::{self, LaunchError},
     plan::Plan,
     progress::Progress,
-    record::{FailureKind, Outcome, RoundRecord},
-    report::{Ended, Report},
+    record::{FailureKind, Outcome, RoundRecord, Warning},
+    report::{Course, Ended, Report},
     round::{Bench, Slot},
     time, words,
 };
@@ -85,6 +86,16 @@ pub fn check(experiment: &Experiment, host: &dyn Host) -> Vec<String> {
             wrong.push(format!("`serve` of [variants.{}]: {error}", variant.name));
         }
     }
+    if experiment.asks_sql() {
+        let unknown = |variant: &&Variant| match &variant.target {
+            Target::Serve(settings) => host.database(settings, Path::new("/")).is_none(),
+            _ => false,
+        };
+        for variant in experiment.variants.iter().filter(unknown) {
+            let name = &variant.name;
+            wrong.push(format!("[variants.{name}]: its database cannot be asked by `sql`"));
+        }
+    }
     wrong
 }
 
@@ -126,10 +137,12 @@ pub fn run(
         logs: &out.logs,
         cancel,
     };
-    let mut blocks = Blocks { bench, plan, rounds: Vec::new(), journal };
+    let mut blocks =
+        Blocks { bench, plan, rounds: Vec::new(), journal, repeats: plan.repeats(), noisy: false };
     let ended = blocks.run_all(progress);
     progress.finish();
-    let mut report = Report::new(experiment, plan, host, blocks.rounds, ended, started);
+    let course = Course { rounds: blocks.rounds, ended, noisy: blocks.noisy, started };
+    let mut report = Report::new(experiment, plan, host, course);
     report.warnings.extend(blocks.journal.trouble);
     let written = keep(&out, &mut report);
     Ok(Finished { report, written })
@@ -150,14 +163,28 @@ fn prepare(
             launch::probe(url).map_err(nobody)?;
         }
     }
-    if experiment.data.is_empty() || !plan.starts_servers() {
+    let makes_data = !experiment.data.is_empty() && plan.starts_servers();
+    let hook = experiment.hooks.prepare.as_deref();
+    if !makes_data && hook.is_none() {
         return Ok(None);
     }
     progress.preparing();
     let template = out.work.join("template");
     create_dir(&template)?;
-    match host.prepare(&experiment.data, &experiment.dir, &template, cancel) {
-        // What is half made is not used: no round begins once the run is cancelled.
+    // What is half made is not used: no round begins once the run is cancelled.
+    let made = if makes_data {
+        host.prepare(&experiment.data, &experiment.dir, &template, cancel)
+    } else {
+        Ok(())
+    };
+    let made = made.and_then(|()| {
+        let Some(argv) = hook else { return Ok(()) };
+        let time_limit = experiment.hooks.time_limit;
+        let runner = Runner { host, dir: &experiment.dir, time_limit, cancel };
+        let around = Surroundings { data: Some(&template), ..Surroundings::default() };
+        runner.run(argv, &around).map(drop).map_err(HostError)
+    });
+    match made {
         Err(error) if !cancel.is_cancelled() => Err(RunError::Prepare(error)),
         _ => Ok(Some(template)),
     }
@@ -179,6 +206,11 @@ struct Blocks<'r> {
     plan: &'r Plan,
     rounds: Vec<RoundRecord>,
     journal: Journal,
+    /// Rounds that may still be refused.
+    repeats: u32,
+    /// A round should have been refused when none might be any more. From then on rounds are taken
+    /// as they come: the figures are reported, and the verdict is left open.
+    noisy: bool,
 }
 
 impl Blocks<'_> {
@@ -191,7 +223,9 @@ impl Blocks<'_> {
                 let rounds = &mut self.rounds[first..];
                 match broke {
                     None => {
-                        rounds.iter_mut().for_each(|round| round.counted = true);
+                        rounds
+                            .iter_mut()
+                            .for_each(|round| round.counted = round.refused.is_empty());
                         break;
                     }
                     Some(FailureKind::Interrupted) => return Ended::Interrupted,
@@ -214,24 +248,58 @@ impl Blocks<'_> {
         progress: &mut dyn Progress,
     ) -> Option<FailureKind> {
         for (position, index) in (1..).zip(self.plan.order(block)) {
-            if self.bench.cancel.is_cancelled() {
-                return Some(FailureKind::Interrupted);
-            }
-            let variant = &self.plan.variants[index];
-            progress.round(block, &variant.name);
-            let record = self.bench.round(Slot { block, attempt, position }, variant);
-            progress.ended(&record);
-            self.journal.append(&record);
-            let broke = match &record.outcome {
-                Outcome::Failed(failure) => Some(failure.kind),
-                Outcome::Measured(_) => None,
-            };
-            self.rounds.push(record);
-            if broke.is_some() {
-                return broke;
+            let slot = Slot { block, attempt, position };
+            // Until it is not refused, or breaks.
+            while let Some(ended) = self.run_round(slot, index, progress) {
+                if let Some(broke) = ended {
+                    return Some(broke);
+                }
             }
         }
         None
+    }
+
+    /// Runs one round. `None` when it is good, `Some(None)` when it was refused, else how it broke.
+    fn run_round(
+        &mut self,
+        slot: Slot,
+        index: usize,
+        progress: &mut dyn Progress,
+    ) -> Option<Option<FailureKind>> {
+        if self.bench.cancel.is_cancelled() {
+            return Some(Some(FailureKind::Interrupted));
+        }
+        let variant = &self.plan.variants[index];
+        progress.round(slot.block, &variant.name);
+        let mut record = self.bench.round(slot, variant);
+        record.refused = self.refusal(&record);
+        progress.ended(&record);
+        self.journal.append(&record);
+        let ended = match &record.outcome {
+            Outcome::Failed(failure) => Some(Some(failure.kind)),
+            Outcome::Measured(_) => (!record.refused.is_empty()).then_some(None),
+        };
+        self.rounds.push(record);
+        ended
+    }
+
+    /// Why a round is refused, as long as rounds may be.
+    fn refusal(&mut self, record: &RoundRecord) -> Vec<Warning> {
+        let Outcome::Measured(measured) = &record.outcome else { return Vec::new() };
+        let refuses = |warning: &&Warning| {
+            Warning::REFUSING.iter().any(|(_, refusing)| refusing == *warning)
+                && !self.plan.settings.accept.contains(warning)
+        };
+        let reasons: Vec<Warning> = measured.warnings.iter().filter(refuses).copied().collect();
+        if reasons.is_empty() {
+            return reasons;
+        }
+        if self.repeats == 0 {
+            self.noisy = true;
+            return Vec::new();
+        }
+        self.repeats -= 1;
+        reasons
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::{experiment::Bound, stats::Estimate};
+use crate::experiment::Bound;
 
 /// The answer to a prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,33 +26,62 @@ pub enum Undecided {
     TooFewBlocks,
     /// The metric has no ratio; the table says why.
     NoRatio,
+    /// The metric has no value in some round.
+    NoValue,
     /// The prediction is about response times, and too many requests were not good: a variant that
     /// refuses fast does not win.
     BadRequests,
     /// Too many rounds were disturbed by others on this machine.
     MachineTooNoisy,
+    /// The load generator, not the server, was the limit in too many rounds.
+    GeneratorLimited,
     /// The run ended before its blocks were complete.
     Unfinished,
 }
 
 impl Verdict {
-    /// Compares an interval with a bound. Touching the bound satisfies it: "at most 0.5" includes
-    /// 0.5.
+    /// Compares a 95 % interval of a ratio or a value with a bound; there is none with fewer than
+    /// two blocks. Touching the bound satisfies it: "at most 0.5" includes 0.5.
     #[must_use]
-    pub fn of(bound: Bound, estimate: Option<&Estimate>) -> Self {
-        let Some(estimate) = estimate else { return Self::Undecided(Undecided::NoRatio) };
-        let Some((low, high)) = estimate.interval else {
+    pub fn of(bound: Bound, interval: Option<(f64, f64)>) -> Self {
+        let Some((low, high)) = interval else {
             return Self::Undecided(Undecided::TooFewBlocks);
         };
+        // Taking logarithms and back costs the last digits.
+        let is_below = |value: f64, limit: f64| value <= limit + limit.abs() * 1e-12;
         let (satisfied, violated) = match bound {
-            Bound::RatioAtMost(ratio) => (high <= ratio, low > ratio),
-            Bound::RatioAtLeast(ratio) => (low >= ratio, high < ratio),
+            Bound::RatioAtMost(limit) | Bound::AtMost(limit) => {
+                (is_below(high, limit), !is_below(low, limit))
+            }
+            Bound::RatioAtLeast(limit) | Bound::AtLeast(limit) => {
+                (is_below(limit, low), !is_below(limit, high))
+            }
+            Bound::DifferenceBelow(share) => {
+                let (least, most) = (1.0 / (1.0 + share), 1.0 + share);
+                let inside = is_below(least, low) && is_below(high, most);
+                (inside, !is_below(least, high) || !is_below(low, most))
+            }
         };
         match (satisfied, violated) {
             (true, _) => Self::Supported,
             (_, true) => Self::Refuted,
             _ => Self::Undecided(Undecided::TooWide),
         }
+    }
+
+    /// The verdict over several: refuted if any is, supported only if all are.
+    #[must_use]
+    pub fn worst(verdicts: impl IntoIterator<Item = Self>) -> Self {
+        let rank = |verdict: &Self| match verdict {
+            Self::Refuted => 2,
+            Self::Undecided(_) => 1,
+            Self::Supported => 0,
+        };
+        // Of several undecided ones, the first gives the reason.
+        let all = verdicts
+            .into_iter()
+            .reduce(|worst, next| if rank(&next) > rank(&worst) { next } else { worst });
+        all.unwrap_or(Self::Undecided(Undecided::Unfinished))
     }
 
     /// The word in `report.json`.
@@ -71,16 +100,20 @@ impl Verdict {
         let Self::Undecided(why) = self else { return None };
         Some(match why {
             Undecided::TooWide => {
-                "the interval lies on both sides of the predicted ratio; more blocks would \
+                "the interval lies on both sides of what was predicted; more blocks would \
                  narrow it"
             }
             Undecided::TooFewBlocks => "fewer than two complete blocks give no interval",
             Undecided::NoRatio => "the metric has no ratio in these rounds",
+            Undecided::NoValue => "the metric has no value in some of these rounds",
             Undecided::BadRequests => {
                 "in at least one round fewer than 99 % of the requests were good, so response \
                  times tell about refusals, too"
             }
             Undecided::MachineTooNoisy => "machine too noisy",
+            Undecided::GeneratorLimited => {
+                "the load generator, not the server, was the limit in too many rounds"
+            }
             Undecided::Unfinished => "the run ended before its blocks were complete",
         })
     }
@@ -103,35 +136,55 @@ impl Serialize for Verdict {
 mod tests {
     use super::*;
 
-    fn interval(low: f64, high: f64) -> Estimate {
-        Estimate { ratio: (low * high).sqrt(), interval: Some((low, high)), blocks: 10 }
-    }
+    const TOO_WIDE: Verdict = Verdict::Undecided(Undecided::TooWide);
 
     #[test]
     fn at_most_is_supported_only_when_the_whole_interval_is_below() {
-        let verdict = |low, high| Verdict::of(Bound::RatioAtMost(0.5), Some(&interval(low, high)));
-        assert_eq!(verdict(0.3, 0.4), Verdict::Supported);
-        assert_eq!(verdict(0.4, 0.5), Verdict::Supported);
-        assert_eq!(verdict(0.4, 0.6), Verdict::Undecided(Undecided::TooWide));
-        assert_eq!(verdict(0.5, 0.6), Verdict::Undecided(Undecided::TooWide));
-        assert_eq!(verdict(0.6, 0.7), Verdict::Refuted);
+        for bound in [Bound::RatioAtMost(0.5), Bound::AtMost(0.5)] {
+            let verdict = |low, high| Verdict::of(bound, Some((low, high)));
+            assert_eq!(verdict(0.3, 0.4), Verdict::Supported);
+            assert_eq!(verdict(0.4, 0.5), Verdict::Supported);
+            assert_eq!(verdict(0.4, 0.6), TOO_WIDE);
+            assert_eq!(verdict(0.5, 0.6), TOO_WIDE);
+            assert_eq!(verdict(0.6, 0.7), Verdict::Refuted);
+        }
     }
 
     #[test]
     fn at_least_is_supported_only_when_the_whole_interval_is_above() {
-        let verdict = |low, high| Verdict::of(Bound::RatioAtLeast(2.0), Some(&interval(low, high)));
-        assert_eq!(verdict(2.0, 3.0), Verdict::Supported);
-        assert_eq!(verdict(1.9, 3.0), Verdict::Undecided(Undecided::TooWide));
-        assert_eq!(verdict(1.5, 2.0), Verdict::Undecided(Undecided::TooWide));
-        assert_eq!(verdict(1.5, 1.9), Verdict::Refuted);
+        for bound in [Bound::RatioAtLeast(2.0), Bound::AtLeast(2.0)] {
+            let verdict = |low, high| Verdict::of(bound, Some((low, high)));
+            assert_eq!(verdict(2.0, 3.0), Verdict::Supported);
+            assert_eq!(verdict(1.9, 3.0), TOO_WIDE);
+            assert_eq!(verdict(1.5, 2.0), TOO_WIDE);
+            assert_eq!(verdict(1.5, 1.9), Verdict::Refuted);
+        }
+    }
+
+    #[test]
+    fn no_difference_needs_the_whole_interval_inside_the_band() {
+        let verdict = |low, high| Verdict::of(Bound::DifferenceBelow(0.25), Some((low, high)));
+        assert_eq!(verdict(0.8, 1.25), Verdict::Supported);
+        assert_eq!(verdict(0.79, 1.0), TOO_WIDE);
+        assert_eq!(verdict(0.9, 1.26), TOO_WIDE);
+        assert_eq!(verdict(1.26, 1.3), Verdict::Refuted);
+        assert_eq!(verdict(0.7, 0.79), Verdict::Refuted);
     }
 
     #[test]
     fn without_an_interval_nothing_is_decided() {
-        let single = Estimate { ratio: 0.1, interval: None, blocks: 1 };
-        let bound = Bound::RatioAtMost(0.5);
-        assert_eq!(Verdict::of(bound, Some(&single)), Verdict::Undecided(Undecided::TooFewBlocks));
-        assert_eq!(Verdict::of(bound, None), Verdict::Undecided(Undecided::NoRatio));
+        let verdict = Verdict::of(Bound::RatioAtMost(0.5), None);
+        assert_eq!(verdict, Verdict::Undecided(Undecided::TooFewBlocks));
+    }
+
+    #[test]
+    fn several_verdicts_are_as_good_as_the_worst() {
+        use Verdict::{Refuted, Supported};
+        assert_eq!(Verdict::worst([Supported, Supported]), Supported);
+        assert_eq!(Verdict::worst([Supported, TOO_WIDE]), TOO_WIDE);
+        assert_eq!(Verdict::worst([TOO_WIDE, Refuted, Supported]), Refuted);
+        let first = Verdict::Undecided(Undecided::NoRatio);
+        assert_eq!(Verdict::worst([first, TOO_WIDE]), first);
     }
 
     #[test]

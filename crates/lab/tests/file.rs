@@ -39,7 +39,7 @@ fn a_good_file_is_read_as_it_is_written() {
     let experiment = Lab::new("get", &text).read().unwrap();
     assert_eq!(experiment.variants[0].name, "slow");
     assert_eq!(experiment.variants[1].target, Target::Serve(toml::Table::new()));
-    assert_eq!(experiment.prediction.bound, Bound::RatioAtMost(0.5));
+    assert_eq!(experiment.predictions[0].bound, Bound::RatioAtMost(0.5));
     assert_eq!(experiment.documented[0].figures[1], ("users".to_owned(), "300 users".to_owned()));
     assert_eq!(experiment.load.env[0].0, "B", "the order of the file");
     assert_eq!(experiment.rounds.quick.unwrap().blocks, Some(1));
@@ -56,21 +56,19 @@ fn an_unknown_key_is_named_with_its_line_and_the_accepted_ones() {
     only(&mistakes("[load]", "[lab]\n[load]"), 6, &["unknown key `lab`", "`question`", "`rounds`"]);
     only(
         &mistakes("serve = {}", "serve = {}\ncolour = 1"),
-        17,
+        18,
         &["`colour` in [variants.fast]", "`url`"],
     );
 }
 
 #[test]
 fn what_is_not_supported_yet_is_refused_by_name() {
-    let text = good() + "[[invariants]]\nname = \"x\"\nsql = \"select 1\"\nequals = 0\n";
-    only(&wrong(&text), 18, &["`invariants` is not supported yet"]);
     only(
         &mistakes("serve = {}", "serve = {}\ncpus = 0.5"),
-        17,
+        18,
         &["`cpus` is not supported yet in [variants.fast]"],
     );
-    only(&wrong(&(good() + "[hooks]\nreset = \"x\"\n")), 18, &["`hooks` is not supported yet"]);
+    only(&wrong(&(good() + "[budgets]\n")), 19, &["`budgets` is not supported yet"]);
 }
 
 #[test]
@@ -133,10 +131,10 @@ fn a_name_that_refers_to_nothing_is_named_with_what_there_is() {
         &["unknown metric", "`http_req_duration.p95`", "`goodput`"],
     );
     only(&mistakes("\"script.js\"", "\"other.js\""), 7, &["`script`", "other.js", "no file"]);
-    only(&wrong(&(good() + "[documented.old]\n")), 18, &["[documented.old]", "`slow`, `fast`"]);
+    only(&wrong(&(good() + "[documented.old]\n")), 19, &["[documented.old]", "`slow`, `fast`"]);
     only(
         &wrong(&(good() + "[documented.slow]\np95 = 3\n")),
-        19,
+        20,
         &["`p95` in [documented.slow]", "number and its unit"],
     );
 }
@@ -144,31 +142,162 @@ fn a_name_that_refers_to_nothing_is_named_with_what_there_is() {
 #[test]
 fn a_variant_is_started_in_exactly_one_way() {
     let exactly = "exactly one of `serve`, `command` and `url`";
-    only(&mistakes("serve = {}", ""), 15, &["[variants.fast]", exactly]);
-    only(&mistakes("serve = {}", "serve = {}\nurl = \"http://a\""), 15, &[exactly]);
-    only(&mistakes("serve = {}", "command = [\"x\"]"), 15, &["`ready` is missing"]);
+    only(&mistakes("serve = {}", ""), 16, &["[variants.fast]", exactly]);
+    only(&mistakes("serve = {}", "serve = {}\nurl = \"http://a\""), 16, &[exactly]);
+    only(&mistakes("serve = {}", "command = [\"x\"]"), 16, &["`ready` is missing"]);
     only(
         &mistakes("serve = {}", "serve = {}\nready = \"http://a\""),
-        15,
+        16,
         &["belongs to a `command`"],
     );
     only(
         &mistakes("serve = {}", "url = \"https://a\""),
-        16,
+        17,
         &["`url` in [variants.fast]", "http://127.0.0.1"],
     );
     only(
         &mistakes("serve = {}", "command = [\"x\"]\nready = \"{port}\""),
-        17,
+        18,
         &["`ready` in [variants.fast]"],
     );
 }
 
 #[test]
 fn one_bound_is_needed_and_only_one() {
-    let parts = ["exactly one of `ratio_at_most` and `ratio_at_least`"];
+    let parts = ["exactly one of `ratio_at_most`, `ratio_at_least`, `difference_below`"];
     only(&mistakes(", ratio_at_most = 0.5", ""), 5, &parts);
     only(&mistakes("ratio_at_most = 0.5", "ratio_at_most = 1, ratio_at_least = 2"), 5, &parts);
+}
+
+#[test]
+fn several_predictions_are_a_list() {
+    let one = "prediction = { metric = \"http_req_duration.p50\", variant = \"fast\", ratio_at_most = 0.5 }";
+    let list = good().replace(
+        one,
+        "[[prediction]]\nmetric = \"goodput\"\nvariant = \"fast\"\nratio_at_least = 2\n\
+         [[prediction]]\nmetric = \"http_req_duration{scenario:main}.p99\"\nvariant = \"slow\"\nat_most = 20\n",
+    );
+    let predictions = Lab::new("get", &list).read().unwrap().predictions;
+    assert_eq!(predictions.len(), 2);
+    assert_eq!(predictions[1].bound, Bound::AtMost(20.0));
+    assert_eq!(predictions[1].metric.id(), "http_req_duration{scenario:main}.p99");
+    only(&wrong(&list.replace("variant = \"fast\"", "variant = \"slow\"")), 5, &["other than"]);
+}
+
+#[test]
+fn figures_of_the_load_and_of_the_server_are_named_or_refused() {
+    let metric = |metric: &str| mistakes("http_req_duration.p50", metric);
+    only(&metric("http_reqs.p99"), 5, &["is a counter", "`.count`"]);
+    only(&metric("created.count"), 5, &["no metric `created`", "the script makes none"]);
+    only(&metric("http_reqs"), 5, &["unknown metric `http_reqs`", "`my_counter.count`"]);
+    only(&metric("requests_total"), 5, &["unknown metric `requests_total`", "[observe]"]);
+    let observed = good().replace("http_req_duration.p50", "requests_total")
+        + "[observe]\nmetrics = [\"requests_total\"]\nload = [\"http_reqs.rate\"]\n";
+    Lab::new("get", &observed).read().unwrap();
+    let script = "get new Counter('created')";
+    let own = good().replace("http_req_duration.p50", "created.count");
+    Lab::new(script, &own).read().unwrap();
+    only(
+        &wrong(&(good() + "[observe]\nmetrics = [\"a b\"]\n")),
+        20,
+        &["`metrics` in [observe]", "no series"],
+    );
+}
+
+/// The mistakes of a file with one invariant more.
+fn invariant(lines: &str) -> Vec<Mistake> {
+    wrong(&(good() + "[[invariants]]\nname = \"none is lost\"\n" + lines))
+}
+
+#[test]
+fn an_invariant_has_one_source_and_a_limit() {
+    only(&invariant("equals = 0"), 19, &["[invariants] needs exactly one of `sql`, `http`"]);
+    only(&invariant("sql = \"a\"\nvalue = 1\nequals = 0"), 19, &["exactly one of"]);
+    only(&invariant("sql = \"a\""), 19, &["needs one of `equals`, `at_most`, `at_least`"]);
+    only(&invariant("http = \"/x\"\nequals = 1"), 19, &["`http` and `json` belong together"]);
+    only(&invariant("http = \"x\"\njson = \"a\"\nequals = 1"), 21, &["a path such as"]);
+    only(&invariant("metrics = \"a b\"\nequals = 1"), 21, &["no series"]);
+    only(&invariant("sql = 3\nequals = 1"), 21, &["`sql` in [invariants] must be a string"]);
+    only(&invariant("value = 1\nchange = true\nequals = 1"), 19, &["`change`"]);
+    only(
+        &invariant("sql = \"a\"\nequals = 1\nvariants = [\"slwo\"]"),
+        23,
+        &["no variant `slwo`", "`slow`, `fast`"],
+    );
+}
+
+#[test]
+fn a_formula_is_checked_before_the_first_round() {
+    let limit = |formula: &str| invariant(&format!("sql = \"a\"\nat_most = \"{formula}\""));
+    only(&limit("max(0, 30 -"), 22, &["`at_most` in [invariants]", "expected at character 12"]);
+    only(&limit("befor"), 22, &["unknown name `befor`", "`before`, and `load.METRIC`"]);
+    only(&limit("load.created"), 22, &["no metric `created`", "`http_reqs`"]);
+    only(&limit("load.http_reqs.p9"), 22, &["unknown statistic `.p9`"]);
+    only(&invariant("value = \"before\"\nequals = 1"), 21, &["unknown name `before`"]);
+    let named = "[values.rows]\nsql = \"select 1\"\n[[invariants]]\nname = \"x\"\n";
+    let with = |lines: &str| good() + named + lines;
+    Lab::new("get", &with("value = \"after.rows\"\nat_least = \"before.rows\"")).read().unwrap();
+    only(&wrong(&with("value = \"after.row\"\nequals = 1")), 23, &["`after.rows`"]);
+}
+
+#[test]
+fn what_is_asked_of_a_variant_must_be_known_of_it() {
+    let text = good().replace("serve = {}", "url = \"http://127.0.0.1:1\"");
+    let ask = |lines: &str| text.clone() + "[[invariants]]\nname = \"x\"\nequals = 0\n" + lines;
+    only(&wrong(&ask("sql = \"a\"")), 22, &["needs `database` in [variants.fast]"]);
+    only(&wrong(&ask("metrics = \"a\"")), 22, &["needs `metrics` in [variants.fast]"]);
+    Lab::new("get", &ask("sql = \"a\"\nvariants = [\"slow\"]")).read().unwrap();
+    let given = ask("sql = \"a\"").replace(":1\"", ":1\"\ndatabase = \"sqlite:x.db\"");
+    Lab::new("get", &given).read().unwrap();
+    only(&wrong(&given.replace("sqlite:", "mysql:")), 18, &["`database`", "sqlite:PATH"]);
+}
+
+#[test]
+fn hooks_are_checked() {
+    let hooks = |lines: &str| wrong(&(good() + "[hooks]\n" + lines));
+    only(&hooks("reset = \"x\""), 20, &["`reset` in [hooks]", "a list of strings"]);
+    only(&hooks("during = { at = \"1s\" }"), 20, &["exactly one of `command` and `signal`"]);
+    only(&hooks("during = { signal = \"KILL\" }"), 20, &["`at` is missing"]);
+    only(
+        &hooks("during = [{ at = \"1s\", signal = \"KLL\" }]"),
+        20,
+        &["unknown `signal` `KLL`", "`KILL`"],
+    );
+    only(
+        &hooks("during = [{ at = \"1s\", command = [\"x\"], restart = true }]"),
+        20,
+        &["`restart`", "belongs to a `signal`"],
+    );
+    let text = good() + "[hooks]\nduring = { at = \"1s\", signal = \"SIGKILL\", restart = true }\n";
+    Lab::new("get", &text).read().unwrap();
+    let url = text.replace("serve = {}", "url = \"http://127.0.0.1:1\"");
+    only(&wrong(&url), 20, &["`fast` is a `url`"]);
+}
+
+#[test]
+fn what_may_be_accepted_is_listed() {
+    only(
+        &mistakes("\"steal\"", "\"stale\""),
+        13,
+        &["`accept` in [rounds] has `stale`", "`steal`, `foreign_cpu`, `generator_limited`"],
+    );
+}
+
+#[test]
+fn a_directory_without_an_experiment_toml_is_all_its_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = |path: &std::path::Path| {
+        let files = madang_lab::Experiment::files(path).unwrap().into_iter();
+        files.map(|file| file.file_name().unwrap().to_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(files(dir.path()), ["experiment.toml"], "so that it is missed by its name");
+    for name in ["b.toml", "a.toml", "script.js"] {
+        std::fs::write(dir.path().join(name), "").unwrap();
+    }
+    assert_eq!(files(dir.path()), ["a.toml", "b.toml"]);
+    assert_eq!(files(&dir.path().join("b.toml")), ["b.toml"]);
+    std::fs::write(dir.path().join("experiment.toml"), "").unwrap();
+    assert_eq!(files(dir.path()), ["experiment.toml"]);
 }
 
 #[test]
@@ -176,7 +305,7 @@ fn names_that_would_leave_the_results_directory_are_refused() {
     only(&mistakes("name = \"test\"", "name = \"../x\""), 2, &["`name` must be"]);
     let text =
         good().replace("[variants.fast]", "[variants.\"a/b\"]").replace("= \"fast\"", "= \"a/b\"");
-    only(&wrong(&text), 15, &["a variant's name must be"]);
+    only(&wrong(&text), 16, &["a variant's name must be"]);
 }
 
 #[test]

@@ -4,8 +4,13 @@
 
 mod file;
 mod help;
+mod hooks;
 #[path = "../fixture/host.rs"]
 mod host;
+mod invariants;
 mod killed;
+mod refused;
 mod rounds;
+#[path = "../fixture/sql.rs"]
+mod sql;
 mod verdicts;

@@ -88,7 +88,7 @@ fn a_calibration_compares_the_reference_with_itself() {
     assert!(report.sentence.starts_with("Calibration:"), "{}", report.sentence);
     assert!(report.sentence.contains("Widest interval: ±"), "{}", report.sentence);
     assert_eq!(lab.json()["kind"], "calibration");
-    assert!(lab.json()["experiment"]["prediction"].is_null());
+    assert_eq!(lab.json()["experiment"]["predictions"], serde_json::json!([]));
 }
 
 #[test]
@@ -117,10 +117,42 @@ fn a_report_tells_where_and_how_it_was_made() {
     let lab = Lab::new("get", &two(SLOW, FAST, 1, ""));
     lab.run_with(&Options { seed: Some(42), ..Options::default() });
     let json = lab.json();
-    assert_eq!((&json["seed"], &json["format"]), (&42.into(), &1.into()));
+    assert_eq!((&json["seed"], &json["format"]), (&42.into(), &2.into()));
     assert_eq!(json["versions"][0][0], "fixture");
     assert!(json["machine"]["cpus"].as_u64().unwrap() >= 1);
     assert_eq!(json["experiment"]["variants"][0]["serve"]["delay_ms"], 10);
     assert!(json["started"].as_str().unwrap().ends_with('Z'));
     assert_eq!(json["settings"]["duration_seconds"], 0.3);
+}
+
+#[test]
+fn several_predictions_are_answered_and_the_worst_counts() {
+    let more = "[[prediction]]\nmetric = \"peak_rss\"\nvariant = \"fast\"\nratio_at_most = 0.5\n\
+                [[prediction]]\nmetric = \"peak_rss\"\nvariant = \"slow\"\nat_most = 1\n\
+                [[prediction]]\nmetric = \"http_req_duration{scenario:main}.count\"\n\
+                variant = \"fast\"\nat_least = 1\n";
+    let one = "prediction = { metric = \"http_req_duration.p50\", variant = \"fast\", ratio_at_most = 0.5 }";
+    let memory = "serve = { ballast_mb = 100 }";
+    let lab = Lab::new("get", &two(memory, "serve = {}", 3, "").replace(one, more));
+    let report = lab.run();
+    let verdicts: Vec<Verdict> = report.predictions.iter().map(|answer| answer.verdict).collect();
+    let expected = [Verdict::Supported, Verdict::Refuted, Verdict::Supported];
+    assert_eq!(verdicts, expected, "{}", report.to_text());
+    assert_eq!(report.verdict, Verdict::Refuted);
+    assert_eq!(report.sentence.lines().count(), 3, "{}", report.sentence);
+    let json = lab.json();
+    assert_eq!(json["predictions"][1]["at_most"], 1.0);
+    assert!(json["predictions"][1]["level"]["value"].as_f64().unwrap() > 1e8, "{json}");
+    assert_eq!(json["predictions"][2]["metric"], "http_req_duration{scenario:main}.count");
+}
+
+#[test]
+fn a_variant_s_own_environment_reaches_its_script_only() {
+    let text = two(SLOW, "serve = { delay_ms = 1 }\nload_env = { WEIGHT = \"7\" }", 2, "")
+        .replace("http_req_duration.p50", "weight.value")
+        .replace("ratio_at_most = 0.5", "ratio_at_least = 7")
+        .replace("vus = 2", "vus = 2\nenv = { WEIGHT = \"1\" }");
+    let report = Lab::new("get new Gauge('weight')", &text).run();
+    assert_eq!(report.verdict, Verdict::Supported, "{}", report.to_text());
+    assert!(report.to_text().contains("weight.value"), "{}", report.to_text());
 }

@@ -37,6 +37,7 @@ duration = "1s"
 env = { DETAIL = "medium" }
 [rounds]
 blocks = 1
+accept = ["steal", "foreign_cpu", "generator_limited"]
 [variants.off]
 serve = { "cache.mode" = "off" }
 [variants.on]
@@ -147,7 +148,8 @@ fn a_wrong_file_setting_or_datum_is_named_before_anything_runs() {
         ("\"cache.mode\" = \"off\"", "cache.mode = \"of\"", "`cache.mode = of` is not valid"),
         ("\"cache.mode\" = \"off\"", "cache.mood = \"off\"", "cache.mood"),
         ("= \"off\" }", "= \"off\", cache.mode = \"on\" }", "`cache.mode`"),
-        ("samples = true", "smaples = true", "accepted are `samples`, `tracks`"),
+        ("samples = true", "smaples = true", "accepted are `samples`, `tracks`, `seed`"),
+        ("samples = true", "seed = { users = [1] }", "`users` in `seed` must be a whole number"),
         ("samples = true", "tracks = [\"none.gpx\"]", "none.gpx"),
     ] {
         let lab = Lab::new(&EXPERIMENT.replace(find, replace));
@@ -179,6 +181,76 @@ fn an_error_names_its_file_and_its_cause_once() {
     let said = text(&lab.run(&[]).stderr);
     assert!(said.contains(lab.out().to_str().unwrap()), "{said}");
     assert_eq!(said.matches("(os error").count(), 1, "{said}");
+}
+
+#[test]
+fn what_must_hold_is_asked_of_the_store_and_the_metrics_of_this_server() {
+    let lines = r#"
+[observe]
+metrics = ["madang_store_reads_total"]
+[[invariants]]
+name = "no track is lost"
+sql = "select count(*) from tracks"
+equals = "before"
+at_least = 1
+[[invariants]]
+name = "every good answer was counted"
+metrics = 'madang_http_server_requests_total{status="200"}'
+change = true
+at_least = "load.good_reqs"
+[[invariants]]
+name = "the list tells as many as there are"
+http = "/v1/tracks?limit=100"
+json = "items.#"
+at_least = 1
+[hooks]
+during = { at = "300ms", signal = "KILL", restart = true }
+"#;
+    // A counter begins at zero again in the server that is started again.
+    let text = EXPERIMENT.to_owned()
+        + &lines.replace("at_least = \"load.good_reqs\"", "at_least = \"-1e6 * before\"");
+    let killed = Lab::new(&text.replace("-1e6 *", "-1000000 *"));
+    let output = killed.run(&["--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text_of(&output));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(json["rounds"][0]["measured"]["events"][0]["what"].as_str().unwrap().contains("KILL"));
+
+    let (quiet, _) = lines.split_once("[hooks]").unwrap();
+    let lab = Lab::new(&(EXPERIMENT.to_owned() + quiet));
+    let output = lab.run(&[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text_of(&output));
+    let said = text(&output.stdout);
+    assert!(said.contains("All 3 invariants held in every round."), "{said}");
+    assert!(said.contains("madang_store_reads_total"), "{said}");
+
+    let broken = EXPERIMENT.to_owned() + &quiet.replace("at_least = 1\n", "at_least = 1000\n");
+    let output = Lab::new(&broken).run(&[]);
+    assert_eq!(output.status.code(), Some(1), "{}", text_of(&output));
+    let said = text(&output.stdout);
+    assert!(said.contains("Broken invariant in 2 of 2 rounds: no track is lost"), "{said}");
+}
+
+fn text_of(output: &Output) -> String {
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+#[test]
+fn a_directory_of_several_files_is_several_experiments() {
+    let lab = Lab::new(EXPERIMENT);
+    let dir = lab.0.path();
+    fs::rename(dir.join("experiment.toml"), dir.join("first.toml")).unwrap();
+    let second = EXPERIMENT.replace("\"small\"", "\"smaller\"");
+    fs::write(dir.join("second.toml"), second.replace("blocks = 1", "blocks = 0")).unwrap();
+    let output = lab.run(&[]);
+    assert_eq!(output.status.code(), Some(2), "{}", text_of(&output));
+    assert!(text(&output.stderr).contains("second.toml:"), "{}", text_of(&output));
+    assert!(!lab.out().exists(), "nothing runs while any file is wrong");
+    fs::write(dir.join("second.toml"), second).unwrap();
+    let output = lab.run(&[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text_of(&output));
+    for name in ["small", "smaller"] {
+        assert!(lab.out().join(name).join("report.json").exists(), "{name}");
+    }
 }
 
 #[test]

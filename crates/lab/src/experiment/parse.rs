@@ -1,15 +1,21 @@
 //! From the text of an experiment file to a checked [`Experiment`].
 
+mod hooks;
+mod invariants;
+mod predictions;
+mod scripts;
+mod variants;
+
 use std::{path::Path, time::Duration};
 
 use toml::de::DeTable;
 
 use super::{
-    Bound, Documented, Experiment, Load, Prediction, QuickLoad, QuickRounds, Rounds, Target,
-    Variant,
+    Documented, Experiment, Load, QuickLoad, QuickRounds, Rounds,
     reader::{Found, Mistake, Mistakes, Reader},
 };
-use crate::metric::Metric;
+use crate::record::Warning;
+use scripts::Scripts;
 
 /// A block is minutes of work; more than this is a typing error.
 const BLOCKS: std::ops::Range<u32> = 1..1001;
@@ -26,8 +32,7 @@ const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(3600);
 const NAME_BYTES: usize = 64;
 
 /// Keys of the plan that this version refuses by name.
-const TOP_NOT_YET: [&str; 6] = ["invariants", "hooks", "prepare", "reset", "drain", "budgets"];
-const VARIANT_NOT_YET: [&str; 2] = ["cpus", "memory"];
+const TOP_NOT_YET: [&str; 1] = ["budgets"];
 
 pub fn experiment(text: &str, file: &Path, dir: &Path) -> Result<Experiment, Vec<Mistake>> {
     let mistakes = Mistakes::new(text);
@@ -51,8 +56,8 @@ fn top(mut top: Reader<'_>, text: &str, file: &Path, dir: &Path) -> Option<Exper
     let name = top.required_text("name").and_then(|found| checked_name(&top, "name", found));
     let question = top.required_text("question").map(|found| found.value);
     let reference = top.required_text("reference");
-    let prediction = top.table("prediction").or_else(|| top.missing("prediction"));
-    let prediction = prediction.map(|reader| (reader.offset(), prediction_of(reader)));
+    let claims = top.list("prediction").or_else(|| top.missing("prediction"));
+    let observe = top.table("observe");
     let documented = top.table("documented");
     let data = top.table("data").and_then(|_| whole.get("data")?.as_table().cloned());
     let load = top.table("load").or_else(|| top.missing("load")).map(|load| load_of(load, dir));
@@ -63,8 +68,11 @@ fn top(mut top: Reader<'_>, text: &str, file: &Path, dir: &Path) -> Option<Exper
     }
     let rounds = rounds.and_then(|(_, rounds)| rounds);
     let variants = top.table("variants").or_else(|| top.missing("variants"));
-    let variants = variants.map(|variants| variants_of(&variants, &whole));
+    let variants = variants.map(|variants| variants::all(&variants, &whole));
     let (known, variants) = variants.unzip();
+    let hooks = hooks::all(top.table("hooks"), variants.as_deref().unwrap_or_default());
+    let values = top.table("values");
+    let invariants = top.list("invariants").unwrap_or_default();
     let mistakes = top.mistakes();
     top.not_yet(&TOP_NOT_YET);
     top.finish(&TOP_NOT_YET);
@@ -82,32 +90,40 @@ fn top(mut top: Reader<'_>, text: &str, file: &Path, dir: &Path) -> Option<Exper
     if let Some(documented) = &documented {
         check_documented(documented, &known);
     }
-    let (offset, prediction) = prediction?;
-    let prediction = prediction?;
-    let others: Vec<String> = known.into_iter().filter(|name| *name != reference.value).collect();
-    if !others.contains(&prediction.variant) {
-        let message = format!(
-            "`variant` in [prediction] must be a variant other than the reference: {}",
-            quoted(&others)
-        );
-        mistakes.add(offset, message);
-    }
+    let names = Names { variants: &known, reference: &reference.value };
+    let load = load??;
+    let scripts = Scripts::read(&load.script);
+    let observe = predictions::observed(observe, &scripts);
+    let predictions = predictions::all(claims?, names, &observe, &scripts);
+    let variants = variants?;
+    let (values, invariants) = invariants::all(values, invariants, &variants, &scripts);
     Some(Experiment {
         file: file.to_owned(),
         dir: dir.to_owned(),
         name: name?,
         question: question?,
         reference: reference.value,
-        prediction,
+        predictions,
         documented: documented.map_or_else(Vec::new, |reader| documented_of(&reader)),
         data: data.unwrap_or_default(),
-        load: load??,
+        load,
         rounds: rounds?,
-        variants: variants?,
+        variants,
+        observe,
+        hooks,
+        values,
+        invariants,
     })
 }
 
-fn quoted(names: &[String]) -> String {
+/// What names in the file may refer to.
+#[derive(Clone, Copy)]
+struct Names<'n> {
+    variants: &'n [String],
+    reference: &'n str,
+}
+
+fn quoted<T: std::fmt::Display>(names: &[T]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     names.join(", ")
 }
@@ -129,34 +145,6 @@ fn is_name(text: &str) -> bool {
     text.len() <= NAME_BYTES
         && text.chars().all(plain)
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-}
-
-fn prediction_of(mut reader: Reader<'_>) -> Option<Prediction> {
-    let metric = reader.required_text("metric").and_then(|found| {
-        let metric = Metric::from_id(&found.value);
-        if metric.is_none() {
-            let accepted: Vec<String> =
-                Metric::ALL.iter().map(|metric| format!("`{}`", metric.id())).collect();
-            let message =
-                format!("unknown metric `{}`: accepted are {}", found.value, accepted.join(", "));
-            reader.mistakes().add(found.offset, message);
-        }
-        metric
-    });
-    let variant = reader.required_text("variant").map(|found| found.value);
-    let bounds = (reader.positive("ratio_at_most"), reader.positive("ratio_at_least"));
-    let written = (reader.has("ratio_at_most"), reader.has("ratio_at_least"));
-    if written.0 == written.1 {
-        let message = "[prediction] needs exactly one of `ratio_at_most` and `ratio_at_least`";
-        reader.mistakes().add(reader.offset(), message);
-    }
-    reader.finish(&[]);
-    let bound = match bounds {
-        (Some(ratio), None) => Bound::RatioAtMost(ratio),
-        (None, Some(ratio)) => Bound::RatioAtLeast(ratio),
-        _ => return None,
-    };
-    Some(Prediction { metric: metric?, variant: variant?, bound })
 }
 
 fn check_documented(reader: &Reader<'_>, known: &[String]) {
@@ -207,6 +195,7 @@ fn rounds_of(mut reader: Reader<'_>) -> Option<Rounds> {
     let warm_up = reader.duration("warm_up").unwrap_or_default();
     let retries = reader.whole("retries", RETRIES).unwrap_or(DEFAULT_RETRIES);
     let pin_cpus = reader.boolean("pin_cpus").unwrap_or(true);
+    let accept = accepted(&mut reader);
     let start_limit = reader.positive_duration("start_limit").unwrap_or(DEFAULT_START_LIMIT);
     let time_limit = reader.positive_duration("time_limit").unwrap_or(DEFAULT_TIME_LIMIT);
     let quick = reader.table("quick").map(|mut quick| {
@@ -219,7 +208,23 @@ fn rounds_of(mut reader: Reader<'_>) -> Option<Rounds> {
     });
     reader.finish(&[]);
     let blocks = blocks?;
-    Some(Rounds { blocks, warm_up, retries, pin_cpus, start_limit, time_limit, quick })
+    Some(Rounds { blocks, warm_up, retries, pin_cpus, accept, start_limit, time_limit, quick })
+}
+
+/// Disturbances for which no round is to be refused.
+fn accepted(reader: &mut Reader<'_>) -> Vec<Warning> {
+    let Some(words) = reader.words("accept") else { return Vec::new() };
+    let known: Vec<String> = Warning::REFUSING.iter().map(|(word, _)| (*word).to_owned()).collect();
+    let meant = |word: &String| {
+        let found = Warning::REFUSING.iter().find(|(known, _)| known == word);
+        if found.is_none() {
+            let message =
+                format!("`accept` in [rounds] has `{word}`: accepted are {}", quoted(&known));
+            reader.mistakes().add(words.offset, message);
+        }
+        found.map(|(_, warning)| *warning)
+    };
+    words.value.iter().filter_map(meant).collect()
 }
 
 /// A load that cannot end in time would break every round, an hour later.
@@ -243,72 +248,5 @@ fn check_time_limit(load: &Load, rounds: &Rounds, offset: usize, mistakes: &Mist
             "`time_limit` in [rounds] must be longer than `warm_up` and `duration` together{when}"
         );
         mistakes.add(offset, message);
-    }
-}
-
-/// The names of all variants, and those variants that can be used.
-fn variants_of(reader: &Reader<'_>, whole: &toml::Table) -> (Vec<String>, Vec<Variant>) {
-    let mut known = Vec::new();
-    let mut variants = Vec::new();
-    let tables = reader.tables();
-    if tables.len() < 2 {
-        let message = "at least two variants are needed: [variants.NAME] for each";
-        reader.mistakes().add(reader.offset(), message);
-    }
-    for (name, table) in tables {
-        if !is_name(&name) {
-            let message = format!("a variant's name {NAME_RULE}, not {name:?}");
-            reader.mistakes().add(table.offset(), message);
-        }
-        known.push(name.clone());
-        if let Some(target) = target_of(table, &name, whole) {
-            variants.push(Variant { name, target });
-        }
-    }
-    (known, variants)
-}
-
-fn target_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option<Target> {
-    let serve = reader.table("serve");
-    let argv = reader.words("command");
-    let env = reader.strings("env");
-    let ready = reader.text("ready");
-    let url = reader.text("url");
-    let (mistakes, offset) = (reader.mistakes(), reader.offset());
-    let kinds = ["serve", "command", "url"].iter().filter(|key| reader.has(key)).count();
-    if kinds != 1 {
-        let message =
-            format!("[variants.{name}] needs exactly one of `serve`, `command` and `url`");
-        mistakes.add(offset, message);
-    }
-    let has_command = reader.has("command");
-    for (key, written) in [("env", env.is_some()), ("ready", ready.is_some())] {
-        if written && !has_command {
-            let message = format!("`{key}` in [variants.{name}] belongs to a `command`");
-            mistakes.add(offset, message);
-        }
-    }
-    if has_command && ready.is_none() {
-        reader.missing::<()>("ready");
-    }
-    let addresses = [("ready", &ready), ("url", &url)];
-    for (key, found) in addresses.iter().filter_map(|(key, found)| Some((key, found.as_ref()?))) {
-        let example = found.value.replace("{port}", "1");
-        if let Err(reason) = madang_stack::http::Url::parse(&example) {
-            mistakes.add(found.offset, format!("`{key}` in [variants.{name}]: {reason}"));
-        }
-    }
-    reader.not_yet(&VARIANT_NOT_YET);
-    reader.finish(&VARIANT_NOT_YET);
-    match (serve, argv, url) {
-        (Some(_), ..) => {
-            let settings = whole.get("variants")?.get(name)?.get("serve")?.as_table()?;
-            Some(Target::Serve(settings.clone()))
-        }
-        (_, Some(argv), _) => {
-            Some(Target::Command { argv, env: env.unwrap_or_default(), ready: ready?.value })
-        }
-        (.., Some(url)) => Some(Target::Url(url.value.trim_end_matches('/').to_owned())),
-        _ => None,
     }
 }

@@ -2,12 +2,18 @@
 //! would be accepted, and all mistakes of a file at once. Deriving the types would report the
 //! first only, and could not tell a key that is wrong from one that is not supported yet.
 
+mod text;
+
 use std::{cell::RefCell, fmt, ops::Range, time::Duration};
 
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
 };
+
+use crate::expression::Expression;
+
+use text::{closest, duration, is_figure};
 
 /// Nobody means a longer time, and sums and multiples of times stay far from overflowing.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -126,16 +132,31 @@ impl<'a> Reader<'a> {
 
     /// A positive number, whole or not.
     pub fn positive(&mut self, key: &'static str) -> Option<f64> {
-        let number = |value: &DeValue<'_>| {
-            let text = match value {
-                DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str(),
-                DeValue::Float(float) => float.as_str(),
-                _ => return None,
-            };
-            let number: f64 = text.replace('_', "").parse().ok()?;
-            (number.is_finite() && number > 0.0).then_some(number)
+        let positive = |value: &DeValue<'_>| number(value).filter(|number| *number > 0.0);
+        self.typed(key, "a positive number", positive).map(|found| found.value)
+    }
+
+    /// A number that is not negative.
+    pub fn amount(&mut self, key: &'static str) -> Option<f64> {
+        let amount = |value: &DeValue<'_>| number(value).filter(|number| *number >= 0.0);
+        self.typed(key, "a number that is not negative", amount).map(|found| found.value)
+    }
+
+    /// A number or a formula.
+    pub fn formula(&mut self, key: &'static str) -> Option<Found<Expression>> {
+        let read = |value: &DeValue<'_>| match value.as_str() {
+            Some(text) => Some(Expression::parse(text)),
+            None => number(value).map(|number| Ok(Expression::number(number))),
         };
-        self.typed(key, "a positive number", number).map(|found| found.value)
+        let wanted = "a number or a formula, such as \"max(0, 30 - before)\"";
+        let Found { value, offset } = self.typed(key, wanted, read)?;
+        match value {
+            Ok(value) => Some(Found { value, offset }),
+            Err(error) => {
+                self.mistakes.add(offset, format!("`{key}`{}: {error}", self.place()));
+                None
+            }
+        }
     }
 
     pub fn whole(&mut self, key: &'static str, accepted: Range<u32>) -> Option<u32> {
@@ -170,15 +191,14 @@ impl<'a> Reader<'a> {
     }
 
     /// A list of strings with at least one element.
-    pub fn words(&mut self, key: &'static str) -> Option<Vec<String>> {
+    pub fn words(&mut self, key: &'static str) -> Option<Found<Vec<String>>> {
         let words = |value: &DeValue<'_>| {
             let array = value.as_array()?;
             let words: Option<Vec<String>> =
                 array.iter().map(|word| word.get_ref().as_str().map(str::to_owned)).collect();
             words.filter(|words| !words.is_empty())
         };
-        self.typed(key, "a list of strings, such as [\"program\", \"argument\"]", words)
-            .map(|found| found.value)
+        self.typed(key, "a list of strings, such as [\"one\", \"two\"]", words)
     }
 
     /// A table of strings, in the order of the file.
@@ -224,6 +244,20 @@ impl<'a> Reader<'a> {
         self.child(name.get_ref(), name.span().start, value)
     }
 
+    /// A table, or a list of tables.
+    pub fn list(&mut self, key: &'static str) -> Option<Vec<Self>> {
+        self.accepted.push(key);
+        let (name, value) = self.table.get_key_value(key)?;
+        let Some(array) = value.get_ref().as_array() else {
+            return self.child(name.get_ref(), name.span().start, value).map(|table| vec![table]);
+        };
+        let read = |value| {
+            let value: &'a Spanned<DeValue<'a>> = value;
+            self.child(name.get_ref(), value.span().start, value)
+        };
+        Some(array.iter().filter_map(read).collect())
+    }
+
     /// All tables in this table, in the order of the file, with their names.
     pub fn tables(&self) -> Vec<(String, Self)> {
         let mut entries: Vec<_> = self.table.iter().collect();
@@ -242,6 +276,11 @@ impl<'a> Reader<'a> {
             self.mistakes.add(self.offset, message);
         }
         None
+    }
+
+    /// The table as messages call it: `[rounds]`.
+    pub fn title(&self) -> String {
+        format!("[{}]", self.path)
     }
 
     pub fn has(&self, key: &str) -> bool {
@@ -293,83 +332,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn is_figure(text: &str) -> bool {
-    let Some((number, unit)) = text.split_once(' ') else { return false };
-    // A minus sign as typesetters write it is one, too.
-    let number = number.replace(',', "").replace('\u{2212}', "-");
-    number.parse::<f64>().is_ok() && !unit.trim().is_empty()
-}
-
-/// `1h2m3.5s`-like times: one or more numbers, each with its unit.
-pub fn duration(text: &str) -> Option<Duration> {
-    let mut rest = text;
-    let mut total = 0.0;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let number: f64 = rest[..digits].parse().ok()?;
-        rest = &rest[digits..];
-        let letters = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
-        total += number
-            * match &rest[..letters] {
-                "ms" => 0.001,
-                "s" => 1.0,
-                "m" => 60.0,
-                "h" => 3600.0,
-                _ => return None,
-            };
-        rest = &rest[letters..];
-    }
-    if text.is_empty() { None } else { Duration::try_from_secs_f64(total).ok() }
-}
-
-/// The accepted word that a mistyped one is nearest to, if it is near enough.
-fn closest<'w>(word: &str, accepted: &[&'w str]) -> Option<&'w str> {
-    let near = accepted.iter().map(|accepted| (distance(word, accepted), *accepted)).min()?;
-    (near.0 <= 2 && near.0 < word.chars().count()).then_some(near.1)
-}
-
-/// Edit distance: insertions, deletions and replacements (Levenshtein 1966), in the two-row form
-/// of Wagner and Fischer (1974).
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, l) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, r) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(l != *r);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[right.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_need_units() {
-        assert_eq!(duration("1m30s"), Some(Duration::from_secs(90)));
-        assert_eq!(duration("0.5s"), Some(Duration::from_millis(500)));
-        assert_eq!(duration("0s"), Some(Duration::ZERO));
-        for text in ["", "5", "s", "5 s", "-1s", "1s5", "1.2.3s", "1d", "9e99s"] {
-            assert_eq!(duration(text), None, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_time_beyond_all_measure_is_refused() {
-        assert_eq!(duration(&format!("{}h", "9".repeat(300))), None);
-        assert_eq!(duration(&format!("{}h", "9".repeat(400))), None);
-    }
-
-    #[test]
-    fn a_guess_is_made_only_when_it_is_near() {
-        assert_eq!(closest("blokcs", &["blocks", "warm_up"]), Some("blocks"));
-        assert_eq!(closest("warmup", &["blocks", "warm_up"]), Some("warm_up"));
-        assert_eq!(closest("banana", &["blocks", "warm_up"]), None);
-        assert_eq!(closest("x", &["a"]), None);
-    }
+fn number(value: &DeValue<'_>) -> Option<f64> {
+    let text = match value {
+        DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str(),
+        DeValue::Float(float) => float.as_str(),
+        _ => return None,
+    };
+    text.replace('_', "").parse().ok().filter(|number: &f64| number.is_finite())
 }

@@ -5,7 +5,7 @@ use std::{
     fmt::Write,
 };
 
-use super::{Report, TargetPart, summary, text};
+use super::{Report, TargetPart, invariants, summary, text};
 use crate::{
     record::{Outcome, Pinned},
     report::Comparison,
@@ -21,15 +21,27 @@ pub fn render(report: &Report) -> String {
 
 fn write_page(page: &mut String, report: &Report) -> std::fmt::Result {
     let experiment = &report.experiment;
-    writeln!(
-        page,
-        "# {}\n\n{}\n\n**{}**\n",
-        experiment.name, experiment.question, report.sentence
-    )?;
+    writeln!(page, "# {}\n\n{}\n", experiment.name, experiment.question)?;
+    let (broken, held) = invariants::lines(&report.invariants);
+    for line in &broken {
+        match line.strip_prefix("  ") {
+            Some(round) => writeln!(page, "- {round}")?,
+            None => writeln!(page, "**{line}**\n")?,
+        }
+    }
+    if !broken.is_empty() {
+        writeln!(page)?;
+    }
+    for answer in &report.predictions {
+        writeln!(page, "**{}**\n", answer.sentence)?;
+    }
+    if let Some(held) = held {
+        writeln!(page, "{held}\n")?;
+    }
     if let Some(noise) = &report.noise {
         writeln!(page, "**{noise}**\n")?;
     }
-    if let Some(prediction) = &experiment.prediction {
+    for prediction in &experiment.predictions {
         writeln!(page, "Predicted beforehand: {prediction}.\n")?;
     }
     write_table(page, report)?;
@@ -106,7 +118,7 @@ fn write_method(page: &mut String, report: &Report) -> std::fmt::Result {
     )?;
     writeln!(
         page,
-        "Values are geometric means over rounds. A ratio is against the reference in the same \
+        "Values are geometric means over rounds (arithmetic ones where a round has zero). A ratio is against the reference in the same \
          block; intervals are 95 %, by Student's paired t on the logarithms of the ratios. Good \
          requests are those that did not fail and none of whose checks failed; response times are \
          over all requests. Server CPU and memory are of its whole process tree.{}\n",

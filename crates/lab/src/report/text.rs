@@ -1,6 +1,6 @@
 //! The report for a terminal: one table, one sentence.
 
-use super::{Report, Row, summary};
+use super::{Report, Row, invariants, summary};
 use crate::{
     metric::{Metric, Statistic},
     report::Comparison,
@@ -22,9 +22,16 @@ const GAP: usize = 3;
 pub fn render(report: &Report) -> String {
     let mut lines =
         vec![format!("{} · {}", report.experiment.name, report.experiment.question), String::new()];
+    // Nothing is worth a look in the table of a service that lost something.
+    let (broken, held) = invariants::lines(&report.invariants);
+    if !broken.is_empty() {
+        lines.extend(broken);
+        lines.push(String::new());
+    }
     lines.extend(align(&table(report)));
     lines.push(String::new());
     lines.push(report.sentence.clone());
+    lines.extend(held);
     lines.extend(report.noise.clone());
     for warning in &report.warnings {
         lines.push(format!("warning: {}", warning.replace('\n', "\n  ")));
@@ -40,14 +47,16 @@ fn table(report: &Report) -> Vec<Vec<String>> {
         format!("{}{mark}", variant.name)
     }));
     let mut table = vec![heads];
-    for metric in SHOWN.iter().copied().filter(|metric| is_told(report, *metric)) {
+    let own = report.variants.first().map_or(&[][..], |variant| &variant.metrics);
+    let own = own.iter().map(|row| &row.metric).filter(|metric| !Metric::ALL.contains(metric));
+    for metric in SHOWN.iter().chain(own).filter(|metric| is_told(report, metric)) {
         let rows: Vec<&Row> = rows(report, metric).collect();
         let line = |label: &str, cell: &dyn Fn(&Row) -> String| {
             let mut line = vec![label.to_owned()];
             line.extend(rows.iter().map(|row| cell(row)));
             line
         };
-        table.push(line(metric.label(), &value));
+        table.push(line(&metric.label(), &value));
         table.push(line("", &ratio));
         if rows.iter().any(|row| row.documented.is_some()) {
             table.push(line("  as documented", &|row| row.documented.clone().unwrap_or_default()));
@@ -57,16 +66,16 @@ fn table(report: &Report) -> Vec<Vec<String>> {
 }
 
 /// Metrics that no round has are not worth a line.
-fn is_told(report: &Report, metric: Metric) -> bool {
+fn is_told(report: &Report, metric: &Metric) -> bool {
     rows(report, metric).any(|row| row.value.is_some() || row.documented.is_some())
-        || metric == Metric::Goodput
+        || *metric == Metric::Goodput
 }
 
-fn rows(report: &Report, metric: Metric) -> impl Iterator<Item = &Row> {
+fn rows<'r>(report: &'r Report, metric: &Metric) -> impl Iterator<Item = &'r Row> {
     report
         .variants
         .iter()
-        .filter_map(move |variant| variant.metrics.iter().find(|row| row.metric == metric))
+        .filter_map(move |variant| variant.metrics.iter().find(|row| row.metric == *metric))
 }
 
 pub fn value(row: &Row) -> String {

@@ -1,0 +1,105 @@
+//! What must hold after every round, and where its numbers come from.
+
+use serde::{Serialize, Serializer};
+
+use crate::{expression::Expression, prometheus::Selector, record::LimitKind};
+
+/// Something that must hold after every round.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Invariant {
+    /// What is claimed, as a sentence.
+    pub name: String,
+    /// Where its value comes from.
+    #[serde(flatten)]
+    pub source: Source,
+    /// It is about the change over the round, not the value after it.
+    pub change: bool,
+    /// What the value is compared with. At least one.
+    pub limits: Vec<Limit>,
+    /// The variants it is about; `None` for all.
+    pub variants: Option<Vec<String>>,
+}
+
+/// A value that is taken before and after each load, for formulas.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NamedValue {
+    /// `before.NAME` and `after.NAME` mean it.
+    pub name: String,
+    /// Where it comes from.
+    #[serde(flatten)]
+    pub source: Source,
+}
+
+/// One comparison.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Limit {
+    /// In which way.
+    pub bound: LimitKind,
+    /// With what.
+    #[serde(serialize_with = "as_text")]
+    pub formula: Expression,
+}
+
+fn as_text<S: Serializer>(text: &impl std::fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(text)
+}
+
+/// Where a number comes from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The first column of the first row of a query in the variant's database.
+    Sql(String),
+    /// A series of the server's metrics page.
+    #[serde(serialize_with = "as_text")]
+    Metrics(Selector),
+    /// The number a command prints.
+    Script(Vec<String>),
+    /// A formula, taken after the load.
+    #[serde(serialize_with = "as_text")]
+    Value(Expression),
+    /// A number in a JSON answer.
+    #[serde(untagged)]
+    Http {
+        /// A path below the base URL, or a whole address.
+        http: String,
+        /// Where the number is, such as `items.0.count` or `items.#`.
+        json: String,
+    },
+}
+
+impl Limit {
+    /// Whether a value satisfies it, and the limit's value.
+    #[must_use]
+    pub fn holds(kind: LimitKind, value: f64, limit: f64) -> bool {
+        // Counts are exact below 2^53; quotients are equal to the last digits only.
+        let equal = (value - limit).abs() <= 1e-12 * value.abs().max(limit.abs());
+        match kind {
+            LimitKind::Equals => equal,
+            LimitKind::AtMost => equal || value < limit,
+            LimitKind::AtLeast => equal || value > limit,
+        }
+    }
+}
+
+impl Invariant {
+    /// Whether it is about this variant.
+    #[must_use]
+    pub fn concerns(&self, variant: &str) -> bool {
+        self.variants.as_ref().is_none_or(|variants| variants.iter().any(|name| name == variant))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_include_themselves_and_counts_are_exact() {
+        let holds = Limit::holds;
+        assert!(holds(LimitKind::AtMost, 30.0, 30.0) && !holds(LimitKind::AtMost, 31.0, 30.0));
+        assert!(holds(LimitKind::AtLeast, 30.0, 30.0) && !holds(LimitKind::AtLeast, 29.0, 30.0));
+        assert!(holds(LimitKind::Equals, 0.1 + 0.2, 0.3));
+        assert!(!holds(LimitKind::Equals, 4e9, 4e9 + 1.0), "one row in four thousand million");
+    }
+}

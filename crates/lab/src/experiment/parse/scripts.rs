@@ -1,0 +1,98 @@
+//! Which metrics a script makes, as far as its text tells: a name nobody makes is a typing error,
+//! and better found before the first round than after the last.
+
+use std::{fs, path::Path};
+
+use super::{super::reader::Mistakes, quoted};
+use crate::load_metric::LoadMetric;
+
+/// More files than a script imports.
+const FILES: usize = 64;
+/// Longer files are data.
+const FILE_BYTES: u64 = 1 << 20;
+const CONSTRUCTORS: [&str; 4] = ["Counter", "Gauge", "Rate", "Trend"];
+
+/// The text of a script and of the scripts beside it, which it may import.
+pub struct Scripts {
+    text: String,
+}
+
+impl Scripts {
+    pub fn read(script: &Path) -> Self {
+        let mut text = read(script).unwrap_or_default();
+        let entries = script.parent().and_then(|dir| fs::read_dir(dir).ok());
+        let others = entries.into_iter().flatten().flatten().map(|entry| entry.path());
+        let is_script = |path: &std::path::PathBuf| {
+            let is = |kind| path.extension().is_some_and(|extension| extension == kind);
+            (is("js") || is("mjs")) && path != script
+        };
+        for other in others.filter(is_script).take(FILES) {
+            text.push('\n');
+            text += &read(&other).unwrap_or_default();
+        }
+        Self { text }
+    }
+
+    /// Reports a metric that neither every run nor these scripts have.
+    pub fn check(&self, metric: &LoadMetric, offset: usize, mistakes: &Mistakes<'_>) {
+        if metric.is_built_in() || self.has(metric.name()) {
+            return;
+        }
+        let own = self.made();
+        let own = if own.is_empty() { "none".to_owned() } else { quoted(&own) };
+        let built_in: Vec<&str> = LoadMetric::built_in().collect();
+        let message = format!(
+            "no metric `{}`: the script makes {own}; every run has {}",
+            metric.name(),
+            quoted(&built_in)
+        );
+        mistakes.add(offset, message);
+    }
+
+    /// Whether the name stands anywhere as a string: it may be made in ways `made` cannot see.
+    fn has(&self, name: &str) -> bool {
+        ['\'', '"', '`'].iter().any(|quote| self.text.contains(&format!("{quote}{name}{quote}")))
+    }
+
+    /// The names in `new Counter('name')` and the like.
+    fn made(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for (at, _) in self.text.match_indices("new ") {
+            let rest = &self.text[at + 4..];
+            let call = CONSTRUCTORS.iter().find_map(|name| rest.strip_prefix(name));
+            let Some(argument) = call.and_then(|rest| rest.trim_start().strip_prefix('(')) else {
+                continue;
+            };
+            let mut parts = argument.trim_start().splitn(3, ['\'', '"', '`']);
+            if let (Some(""), Some(name)) = (parts.next(), parts.next()) {
+                names.push(name.chars().take(64).collect());
+            }
+        }
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+fn read(path: &Path) -> Option<String> {
+    let is_short = fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= FILE_BYTES);
+    if is_short { fs::read_to_string(path).ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_found_where_a_script_makes_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = dir.path().join("script.js");
+        fs::write(&script, "const a = new Counter('created'); new Trend( \"t\", true); new Map()")
+            .unwrap();
+        fs::write(dir.path().join("shared.js"), "export const r = new Rate(`shared`);").unwrap();
+        fs::write(dir.path().join("notes.txt"), "new Rate('elsewhere')").unwrap();
+        let scripts = Scripts::read(&script);
+        assert_eq!(scripts.made(), ["created", "shared", "t"]);
+        assert!(scripts.has("shared") && !scripts.has("elsewhere") && !scripts.has("creat"));
+    }
+}

@@ -1,0 +1,116 @@
+//! `[variants.NAME]`: what is compared.
+
+use super::{
+    super::{
+        Target, Variant,
+        reader::{Found, Reader},
+    },
+    NAME_RULE, is_name,
+};
+
+/// Keys of the plan that this version refuses by name.
+const VARIANT_NOT_YET: [&str; 2] = ["cpus", "memory"];
+/// How the only databases begin that can be read so far.
+const SQLITE: &str = "sqlite:";
+
+/// The names of all variants, and those variants that can be used.
+pub fn all(reader: &Reader<'_>, whole: &toml::Table) -> (Vec<String>, Vec<Variant>) {
+    let mut known = Vec::new();
+    let mut variants = Vec::new();
+    let tables = reader.tables();
+    if tables.len() < 2 {
+        let message = "at least two variants are needed: [variants.NAME] for each";
+        reader.mistakes().add(reader.offset(), message);
+    }
+    for (name, table) in tables {
+        if !is_name(&name) {
+            let message = format!("a variant's name {NAME_RULE}, not {name:?}");
+            reader.mistakes().add(table.offset(), message);
+        }
+        known.push(name.clone());
+        variants.extend(variant_of(table, &name, whole));
+    }
+    (known, variants)
+}
+
+fn variant_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option<Variant> {
+    let load_env = reader.strings("load_env").unwrap_or_default();
+    let database = reader.text("database");
+    let metrics = reader.text("metrics");
+    if let Some(database) = &database
+        && !database.value.starts_with(SQLITE)
+    {
+        let message = format!(
+            "`database` in [variants.{name}] must be `{SQLITE}PATH`, such as \
+             \"{SQLITE}{{dir}}/app.db\"; other databases are not supported yet"
+        );
+        reader.mistakes().add(database.offset, message);
+    }
+    for (key, written) in [("database", &database), ("metrics", &metrics)] {
+        if written.is_some() && reader.has("serve") {
+            let message = format!("`{key}` in [variants.{name}] is known of a `serve` variant");
+            reader.mistakes().add(reader.offset(), message);
+        }
+    }
+    let metrics_address = metrics.map(|found| {
+        check_address(&reader, name, "metrics", &found);
+        found.value
+    });
+    let target = target_of(reader, name, whole)?;
+    Some(Variant {
+        name: name.to_owned(),
+        target,
+        load_env,
+        database: database.map(|found| found.value),
+        metrics: metrics_address,
+    })
+}
+
+fn check_address(reader: &Reader<'_>, name: &str, key: &str, found: &Found<String>) {
+    let example = found.value.replace("{port}", "1");
+    if let Err(reason) = madang_stack::http::Url::parse(&example) {
+        reader.mistakes().add(found.offset, format!("`{key}` in [variants.{name}]: {reason}"));
+    }
+}
+
+fn target_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option<Target> {
+    let serve = reader.table("serve");
+    let argv = reader.words("command").map(|found| found.value);
+    let env = reader.strings("env");
+    let ready = reader.text("ready");
+    let url = reader.text("url");
+    let (mistakes, offset) = (reader.mistakes(), reader.offset());
+    let kinds = ["serve", "command", "url"].iter().filter(|key| reader.has(key)).count();
+    if kinds != 1 {
+        let message =
+            format!("[variants.{name}] needs exactly one of `serve`, `command` and `url`");
+        mistakes.add(offset, message);
+    }
+    let has_command = reader.has("command");
+    for (key, written) in [("env", env.is_some()), ("ready", ready.is_some())] {
+        if written && !has_command {
+            let message = format!("`{key}` in [variants.{name}] belongs to a `command`");
+            mistakes.add(offset, message);
+        }
+    }
+    if has_command && ready.is_none() {
+        reader.missing::<()>("ready");
+    }
+    let addresses = [("ready", &ready), ("url", &url)];
+    for (key, found) in addresses.iter().filter_map(|(key, found)| Some((key, found.as_ref()?))) {
+        check_address(&reader, name, key, found);
+    }
+    reader.not_yet(&VARIANT_NOT_YET);
+    reader.finish(&VARIANT_NOT_YET);
+    match (serve, argv, url) {
+        (Some(_), ..) => {
+            let settings = whole.get("variants")?.get(name)?.get("serve")?.as_table()?;
+            Some(Target::Serve(settings.clone()))
+        }
+        (_, Some(argv), _) => {
+            Some(Target::Command { argv, env: env.unwrap_or_default(), ready: ready?.value })
+        }
+        (.., Some(url)) => Some(Target::Url(url.value.trim_end_matches('/').to_owned())),
+        _ => None,
+    }
+}

@@ -1,0 +1,85 @@
+//! Texts within a value: figures, times, and names that are nearly right.
+
+use std::time::Duration;
+
+/// A number and its unit, as in `0.8 s`.
+pub fn is_figure(text: &str) -> bool {
+    let Some((number, unit)) = text.split_once(' ') else { return false };
+    // A minus sign as typesetters write it is one, too.
+    let number = number.replace(',', "").replace('\u{2212}', "-");
+    number.parse::<f64>().is_ok() && !unit.trim().is_empty()
+}
+
+/// `1h2m3.5s`-like times: one or more numbers, each with its unit.
+pub fn duration(text: &str) -> Option<Duration> {
+    let mut rest = text;
+    let mut total = 0.0;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let number: f64 = rest[..digits].parse().ok()?;
+        rest = &rest[digits..];
+        let letters = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+        total += number
+            * match &rest[..letters] {
+                "ms" => 0.001,
+                "s" => 1.0,
+                "m" => 60.0,
+                "h" => 3600.0,
+                _ => return None,
+            };
+        rest = &rest[letters..];
+    }
+    if text.is_empty() { None } else { Duration::try_from_secs_f64(total).ok() }
+}
+
+/// The accepted word that a mistyped one is nearest to, if it is near enough.
+pub fn closest<'w>(word: &str, accepted: &[&'w str]) -> Option<&'w str> {
+    let near = accepted.iter().map(|accepted| (distance(word, accepted), *accepted)).min()?;
+    (near.0 <= 2 && near.0 < word.chars().count()).then_some(near.1)
+}
+
+/// Edit distance: insertions, deletions and replacements (Levenshtein 1966), in the two-row form
+/// of Wagner and Fischer (1974).
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, l) in left.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, r) in right.iter().enumerate() {
+            let replaced = diagonal + usize::from(l != *r);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_need_units() {
+        assert_eq!(duration("1m30s"), Some(Duration::from_secs(90)));
+        assert_eq!(duration("0.5s"), Some(Duration::from_millis(500)));
+        assert_eq!(duration("0s"), Some(Duration::ZERO));
+        for text in ["", "5", "s", "5 s", "-1s", "1s5", "1.2.3s", "1d", "9e99s"] {
+            assert_eq!(duration(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_time_beyond_all_measure_is_refused() {
+        assert_eq!(duration(&format!("{}h", "9".repeat(300))), None);
+        assert_eq!(duration(&format!("{}h", "9".repeat(400))), None);
+    }
+
+    #[test]
+    fn a_guess_is_made_only_when_it_is_near() {
+        assert_eq!(closest("blokcs", &["blocks", "warm_up"]), Some("blocks"));
+        assert_eq!(closest("warmup", &["blocks", "warm_up"]), Some("warm_up"));
+        assert_eq!(closest("banana", &["blocks", "warm_up"]), None);
+        assert_eq!(closest("x", &["a"]), None);
+    }
+}

@@ -1,0 +1,163 @@
+//! What makes a report's numbers doubtful.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Ended, counted};
+use crate::{
+    plan::Plan,
+    record::{Measured, Outcome, RoundRecord, Warning},
+    verdict::Undecided,
+};
+
+/// What too many rounds were refused for: by others, unless it was never anything but the
+/// generator.
+pub fn disturbance(rounds: &[RoundRecord]) -> Undecided {
+    let mut reasons = rounds.iter().flat_map(|round| &round.refused);
+    if reasons.all(|reason| *reason == Warning::GeneratorLimited) {
+        Undecided::GeneratorLimited
+    } else {
+        Undecided::MachineTooNoisy
+    }
+}
+
+/// What makes the numbers doubtful, most telling first.
+pub fn warnings(plan: &Plan, rounds: &[RoundRecord], ended: Ended) -> Vec<String> {
+    let mut lines = Vec::new();
+    let failed = rounds.iter().filter_map(|round| match &round.outcome {
+        Outcome::Failed(failure) => Some((round, failure)),
+        Outcome::Measured(_) => None,
+    });
+    for round in rounds.iter().filter(|round| !round.refused.is_empty()) {
+        let why: Vec<&str> = round.refused.iter().map(|reason| reason.text()).collect();
+        lines.push(format!(
+            "block {}: a round of `{}` was refused and repeated: {}",
+            round.block,
+            round.variant,
+            why.join("; ")
+        ));
+    }
+    for (round, failure) in failed {
+        lines.push(format!(
+            "block {}, attempt {}: the round of `{}` broke: {}",
+            round.block, round.attempt, round.variant, failure.message
+        ));
+    }
+    match ended {
+        Ended::Complete => {}
+        Ended::Interrupted => lines.push("the run was interrupted".to_owned()),
+        Ended::Broken { block, attempts } => {
+            lines.push(format!("block {block} broke {attempts} times, so the run was given up"));
+        }
+    }
+    lines.extend(doubts(plan, rounds));
+    lines
+}
+
+/// How much of what the verdict rests on others disturbed: said beside the verdict, because it is
+/// the first thing to doubt.
+pub fn noise(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
+    let predicted = plan.predictions.iter().map(|prediction| &prediction.variant);
+    let names: BTreeSet<&String> = predicted.chain([&plan.reference]).collect();
+    let about = names.iter().flat_map(|name| counted(rounds, name)).map(|(_, measured)| measured);
+    let (disturbed, all) = about.fold((0, 0), |(disturbed, all), measured| {
+        (disturbed + usize::from(measured.was_disturbed()), all + 1)
+    });
+    let most =
+        if disturbed * 2 > all { ", more than half: repeat it on a quieter machine" } else { "" };
+    (disturbed > 0).then(|| {
+        format!(
+            "Noise: other processes or the hypervisor disturbed {disturbed} of the {all} rounds \
+             this rests on{most}."
+        )
+    })
+}
+
+/// One line for each kind of doubt, with the variants it concerns.
+fn doubts(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
+    let mut seen: BTreeMap<Warning, Vec<String>> = BTreeMap::new();
+    for variant in &plan.variants {
+        let own: Vec<&Measured> =
+            counted(rounds, &variant.name).map(|(_, measured)| measured).collect();
+        let mut counts: BTreeMap<Warning, usize> = BTreeMap::new();
+        for warning in own.iter().flat_map(|measured| &measured.warnings) {
+            *counts.entry(*warning).or_default() += 1;
+        }
+        for (warning, count) in counts {
+            let share = format!("`{}` {count} of {}", variant.name, own.len());
+            seen.entry(warning).or_default().push(share);
+        }
+    }
+    let line = |(warning, shares): (Warning, Vec<String>)| {
+        format!("{} (rounds of {})", warning.text(), shares.join(", "))
+    };
+    seen.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        experiment::{Bound, Prediction, Target, Variant},
+        metric::Metric,
+        plan::Settings,
+    };
+
+    fn round(variant: &str, counted: bool, warnings: &[&str]) -> RoundRecord {
+        let load = json!({
+            "version": 1, "started_at_seconds": 0.0, "ended_at_seconds": 1.0,
+            "duration_seconds": 1.0, "aborted": false,
+            "requests": {"total": 1, "good": 1, "failed": 0},
+            "bytes": {"sent": 0, "received": 0}, "status_codes": {}, "trends": {},
+            "iterations": {"complete": 1, "interrupted": 0, "dropped": 0},
+            "generator": {"cpu_seconds": 0.0, "cores": 1, "lag_p99_ms": 0.0, "limited": false},
+        });
+        let record = json!({
+            "block": 1, "attempt": 1, "position": 1, "variant": variant, "started": "",
+            "took_seconds": 1.0, "counted": counted,
+            "measured": {"load": load, "server": null, "machine": null, "cpus": null,
+                         "warnings": warnings},
+        });
+        serde_json::from_value(record).unwrap()
+    }
+
+    fn plan() -> Plan {
+        let variant = |name: &str| Variant::new(name, Target::Url(String::new()));
+        Plan {
+            variants: ["a", "b", "c"].map(variant).into(),
+            reference: "a".to_owned(),
+            predictions: vec![Prediction {
+                metric: Metric::Goodput,
+                variant: "b".to_owned(),
+                bound: Bound::RatioAtLeast(1.0),
+            }],
+            metrics: Metric::ALL.to_vec(),
+            calibration: false,
+            settings: Settings {
+                quick: false,
+                blocks: 1,
+                warm_up: std::time::Duration::ZERO,
+                vus: None,
+                duration: None,
+                env: Vec::new(),
+                retries: 0,
+                pin_cpus: false,
+                accept: Vec::new(),
+            },
+            seed: 0,
+        }
+    }
+
+    #[test]
+    fn noise_is_counted_over_the_rounds_the_verdict_rests_on() {
+        let said = |rounds: &[RoundRecord]| noise(&plan(), rounds);
+        let (quiet, loud) = (round("a", true, &["thresholds"]), round("b", true, &["steal"]));
+        let half = said(&[quiet.clone(), loud.clone()]).unwrap();
+        assert!(half.contains("1 of the 2 rounds") && !half.contains("more than half"), "{half}");
+        let most = said(&[loud, round("a", true, &["foreign_cpu"]), quiet.clone()]).unwrap();
+        assert!(most.contains("2 of the 3 rounds") && most.contains("more than half"), "{most}");
+        let elsewhere = [round("c", true, &["steal"]), round("a", false, &["steal"]), quiet];
+        assert_eq!(said(&elsewhere), None);
+    }
+}

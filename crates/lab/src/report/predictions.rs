@@ -1,0 +1,190 @@
+//! From rows to answers: each prediction, its verdict, and both in words.
+
+use serde::Serialize;
+
+use super::{Comparison, Row, VariantSummary, counted, summary::show};
+use crate::{
+    experiment::Prediction,
+    plan::Plan,
+    record::RoundRecord,
+    stats::{self, Level},
+    verdict::{Undecided, Verdict},
+};
+
+/// A prediction and what the rounds say about it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Answer {
+    /// What was predicted.
+    #[serde(flatten)]
+    pub prediction: Prediction,
+    /// The answer.
+    pub verdict: Verdict,
+    /// Why it is undecided; `null` otherwise.
+    pub undecided_because: Option<&'static str>,
+    /// The answer in words.
+    pub sentence: String,
+    /// What was measured, of a claim about a value; that of a ratio is in its row.
+    pub level: Option<Level>,
+}
+
+/// What answers rest on.
+pub struct Evidence<'e> {
+    pub plan: &'e Plan,
+    pub variants: &'e [VariantSummary],
+    pub rounds: &'e [RoundRecord],
+}
+
+impl Evidence<'_> {
+    /// One answer for each prediction; all of them undecided when the run allows no verdict.
+    pub fn answers(&self, undecided: Option<Undecided>, blocks: u32) -> Vec<Answer> {
+        let answer = |prediction: &Prediction| {
+            let level = self.level(prediction);
+            let verdict = match undecided {
+                Some(why) => Verdict::Undecided(why),
+                None => self.verdict(prediction, level.as_ref()),
+            };
+            Answer {
+                verdict,
+                undecided_because: verdict.reason(),
+                sentence: self.sentence(prediction, level.as_ref(), verdict, blocks),
+                prediction: prediction.clone(),
+                level,
+            }
+        };
+        self.plan.predictions.iter().map(answer).collect()
+    }
+
+    fn row(&self, prediction: &Prediction) -> Option<&Row> {
+        let about = self.variants.iter().find(|variant| variant.name == prediction.variant)?;
+        about.metrics.iter().find(|row| row.metric == prediction.metric)
+    }
+
+    /// The mean of the variant's own values; `None` of a claim about a ratio, or when any round
+    /// has none.
+    fn level(&self, prediction: &Prediction) -> Option<Level> {
+        let rounds =
+            counted(self.rounds, &prediction.variant).filter(|_| !prediction.bound.is_ratio());
+        let values: Option<Vec<f64>> =
+            rounds.map(|(_, round)| prediction.metric.level(round).ok()).collect();
+        stats::level(&values?)
+    }
+
+    fn verdict(&self, prediction: &Prediction, level: Option<&Level>) -> Verdict {
+        let estimate = self.row(prediction).and_then(|row| row.comparison.estimate());
+        let found = if prediction.bound.is_ratio() {
+            estimate.map(|estimate| estimate.interval)
+        } else {
+            level.map(|level| level.interval)
+        };
+        // Only with a value: without one, the reason for that tells more.
+        let Some(interval) = found else {
+            let is_ratio = prediction.bound.is_ratio();
+            let why = if is_ratio { Undecided::NoRatio } else { Undecided::NoValue };
+            return Verdict::Undecided(why);
+        };
+        let metric = &prediction.metric;
+        let is_refused = |name: &str| {
+            counted(self.rounds, name).any(|(_, measured)| metric.has_bad_requests(measured))
+        };
+        let compared = prediction.bound.is_ratio() && is_refused(&self.plan.reference);
+        if metric.is_response_time() && (compared || is_refused(&prediction.variant)) {
+            return Verdict::Undecided(Undecided::BadRequests);
+        }
+        if !self.plan.calibration {
+            return Verdict::of(prediction.bound, interval);
+        }
+        // A calibration predicts no difference.
+        match estimate {
+            None => Verdict::Undecided(Undecided::NoRatio),
+            Some(estimate) if estimate.interval.is_none() => {
+                Verdict::Undecided(Undecided::TooFewBlocks)
+            }
+            Some(estimate) if estimate.includes_no_difference() => Verdict::Supported,
+            Some(_) => Verdict::Refuted,
+        }
+    }
+
+    /// The answer as a person would say it.
+    fn sentence(
+        &self,
+        prediction: &Prediction,
+        level: Option<&Level>,
+        verdict: Verdict,
+        blocks: u32,
+    ) -> String {
+        let metric = prediction.metric.label();
+        let row = self.row(prediction);
+        let measured = match (level, row.map(|row| &row.comparison)) {
+            (Some(level), _) => format!("measured {}", show_level(prediction, level)),
+            (None, Some(Comparison::Ratio(estimate))) if prediction.bound.is_ratio() => {
+                format!("measured {}", show(estimate))
+            }
+            (None, Some(Comparison::NoRatio(why))) => format!("no ratio: {why}"),
+            _ => "nothing was measured".to_owned(),
+        };
+        if self.plan.calibration {
+            return calibration(verdict, &metric, &measured, self.variants, blocks);
+        }
+        let why = verdict.reason().map_or_else(String::new, |why| format!(" Why: {why}."));
+        format!(
+            "{}: {metric} of `{}` was predicted to be {}; {measured} in {}.{why}",
+            capital(verdict.word()),
+            prediction.variant,
+            prediction.claim(&self.plan.reference),
+            plural(blocks),
+        )
+    }
+}
+
+/// `12.3 ms (95 % interval 11.9 ms to 12.7 ms)`.
+fn show_level(prediction: &Prediction, level: &Level) -> String {
+    let show = |value| prediction.metric.show(value);
+    match level.interval {
+        Some((low, high)) => {
+            format!("{} (95 % interval {} to {})", show(level.value), show(low), show(high))
+        }
+        None => format!("{} (one block: no interval)", show(level.value)),
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().collect::<String>() + letters.as_str()
+    })
+}
+
+/// What an A/A run says: how far apart two equal things appear here.
+fn calibration(
+    verdict: Verdict,
+    metric: &str,
+    measured: &str,
+    variants: &[VariantSummary],
+    blocks: u32,
+) -> String {
+    let widest = variants
+        .iter()
+        .flat_map(|variant| &variant.metrics)
+        .filter_map(|row| Some((row.comparison.estimate()?.half_width()?, &row.metric)))
+        .max_by(|left, right| left.0.total_cmp(&right.0));
+    let spread = widest.map_or_else(String::new, |(width, metric)| {
+        format!(
+            " Widest interval: ± {} % ({}).",
+            crate::metric::digits(width * 100.0),
+            metric.label()
+        )
+    });
+    let told = match verdict {
+        Verdict::Supported => "cannot be told from itself, as it should be",
+        Verdict::Refuted => "appears to differ from itself: distrust comparisons made here",
+        Verdict::Undecided(_) => "was not measured often enough",
+    };
+    format!(
+        "Calibration: the reference {told}; {metric}: {measured} in {}.{spread}",
+        plural(blocks)
+    )
+}
+
+fn plural(blocks: u32) -> String {
+    if blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") }
+}

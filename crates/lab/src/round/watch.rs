@@ -1,0 +1,187 @@
+//! While a server is loaded: looks at everything ten times a second, and does to the server what
+//! the experiment wants done.
+
+use std::{
+    collections::VecDeque,
+    io,
+    time::{Duration, Instant},
+};
+
+use madang_stack::{Exit, Patience, Process};
+use rustix::process::{Pid, kill_process};
+
+use super::{Bench, STOP_GRACE, Scene};
+use crate::{
+    experiment::{Action, During, Signal},
+    launch::{self, Running},
+    observe::{self, Observer},
+    record::{Event, Failure, FailureKind},
+    words,
+};
+
+/// Time the generator gets to end when its round is given up.
+const LOAD_GRACE: Duration = Duration::from_secs(1);
+
+/// One loaded server, being watched.
+pub struct Watch<'w, 'p> {
+    bench: &'w Bench<'w>,
+    scene: &'w Scene<'w>,
+    generator: &'w Process,
+    observer: &'w mut Observer<'p>,
+    /// When the measured window begins, as far as can be known from outside of the generator.
+    window: Instant,
+    pending: VecDeque<&'w During>,
+    commands: Vec<(&'w [String], Process)>,
+    events: Vec<Event>,
+}
+
+impl<'w, 'p> Watch<'w, 'p> {
+    pub fn new(
+        bench: &'w Bench<'w>,
+        scene: &'w Scene<'w>,
+        generator: &'w Process,
+        observer: &'w mut Observer<'p>,
+    ) -> Self {
+        Self {
+            bench,
+            scene,
+            generator,
+            observer,
+            window: Instant::now() + bench.settings.warm_up,
+            pending: bench.experiment.hooks.during.iter().collect(),
+            commands: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
+    /// Watches until the generator has ended. `running` is another server afterwards if it was
+    /// restarted.
+    pub fn run(mut self, running: &mut Running) -> Result<(Exit, Vec<Event>), Failure> {
+        let broken = |error: io::Error| {
+            Failure::new(FailureKind::Machine, format!("cannot observe the machine: {error}"))
+        };
+        let deadline = Instant::now() + self.bench.experiment.rounds.time_limit;
+        let exit = loop {
+            self.observer.look().map_err(broken)?;
+            let ended = self.generator.wait(self.pause());
+            if ended.is_some() {
+                // The window ends after the last look; without this one, what the server used in
+                // between would be missing.
+                self.observer.look().map_err(broken)?;
+            }
+            // Asked last: a server that died just before the load ended has died under load, too.
+            if let Some(server) = &running.process
+                && let Some(exit) = server.exit()
+            {
+                let message =
+                    format!("the server ended under load ({exit}){}", server.stderr_tail());
+                return Err(Failure::new(FailureKind::ServerDied, message));
+            }
+            if let Some(exit) = ended {
+                break exit;
+            }
+            if let Some(given_up) = self.given_up(deadline) {
+                // Asked first, so that the server is not blamed for connections that are cut.
+                let _ = self.generator.stop(LOAD_GRACE);
+                return Err(given_up);
+            }
+            self.act(running)?;
+        };
+        self.end()?;
+        Ok((exit, self.events))
+    }
+
+    /// Until the next look, or until something is to be done.
+    fn pause(&self) -> Duration {
+        let next = self.pending.front().map(|during| self.window + during.at);
+        let next = next.map(|next| next.saturating_duration_since(Instant::now()));
+        next.map_or(observe::INTERVAL, |next| next.min(observe::INTERVAL))
+    }
+
+    fn given_up(&self, deadline: Instant) -> Option<Failure> {
+        if let Some(failure) = self.bench.must_stop(self.scene.files) {
+            return Some(failure);
+        }
+        let limit = self.bench.experiment.rounds.time_limit;
+        let message =
+            format!("the load did not end within {limit:?}; `time_limit` in [rounds] raises that");
+        (Instant::now() >= deadline).then(|| Failure::new(FailureKind::TimeLimit, message))
+    }
+
+    /// Does what is due.
+    fn act(&mut self, running: &mut Running) -> Result<(), Failure> {
+        while let Some(during) =
+            self.pending.pop_front_if(|during| self.window + during.at <= Instant::now())
+        {
+            let begun = Instant::now();
+            let what = match &during.action {
+                Action::Command(argv) => {
+                    let around = self.bench.around(self.scene, running);
+                    let command = self.bench.runner().start(argv, &around);
+                    let command = command.map_err(|why| Failure::new(FailureKind::Hook, why))?;
+                    self.commands.push((argv, command));
+                    format!("started `{}`", argv.join(" "))
+                }
+                Action::Signal { signal, restart: false } => {
+                    send(*signal, running)?;
+                    format!("sent SIG{}", signal.name())
+                }
+                Action::Signal { signal, restart: true } => {
+                    self.restart(*signal, running)?;
+                    format!("sent SIG{} and started the server again", signal.name())
+                }
+            };
+            // Before the window begins, the difference is negative.
+            let early = self.window.saturating_duration_since(begun).as_secs_f64();
+            let late = begun.saturating_duration_since(self.window).as_secs_f64();
+            let took_seconds = begun.elapsed().as_secs_f64();
+            self.events.push(Event { at_seconds: late - early, what, took_seconds });
+        }
+        Ok(())
+    }
+
+    /// Ends the server and starts it again on the same data and address.
+    fn restart(&mut self, signal: Signal, running: &mut Running) -> Result<(), Failure> {
+        let Some(server) = running.process.clone() else { return Ok(()) };
+        // What it has used so far cannot be read any more once it has ended.
+        let looked = self.observer.look();
+        looked.map_err(|error| Failure::because(FailureKind::Machine, &error))?;
+        send(signal, running)?;
+        let give_up = || self.bench.cancel.is_cancelled();
+        let ended = server.wait_patiently(Patience::new(STOP_GRACE, &give_up));
+        ended.map_err(|error| {
+            let why = format!("after SIG{}: {}", signal.name(), words::chain(&error));
+            self.bench.unless_cancelled(FailureKind::Hook, why)
+        })?;
+        let address = launch::address(&running.base_url).to_owned();
+        *running = self.bench.launch(self.scene, Some(&address))?;
+        self.observer.replace(running.process.clone());
+        Ok(())
+    }
+
+    /// Nothing may be left undone, and no command unfinished or failed.
+    fn end(&mut self) -> Result<(), Failure> {
+        if let Some(during) = self.pending.front() {
+            let message = format!(
+                "the load ended before {:?}, when something was to be done `during` it",
+                during.at
+            );
+            return Err(Failure::new(FailureKind::Hook, message));
+        }
+        for (argv, process) in &self.commands {
+            let finished = self.bench.runner().finish(argv, process);
+            finished.map_err(|why| self.bench.unless_cancelled(FailureKind::Hook, why))?;
+        }
+        Ok(())
+    }
+}
+
+fn send(signal: Signal, running: &Running) -> Result<(), Failure> {
+    let Some(server) = &running.process else { return Ok(()) };
+    let pid = i32::try_from(server.pid()).ok().and_then(Pid::from_raw);
+    let sent = pid.map_or(Err(rustix::io::Errno::SRCH), |pid| kill_process(pid, signal.number()));
+    sent.map_err(|error| {
+        let message = format!("cannot send SIG{} to the server: {error}", signal.name());
+        Failure::new(FailureKind::Hook, message)
+    })
+}

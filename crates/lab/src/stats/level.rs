@@ -1,0 +1,57 @@
+//! The mean of a value over rounds, for predictions about a variant alone.
+
+use serde::Serialize;
+
+use super::{ratio::CONFIDENCE, student};
+
+/// A variant's own value over several blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Level {
+    /// Arithmetic mean of the rounds' values.
+    pub value: f64,
+    /// Ends of its 95 % confidence interval; `None` with fewer than two blocks.
+    pub interval: Option<(f64, f64)>,
+    /// Blocks it rests on.
+    pub blocks: usize,
+}
+
+/// Estimates the mean from one value per block, by Student's t (Student, "The probable error of a
+/// mean", 1908). Not on logarithms as for ratios: values such as counts of errors may be zero.
+/// `None` without any block.
+#[must_use]
+pub fn level(values: &[f64]) -> Option<Level> {
+    if values.is_empty() {
+        return None;
+    }
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let interval = (values.len() >= 2).then(|| {
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let standard_error = (squares / (n - 1.0) / n).sqrt();
+        let reach = student::quantile(0.5 + CONFIDENCE / 2.0, n - 1.0) * standard_error;
+        (mean - reach, mean + reach)
+    });
+    Some(Level { value: mean, interval, blocks: values.len() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1, 2, 6: mean 3, squares 4 + 1 + 9 = 14, deviation √7, standard error √(7/3) = 1.527525;
+    /// t(0.975; 2) = 4.302653, so ± 6.572411.
+    #[test]
+    fn three_values_worked_out_by_hand() {
+        let level = level(&[1.0, 2.0, 6.0]).unwrap();
+        let (low, high) = level.interval.unwrap();
+        assert!((level.value - 3.0).abs() < 1e-12);
+        assert!((low + 3.572_411).abs() < 1e-4 && (high - 9.572_411).abs() < 1e-4, "{level:?}");
+    }
+
+    #[test]
+    fn nothing_but_zeros_is_zero_for_certain() {
+        assert_eq!(level(&[0.0; 4]).unwrap().interval, Some((0.0, 0.0)));
+        assert_eq!(level(&[7.0]).unwrap().interval, None);
+        assert_eq!(level(&[]), None);
+    }
+}

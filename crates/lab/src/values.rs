@@ -1,0 +1,193 @@
+//! Takes the numbers that invariants are about, before and after the load, and compares them.
+
+mod json;
+mod sql;
+
+use std::time::Duration;
+
+use madang_stack::http::{self, Url};
+
+use crate::{
+    action::{Runner, Surroundings},
+    experiment::{Experiment, Limit, Source},
+    load_metric::LoadMetric,
+    load_report::LoadReport,
+    prometheus::Selector,
+    record::{Checked, CheckedLimit, Observed},
+};
+
+/// A page or an answer that takes longer is none.
+const ANSWER_TIME: Duration = Duration::from_secs(10);
+
+/// What was taken at one moment.
+pub struct Taken {
+    /// One for each of the experiment's values.
+    named: Vec<f64>,
+    /// One for each invariant; `None` for formulas and those about other variants.
+    own: Vec<Option<f64>>,
+    /// One for each observed series; `None` when the page does not have it.
+    observed: Vec<Option<f64>>,
+}
+
+/// Where and how to take values in one round.
+pub struct Taker<'t> {
+    pub experiment: &'t Experiment,
+    pub variant: &'t str,
+    pub runner: Runner<'t>,
+    pub around: Surroundings<'t>,
+}
+
+/// A series that is not on the page yet has not been counted up yet, so before the load it is
+/// zero; after it, a name that is not there is a mistake.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    Before,
+    After,
+}
+
+impl Taker<'_> {
+    /// Takes every value once.
+    ///
+    /// # Errors
+    /// Which could not be taken, and why.
+    pub fn take(&self, moment: Moment) -> Result<Taken, String> {
+        let experiment = self.experiment;
+        let page = self.page()?;
+        let page = page.as_deref();
+        let mut named = Vec::new();
+        for value in &experiment.values {
+            let number = self.number(&value.source, page, moment);
+            named.push(number.map_err(|why| format!("[values.{}]: {why}", value.name))?);
+        }
+        let mut own = Vec::new();
+        for invariant in &experiment.invariants {
+            let is_taken =
+                invariant.concerns(self.variant) && !matches!(invariant.source, Source::Value(_));
+            let number = is_taken.then(|| self.number(&invariant.source, page, moment));
+            let number = number.transpose();
+            own.push(number.map_err(|why| format!("invariant \"{}\": {why}", invariant.name))?);
+        }
+        let observed = &experiment.observe.metrics;
+        let observed = observed.iter().map(|series| page.and_then(|page| series.sum(page)));
+        Ok(Taken { named, own, observed: observed.collect() })
+    }
+
+    /// The server's metrics page, if anybody asks for it.
+    fn page(&self) -> Result<Option<String>, String> {
+        let experiment = self.experiment;
+        let of_values = experiment.values.iter().map(|value| &value.source);
+        let of_invariants = experiment.invariants.iter().map(|invariant| &invariant.source);
+        let is_asked = !experiment.observe.metrics.is_empty()
+            || of_values.chain(of_invariants).any(|source| matches!(source, Source::Metrics(_)));
+        let Some(url) = self.around.metrics.filter(|_| is_asked) else { return Ok(None) };
+        let page = body(url).map_err(|why| format!("the metrics page {url}: {why}"))?;
+        Ok(Some(String::from_utf8_lossy(&page).into_owned()))
+    }
+
+    fn number(&self, source: &Source, page: Option<&str>, moment: Moment) -> Result<f64, String> {
+        match source {
+            Source::Sql(query) => {
+                let database = self.around.database.ok_or("its variant has no known database")?;
+                sql::number(database, query, &self.experiment.dir, self.runner.cancel)
+            }
+            Source::Http { http, json: path } => {
+                let base_url = self.around.base_url.unwrap_or_default();
+                let url =
+                    if http.starts_with('/') { format!("{base_url}{http}") } else { http.clone() };
+                let answer = body(&Url::parse(&url)?).map_err(|why| format!("{url}: {why}"))?;
+                json::number(&answer, path).map_err(|why| format!("{url}: {why}"))
+            }
+            Source::Metrics(series) => sum(series, page, moment),
+            Source::Script(argv) => {
+                let lines = self.runner.run(argv, &self.around)?;
+                let line = lines.iter().map(|line| line.trim()).find(|line| !line.is_empty());
+                let line = line.ok_or_else(|| format!("`{}` printed nothing", argv.join(" ")))?;
+                let number: Option<f64> =
+                    line.parse().ok().filter(|number: &f64| number.is_finite());
+                number.ok_or_else(|| format!("`{}` printed no number but {line:?}", argv.join(" ")))
+            }
+            Source::Value(_) => Err("a formula is not taken".to_owned()),
+        }
+    }
+}
+
+fn sum(series: &Selector, page: Option<&str>, moment: Moment) -> Result<f64, String> {
+    let page = page.ok_or("its variant has no known metrics page")?;
+    match series.sum(page) {
+        Some(sum) => Ok(sum),
+        None if moment == Moment::Before => Ok(0.0),
+        None => Err(format!("the metrics page has no series `{series}`")),
+    }
+}
+
+/// The body of a good answer.
+fn body(url: &Url) -> Result<Vec<u8>, String> {
+    let answer = http::get(url, ANSWER_TIME).map_err(|error| error.to_string())?;
+    if (200..300).contains(&answer.status) {
+        Ok(json::without_chunks(answer.body))
+    } else {
+        Err(format!("status {}", answer.status))
+    }
+}
+
+/// Compares what was taken. Only invariants about the variant are in the result.
+///
+/// # Errors
+/// Which formula has no value, and why.
+pub fn check(
+    experiment: &Experiment,
+    variant: &str,
+    before: &Taken,
+    after: &Taken,
+    load: &LoadReport,
+) -> Result<Vec<Checked>, String> {
+    let mut checked = Vec::new();
+    let concerned = |index: &usize| experiment.invariants[*index].concerns(variant);
+    for index in (0..experiment.invariants.len()).filter(concerned) {
+        let invariant = &experiment.invariants[index];
+        let broken = |why: String| format!("invariant \"{}\": {why}", invariant.name);
+        let own = before.own[index];
+        let resolve = |name: &str| match name.split_once('.') {
+            None if name == "before" => own.ok_or_else(|| "there is no `before`".to_owned()),
+            Some(("before", name)) => named(experiment, before, name),
+            Some(("after", name)) => named(experiment, after, name),
+            Some(("load", name)) => {
+                let value = LoadMetric::parse(name)?.of(load);
+                value.map_err(|why| format!("`load.{name}`: {}", why.reason()))
+            }
+            _ => Err(format!("there is no `{name}`")),
+        };
+        let value = match (&invariant.source, after.own[index]) {
+            (Source::Value(formula), _) => {
+                formula.evaluate(&resolve).map_err(|error| broken(error.to_string()))?
+            }
+            (_, Some(value)) if invariant.change => value - own.unwrap_or_default(),
+            (_, value) => value.unwrap_or_default(),
+        };
+        let mut limits = Vec::new();
+        for Limit { bound, formula } in &invariant.limits {
+            let limit = formula.evaluate(&resolve).map_err(|error| broken(error.to_string()))?;
+            limits.push(CheckedLimit { bound: *bound, formula: formula.to_string(), limit });
+        }
+        let holds = limits.iter().all(|limit| Limit::holds(limit.bound, value, limit.limit));
+        let name = invariant.name.clone();
+        checked.push(Checked { name, holds, value, before: own, limits });
+    }
+    Ok(checked)
+}
+
+fn named(experiment: &Experiment, taken: &Taken, name: &str) -> Result<f64, String> {
+    let index = experiment.values.iter().position(|value| value.name == name);
+    let value = index.and_then(|index| taken.named.get(index)).copied();
+    value.ok_or_else(|| format!("there is no value `{name}`"))
+}
+
+/// By how much each observed series changed.
+pub fn observed(experiment: &Experiment, before: &Taken, after: &Taken) -> Vec<Observed> {
+    let pairs = before.observed.iter().zip(&after.observed);
+    let change = |(series, (before, after)): (&Selector, (&Option<f64>, &Option<f64>))| Observed {
+        series: series.to_string(),
+        change: after.map(|after| after - before.unwrap_or(0.0)),
+    };
+    experiment.observe.metrics.iter().zip(pairs).map(change).collect()
+}

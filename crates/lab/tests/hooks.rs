@@ -1,0 +1,111 @@
+//! Commands and signals around and in a round.
+
+use std::fs;
+
+use madang_lab::{Cancel, FailureKind, Options, Outcome, RunError, report::Ended};
+
+use crate::help::{self, Lab, measured, two};
+
+const SERVE: &str = "serve = { delay_ms = 1 }";
+
+fn hooks(script: &str, lines: &str) -> Lab {
+    let text = two(SERVE, SERVE, 1, &format!("[hooks]\n{lines}\n"));
+    Lab::new(script, &text.replace("[rounds]", "[rounds]\nretries = 0"))
+}
+
+#[test]
+fn hooks_run_in_their_order_and_know_the_round() {
+    let say = |what: &str| {
+        format!(
+            "[\"sh\", \"-c\", \"echo {what} $LAB_BLOCK $LAB_VARIANT ${{LAB_BASE_URL:+up}} >> trace\"]"
+        )
+    };
+    let lines = format!(
+        "prepare = {}\nreset = {}\ndrain = {}\nduring = [{{ at = \"100ms\", command = {} }}]",
+        say("prepare"),
+        say("reset"),
+        say("drain"),
+        say("during")
+    );
+    let lab = hooks("get", &lines);
+    let report = lab.run();
+    assert_eq!(report.ended, Ended::Complete, "{}", report.to_text());
+    let trace = fs::read_to_string(lab.path().join("trace")).unwrap();
+    let mut expected = vec!["prepare".to_owned()];
+    for round in &report.rounds {
+        for what in ["reset", "during", "drain"] {
+            expected.push(format!("{what} 1 {} up", round.variant));
+        }
+    }
+    assert_eq!(trace.lines().collect::<Vec<_>>(), expected);
+    let event = &measured(&report.rounds[0]).events[0];
+    assert!(event.at_seconds >= 0.1 && event.what.starts_with("started `sh -c"), "{event:?}");
+}
+
+#[test]
+fn prepare_adds_to_the_data_of_every_round() {
+    // The load requires a journal with one start, which the server itself adds; so a line more
+    // makes every request bad.
+    let lines = "prepare = [\"sh\", \"-c\", \"echo more > $LAB_DATA_DIR/journal\"]";
+    for round in &hooks("journal", lines).run().rounds {
+        assert_eq!(measured(round).load.requests.good, 0, "{round:?}");
+    }
+}
+
+#[test]
+fn a_server_killed_in_mid_round_comes_back_at_its_address_with_its_data() {
+    let lines = "during = { at = \"100ms\", signal = \"KILL\", restart = true }";
+    let journal = "[[invariants]]\nname = \"two starts on the same data\"\n\
+                   script = [\"sh\", \"-c\", \"wc -l < $LAB_DATA_DIR/journal\"]\nequals = 2\n";
+    let lab = hooks("get", &format!("{lines}\n{journal}"));
+    let report = lab.run();
+    assert_eq!(report.exit_code(), 0, "{}", report.to_text());
+    for round in &report.rounds {
+        let measured = measured(round);
+        let statuses = &measured.load.status_codes;
+        assert!(statuses.contains_key("0"), "nobody noticed: {statuses:?}");
+        assert!(measured.events[0].what.contains("SIGKILL"), "{:?}", measured.events);
+        assert!(measured.server.as_ref().unwrap().peak_rss_bytes > 0);
+    }
+}
+
+#[test]
+fn a_command_variant_comes_back_on_its_port() {
+    let fixture = help::FIXTURE;
+    let command = format!(
+        "command = [{fixture:?}, \"server\", \"--port\", \"{{port}}\", \"--dir\", \"{{dir}}\"]\n\
+         ready = \"http://127.0.0.1:{{port}}/health\""
+    );
+    let lines = "[hooks]\nduring = { at = \"100ms\", signal = \"TERM\", restart = true }\n";
+    let report = Lab::new("get", &two(&command, &command, 1, lines)).run();
+    assert_eq!(report.ended, Ended::Complete, "{}", report.to_text());
+}
+
+#[test]
+fn a_server_that_dies_of_a_signal_without_restart_has_died_under_load() {
+    let lab = hooks("get", "during = { at = \"0s\", signal = \"KILL\" }");
+    let Outcome::Failed(failure) = &lab.run().rounds[0].outcome else { panic!("measured") };
+    assert_eq!(failure.kind, FailureKind::ServerDied);
+}
+
+#[test]
+fn a_hook_that_fails_or_comes_too_late_breaks_the_round_and_says_why() {
+    let fail = "[\"sh\", \"-c\", \"echo sorry >&2; exit 3\"]";
+    for (lines, part) in [
+        (format!("reset = {fail}"), "sorry"),
+        (format!("drain = {fail}"), "exit code 3"),
+        (format!("during = {{ at = \"0s\", command = {fail} }}"), "sorry"),
+        ("reset = [\"/no/such/program\"]".to_owned(), "/no/such/program"),
+        ("reset = [\"sleep\", \"60\"]\ntime_limit = \"200ms\"".to_owned(), "`sleep 60`"),
+        ("during = { at = \"1h\", signal = \"HUP\" }".to_owned(), "ended before"),
+    ] {
+        let report = hooks("get", &lines).run();
+        let Outcome::Failed(failure) = &report.rounds[0].outcome else { panic!("{lines}") };
+        assert_eq!(failure.kind, FailureKind::Hook, "{failure:?}");
+        assert!(failure.message.contains(part), "no {part:?} in: {failure:?}");
+    }
+    let lab = hooks("get", &format!("prepare = {fail}"));
+    let error = lab.try_run(&Options::default(), &Cancel::default()).unwrap_err();
+    assert!(matches!(error, RunError::Prepare(_)), "{error:?}");
+    assert!(!lab.out().exists());
+}
