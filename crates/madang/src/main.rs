@@ -8,6 +8,7 @@ mod import;
 mod load;
 mod openapi;
 mod samples;
+mod seed;
 mod serve;
 mod settings;
 mod supervise;
@@ -26,6 +27,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 Examples:
   madang serve --demo                        a filled backend on http://127.0.0.1:8080, docs under /docs
   madang import tracks trail.gpx             store a trail
+  madang seed --users 200 --shared-hash      users for load tests
   madang load script.js -u 50 -d 10s         run a k6 script
   madang compare experiments/long-track      measure variants in interleaved rounds, with a verdict
 
@@ -46,6 +48,8 @@ enum Command {
     Config(config::Args),
     /// Store trails from GPX and GeoJSON files
     Import(import::Args),
+    /// Fill a store with users and schedules, for load tests
+    Seed(seed::Args),
     /// Print the OpenAPI document of the API
     Openapi(openapi::Args),
     /// Run a k6 script against a service
@@ -62,6 +66,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => exit::code(serve::run(&args)),
         Command::Config(args) => exit::code(config::run(&args)),
         Command::Import(args) => exit::code(import::run(&args)),
+        Command::Seed(args) => exit::code(seed::run(&args)),
         Command::Openapi(args) => exit::code(openapi::run(&args)),
         Command::Load(args) => load::run(args),
         Command::Compare(args) => compare::run(args),

@@ -1,0 +1,220 @@
+//! `madang seed`: fills a store with users and what is theirs, for load tests.
+//!
+//! The same numbers give the same rows, in the same order and under the same ids on an empty store:
+//! each row is a function of the seed and its own place alone ([`random`]). Only the salts of the
+//! password hashes differ. What is there already is not added again, so a run that was cut short is
+//! completed by the next one, and a larger run extends a smaller one.
+//!
+//! A limit on how many a user may have does not hold here: to see what a limit does to a user who is
+//! far beyond it is one of the things a filled store is for. The counts that enforce it are kept.
+//!
+//! One file is one kind of row; `fill` puts them in the order in which they need each other.
+
+mod random;
+mod schedules;
+mod users;
+
+use crate::settings::{SettingsArgs, Usage};
+use anyhow::ensure;
+use indicatif::{ProgressBar, ProgressStyle};
+use madang_service::app::App;
+use madang_service::config::{Origin, Settings};
+use madang_service::http::rfc3339;
+use madang_service::store::DirLock;
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+/// Password of seeded users, unless another is given.
+pub const DEFAULT_PASSWORD: &str = "madang-seed";
+/// 2027-01-01T00:00:00Z: rows are made then, and schedules lie in the year after it.
+const DEFAULT_EPOCH: &str = "2027-01-01T00:00:00Z";
+const MOST_USERS: i64 = 1_000_000;
+const MOST_OF_ONE_USER: i64 = 1_000_000;
+/// Most rows of one kind in one run: some 10 GB of schedules.
+const MOST_ROWS: u64 = 100_000_000;
+
+/// Arguments of `madang seed`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Users are called user-0001, user-0002, … and all have the same password. The same arguments give the
+same rows; what is there already is not added again, so a run that was cut short can be repeated.
+schedules.limit does not hold here.
+
+For load tests only: whoever reads this knows the password, and with --shared-hash one guess tests
+every account. Give a password of your own where others can reach the service.
+
+Examples:
+  madang seed --users 200 --schedules-per-user 1000 --shared-hash
+  madang seed --users 50 --password 'correct horse' --data /var/lib/madang
+  madang seed --users 64 --hash bcrypt:10")]
+pub struct Args {
+    #[command(flatten)]
+    settings: SettingsArgs,
+    #[command(flatten)]
+    rows: Rows,
+}
+
+/// The rows that there shall be. In the `seed` table of an experiment the same names are written with
+/// `_` for `-`: `seed = { users = 200, schedules_per_user = 1000, shared_hash = true }`.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Rows {
+    /// Users that there shall be, 1 to 1000000
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_USERS))]
+    users: u32,
+    /// Schedules that each of them shall have, up to 1000000
+    #[arg(long, value_name = "M", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=MOST_OF_ONE_USER))]
+    schedules_per_user: u32,
+    /// Password of all of them: 8 to 1024 printable ASCII characters
+    #[arg(long, value_name = "TEXT", default_value = DEFAULT_PASSWORD, hide_default_value = true, value_parser = password)]
+    password: String,
+    /// How passwords are hashed (setting accounts.hash)
+    #[arg(long, value_name = "SCHEME")]
+    hash: Option<String>,
+    /// Hash once, with one salt, for all users: a hash for each takes some 25 ms of a core
+    #[arg(long)]
+    shared_hash: bool,
+    /// When rows are made; schedules lie in the year after it
+    #[arg(long, value_name = "TIME", default_value = DEFAULT_EPOCH, value_parser = epoch)]
+    epoch: i64,
+    /// Seed of everything that varies
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+}
+
+/// The flags that a `seed` table stands for, checked as if they had been typed.
+///
+/// # Errors
+/// With what is wrong, in one line.
+#[allow(dead_code, reason = "read by `compare`")]
+pub fn flags(table: &toml::Table) -> Result<Vec<String>, String> {
+    #[derive(clap::Parser)]
+    #[command(name = "seed", no_binary_name = true, disable_help_flag = true)]
+    struct Typed {
+        #[command(flatten)]
+        _rows: Rows,
+    }
+    let mut flags = Vec::new();
+    for (name, value) in table {
+        let flag = format!("--{}", name.replace('_', "-"));
+        match value {
+            toml::Value::Boolean(true) => flags.push(flag),
+            toml::Value::Boolean(false) => {}
+            toml::Value::String(text) => flags.push(format!("{flag}={text}")),
+            toml::Value::Integer(number) => flags.push(format!("{flag}={number}")),
+            other => return Err(format!("`{name}` cannot be {other}")),
+        }
+    }
+    let first_line = |error: clap::Error| {
+        let text = error.render().to_string();
+        let said: Vec<_> = text.lines().map(str::trim).take_while(|l| !l.is_empty()).collect();
+        said.join(" ").trim_start_matches("error: ").to_owned()
+    };
+    <Typed as clap::Parser>::try_parse_from(&flags).map(drop).map_err(first_line)?;
+    Ok(flags)
+}
+
+fn password(text: &str) -> Result<String, String> {
+    // Sign-in normalises what is typed; plain ASCII is its own normal form.
+    let printable = text.bytes().all(|b| (b' '..=b'~').contains(&b));
+    if printable && (8..=1024).contains(&text.len()) {
+        Ok(text.to_owned())
+    } else {
+        Err("8 to 1024 printable ASCII characters".to_owned())
+    }
+}
+
+fn epoch(text: &str) -> Result<i64, String> {
+    // Everything within the year after it must still be a time that the service answers.
+    const YEAR_MS: i64 = 366 * 24 * 3600 * 1000;
+    let latest = rfc3339::LAST_MS - 2 * YEAR_MS;
+    let time = rfc3339::parse(text).filter(|ms| *ms <= latest);
+    time.ok_or_else(|| format!("a time such as {DEFAULT_EPOCH}, from 1970 to 9997"))
+}
+
+/// What became of the rows of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Added {
+    /// Added now.
+    pub new: u64,
+    /// There already.
+    pub old: u64,
+}
+
+/// What became of all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Filled {
+    /// Users.
+    pub users: Added,
+    /// Schedules.
+    pub schedules: Added,
+}
+
+/// Fills a store, and says how to log in.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let rows = &args.rows;
+    let schedules = u64::from(rows.users) * u64::from(rows.schedules_per_user);
+    let too_many = || Usage(format!("{schedules} schedules: at most {MOST_ROWS} in one run"));
+    ensure!(schedules <= MOST_ROWS, too_many());
+    let mut sources = args.settings.sources()?;
+    if let Some(scheme) = &rows.hash {
+        sources.set("accounts.hash", scheme, Origin::Flag("--hash".to_owned()))?;
+    }
+    let settings = sources.resolve()?;
+    let _lock = DirLock::take(&settings.data_dir)?;
+    let app = App::open(&settings)?;
+    let started = Instant::now();
+    let filled = fill(&app, &settings, rows)?;
+    let took = started.elapsed().as_secs_f64();
+    // The work is done whether or not somebody reads of it.
+    let _ = write!(std::io::stdout(), "{}", told(rows, filled, took));
+    Ok(())
+}
+
+/// Adds what is missing. The caller owns the data directory.
+///
+/// # Errors
+/// When the store cannot take it. What was added until then stays.
+pub fn fill(app: &App, settings: &Settings, rows: &Rows) -> anyhow::Result<Filled> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let bar = bar(u64::from(rows.users) * (1 + u64::from(rows.schedules_per_user)));
+    let filled = runtime.block_on(async {
+        let (ids, users) = users::fill(app, settings, rows, &bar).await?;
+        let schedules = schedules::fill(app, &ids, rows, &bar).await?;
+        anyhow::Ok(Filled { users, schedules })
+    })?;
+    bar.finish_and_clear();
+    Ok(filled)
+}
+
+/// Drawn on stderr, and only on a terminal.
+fn bar(total: u64) -> ProgressBar {
+    let bar = ProgressBar::new(total);
+    bar.set_style(
+        ProgressStyle::with_template("{bar:30} {human_pos}/{human_len} {wide_msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+fn told(rows: &Rows, filled: Filled, seconds: f64) -> String {
+    let Filled { users, schedules } = filled;
+    let first = users::nickname(1);
+    let mut text = format!(
+        "added {} users and {} schedules in {seconds:.1} s; already there: {} and {}\n",
+        users.new, schedules.new, users.old, schedules.old
+    );
+    if users.old > 0 {
+        text += "users who were there already keep their passwords\n";
+    }
+    let (password, said) = if rows.password == DEFAULT_PASSWORD {
+        (DEFAULT_PASSWORD, format!("the password {DEFAULT_PASSWORD}"))
+    } else {
+        ("…", "the password you gave".to_owned())
+    };
+    text + &format!(
+        "log in as {first} to {} with {said}:\n  \
+         curl -H 'Content-Type: application/json' -d '{{\"nickname\":\"{first}\",\"password\":\"{password}\"}}' http://127.0.0.1:8080/v1/auth/user/login\n",
+        users::nickname(rows.users)
+    )
+}
