@@ -7,7 +7,7 @@ use super::types::{PASSWORD_BYTES, account_key, is_nickname};
 use super::{Accounts, HashFailure};
 use crate::app::App;
 use crate::http::json::LARGEST_OBJECT;
-use crate::http::{JsonObject, Problem, Secret, rfc3339};
+use crate::http::{ClientAddress, JsonObject, Problem, Secret, rfc3339};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -16,7 +16,6 @@ use madang_guard::hash::{Outcome, Password, StoredHash, Verdict};
 use madang_guard::suspicion::DeviceMark;
 use madang_guard::{Attempt, Reservation};
 use serde::Serialize;
-use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -69,10 +68,10 @@ pub(super) struct LoggedIn {
     ))]
 pub(super) async fn login(
     State(app): State<Arc<App>>,
+    ClientAddress(address): ClientAddress,
     headers: HeaderMap,
     mut body: JsonObject,
 ) -> Result<Response, Problem> {
-    let address = IpAddr::from([127, 0, 0, 1]);
     let nickname = body.text("nickname", 0..=LONGEST_NAME);
     let password = body.secret("password", 0..=LARGEST_OBJECT);
     let proof = body.optional("altcha", |body, name| body.text(name, 0..=LONGEST_PROOF));

@@ -6,7 +6,7 @@ use super::store::NewUser;
 use super::types::{NICKNAME_CHARS, NICKNAME_RULE, PASSWORD_BYTES, is_nickname};
 use super::{Accounts, UserId};
 use crate::app::App;
-use crate::http::{JsonObject, Problem, Secret};
+use crate::http::{ClientAddress, JsonObject, Problem, Secret};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -59,9 +59,9 @@ pub(super) struct Registered {
     ))]
 pub(super) async fn register(
     State(app): State<Arc<App>>,
+    ClientAddress(address): ClientAddress,
     mut body: JsonObject,
 ) -> Result<Response, Problem> {
-    let address = IpAddr::from([127, 0, 0, 1]);
     let accounts = &app.accounts;
     let nickname = body.text("nickname", NICKNAME_CHARS);
     if nickname.as_deref().is_some_and(|name| !is_nickname(name)) {
