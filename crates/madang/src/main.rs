@@ -33,7 +33,7 @@ Examples:
 
 Settings: madang.toml < MADANG_… variables < flags; `madang config` prints and explains them all.
 Exit codes: 0 done · 1 failed in part or an invariant broken · 2 wrong usage, setting or file ·
-3 reserved (compare: too noisy to tell; not given yet) · 4 address taken · 5 data directory in use · 6 store unusable;
+3 compare: too noisy to tell · 4 address taken · 5 data directory in use · 6 store unusable;
 `load` uses those of k6 (99 thresholds, 105 interrupted, 107 script error).")]
 struct Cli {
     #[command(subcommand)]
