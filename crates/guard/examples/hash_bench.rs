@@ -10,10 +10,7 @@
 //!
 //! Raw and pool take turns and the ratio is between neighbours, for other load comes and goes.
 
-use std::{
-    num::NonZeroUsize,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use madang_guard::hash::{HashPool, PoolError, PoolOptions, Scheme};
