@@ -156,6 +156,7 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Options), ScriptError> {
         discard_response_bodies: options.discard_response_bodies,
         max_redirects: options.max_redirects,
         no_vu_connection_reuse: options.no_vu_connection_reuse,
+        http: options.http,
     });
     Ok((run, options))
 }

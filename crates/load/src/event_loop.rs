@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::http::{ClientConfig, RequestError, Resolver, Url};
+use crate::http::{ClientConfig, Network, RequestError, Url};
 use crate::metrics::Recorder;
 use crate::run::Run;
 
@@ -17,8 +17,7 @@ const MAX_URLS: usize = 1024;
 pub(crate) struct EventLoop {
     pub(crate) run: Arc<Run>,
     pub(crate) recorder: RefCell<Recorder>,
-    pub(crate) resolver: Rc<Resolver>,
-    pub(crate) client_config: Rc<ClientConfig>,
+    pub(crate) network: Rc<Network>,
     urls: RefCell<HashMap<Box<str>, Rc<Url>>>,
 }
 
@@ -28,8 +27,7 @@ impl EventLoop {
         Self {
             run,
             recorder: RefCell::new(recorder),
-            resolver: Rc::default(),
-            client_config: Rc::new(client_config),
+            network: Rc::new(Network::new(client_config)),
             urls: RefCell::default(),
         }
     }

@@ -16,8 +16,9 @@ mod script;
 mod summary;
 
 pub use command::{Config, ExitStatus, Outcome, check, run};
+pub use http::{TlsSettings, TlsVersion};
 pub use log::Messages;
 pub use options::{
-    DurationError, ExecutorConfig, Layer, OptionsError, Scenario, Stage, parse_duration,
+    DurationError, ExecutorConfig, HttpLayer, Layer, OptionsError, Scenario, Stage, parse_duration,
     parse_stage,
 };

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::log::Log;
 use crate::metrics::Registry;
-use crate::script::{ScriptError, Sources};
+use crate::options::HttpOptions;
+use crate::script::{Files, ScriptError, SharedArrays, Sources};
 
 /// Settings every request and iteration needs at hand.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +19,7 @@ pub(crate) struct Settings {
     pub(crate) max_redirects: u32,
     /// Close the connections at the end of every iteration.
     pub(crate) no_vu_connection_reuse: bool,
+    pub(crate) http: HttpOptions,
 }
 
 /// Counts for the progress line.
@@ -39,7 +41,8 @@ pub(crate) struct Run {
     /// Ends every script at once.
     pub(crate) abort: Arc<AtomicBool>,
     pub(crate) live: Live,
-    pub(crate) warned_of_cookies: AtomicBool,
+    pub(crate) shared: SharedArrays,
+    pub(crate) files: Files,
     registry: Mutex<Registry>,
     settings: OnceLock<Settings>,
     failure: Mutex<Option<ScriptError>>,
@@ -54,7 +57,8 @@ impl Run {
             log,
             abort: Arc::default(),
             live: Live::default(),
-            warned_of_cookies: AtomicBool::new(false),
+            shared: SharedArrays::default(),
+            files: Files::default(),
             registry: Mutex::new(Registry::new()),
             settings: OnceLock::new(),
             failure: Mutex::default(),
@@ -68,13 +72,8 @@ impl Run {
 
     /// The settings; all off until the options are known.
     pub(crate) fn settings(&self) -> &Settings {
-        static UNKNOWN: Settings = Settings {
-            throw: false,
-            discard_response_bodies: false,
-            max_redirects: 0,
-            no_vu_connection_reuse: false,
-        };
-        self.settings.get().unwrap_or(&UNKNOWN)
+        static UNKNOWN: OnceLock<Settings> = OnceLock::new();
+        self.settings.get().unwrap_or_else(|| UNKNOWN.get_or_init(Settings::default))
     }
 
     /// Fixes the settings. Later calls change nothing.

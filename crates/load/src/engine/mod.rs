@@ -91,7 +91,7 @@ struct Post {
 /// # Errors
 /// When the init code fails.
 pub(crate) fn inspect(run: &Arc<Run>) -> Result<Exports, ScriptError> {
-    let config = ClientConfig { user_agent: String::new(), no_connection_reuse: false };
+    let config = ClientConfig::default();
     let runtime = event_loop_runtime()?;
     let event_loop = Rc::new(EventLoop::new(run.clone(), config));
     runtime.block_on(LocalSet::new().run_until(async {
@@ -207,6 +207,7 @@ fn serve(post: Post) -> Result<(Measured, LoopHealth), ScriptError> {
     let config = ClientConfig {
         user_agent: post.options.user_agent.clone(),
         no_connection_reuse: post.options.no_connection_reuse,
+        tls: post.options.http.tls,
     };
     let event_loop = Rc::new(EventLoop::new(post.run.clone(), config));
     let local = LocalSet::new();

@@ -1,23 +1,46 @@
 //! The client of one virtual user: its kept connections, redirects, timeouts.
 
+use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::connection::{Connection, Progress, RawResponse, Traffic};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+
+use super::connection::{Connection, Peer, Progress, RawResponse, Traffic};
+use super::cookies::{Jar, RequestCookie, cookie_header, unix_now};
+use super::encoding;
 use super::timings::Trace;
-use super::{Head, RequestError, Resolver, Timings, Url};
+use super::tls::Tls;
+use super::{Head, RequestError, Resolver, Timings, TlsSettings, Url};
 
 /// Kept connections of one virtual user, over all hosts. The oldest goes first.
 const MAX_KEPT_CONNECTIONS: usize = 64;
 
 /// Settings that hold for every request of a run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct ClientConfig {
     /// The `User-Agent` header unless a request sets its own; empty sends none.
     pub(crate) user_agent: String,
     /// Close the connection after every request.
     pub(crate) no_connection_reuse: bool,
+    pub(crate) tls: TlsSettings,
+}
+
+/// What the clients of one event loop share.
+#[derive(Debug)]
+pub(crate) struct Network {
+    config: ClientConfig,
+    resolver: Resolver,
+    tls: Tls,
+}
+
+impl Network {
+    pub(crate) fn new(config: ClientConfig) -> Self {
+        let tls = Tls::new(config.tls);
+        Self { config, resolver: Resolver::default(), tls }
+    }
 }
 
 /// One request, before redirects.
@@ -32,6 +55,10 @@ pub(crate) struct Request {
     pub(crate) timeout: Duration,
     pub(crate) max_redirects: u32,
     pub(crate) discard_body: bool,
+    /// Cookies for this request and its redirects.
+    pub(crate) cookies: Vec<RequestCookie>,
+    /// Where cookies come from and go to.
+    pub(crate) jar: Rc<Jar>,
 }
 
 /// What one request on the wire came to; a followed redirect is an exchange of its own.
@@ -44,6 +71,8 @@ pub(crate) struct Exchange {
     /// When the last byte of the answer (or the error) arrived.
     pub(crate) end: Instant,
     pub(crate) outcome: Result<Answer, RequestError>,
+    /// Who answered; `None` when nobody could be reached.
+    pub(crate) peer: Option<Peer>,
 }
 
 /// A response.
@@ -55,32 +84,32 @@ pub(crate) struct Answer {
 
 struct Kept {
     authority: Rc<str>,
+    secure: bool,
     connection: Connection,
 }
 
-/// Sends requests; keeps connections between them.
+/// Sends requests, several at a time if need be; keeps connections between them.
 pub(crate) struct Client {
-    config: Rc<ClientConfig>,
-    resolver: Rc<Resolver>,
-    kept: Vec<Kept>,
+    network: Rc<Network>,
+    kept: RefCell<Vec<Kept>>,
     /// Reused for every head that is written.
-    wire: Vec<u8>,
+    wire: RefCell<Vec<u8>>,
 }
 
 impl Client {
-    pub(crate) fn new(config: Rc<ClientConfig>, resolver: Rc<Resolver>) -> Self {
-        Self { config, resolver, kept: Vec::new(), wire: Vec::new() }
+    pub(crate) fn new(network: Rc<Network>) -> Self {
+        Self { network, kept: RefCell::default(), wire: RefCell::default() }
     }
 
     /// Closes every kept connection.
-    pub(crate) fn close_connections(&mut self) {
-        self.kept.clear();
+    pub(crate) fn close_connections(&self) {
+        self.kept.borrow_mut().clear();
     }
 
     /// Sends `request`, follows redirects, and hands every exchange but the last to `on_redirect`.
     /// Returns the last one.
     pub(crate) async fn send(
-        &mut self,
+        &self,
         request: &Request,
         mut on_redirect: impl FnMut(&Exchange),
     ) -> Exchange {
@@ -90,26 +119,31 @@ impl Client {
             url: request.url.clone(),
             body: request.body.clone(),
             same_host: true,
+            is_first: true,
         };
         let mut followed = 0;
         loop {
             let mut trace = Trace::begin();
             let mut traffic = Traffic::default();
-            let attempt = self.attempt(request, &hop, &mut trace, &mut traffic);
+            let mut peer = None;
+            let attempt = self.attempt(request, &hop, &mut trace, &mut traffic, &mut peer);
             let outcome = match tokio::time::timeout_at(deadline, attempt).await {
                 Ok(outcome) => outcome,
                 Err(_) => Err(RequestError::Timeout),
             };
             let end = Instant::now();
+            if let Ok(answer) = &outcome {
+                request.jar.store(&hop.url, &answer.head);
+            }
             let next = match &outcome {
                 Ok(answer) if followed < request.max_redirects => hop.after(&answer.head),
                 _ => None,
             };
             let Hop { method, url, .. } = hop.clone();
-            let exchange =
-                Exchange { method, url, timings: trace.finish(end), traffic, end, outcome };
+            let timings = trace.finish(end);
+            let exchange = Exchange { method, url, timings, traffic, end, outcome, peer };
             match next {
-                None => return exchange,
+                None => return decoded(exchange),
                 Some(Ok(next)) => {
                     on_redirect(&exchange);
                     hop = next;
@@ -122,19 +156,21 @@ impl Client {
 
     /// One exchange; a second try when a kept connection turns out to be closed.
     async fn attempt(
-        &mut self,
+        &self,
         request: &Request,
         hop: &Hop,
         trace: &mut Trace,
         traffic: &mut Traffic,
+        peer: &mut Option<Peer>,
     ) -> Result<Answer, RequestError> {
-        let mut wire = std::mem::take(&mut self.wire);
+        // Taken, not borrowed: another request of a batch may need one meanwhile.
+        let mut wire = self.wire.take();
         wire.clear();
         self.write_head(&mut wire, request, hop)?;
         let body = hop.body.as_deref().unwrap_or_default();
-        let kept = self.take_kept(&hop.url.authority);
+        let kept = self.take_kept(&hop.url);
         let reused = kept.is_some();
-        let mut result = self.exchange(kept, &wire, body, request, hop, trace, traffic).await;
+        let mut result = self.exchange(kept, &wire, body, request, hop, trace, traffic, peer).await;
         // The rule of Go's transport, which k6 uses: what may be repeated safely is, once, when
         // the server had closed the kept connection before it said anything.
         let repeatable = matches!(&*hop.method, "GET" | "HEAD" | "OPTIONS" | "TRACE");
@@ -143,12 +179,12 @@ impl Client {
             && repeatable
             && error.before_any_response_byte()
         {
-            result = self.exchange(None, &wire, body, request, hop, trace, traffic).await;
+            result = self.exchange(None, &wire, body, request, hop, trace, traffic, peer).await;
         }
-        self.wire = wire;
+        self.wire.replace(wire);
         let (connection, response) = result?;
-        if response.reusable && !self.config.no_connection_reuse {
-            self.keep(hop.url.authority.clone(), connection);
+        if response.reusable && !self.network.config.no_connection_reuse {
+            self.keep(&hop.url, connection);
         }
         Ok(Answer { head: response.head, body: response.body })
     }
@@ -166,11 +202,13 @@ impl Client {
         hop: &Hop,
         trace: &mut Trace,
         traffic: &mut Traffic,
+        peer: &mut Option<Peer>,
     ) -> Result<(Connection, RawResponse), RequestError> {
         let mut connection = match kept {
             Some(connection) => connection,
             None => self.connect(&hop.url, trace).await?,
         };
+        *peer = Some(connection.peer);
         trace.connected = Some(Instant::now());
         let mut progress = Progress {
             trace,
@@ -184,32 +222,33 @@ impl Client {
 
     async fn connect(&self, url: &Url, trace: &mut Trace) -> Result<Connection, RequestError> {
         let start = Instant::now();
-        let (address, looked_up) = self.resolver.resolve(&url.host).await?;
-        let resolved = Instant::now();
+        let (address, looked_up) = self.network.resolver.resolve(&url.host).await?;
         if looked_up {
-            trace.looking_up = resolved.duration_since(start);
+            trace.looking_up = start.elapsed();
         }
-        let connection = Connection::connect(SocketAddr::new(address, url.port)).await?;
-        trace.connecting = resolved.elapsed();
-        Ok(connection)
+        let address = SocketAddr::new(address, url.port);
+        Connection::connect(url, address, &self.network.tls, trace).await
     }
 
-    /// A kept connection to `authority` that is still open; closed ones found on the way go.
-    fn take_kept(&mut self, authority: &str) -> Option<Connection> {
-        while let Some(at) = self.kept.iter().rposition(|kept| &*kept.authority == authority) {
-            let kept = self.kept.swap_remove(at);
-            if kept.connection.is_idle() {
-                return Some(kept.connection);
+    /// A kept connection to the host of `url` that is still open; closed ones found on the way go.
+    fn take_kept(&self, url: &Url) -> Option<Connection> {
+        let kept = &mut *self.kept.borrow_mut();
+        let same = |kept: &Kept| kept.authority == url.authority && kept.secure == url.secure;
+        while let Some(at) = kept.iter().rposition(same) {
+            let mut found = kept.swap_remove(at);
+            if found.connection.is_idle() {
+                return Some(found.connection);
             }
         }
         None
     }
 
-    fn keep(&mut self, authority: Rc<str>, connection: Connection) {
-        if self.kept.len() >= MAX_KEPT_CONNECTIONS {
-            self.kept.remove(0);
+    fn keep(&self, url: &Url, connection: Connection) {
+        let kept = &mut *self.kept.borrow_mut();
+        if kept.len() >= MAX_KEPT_CONNECTIONS {
+            kept.remove(0);
         }
-        self.kept.push(Kept { authority, connection });
+        kept.push(Kept { authority: url.authority.clone(), secure: url.secure, connection });
     }
 
     fn write_head(
@@ -231,8 +270,8 @@ impl Client {
         if given("host").is_none() || !hop.same_host {
             line(["Host", ": ", &hop.url.authority, "\r\n"]);
         }
-        if given("user-agent").is_none() && !self.config.user_agent.is_empty() {
-            line(["User-Agent", ": ", &self.config.user_agent, "\r\n"]);
+        if given("user-agent").is_none() && !self.network.config.user_agent.is_empty() {
+            line(["User-Agent", ": ", &self.network.config.user_agent, "\r\n"]);
         }
         let has_body_method = matches!(&*hop.method, "POST" | "PUT" | "PATCH");
         if hop.body.is_some() || has_body_method {
@@ -240,8 +279,9 @@ impl Client {
             line(["Content-Length", ": ", &length, "\r\n"]);
         }
         for (name, value) in &request.headers {
-            let secret = ["authorization", "cookie", "www-authenticate"];
+            let secret = ["authorization", "www-authenticate"];
             let skip = name.eq_ignore_ascii_case("content-length")
+                || name.eq_ignore_ascii_case("cookie")
                 || name.eq_ignore_ascii_case("transfer-encoding")
                 || (hop.body.is_none()
                     && request.body.is_some()
@@ -262,10 +302,19 @@ impl Client {
         if let Some(user_info) = &hop.url.user_info
             && given("authorization").is_none()
         {
-            line(["Authorization: Basic ", &base64(user_info.as_bytes()), "\r", "\n"]);
+            line(["Authorization: Basic ", &BASE64_STANDARD.encode(&**user_info), "\r", "\n"]);
         }
-        if self.config.no_connection_reuse && given("connection").is_none() {
+        if self.network.config.no_connection_reuse && given("connection").is_none() {
             line(["Connection", ": ", "close", "\r\n"]);
+        }
+        // As in k6, a header the script wrote itself ends at the first redirect.
+        let given_cookies = given("cookie").filter(|_| hop.is_first).map(|(_, value)| &**value);
+        if given_cookies.is_some() || !request.cookies.is_empty() || !request.jar.is_empty() {
+            let kept = request.jar.matching(&hop.url, unix_now());
+            let cookies = cookie_header(given_cookies, &kept, &request.cookies);
+            if !cookies.is_empty() {
+                line(["Cookie", ": ", &cookies, "\r\n"]);
+            }
         }
         wire.extend_from_slice(b"\r\n");
         Ok(())
@@ -280,6 +329,8 @@ struct Hop {
     body: Option<Rc<[u8]>>,
     /// No redirect has left the first host: credentials may still be sent.
     same_host: bool,
+    /// No redirect has been followed.
+    is_first: bool,
 }
 
 impl Hop {
@@ -299,48 +350,32 @@ impl Hop {
         };
         let same_host = self.same_host && url.authority == self.url.authority;
         let url = Rc::new(url);
+        let is_first = false;
         Some(Ok(if repeat {
-            Self { url, same_host, ..self.clone() }
+            Self { url, same_host, is_first, ..self.clone() }
         } else {
             let method = if &*self.method == "HEAD" { "HEAD" } else { "GET" };
-            Self { method: method.into(), url, body: None, same_host }
+            Self { method: method.into(), url, body: None, same_host, is_first }
         }))
     }
 }
 
+/// Undoes the codings of a body. Not for redirects, whose bodies nobody sees, and not part of the
+/// timings: they end with the last byte from the network.
+fn decoded(mut exchange: Exchange) -> Exchange {
+    exchange.outcome = exchange.outcome.and_then(|answer| {
+        let Answer { head, body } = answer;
+        let codings = head.values("content-encoding").next().filter(|_| !body.is_empty());
+        let body = match codings.map(String::from_utf8_lossy) {
+            Some(codings) => encoding::decode(&codings, body)?,
+            None => body,
+        };
+        Ok(Answer { head, body })
+    });
+    exchange
+}
+
 /// Bytes of a token (RFC 9110 §5.6.2).
-fn is_token_byte(byte: u8) -> bool {
+pub(super) fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
-}
-
-/// Standard base64 with padding (RFC 4648 §4).
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let group = chunk.iter().fold(0u32, |group, byte| group << 8 | u32::from(*byte))
-            << (8 * (3 - chunk.len()));
-        for index in 0..4 {
-            if index <= chunk.len() {
-                out.push(ALPHABET[(group >> (18 - 6 * index) & 63) as usize] as char);
-            } else {
-                out.push('=');
-            }
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn base64_matches_the_examples_of_rfc_4648() {
-        for (plain, encoded) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
-        {
-            assert_eq!(base64(plain.as_bytes()), encoded);
-        }
-    }
 }

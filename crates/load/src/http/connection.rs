@@ -1,4 +1,4 @@
-//! One TCP connection: write a request, read a response.
+//! One connection: write a request, read a response.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,10 +8,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::RequestError;
+use super::Url;
 use super::body::ChunkedDecoder;
 use super::error::CONNECT_TIMEOUT;
 use super::head::{Framing, Head};
+use super::stream::Stream;
 use super::timings::Trace;
+use super::tls::{self, Tls, TlsInfo};
 
 /// Free space offered to one read. Kept small: every virtual user has such a buffer.
 const READ_BYTES: usize = 8 * 1024;
@@ -51,16 +54,35 @@ pub(super) struct RawResponse {
     pub(super) reusable: bool,
 }
 
+/// The other end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
+    /// `None` without TLS.
+    pub(crate) tls: Option<TlsInfo>,
+}
+
 #[derive(Debug)]
 pub(super) struct Connection {
-    stream: TcpStream,
+    stream: Stream,
+    pub(super) peer: Peer,
     /// Bytes read but not yet used are `buffer[start..]`.
     buffer: Vec<u8>,
     start: usize,
 }
 
 impl Connection {
-    pub(super) async fn connect(address: SocketAddr) -> Result<Self, RequestError> {
+    /// Connects to `address` and, for `https`, shakes hands.
+    ///
+    /// # Errors
+    /// Whatever went wrong first.
+    pub(super) async fn connect(
+        url: &Url,
+        address: SocketAddr,
+        tls: &Tls,
+        trace: &mut Trace,
+    ) -> Result<Self, RequestError> {
+        let start = Instant::now();
         let stream = match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await
         {
             Ok(Ok(stream)) => stream,
@@ -69,14 +91,21 @@ impl Connection {
         };
         // Requests are written whole; waiting for more would only delay them.
         stream.set_nodelay(true).map_err(RequestError::Connect)?;
-        Ok(Self { stream, buffer: Vec::new(), start: 0 })
+        let connected = Instant::now();
+        trace.connecting = connected.duration_since(start);
+        if !url.secure {
+            let peer = Peer { address, tls: None };
+            return Ok(Self { stream: Stream::Plain(stream), peer, buffer: Vec::new(), start: 0 });
+        }
+        let (stream, info) = tls.handshake(url, stream).await?;
+        trace.tls_handshaking = connected.elapsed();
+        let peer = Peer { address, tls: Some(info) };
+        Ok(Self { stream, peer, buffer: Vec::new(), start: 0 })
     }
 
-    /// Whether an idle connection still looks usable: open, and silent as it must be. Costs no
-    /// system call unless the event loop has seen something arrive.
-    pub(super) fn is_idle(&self) -> bool {
-        let mut byte = [0];
-        matches!(self.stream.try_read(&mut byte), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    /// Whether an idle connection still looks usable: open, and silent as it must be.
+    pub(super) fn is_idle(&mut self) -> bool {
+        self.stream.is_idle()
     }
 
     /// Writes a request and reads its response.
@@ -91,7 +120,11 @@ impl Connection {
     ) -> Result<RawResponse, RequestError> {
         let written = self.write(head, body, progress.traffic).await;
         progress.trace.sent = Some(Instant::now());
-        match (self.read_response(progress).await, written) {
+        let read = self.read_response(progress).await;
+        if let Some(traffic) = self.stream.take_traffic() {
+            *progress.traffic = traffic;
+        }
+        match (read, written) {
             (Ok(response), Ok(())) => Ok(response),
             (Ok(response), Err(_)) => Ok(RawResponse { reusable: false, ..response }),
             // A server may refuse a body by answering and closing; only if no answer could be
@@ -108,7 +141,7 @@ impl Connection {
     ) -> Result<(), RequestError> {
         for mut part in [head, body] {
             while !part.is_empty() {
-                let written = self.stream.write(part).await.map_err(RequestError::Write)?;
+                let written = self.stream.write(part).await.map_err(write_failed)?;
                 if written == 0 {
                     return Err(RequestError::Write(io::ErrorKind::WriteZero.into()));
                 }
@@ -116,7 +149,7 @@ impl Connection {
                 part = &part[written..];
             }
         }
-        Ok(())
+        self.stream.flush().await.map_err(write_failed)
     }
 
     async fn read_response(
@@ -174,7 +207,7 @@ impl Connection {
             self.start = 0;
         }
         self.buffer.reserve(READ_BYTES);
-        let read = self.stream.read_buf(&mut self.buffer).await.map_err(RequestError::Read)?;
+        let read = self.stream.read_buf(&mut self.buffer).await.map_err(read_failed)?;
         progress.traffic.received += read as u64;
         if progress.trace.first_byte.is_none() && read > 0 {
             progress.trace.first_byte = Some(Instant::now());
@@ -239,6 +272,20 @@ impl Connection {
             }
         }
     }
+}
+
+fn write_failed(error: io::Error) -> RequestError {
+    if is_of_tls(&error) { tls::failed(&error) } else { RequestError::Write(error) }
+}
+
+/// A server that closes without TLS's own farewell has still closed: how much of the answer there
+/// was says whether something is missing (RFC 9112 §9.8 leaves it to the length).
+fn read_failed(error: io::Error) -> RequestError {
+    if is_of_tls(&error) { tls::failed(&error) } else { RequestError::Read(error) }
+}
+
+fn is_of_tls(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|cause| cause.is::<rustls::Error>())
 }
 
 /// Where a body goes.

@@ -33,6 +33,15 @@ impl ErrorCode {
     /// The peer reset the connection.
     pub(crate) const TCP_RESET: Self = Self(1220);
 
+    /// TLS failed in a way without a number of its own.
+    pub(crate) const TLS: Self = Self(1300);
+    /// Nobody the system trusts has signed the server's certificate.
+    pub(crate) const X509_UNKNOWN_AUTHORITY: Self = Self(1310);
+    /// The server's certificate is for another host.
+    pub(crate) const X509_HOSTNAME: Self = Self(1311);
+    /// The body is not what its `Content-Encoding` says.
+    pub(crate) const DECOMPRESSION: Self = Self(1701);
+
     /// The code of a response by its status: k6 numbers 4xx as 1400 + x, 5xx as 1500 + x.
     pub(crate) fn of_status(status: u16) -> Option<Self> {
         (400..600).contains(&status).then_some(Self(1000 + status))
@@ -44,9 +53,6 @@ impl ErrorCode {
 pub(crate) enum RequestError {
     #[error("invalid URL: {0}")]
     InvalidUrl(&'static str),
-    /// k6 can do it: the caller ends the run.
-    #[error("`https://` is not supported yet")]
-    Https,
     /// Neither `http` nor `https`; empty when the address has none.
     #[error("unsupported protocol scheme \"{0}\"")]
     UnsupportedScheme(String),
@@ -62,6 +68,8 @@ pub(crate) enum RequestError {
     ConnectTimeout,
     #[error("dial: {}", describe(.0))]
     Connect(io::Error),
+    #[error("tls: {message}")]
+    Tls { message: String, code: ErrorCode },
     #[error("write: {}", describe(.0))]
     Write(io::Error),
     #[error("read: {}", describe(.0))]
@@ -76,6 +84,8 @@ pub(crate) enum RequestError {
     HeadTooLarge(usize),
     #[error("response body exceeds {0} bytes")]
     BodyTooLarge(usize),
+    #[error("error decompressing response body: {0}")]
+    Decompression(String),
 }
 
 fn describe(error: &io::Error) -> String {
@@ -106,8 +116,9 @@ impl RequestError {
                 io::ErrorKind::BrokenPipe => ErrorCode::TCP_BROKEN_PIPE,
                 _ => ErrorCode::TCP,
             },
-            Self::Https
-            | Self::UnsupportedScheme(_)
+            Self::Tls { code, .. } => *code,
+            Self::Decompression(_) => ErrorCode::DECOMPRESSION,
+            Self::UnsupportedScheme(_)
             | Self::InvalidHeader(_)
             | Self::ClosedBeforeResponse
             | Self::ClosedInsideResponse

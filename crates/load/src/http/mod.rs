@@ -3,21 +3,28 @@
 //! Why not an existing client: k6 reports where the time of every request went (blocked, looking
 //! up, connecting, sending, waiting, receiving), keeps connections per virtual user, and a load
 //! generator must spend as little as possible per request. The client is a thin layer over
-//! `TcpStream`: it writes a request, reads a response, and notes five instants on the way.
+//! `TcpStream`, with rustls for TLS: it writes a request, reads a response, and notes five instants on the way.
 
 mod body;
 mod client;
 mod connection;
+pub(crate) mod cookies;
+pub(crate) mod encoding;
 mod error;
 mod head;
 mod resolve;
+mod stream;
 mod timings;
+mod tls;
 mod url;
 
-pub(crate) use client::{Client, ClientConfig, Exchange, Request};
-pub(crate) use connection::Traffic;
+use client::is_token_byte;
+pub(crate) use client::{Client, ClientConfig, Exchange, Network, Request};
+pub(crate) use connection::{Peer, Traffic};
 pub(crate) use error::{ErrorCode, RequestError};
 pub(crate) use head::Head;
-pub(crate) use resolve::Resolver;
+use resolve::Resolver;
 pub(crate) use timings::Timings;
+pub(crate) use tls::TlsInfo;
+pub use tls::{TlsSettings, TlsVersion};
 pub(crate) use url::Url;

@@ -16,13 +16,14 @@ const TIME_TO_LIVE: Duration = Duration::from_secs(300);
 /// Names remembered at once; beyond it the cache starts anew.
 const MAX_NAMES: usize = 4096;
 
+#[derive(Debug)]
 struct Entry {
     created: Instant,
     addresses: Rc<OnceCell<Vec<IpAddr>>>,
 }
 
 /// The resolver of one event loop. Look-ups of the same name at the same time share one answer.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Resolver {
     names: RefCell<HashMap<Rc<str>, Entry>>,
 }

@@ -13,6 +13,8 @@ pub(crate) struct Timings {
     pub(crate) looking_up: Duration,
     /// The TCP handshake; zero on a reused connection.
     pub(crate) connecting: Duration,
+    /// The TLS handshake; zero on a reused connection and without TLS.
+    pub(crate) tls_handshaking: Duration,
     /// Writing the request.
     pub(crate) sending: Duration,
     /// From the last byte written to the first byte received.
@@ -35,6 +37,7 @@ pub(super) struct Trace {
     pub(super) start: Instant,
     pub(super) looking_up: Duration,
     pub(super) connecting: Duration,
+    pub(super) tls_handshaking: Duration,
     pub(super) connected: Option<Instant>,
     pub(super) sent: Option<Instant>,
     pub(super) first_byte: Option<Instant>,
@@ -46,6 +49,7 @@ impl Trace {
             start: Instant::now(),
             looking_up: Duration::ZERO,
             connecting: Duration::ZERO,
+            tls_handshaking: Duration::ZERO,
             connected: None,
             sent: None,
             first_byte: None,
@@ -62,6 +66,7 @@ impl Trace {
             blocked: connected.duration_since(self.start),
             looking_up: self.looking_up,
             connecting: self.connecting,
+            tls_handshaking: self.tls_handshaking,
             sending: sent.duration_since(connected),
             waiting: first_byte.duration_since(sent),
             receiving: end.saturating_duration_since(first_byte),
@@ -81,6 +86,7 @@ mod tests {
             start,
             looking_up: Duration::from_millis(1),
             connecting: Duration::from_millis(3),
+            tls_handshaking: Duration::ZERO,
             connected: Some(at(5)),
             sent: Some(at(6)),
             first_byte: Some(at(16)),

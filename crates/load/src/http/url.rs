@@ -1,4 +1,4 @@
-//! Addresses of requests: `http://[user[:password]@]host[:port][/path][?query]`.
+//! Addresses of requests: `http[s]://[user[:password]@]host[:port][/path][?query]`.
 //!
 //! A small parser of its own, after RFC 3986: the general crates bring Unicode domain tables that
 //! a load generator does not need, and normalise more than k6 does.
@@ -21,8 +21,10 @@ pub(crate) struct Url {
     pub(crate) text: Rc<str>,
     /// Host name or address literal, without brackets, lower case.
     pub(crate) host: Rc<str>,
-    /// The port, 80 when not given.
+    /// The port; 80, with TLS 443, when not given.
     pub(crate) port: u16,
+    /// Over TLS.
+    pub(crate) secure: bool,
     /// `host` or `host:port` as the `Host` header has it.
     pub(crate) authority: Rc<str>,
     /// Path and query as the request line has them, never empty.
@@ -32,10 +34,10 @@ pub(crate) struct Url {
 }
 
 impl Url {
-    /// Parses an absolute `http` address.
+    /// Parses an absolute `http` or `https` address.
     ///
     /// # Errors
-    /// `InvalidUrl` with the reason, `Https`, or `UnsupportedScheme`.
+    /// `InvalidUrl` with the reason, or `UnsupportedScheme`.
     pub(crate) fn parse(text: &str) -> Result<Self, RequestError> {
         let text = text.trim_matches([' ', '\t', '\n', '\r']);
         if text.len() > MAX_URL_BYTES {
@@ -47,7 +49,8 @@ impl Url {
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(other_scheme(text.split_once(':').map_or("", |(scheme, _)| scheme)));
         };
-        if !scheme.eq_ignore_ascii_case("http") {
+        let secure = scheme.eq_ignore_ascii_case("https");
+        if !secure && !scheme.eq_ignore_ascii_case("http") {
             return Err(other_scheme(scheme));
         }
         let rest = rest.split('#').next().unwrap_or_default();
@@ -58,11 +61,13 @@ impl Url {
             None => (None, authority),
         };
         let (host, port) = split_port(authority)?;
+        let port = port.unwrap_or(if secure { 443 } else { 80 });
         let target = encode_target(target);
         Ok(Self {
-            text: format!("http://{authority}{}", &rest[split..]).into(),
+            text: format!("{}://{authority}{}", scheme_name(secure), &rest[split..]).into(),
             host: host.to_ascii_lowercase().into(),
             port,
+            secure,
             authority: authority.into(),
             target: target.into(),
             user_info,
@@ -76,6 +81,7 @@ impl Url {
             text: text.into(),
             host: empty.clone(),
             port: 0,
+            secure: false,
             authority: empty.clone(),
             target: empty,
             user_info: None,
@@ -93,9 +99,9 @@ impl Url {
             return Self::parse(location);
         }
         if let Some(rest) = location.strip_prefix("//") {
-            return Self::parse(&format!("http://{rest}"));
+            return Self::parse(&format!("{}://{rest}", scheme_name(self.secure)));
         }
-        let path = self.target.split('?').next().unwrap_or("/");
+        let path = self.path();
         let target = if location.starts_with('/') {
             remove_dot_segments(location)
         } else if location.starts_with('?') {
@@ -104,16 +110,23 @@ impl Url {
             let directory = path.rfind('/').map_or("/", |at| &path[..=at]);
             remove_dot_segments(&format!("{directory}{location}"))
         };
-        Self::parse(&format!("http://{}{target}", self.authority))
+        Self::parse(&format!("{}://{}{target}", scheme_name(self.secure), self.authority))
+    }
+
+    /// The path as the request line has it, without the query.
+    pub(crate) fn path(&self) -> &str {
+        self.target.split('?').next().unwrap_or("/")
     }
 }
 
-/// What is wrong with an address that does not begin with `http://`.
+fn scheme_name(secure: bool) -> &'static str {
+    if secure { "https" } else { "http" }
+}
+
+/// What is wrong with an address that begins with neither `http://` nor `https://`.
 fn other_scheme(scheme: &str) -> RequestError {
     let part = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-    if scheme.eq_ignore_ascii_case("https") {
-        RequestError::Https
-    } else if scheme.len() <= MAX_SCHEME_BYTES && scheme.chars().all(part) {
+    if scheme.len() <= MAX_SCHEME_BYTES && scheme.chars().all(part) {
         RequestError::UnsupportedScheme(scheme.to_ascii_lowercase())
     } else {
         // As in `a/b:c`: the colon is not that of a scheme, so there is none.
@@ -121,7 +134,7 @@ fn other_scheme(scheme: &str) -> RequestError {
     }
 }
 
-fn split_port(authority: &str) -> Result<(&str, u16), RequestError> {
+fn split_port(authority: &str) -> Result<(&str, Option<u16>), RequestError> {
     let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
         let (host, after) =
             rest.split_once(']').ok_or(RequestError::InvalidUrl("`[` without `]`"))?;
@@ -147,10 +160,10 @@ fn split_port(authority: &str) -> Result<(&str, u16), RequestError> {
         return Err(RequestError::InvalidUrl("a character that host names cannot contain"));
     }
     match port {
-        None | Some("") => Ok((host, 80)),
+        None | Some("") => Ok((host, None)),
         Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => port
             .parse()
-            .map(|port| (host, port))
+            .map(|port| (host, Some(port)))
             .map_err(|_| RequestError::InvalidUrl("port > 65535")),
         Some(_) => Err(RequestError::InvalidUrl("the port is not a number")),
     }
@@ -243,9 +256,12 @@ mod tests {
     }
 
     #[test]
-    fn https_is_refused_by_name() {
-        let error = Url::parse("https://localhost/").unwrap_err();
-        assert_eq!(error.to_string(), "`https://` is not supported yet");
+    fn https_has_a_port_of_its_own() {
+        let url = parse("HTTPS://localhost/x");
+        assert_eq!((url.port, url.secure, &*url.text), (443, true, "https://localhost/x"));
+        assert_eq!(&*url.join("//other/y").unwrap().text, "https://other/y");
+        assert_eq!(&*url.join("z").unwrap().text, "https://localhost/z");
+        assert!(!url.join("http://other/").unwrap().secure);
     }
 
     #[test]
@@ -287,7 +303,7 @@ mod tests {
         assert_eq!(join("../d"), "http://h:81/a/d");
         assert_eq!(join("./"), "http://h:81/a/b/");
         assert_eq!(join("?z=1"), "http://h:81/a/b/c?z=1");
-        assert!(base.join("https://other/").is_err());
+        assert!(base.join("https://other/").unwrap().secure);
     }
 
     proptest! {

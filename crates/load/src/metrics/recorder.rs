@@ -78,7 +78,9 @@ pub(crate) struct RequestTags<'a> {
     pub(crate) status: u16,
     pub(crate) error_code: u16,
     pub(crate) error: &'a str,
-    pub(crate) expected_response: bool,
+    /// `None` when the script wants no such tag (`setResponseCallback(null)`).
+    pub(crate) expected_response: Option<bool>,
+    pub(crate) tls_version: &'a str,
 }
 
 impl SampleTags<'_> {
@@ -104,7 +106,10 @@ impl SampleTags<'_> {
             "error_code" => {
                 (request.error_code != 0).then(|| request.error_code.to_string().into())
             }
-            "expected_response" => Some(request.expected_response.to_string().into()),
+            "expected_response" => {
+                request.expected_response.map(|expected| expected.to_string().into())
+            }
+            "tls_version" => text(request.tls_version),
             _ => None,
         }
     }
@@ -117,6 +122,8 @@ pub(crate) struct RequestSample<'a> {
     pub(crate) tags: SampleTags<'a>,
     pub(crate) name: &'a Rc<str>,
     pub(crate) expected: bool,
+    /// Whether it counts in `http_req_failed` at all.
+    pub(crate) judged: bool,
 }
 
 /// Where a request was counted, for when its checks are known.
@@ -215,7 +222,8 @@ impl Recorder {
     pub(crate) fn request(&mut self, sample: &RequestSample<'_>) -> Option<RequestMark> {
         let since = self.recording_since?;
         let Exchange { timings, traffic, end, .. } = sample.exchange;
-        let Timings { blocked, connecting, sending, waiting, receiving, .. } = *timings;
+        let Timings { blocked, connecting, tls_handshaking, sending, waiting, receiving, .. } =
+            *timings;
         let duration_ms = milliseconds(timings.duration());
         let values = [
             (Builtin::HttpReqs, 1.0),
@@ -223,7 +231,7 @@ impl Recorder {
             (Builtin::HttpReqDuration, duration_ms),
             (Builtin::HttpReqBlocked, milliseconds(blocked)),
             (Builtin::HttpReqConnecting, milliseconds(connecting)),
-            (Builtin::HttpReqTlsHandshaking, 0.0),
+            (Builtin::HttpReqTlsHandshaking, milliseconds(tls_handshaking)),
             (Builtin::HttpReqSending, milliseconds(sending)),
             (Builtin::HttpReqWaiting, milliseconds(waiting)),
             (Builtin::HttpReqReceiving, milliseconds(receiving)),
@@ -231,9 +239,12 @@ impl Recorder {
             (Builtin::DataReceived, traffic.received as f64),
         ];
         for (metric, value) in values {
+            if metric == Builtin::HttpReqFailed && !sample.judged {
+                continue;
+            }
             self.add(metric.id(), value, &sample.tags);
         }
-        if sample.expected {
+        if sample.expected && sample.judged {
             let id = self.expected_duration;
             self.sink(id).add(duration_ms);
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{OptionsError, Scenario, Stage};
+use super::{HttpLayer, OptionsError, Scenario, Stage};
 
 /// What one source (script, environment, command line) says; `None` where it says nothing.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -35,6 +35,8 @@ pub struct Layer {
     pub throw: Option<bool>,
     /// Redirects followed per request.
     pub max_redirects: Option<u32>,
+    /// How many requests at once, cookies, TLS.
+    pub http: HttpLayer,
 }
 
 impl Layer {
@@ -66,6 +68,7 @@ impl Layer {
             discard_response_bodies: upper.discard_response_bodies.or(self.discard_response_bodies),
             throw: upper.throw.or(self.throw),
             max_redirects: upper.max_redirects.or(self.max_redirects),
+            http: self.http.apply(upper.http),
             ..self
         }
     }

@@ -4,12 +4,15 @@
 //! command line). [`Options`] is what they come to.
 
 pub(crate) mod duration;
+mod http;
 mod layer;
 mod resolve;
 mod scenario;
 mod script;
 
 pub use duration::{DurationError, parse_duration};
+pub use http::HttpLayer;
+pub(crate) use http::HttpOptions;
 pub use layer::Layer;
 pub(crate) use resolve::Options;
 pub use scenario::{ExecutorConfig, Scenario, Stage};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::scenario::{DEFAULT_GRACE, DEFAULT_MAX_DURATION};
-use super::{ExecutorConfig, Layer, OptionsError, Scenario};
+use super::{ExecutorConfig, HttpOptions, Layer, OptionsError, Scenario};
 
 /// Columns of trends unless the options say otherwise; k6's.
 pub(crate) const DEFAULT_TREND_STATS: [&str; 6] = ["avg", "min", "med", "max", "p(90)", "p(95)"];
@@ -25,6 +25,7 @@ pub(crate) struct Options {
     pub(crate) discard_response_bodies: bool,
     pub(crate) throw: bool,
     pub(crate) max_redirects: u32,
+    pub(crate) http: HttpOptions,
 }
 
 impl Options {
@@ -57,6 +58,7 @@ impl Options {
             no_vu_connection_reuse: layer.no_vu_connection_reuse.unwrap_or(false),
             discard_response_bodies: layer.discard_response_bodies.unwrap_or(false),
             throw: layer.throw.unwrap_or(false),
+            http: layer.http.resolve(),
             max_redirects: layer.max_redirects.unwrap_or(10),
         })
     }

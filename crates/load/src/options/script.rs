@@ -7,14 +7,12 @@ use serde_json::{Map, Value};
 
 use super::duration::parse_duration;
 use super::scenario::{DEFAULT_GRACE, DEFAULT_MAX_DURATION};
-use super::{ExecutorConfig, Layer, OptionsError, Scenario, Stage};
+use super::{ExecutorConfig, HttpLayer, Layer, OptionsError, Scenario, Stage};
 
-type Result<T> = std::result::Result<T, OptionsError>;
+pub(super) type Result<T> = std::result::Result<T, OptionsError>;
 
 /// Options k6 has and this engine does not.
 const MISSING: &[&str] = &[
-    "batch",
-    "batchPerHost",
     "blacklistIPs",
     "blockHostnames",
     "cloud",
@@ -26,11 +24,9 @@ const MISSING: &[&str] = &[
     "handleSummaryTimeout",
     "hosts",
     "httpDebug",
-    "insecureSkipTLSVerify",
     "linger",
     "localIPs",
     "minIterationDuration",
-    "noCookiesReset",
     "noSetup",
     "noTeardown",
     "noUsageReport",
@@ -42,7 +38,6 @@ const MISSING: &[&str] = &[
     "thresholds",
     "tlsAuth",
     "tlsCipherSuites",
-    "tlsVersion",
 ];
 
 /// Executors k6 has and this engine does not.
@@ -64,6 +59,8 @@ pub(super) const ENVIRONMENT: &[(&str, &str)] = &[
     ("K6_THROW", "throw"),
     ("K6_MAX_REDIRECTS", "maxRedirects"),
     ("K6_BATCH", "batch"),
+    ("K6_BATCH_PER_HOST", "batchPerHost"),
+    ("K6_NO_COOKIES_RESET", "noCookiesReset"),
     ("K6_RPS", "rps"),
     ("K6_HTTP_DEBUG", "httpDebug"),
     ("K6_INSECURE_SKIP_TLS_VERIFY", "insecureSkipTLSVerify"),
@@ -75,16 +72,19 @@ pub(super) const ENVIRONMENT: &[(&str, &str)] = &[
 /// The text of an environment variable in the form the option has in a script.
 pub(super) fn environment_value(option: &str, text: &str) -> Value {
     match option {
-        "vus" | "maxRedirects" | "iterations" => {
+        "vus" | "maxRedirects" | "iterations" | "batch" | "batchPerHost" => {
             text.parse::<u64>().map_or_else(|_| Value::from(text), Value::from)
         }
-        "noConnectionReuse" | "noVUConnectionReuse" | "discardResponseBodies" | "throw" => {
-            match text {
-                "1" | "t" | "true" | "TRUE" => Value::from(true),
-                "0" | "f" | "false" | "FALSE" => Value::from(false),
-                _ => Value::from(text),
-            }
-        }
+        "noConnectionReuse"
+        | "noVUConnectionReuse"
+        | "discardResponseBodies"
+        | "throw"
+        | "noCookiesReset"
+        | "insecureSkipTLSVerify" => match text {
+            "1" | "t" | "true" | "TRUE" => Value::from(true),
+            "0" | "f" | "false" | "FALSE" => Value::from(false),
+            _ => Value::from(text),
+        },
         "summaryTrendStats" => Value::from(text.split(',').map(str::trim).collect::<Vec<_>>()),
         _ => Value::from(text),
     }
@@ -123,6 +123,7 @@ pub(super) fn read_option(layer: &mut Layer, key: &str, value: &Value) -> Result
         "discardResponseBodies" => layer.discard_response_bodies = Some(boolean(key, value)?),
         "throw" => layer.throw = Some(boolean(key, value)?),
         "maxRedirects" => layer.max_redirects = Some(count(key, value)?),
+        http if HttpLayer::KEYS.contains(&http) => layer.http.read(key, value)?,
         missing if MISSING.contains(&missing) => {
             return Err(OptionsError::Unsupported(format!("option `{missing}`")));
         }
@@ -131,19 +132,19 @@ pub(super) fn read_option(layer: &mut Layer, key: &str, value: &Value) -> Result
     Ok(())
 }
 
-fn object<'v>(key: &str, value: &'v Value) -> Result<&'v Map<String, Value>> {
+pub(super) fn object<'v>(key: &str, value: &'v Value) -> Result<&'v Map<String, Value>> {
     value.as_object().ok_or_else(|| OptionsError::invalid(key, "an object is expected"))
 }
 
-fn text<'v>(key: &str, value: &'v Value) -> Result<&'v str> {
+pub(super) fn text<'v>(key: &str, value: &'v Value) -> Result<&'v str> {
     value.as_str().ok_or_else(|| OptionsError::invalid(key, "a text is expected"))
 }
 
-fn boolean(key: &str, value: &Value) -> Result<bool> {
+pub(super) fn boolean(key: &str, value: &Value) -> Result<bool> {
     value.as_bool().ok_or_else(|| OptionsError::invalid(key, "true or false is expected"))
 }
 
-fn count(key: &str, value: &Value) -> Result<u32> {
+pub(super) fn count(key: &str, value: &Value) -> Result<u32> {
     let number = value.as_u64().or_else(|| {
         value.as_f64().filter(|number| number.fract() == 0.0 && *number >= 0.0).map(|n| n as u64)
     });
@@ -152,7 +153,7 @@ fn count(key: &str, value: &Value) -> Result<u32> {
         .ok_or_else(|| OptionsError::invalid(key, "a whole number is expected"))
 }
 
-fn positive(key: &str, value: &Value) -> Result<u32> {
+pub(super) fn positive(key: &str, value: &Value) -> Result<u32> {
     match count(key, value)? {
         0 => Err(OptionsError::invalid(key, "it must be at least 1")),
         number => Ok(number),

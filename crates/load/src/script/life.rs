@@ -17,7 +17,7 @@ use tokio::sync::{OwnedMutexGuard, oneshot};
 use super::error::describe;
 use super::loader::ModuleLoader;
 use super::user::{Assignment, Outcome, User};
-use super::{MEMORY_LIMIT_BYTES, ScriptError, console, coroutine, modules, source};
+use super::{MEMORY_LIMIT_BYTES, ScriptError, console, coroutine, modules, source, tasks};
 use crate::log::Level;
 
 /// What a script exports, as far as the engine needs to know.
@@ -187,6 +187,7 @@ fn install_globals(ctx: &Ctx<'_>, user: &Rc<User>) -> rquickjs::Result<()> {
     globals.set("__ITER", 0)?;
     globals.set("global", globals.clone())?;
     console::install(ctx)?;
+    tasks::install(ctx)?;
     modules::install_globals(ctx)
 }
 
@@ -205,8 +206,8 @@ fn read_exports<'js>(ctx: &Ctx<'js>, namespace: &Object<'js>) -> rquickjs::Resul
     Ok(exports)
 }
 
-/// Runs pending jobs until a promise is settled, and says how. Nothing outside the script
-/// settles promises, so one that is still pending then never will be: it counts as fulfilled, as
+/// Runs pending jobs until a promise is settled, and says how. A promise that
+/// is still pending when there is no timer and no request left to wait for never will be: it counts as fulfilled, as
 /// in k6, where the event loop ends when it has nothing left to wait for.
 fn settle<'js>(ctx: &Ctx<'js>, user: &User, promise: &Promise<'js>) -> rquickjs::Result<()> {
     while promise.state() == PromiseState::Pending {
@@ -214,7 +215,7 @@ fn settle<'js>(ctx: &Ctx<'js>, user: &User, promise: &Promise<'js>) -> rquickjs:
         if user.control.poll_interrupt() {
             return Err(Exception::throw_message(ctx, "the iteration was interrupted"));
         }
-        if !ctx.execute_pending_job() {
+        if !ctx.execute_pending_job() && !tasks::turn(ctx, user)? {
             break;
         }
     }
@@ -230,7 +231,7 @@ fn drain(ctx: &Ctx<'_>, user: &User) -> rquickjs::Result<()> {
         if user.control.poll_interrupt() {
             return Err(Exception::throw_message(ctx, "the iteration was interrupted"));
         }
-        if !ctx.execute_pending_job() {
+        if !ctx.execute_pending_job() && !tasks::turn(ctx, user)? {
             return Ok(());
         }
     }
@@ -304,6 +305,7 @@ impl<'a, 'js> Iterations<'a, 'js> {
     fn iterate(&self, function: &Function<'js>) -> Outcome {
         let result = (|| {
             self.ctx.globals().set("__ITER", self.count)?;
+            self.user.reset_cookies();
             let value: Value<'js> = function.call(())?;
             match value.as_promise() {
                 Some(promise) => settle(self.ctx, self.user, promise),
@@ -311,10 +313,15 @@ impl<'a, 'js> Iterations<'a, 'js> {
             }
         })();
         let result = CaughtError::catch(self.ctx, result);
+        // After an exception nobody waits for timers and requests any more.
+        if result.is_err() {
+            self.user.tasks.clear(self.ctx);
+        }
         // An interruption shows in `take_cut`.
         let _ = CaughtError::catch(self.ctx, drain(self.ctx, self.user));
+        self.user.tasks.clear(self.ctx);
         if self.user.run.settings().no_vu_connection_reuse {
-            self.user.client.borrow_mut().close_connections();
+            self.user.client.close_connections();
         }
         let outcome = match result {
             Ok(()) => Outcome::Complete,

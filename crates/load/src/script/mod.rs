@@ -4,16 +4,21 @@ mod console;
 pub(crate) mod control;
 pub(crate) mod coroutine;
 mod error;
+mod jslib;
 pub(crate) mod life;
 mod loader;
 mod modules;
 mod rejections;
 mod scan;
+mod shared;
 mod source;
+mod tasks;
 pub(crate) mod user;
 
 pub(crate) use control::{Control, Interrupted};
 pub(crate) use error::ScriptError;
+pub(crate) use modules::expected_statuses::ExpectedStatuses;
+pub(crate) use shared::{Files, SharedArrays};
 pub(crate) use source::{Sources, normalize};
 
 /// What the script of one virtual user may allocate inside QuickJS.

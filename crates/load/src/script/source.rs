@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::ScriptError;
+use super::{ScriptError, jslib};
 
 /// Largest script file.
 const MAX_SOURCE_BYTES: u64 = 64 * 1024 * 1024;
@@ -57,7 +57,7 @@ impl Sources {
 /// What an import specifier means.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Import {
-    /// A module of the engine, `k6` or `k6/…`.
+    /// A module of the engine: `k6`, `k6/…`, or a library of jslib.k6.io.
     BuiltIn(String),
     /// A file, by absolute path.
     File(PathBuf),
@@ -69,6 +69,9 @@ pub(crate) enum Import {
 /// `Unsupported` for remote modules and bare names.
 pub(crate) fn resolve(base: &str, specifier: &str) -> Result<Import, ScriptError> {
     if specifier == "k6" || specifier.starts_with("k6/") {
+        return Ok(Import::BuiltIn(specifier.to_owned()));
+    }
+    if jslib::is_built_in(specifier) {
         return Ok(Import::BuiltIn(specifier.to_owned()));
     }
     if specifier.starts_with("https://") || specifier.starts_with("http://") {
@@ -116,12 +119,15 @@ mod tests {
         assert_eq!(from("./lib.js"), Import::File("/a/b/lib.js".into()));
         assert_eq!(from("../x/./lib.js"), Import::File("/a/x/lib.js".into()));
         assert_eq!(from("/abs.js"), Import::File("/abs.js".into()));
-        assert_eq!(from("k6/http"), Import::BuiltIn("k6/http".into()));
+        let utils = "https://jslib.k6.io/k6-utils/1.4.0/index.js";
+        for built_in in ["k6/http", utils] {
+            assert_eq!(from(built_in), Import::BuiltIn(built_in.into()));
+        }
     }
 
     #[test]
     fn remote_modules_and_packages_are_refused_by_name() {
-        for specifier in ["https://jslib.k6.io/k6-utils/1.4.0/index.js", "lodash"] {
+        for specifier in ["https://jslib.k6.io/k6chaijs/4.3.4.3/index.js", "lodash"] {
             let error = resolve("file:///a.js", specifier).unwrap_err();
             assert!(error.to_string().contains(specifier));
             assert!(error.to_string().ends_with("not supported yet"));

@@ -4,15 +4,15 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use rquickjs::{Ctx, Error, Exception, JsLifetime};
 
 use super::rejections::Rejections;
-use super::{Control, Interrupted, ScriptError};
+use super::tasks::Tasks;
+use super::{Control, ExpectedStatuses, Interrupted, ScriptError};
 use crate::event_loop::EventLoop;
-use crate::http::{Client, Exchange, Head};
-use crate::log::Level;
+use crate::http::cookies::Jar;
+use crate::http::{Client, Exchange};
 use crate::metrics::{
     Builtin, GroupId, MetricId, RequestMark, RequestSample, RequestTags, SampleTags,
 };
@@ -49,6 +49,17 @@ pub(crate) struct RequestRef {
     index: usize,
 }
 
+/// How a request is to be counted.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestTagging<'a> {
+    /// Its `name` tag; the address unless the script says otherwise.
+    pub(crate) name: Option<&'a Rc<str>>,
+    pub(crate) tags: Option<&'a [(String, String)]>,
+    pub(crate) expected: &'a ExpectedStatuses,
+    /// Where the script was when it made the request.
+    pub(crate) group: GroupId,
+}
+
 /// Requests of the current iteration and whether they still count as good.
 #[derive(Debug, Default)]
 struct OpenRequests {
@@ -65,7 +76,12 @@ pub(crate) struct User {
     pub(crate) run: Arc<Run>,
     pub(crate) event_loop: Rc<EventLoop>,
     pub(crate) control: Control,
-    pub(crate) client: RefCell<Client>,
+    pub(crate) client: Client,
+    /// A new one for every iteration, unless the options say otherwise.
+    pub(crate) jar: RefCell<Rc<Jar>>,
+    /// Which statuses the script expects of requests that do not say so themselves.
+    pub(crate) expected: RefCell<Rc<ExpectedStatuses>>,
+    pub(super) tasks: Tasks,
     pub(crate) group: Cell<GroupId>,
     pub(crate) assignment: RefCell<Rc<Assignment>>,
     initialising: Cell<bool>,
@@ -76,13 +92,16 @@ pub(crate) struct User {
 
 impl User {
     pub(crate) fn new(id: u32, event_loop: Rc<EventLoop>) -> Self {
-        let client = Client::new(event_loop.client_config.clone(), event_loop.resolver.clone());
+        let client = Client::new(event_loop.network.clone());
         Self {
             id,
             run: event_loop.run.clone(),
             control: Control::new(event_loop.run.abort.clone()),
             event_loop,
-            client: RefCell::new(client),
+            client,
+            jar: RefCell::default(),
+            expected: RefCell::default(),
+            tasks: Tasks::default(),
             group: Cell::new(GroupId::ROOT),
             assignment: RefCell::default(),
             initialising: Cell::new(true),
@@ -172,14 +191,20 @@ impl User {
         recorder.check(self.group.get(), name, passed, &tags);
     }
 
-    /// Counts a finished request. `name` is its `name` tag, the address unless the script says
-    /// otherwise.
+    /// Forgets the cookies of the iteration before. A jar the script has kept stays as it is.
+    pub(crate) fn reset_cookies(&self) {
+        if !self.run.settings().http.no_cookies_reset && !self.jar.borrow().is_empty() {
+            self.jar.replace(Rc::default());
+        }
+    }
+
+    /// Counts a finished request.
     pub(crate) fn add_request(
         &self,
         exchange: &Exchange,
-        name: Option<&Rc<str>>,
-        tags: Option<&[(String, String)]>,
+        tagging: &RequestTagging<'_>,
     ) -> RequestRef {
+        let RequestTagging { name, tags, expected, group: group_id } = *tagging;
         let assignment = self.assignment.borrow().clone();
         let merged = merge_tags(&assignment.tags, tags);
         let custom = merged.as_deref().unwrap_or(&assignment.tags);
@@ -190,12 +215,10 @@ impl User {
             }
             Err(error) => (0, Some(error.to_string()), Some(error.code())),
         };
-        let expected = (200..400).contains(&status);
-        if let Ok(answer) = &exchange.outcome {
-            self.warn_of_cookies(&answer.head);
-        }
+        let judged = expected.judge(status);
+        let expected = judged.unwrap_or(status != 0);
         let mut recorder = self.event_loop.recorder.borrow_mut();
-        let group = recorder.group_path(self.group.get());
+        let group = recorder.group_path(group_id);
         let request = RequestTags {
             name,
             url: name,
@@ -204,28 +227,22 @@ impl User {
             status,
             error_code: code.map_or(0, |code| code.0),
             error: error.as_deref().unwrap_or_default(),
-            expected_response: expected,
+            expected_response: judged,
+            tls_version: exchange.peer.and_then(|peer| peer.tls).map_or("", |tls| tls.version),
         };
         let scenario = &assignment.scenario;
         let tags =
             SampleTags { scenario, group: &group, check: "", custom, request: Some(request) };
-        let mark = recorder.request(&RequestSample { exchange, status, tags, name, expected });
+        let mark = recorder.request(&RequestSample {
+            exchange,
+            status,
+            tags,
+            name,
+            expected,
+            judged: judged.is_some(),
+        });
         drop(recorder);
         self.open_request(mark, expected)
-    }
-
-    /// Says once per run that cookies are not kept: a script that relies on them would measure
-    /// something else than it does in k6.
-    fn warn_of_cookies(&self, head: &Head) {
-        let said = &self.run.warned_of_cookies;
-        if !said.load(Ordering::Relaxed)
-            && head.values("set-cookie").next().is_some()
-            && !said.swap(true, Ordering::Relaxed)
-        {
-            let message =
-                "a response sets a cookie: cookies are not supported yet and will not be sent back";
-            self.run.log.write(Level::Warning, message, &[]);
-        }
     }
 
     fn open_request(&self, mark: Option<RequestMark>, good: bool) -> RequestRef {

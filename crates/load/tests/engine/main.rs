@@ -1,11 +1,15 @@
 //! The engine as a whole: real scripts against real servers.
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
+mod cookies;
 mod executors;
 mod hostile;
 mod http;
 mod lifecycle;
 mod metrics;
+mod modules;
+mod requests;
 mod signals;
 mod support;
+mod tls;
 mod unsupported;

@@ -3,9 +3,14 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use rquickjs::{Coerced, Ctx, Exception, Object, Result, Value};
+use rquickjs::{Coerced, Ctx, Exception, Result, Value};
 
-use super::form;
+use super::bytes::buffer_bytes;
+use super::cookie_jar::{cookies_from, jar_from};
+use super::expected_statuses::{self, ExpectedStatuses};
+use super::{form, multipart};
+use crate::http::cookies::{Jar, RequestCookie};
+use crate::http::encoding::Coding;
 use crate::options::duration::parse_duration;
 use crate::script::user::User;
 
@@ -14,9 +19,6 @@ pub(super) type Tags = Vec<(String, String)>;
 
 /// Default of `timeout`, as k6's.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Request parameters k6 has and this engine does not.
-const MISSING_PARAMS: &[&str] = &["auth", "compression", "cookies", "jar", "responseCallback"];
 
 /// How a script wants the body of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +38,11 @@ pub(super) struct Params {
     pub(super) redirects: Option<u32>,
     pub(super) response_type: Option<ResponseType>,
     pub(super) throw: Option<bool>,
+    pub(super) cookies: Vec<RequestCookie>,
+    pub(super) jar: Option<Rc<Jar>>,
+    /// In the order they are applied.
+    pub(super) compression: Vec<Coding>,
+    pub(super) expected: Option<Rc<ExpectedStatuses>>,
 }
 
 impl Params {
@@ -48,6 +55,10 @@ impl Params {
             redirects: None,
             response_type: None,
             throw: None,
+            cookies: Vec::new(),
+            jar: None,
+            compression: Vec::new(),
+            expected: None,
         }
     }
 
@@ -59,6 +70,10 @@ impl Params {
         };
         for entry in object.props::<String, Value<'js>>() {
             let (key, value) = entry?;
+            // Nobody judges.
+            if key == "responseCallback" && value.is_null() {
+                params.expected = Some(Rc::new(ExpectedStatuses::Unjudged));
+            }
             if value.is_undefined() || value.is_null() {
                 continue;
             }
@@ -71,10 +86,13 @@ impl Params {
                 }
                 "responseType" => params.response_type = Some(response_type_from(ctx, value)?),
                 "throw" => params.throw = Some(value.get::<Coerced<bool>>()?.0),
-                missing if MISSING_PARAMS.contains(&missing) => {
-                    let feature = format!("the request parameter {missing}");
-                    return Err(User::of(ctx).refuse_feature(ctx, &feature));
+                "cookies" => params.cookies = cookies_from(ctx, &value)?,
+                "jar" => params.jar = Some(jar_from(ctx, &value)?),
+                "compression" => params.compression = compression_from(ctx, value)?,
+                "responseCallback" => {
+                    params.expected = Some(expected_statuses::read(ctx, &value)?);
                 }
+                "auth" => check_auth(ctx, value)?,
                 _ => {}
             }
         }
@@ -110,6 +128,30 @@ pub(super) fn tags_from<'js>(ctx: &Ctx<'js>, value: Option<Value<'js>>) -> Resul
         }
     }
     Ok((!tags.is_empty()).then_some(tags))
+}
+
+/// A list of codings separated by commas.
+fn compression_from<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Vec<Coding>> {
+    let text = value.get::<Coerced<String>>()?.0;
+    let coding = |name: &str| {
+        Coding::parse(name.trim()).ok_or_else(|| {
+            let message = format!(
+                "unknown compression algorithm {name}, supported algorithms are gzip, deflate, br, zstd"
+            );
+            Exception::throw_message(ctx, &message)
+        })
+    };
+    text.split(',').filter(|name| !name.trim().is_empty()).map(coding).collect()
+}
+
+/// `basic` is what an address with a user's name and password means anyway.
+fn check_auth<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<()> {
+    let scheme = value.get::<Coerced<String>>()?.0.to_ascii_lowercase();
+    if matches!(scheme.as_str(), "" | "basic") {
+        return Ok(());
+    }
+    let feature = format!("the request parameter auth with {scheme}");
+    Err(User::of(ctx).refuse_feature(ctx, &feature))
 }
 
 fn headers_from<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Vec<(Rc<str>, Rc<str>)>> {
@@ -151,8 +193,8 @@ fn response_type_from<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Response
 /// A request body.
 pub(super) struct Body {
     pub(super) bytes: Rc<[u8]>,
-    /// It was an object and is form-encoded.
-    pub(super) is_form: bool,
+    /// Of an object, which becomes a form.
+    pub(super) content_type: Option<Rc<str>>,
 }
 
 /// A body from a string, an `ArrayBuffer` or typed array, or an object (a form).
@@ -162,36 +204,18 @@ pub(super) fn body_from<'js>(ctx: &Ctx<'js>, value: Option<Value<'js>>) -> Resul
     };
     if let Some(text) = value.as_string() {
         let text = text.clone().to_cstring()?;
-        return Ok(Some(Body { bytes: text.as_str().as_bytes().into(), is_form: false }));
+        return Ok(Some(Body { bytes: text.as_str().as_bytes().into(), content_type: None }));
     }
     let Some(object) = value.as_object() else {
         return Err(Exception::throw_type(ctx, "unknown type of request body"));
     };
-    if let Some(bytes) = bytes_from(ctx, object)? {
-        return Ok(Some(Body { bytes: bytes.into(), is_form: false }));
+    if let Some(bytes) = buffer_bytes(object) {
+        return Ok(Some(Body { bytes: bytes.into(), content_type: None }));
     }
-    let encoded = form::encode(object)?;
-    Ok(Some(Body { bytes: encoded.into_bytes().into(), is_form: true }))
-}
-
-/// The bytes of an `ArrayBuffer`, `Uint8Array` or other view. Copied element by element through
-/// the script engine: a slice into its memory would not be safe.
-fn bytes_from<'js>(ctx: &Ctx<'js>, object: &Object<'js>) -> Result<Option<Vec<u8>>> {
-    let globals = ctx.globals();
-    let view: rquickjs::function::Constructor<'js> = globals.get("Uint8Array")?;
-    let view: Object<'js> = if object.as_array_buffer().is_some() {
-        view.construct((object.clone(),))?
-    } else if let Some((buffer, offset, length)) = view_parts(object) {
-        view.construct((buffer, offset, length))?
-    } else {
-        return Ok(None);
-    };
-    let length: u32 = view.get("length")?;
-    (0..length).map(|index| view.get::<_, u8>(index)).collect::<Result<Vec<u8>>>().map(Some)
-}
-
-fn view_parts<'js>(object: &Object<'js>) -> Option<(Value<'js>, u32, u32)> {
-    let buffer: Value<'js> = object.get("buffer").ok()?;
-    buffer.as_object()?.as_array_buffer()?;
-    Some((buffer, object.get("byteOffset").ok()?, object.get("byteLength").ok()?))
+    if multipart::has_file(object)? {
+        let (bytes, content_type) = multipart::encode(ctx, object)?;
+        return Ok(Some(Body { bytes: bytes.into(), content_type: Some(content_type.into()) }));
+    }
+    let bytes = form::encode(object)?.into_bytes().into();
+    Ok(Some(Body { bytes, content_type: Some("application/x-www-form-urlencoded".into()) }))
 }

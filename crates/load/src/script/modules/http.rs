@@ -1,24 +1,30 @@
 //! `k6/http`.
 
-use std::rc::Rc;
-use std::time::Instant;
-
 use rquickjs::function::Opt;
 use rquickjs::module::{Declarations, Exports, ModuleDef};
-use rquickjs::{Class, Coerced, Ctx, Exception, Function, Object, Result, Value};
+use rquickjs::{Class, Coerced, Ctx, Exception, Function, IntoJs, Object, Result, Value};
 
-use super::Members;
-use super::arguments::{Params, ResponseType, body_from};
-use super::response::{Received, Response};
-use crate::http::{Exchange, Request, RequestError, Timings, Traffic, Url};
-use crate::log::Level;
+use super::cookie_jar::{CookieJar, cookie_jar};
+use super::expected_statuses::{expected_statuses, set_response_callback};
+use super::request::{Prepared, finish, perform, prepare, url_template};
+use super::response::Response;
+use super::{Members, batch, multipart};
+use crate::script::tasks::{Settle, Tasks};
 use crate::script::user::User;
 
 pub(super) const MEMBERS: Members = Members {
-    present: &["del", "get", "head", "options", "patch", "post", "put", "request"],
-    missing: &[
+    present: &[
         "CookieJar",
         "OCSP_REASON_AA_COMPROMISE",
+        "OCSP_REASON_AFFILIATION_CHANGED",
+        "OCSP_REASON_CA_COMPROMISE",
+        "OCSP_REASON_CERTIFICATE_HOLD",
+        "OCSP_REASON_CESSATION_OF_OPERATION",
+        "OCSP_REASON_KEY_COMPROMISE",
+        "OCSP_REASON_PRIVILEGE_WITHDRAWN",
+        "OCSP_REASON_REMOVE_FROM_CRL",
+        "OCSP_REASON_SUPERSEDED",
+        "OCSP_REASON_UNSPECIFIED",
         "OCSP_STATUS_GOOD",
         "OCSP_STATUS_REVOKED",
         "OCSP_STATUS_SERVER_FAILED",
@@ -30,13 +36,26 @@ pub(super) const MEMBERS: Members = Members {
         "asyncRequest",
         "batch",
         "cookieJar",
+        "del",
         "expectedStatuses",
         "file",
+        "get",
+        "head",
+        "options",
+        "patch",
+        "post",
+        "put",
+        "request",
         "setResponseCallback",
         "url",
     ],
+    missing: &[],
     prefix: "http.",
 };
+
+/// Constants with names of their own; those of OCSP are their names in lower case.
+const TLS_CONSTANTS: [(&str, &str); 4] =
+    [("TLS_1_0", "tls1.0"), ("TLS_1_1", "tls1.1"), ("TLS_1_2", "tls1.2"), ("TLS_1_3", "tls1.3")];
 
 /// The module `k6/http`.
 pub(super) struct Http;
@@ -48,46 +67,106 @@ impl ModuleDef for Http {
 
     fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
         let object = Object::new(ctx.clone())?;
-        for (name, method) in [("get", "GET"), ("head", "HEAD")] {
-            let function = Function::new(
-                ctx.clone(),
-                move |ctx: Ctx<'js>, url: Value<'js>, params: Opt<Value<'js>>| {
-                    send(&ctx, method, &url, None, params.0)
-                },
-            )?;
-            object.set(name, function.with_name(name)?)?;
-        }
-        for (name, method) in [
-            ("post", "POST"),
-            ("put", "PUT"),
-            ("patch", "PATCH"),
-            ("del", "DELETE"),
-            ("options", "OPTIONS"),
-        ] {
-            let function = Function::new(
-                ctx.clone(),
-                move |ctx: Ctx<'js>,
-                      url: Value<'js>,
-                      body: Opt<Value<'js>>,
-                      params: Opt<Value<'js>>| {
-                    send(&ctx, method, &url, body.0, params.0)
-                },
-            )?;
-            object.set(name, function.with_name(name)?)?;
-        }
-        let request = Function::new(
-            ctx.clone(),
-            |ctx: Ctx<'js>,
-             method: Coerced<String>,
-             url: Value<'js>,
-             body: Opt<Value<'js>>,
-             params: Opt<Value<'js>>| {
-                send(&ctx, &method.0.to_ascii_uppercase(), &url, body.0, params.0)
-            },
-        )?;
-        object.set("request", request.with_name("request")?)?;
+        define_methods(ctx, &object)?;
+        define_requests(ctx, &object)?;
+        define_helpers(ctx, &object)?;
         MEMBERS.export(exports, &object)
     }
+}
+
+/// The functions named after a method.
+fn define_methods<'js>(ctx: &Ctx<'js>, object: &Object<'js>) -> Result<()> {
+    for (name, method) in [("get", "GET"), ("head", "HEAD")] {
+        let function = Function::new(
+            ctx.clone(),
+            move |ctx: Ctx<'js>, url: Value<'js>, params: Opt<Value<'js>>| {
+                send(&ctx, method, &url, None, params.0)
+            },
+        )?;
+        object.set(name, function.with_name(name)?)?;
+    }
+    for (name, method) in [
+        ("post", "POST"),
+        ("put", "PUT"),
+        ("patch", "PATCH"),
+        ("del", "DELETE"),
+        ("options", "OPTIONS"),
+    ] {
+        let function = Function::new(
+            ctx.clone(),
+            move |ctx: Ctx<'js>,
+                  url: Value<'js>,
+                  body: Opt<Value<'js>>,
+                  params: Opt<Value<'js>>| {
+                send(&ctx, method, &url, body.0, params.0)
+            },
+        )?;
+        object.set(name, function.with_name(name)?)?;
+    }
+    Ok(())
+}
+
+/// The functions that take the method as an argument.
+fn define_requests<'js>(ctx: &Ctx<'js>, object: &Object<'js>) -> Result<()> {
+    let request = Function::new(
+        ctx.clone(),
+        |ctx: Ctx<'js>,
+         method: Coerced<String>,
+         url: Value<'js>,
+         body: Opt<Value<'js>>,
+         params: Opt<Value<'js>>| {
+            send(&ctx, &method.0.to_ascii_uppercase(), &url, body.0, params.0)
+        },
+    )?;
+    object.set("request", request.with_name("request")?)?;
+    let async_request = Function::new(
+        ctx.clone(),
+        |ctx: Ctx<'js>,
+         method: Coerced<String>,
+         url: Value<'js>,
+         body: Opt<Value<'js>>,
+         params: Opt<Value<'js>>| {
+            send_later(&ctx, &method.0.to_ascii_uppercase(), &url, body.0, params.0)
+        },
+    )?;
+    object.set("asyncRequest", async_request.with_name("asyncRequest")?)?;
+    object.set("batch", Function::new(ctx.clone(), batch::batch)?.with_name("batch")?)
+}
+
+fn define_helpers<'js>(ctx: &Ctx<'js>, object: &Object<'js>) -> Result<()> {
+    object.set("cookieJar", Function::new(ctx.clone(), cookie_jar)?.with_name("cookieJar")?)?;
+    object.set("CookieJar", Class::<CookieJar>::create_constructor(ctx)?)?;
+    let expected = Function::new(ctx.clone(), expected_statuses)?;
+    object.set("expectedStatuses", expected.with_name("expectedStatuses")?)?;
+    let callback = Function::new(ctx.clone(), set_response_callback)?;
+    object.set("setResponseCallback", callback.with_name("setResponseCallback")?)?;
+    object.set("file", Function::new(ctx.clone(), multipart::file)?.with_name("file")?)?;
+    object.set("url", Function::new(ctx.clone(), url_template)?.with_name("url")?)?;
+    for (name, value) in TLS_CONSTANTS {
+        object.set(name, value)?;
+    }
+    for name in MEMBERS.present {
+        let value = name.strip_prefix("OCSP_STATUS_").or_else(|| name.strip_prefix("OCSP_REASON_"));
+        if let Some(value) = value {
+            object.set(*name, value.to_ascii_lowercase())?;
+        }
+    }
+    Ok(())
+}
+
+fn ready<'js>(
+    ctx: &Ctx<'js>,
+    user: &User,
+    method: &str,
+    url: &Value<'js>,
+    body: Option<Value<'js>>,
+    params: Option<Value<'js>>,
+) -> Result<Prepared> {
+    if user.is_initialising() {
+        let message = "Making http requests in the init context is not supported";
+        return Err(Exception::throw_message(ctx, message));
+    }
+    prepare(ctx, user, method, url, body, params)
 }
 
 /// Sends a request and blocks until it is answered or has failed.
@@ -99,121 +178,25 @@ fn send<'js>(
     params: Option<Value<'js>>,
 ) -> Result<Class<'js, Response>> {
     let user = User::of(ctx);
-    if user.is_initialising() {
-        return Err(Exception::throw_message(
-            ctx,
-            "Making http requests in the init context is not supported",
-        ));
-    }
-    let params = Params::read(ctx, params)?;
-    let request = match request_from(ctx, &user, method, url, body, &params)? {
-        Ok(request) => request,
-        Err(refused) => return unsent(ctx, &user, &params, refused),
-    };
-    let (name, tags) = (params.name.as_ref(), params.tags.as_deref());
-    let exchange = {
-        let mut client = user.client.borrow_mut();
-        let redirected = |exchange: &Exchange| {
-            user.add_request(exchange, name, tags);
-        };
-        user.wait(ctx, client.send(&request, redirected))?
-    };
-    // A redirect; without this, a run against a server that wants TLS would look like a clean one.
-    if matches!(exchange.outcome, Err(RequestError::Https)) {
-        return Err(user.refuse_feature(ctx, "https://"));
-    }
-    let reference = user.add_request(&exchange, name, tags);
-    let binary = params.response_type == Some(ResponseType::Binary);
-    let (received, error) = Received::new(exchange, request, reference, binary);
-    finish(ctx, &user, &params, received, error)
+    let prepared = ready(ctx, &user, method, url, body, params)?;
+    let performed = user.wait(ctx, perform(&user, prepared))?;
+    finish(ctx, &user, performed)
 }
 
-/// A request that cannot be sent at all.
-struct Refused {
-    method: Rc<str>,
-    url: String,
-    error: RequestError,
-}
-
-/// What becomes of it. As in k6, an address with the wrong scheme or none is a failed request; one
-/// that cannot be parsed is no request at all.
-fn unsent<'js>(
+/// Sends a request; gives a promise of its answer.
+fn send_later<'js>(
     ctx: &Ctx<'js>,
-    user: &User,
-    params: &Params,
-    refused: Refused,
-) -> Result<Class<'js, Response>> {
-    let Refused { method, url, error } = refused;
-    let (error, reference) = match error {
-        RequestError::Https => return Err(user.refuse_feature(ctx, "https://")),
-        RequestError::UnsupportedScheme(scheme) => {
-            let exchange = Exchange {
-                method: method.clone(),
-                url: Rc::new(Url::unusable(&url)),
-                timings: Timings::default(),
-                traffic: Traffic::default(),
-                end: Instant::now(),
-                outcome: Err(RequestError::UnsupportedScheme(scheme.clone())),
-            };
-            let reference =
-                user.add_request(&exchange, params.name.as_ref(), params.tags.as_deref());
-            (RequestError::UnsupportedScheme(scheme), Some(reference))
-        }
-        error => (error, None),
-    };
-    let received = Received::refused(method, url, &error, reference);
-    finish(ctx, user, params, received, Some(error))
-}
-
-fn request_from<'js>(
-    ctx: &Ctx<'js>,
-    user: &User,
     method: &str,
     url: &Value<'js>,
     body: Option<Value<'js>>,
-    params: &Params,
-) -> Result<std::result::Result<Request, Refused>> {
-    let text = url.get::<Coerced<String>>()?.0;
-    let url = match user.event_loop.url(&text) {
-        Ok(url) => url,
-        Err(error) => return Ok(Err(Refused { method: method.into(), url: text, error })),
-    };
-    let body = body_from(ctx, body)?;
-    let mut headers = params.headers.clone();
-    let is_form = body.as_ref().is_some_and(|body| body.is_form);
-    if is_form && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
-        headers.push(("Content-Type".into(), "application/x-www-form-urlencoded".into()));
-    }
-    let settings = user.run.settings();
-    let discard_body = match params.response_type {
-        Some(response_type) => response_type == ResponseType::None,
-        None => settings.discard_response_bodies,
-    };
-    Ok(Ok(Request {
-        method: method.into(),
-        url,
-        headers,
-        body: body.map(|body| body.bytes),
-        timeout: params.timeout,
-        max_redirects: params.redirects.unwrap_or(settings.max_redirects),
-        discard_body,
-    }))
-}
-
-/// Makes the response object; a failed request is logged, and thrown if the script wants that.
-fn finish<'js>(
-    ctx: &Ctx<'js>,
-    user: &User,
-    params: &Params,
-    received: Received,
-    error: Option<RequestError>,
-) -> Result<Class<'js, Response>> {
-    if let Some(error) = error {
-        let text = format!("{} \"{}\": {error}", received.method, received.url);
-        if params.throw.unwrap_or(user.run.settings().throw) {
-            return Err(Exception::throw_message(ctx, &text));
-        }
-        user.run.log.write_limited(Level::Warning, "Request Failed", &[("error", &text)]);
-    }
-    Class::instance(ctx.clone(), Response::new(received))
+    params: Option<Value<'js>>,
+) -> Result<Value<'js>> {
+    let user = User::of(ctx);
+    let prepared = ready(ctx, &user, method, url, body, params)?;
+    let sender = user.clone();
+    Tasks::start_work(&user, ctx, async move {
+        let performed = perform(&sender, prepared).await;
+        let settle: Settle = Box::new(move |ctx| finish(ctx, &sender, performed)?.into_js(ctx));
+        settle
+    })
 }

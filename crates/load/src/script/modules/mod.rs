@@ -5,12 +5,24 @@
 )]
 
 mod arguments;
+mod batch;
+mod bytes;
+mod cookie_jar;
+mod crypto;
+mod data;
+mod encoding;
+pub(crate) mod expected_statuses;
 mod form;
 mod http;
 mod json_path;
 mod k6;
 mod metrics;
+mod multipart;
+mod open;
+mod request;
 mod response;
+mod timers;
+mod web_crypto;
 
 use rquickjs::function::This;
 use rquickjs::module::{Declarations, Declared, Exports};
@@ -18,15 +30,12 @@ use rquickjs::object::{Accessor, Property};
 use rquickjs::{Ctx, Module, Object, Result, Value};
 
 use super::user::User;
-use super::{ScriptError, scan};
+use super::{ScriptError, jslib, scan};
 
 /// Modules k6 has and this engine does not.
 const MISSING_MODULES: &[&str] = &[
     "k6/browser",
-    "k6/crypto",
     "k6/crypto/x509",
-    "k6/data",
-    "k6/encoding",
     "k6/execution",
     "k6/experimental/csv",
     "k6/experimental/fs",
@@ -36,31 +45,28 @@ const MISSING_MODULES: &[&str] = &[
     "k6/html",
     "k6/net/grpc",
     "k6/secrets",
-    "k6/timers",
     "k6/websockets",
     "k6/ws",
 ];
 
 /// Globals k6 has and this engine does not.
-const MISSING_GLOBALS: &[&str] = &[
-    "open",
-    "require",
-    "setTimeout",
-    "clearTimeout",
-    "setInterval",
-    "clearInterval",
-    "crypto",
-    "TextEncoder",
-    "TextDecoder",
-];
+const MISSING_GLOBALS: &[&str] = &["require", "TextEncoder", "TextDecoder"];
 
 /// Declares the built-in module `name`; `None` when there is no such module.
 pub(super) fn declare<'js>(ctx: &Ctx<'js>, name: &str) -> Option<Result<Module<'js, Declared>>> {
     match name {
         "k6" => Some(Module::declare_def::<k6::K6, _>(ctx.clone(), name)),
+        "k6/crypto" => Some(Module::declare_def::<crypto::Crypto, _>(ctx.clone(), name)),
+        "k6/data" => Some(Module::declare_def::<data::Data, _>(ctx.clone(), name)),
+        "k6/encoding" => Some(Module::declare_def::<encoding::Encoding, _>(ctx.clone(), name)),
+        "k6/timers" => Some(Module::declare_def::<timers::Timers, _>(ctx.clone(), name)),
         "k6/http" => Some(Module::declare_def::<http::Http, _>(ctx.clone(), name)),
         "k6/metrics" => Some(Module::declare_def::<metrics::Metrics, _>(ctx.clone(), name)),
-        _ => None,
+        _ => {
+            let with_execution = !MISSING_MODULES.contains(&"k6/execution");
+            let source = jslib::source(name, with_execution)?;
+            Some(Module::declare(ctx.clone(), name, source))
+        }
     }
 }
 
@@ -74,6 +80,7 @@ pub(super) fn refuse_missing_members(source: &str) -> std::result::Result<(), Sc
             "k6" => &k6::MEMBERS,
             "k6/http" => &http::MEMBERS,
             "k6/metrics" => &metrics::MEMBERS,
+            // Nothing of the other modules is missing.
             _ => continue,
         };
         if members.missing.contains(&used.member.as_str()) {
@@ -95,8 +102,11 @@ pub(super) fn unknown(name: &str) -> ScriptError {
     }
 }
 
-/// Defines the missing globals so that using one says so.
+/// Defines the globals of the engine, and the missing ones so that using one says so.
 pub(super) fn install_globals(ctx: &Ctx<'_>) -> Result<()> {
+    open::install(ctx)?;
+    web_crypto::install(ctx)?;
+    timers::define(ctx, &ctx.globals())?;
     refuse_members(&ctx.globals(), "", MISSING_GLOBALS)
 }
 

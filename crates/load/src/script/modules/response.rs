@@ -14,8 +14,10 @@ use rquickjs::{
     ArrayBuffer, Class, Ctx, Exception, Function, IntoJs, JsLifetime, Object, Result, Value,
 };
 
+use super::cookie_jar::push;
 use super::json_path;
-use crate::http::{ErrorCode, Exchange, Head, Request, RequestError, Timings};
+use crate::http::cookies::SetCookie;
+use crate::http::{ErrorCode, Exchange, Head, Peer, Request, RequestError, Timings, TlsInfo};
 use crate::script::user::{RequestRef, User, proto};
 
 /// What is known of a finished request.
@@ -27,6 +29,7 @@ pub(super) struct Received {
     body: Option<Vec<u8>>,
     binary: bool,
     timings: Timings,
+    peer: Option<Peer>,
     error: String,
     error_code: u16,
     request: Option<Request>,
@@ -48,6 +51,7 @@ impl Received {
             body: None,
             binary,
             timings: exchange.timings,
+            peer: exchange.peer,
             error: String::new(),
             error_code: 0,
             reference: Some(reference),
@@ -87,6 +91,7 @@ impl Received {
             body: None,
             binary: false,
             timings: Timings::default(),
+            peer: None,
             error: error.to_string(),
             error_code: error.code().0,
             request: None,
@@ -119,27 +124,31 @@ impl Received {
         headers
     }
 
-    /// Refuses to hand out a body that the server has encoded: k6 would have decoded it.
-    fn refuse_encoded(&self, ctx: &Ctx<'_>) -> Result<()> {
-        let encodings = self.head.iter().flat_map(|head| head.values("content-encoding"));
-        let encoded =
-            encodings.map(String::from_utf8_lossy).find(|encoding| encoding != "identity");
-        match encoded.filter(|_| self.body.as_ref().is_some_and(|body| !body.is_empty())) {
-            None => Ok(()),
-            Some(encoding) => {
-                let feature = format!("reading a body with Content-Encoding {encoding}");
-                Err(User::of(ctx).refuse_feature(ctx, &feature))
-            }
-        }
-    }
-
     fn body<'js>(&self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
-        self.refuse_encoded(ctx)?;
         match &self.body {
             None => Ok(Value::new_null(ctx.clone())),
             Some(body) if self.binary => Ok(ArrayBuffer::new_copy(ctx.clone(), body)?.into_value()),
             Some(body) => String::from_utf8_lossy(body).into_js(ctx),
         }
+    }
+
+    /// What the response sets, by name.
+    fn cookies<'js>(&self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        let cookies = Object::new(ctx.clone())?;
+        let set = self.head.iter().flat_map(|head| head.values("set-cookie"));
+        for cookie in set.filter_map(SetCookie::parse) {
+            let entry = Object::new(ctx.clone())?;
+            entry.set("name", cookie.name.as_str())?;
+            entry.set("value", cookie.value)?;
+            entry.set("domain", cookie.domain.trim_start_matches('.'))?;
+            entry.set("path", cookie.path)?;
+            entry.set("http_only", cookie.http_only)?;
+            entry.set("secure", cookie.secure)?;
+            entry.set("max_age", cookie.max_age as f64)?;
+            entry.set("expires", cookie.expires.map_or(0.0, |seconds| seconds as f64 * 1e3))?;
+            push(ctx, &cookies, &cookie.name, entry)?;
+        }
+        Ok(cookies.into_value())
     }
 
     fn timings<'js>(&self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
@@ -150,7 +159,7 @@ impl Received {
             ("blocked", timings.blocked),
             ("looking_up", timings.looking_up),
             ("connecting", timings.connecting),
-            ("tls_handshaking", std::time::Duration::ZERO),
+            ("tls_handshaking", timings.tls_handshaking),
             ("sending", timings.sending),
             ("waiting", timings.waiting),
             ("receiving", timings.receiving),
@@ -180,6 +189,15 @@ impl Received {
         }
         object.set("headers", headers)?;
         object.set("body", body)?;
+        let cookies = Object::new(ctx.clone())?;
+        for cookie in self.request.iter().flat_map(|request| &request.cookies) {
+            let entry = Object::new(ctx.clone())?;
+            entry.set("name", cookie.name.as_str())?;
+            entry.set("value", cookie.value.as_str())?;
+            entry.set("replace", cookie.replace)?;
+            push(ctx, &cookies, &cookie.name, entry)?;
+        }
+        object.set("cookies", cookies)?;
         Ok(object.into_value())
     }
 }
@@ -246,20 +264,19 @@ const PROPERTIES: &[&str] = &[
     "error",
     "error_code",
     "request",
+    "cookies",
+    "remote_ip",
+    "remote_port",
+    "tls_version",
+    "tls_cipher_suite",
 ];
 
 /// Properties and methods k6 has and this engine does not.
-const MISSING: &[&str] = &[
-    "clickLink",
-    "cookies",
-    "html",
-    "ocsp",
-    "remote_ip",
-    "remote_port",
-    "submitForm",
-    "tls_cipher_suite",
-    "tls_version",
-];
+const MISSING: &[&str] = &["clickLink", "html", "ocsp", "submitForm"];
+
+fn tls(received: &Received) -> Option<TlsInfo> {
+    received.peer.and_then(|peer| peer.tls)
+}
 
 fn compute<'js>(name: &str, received: &Received, ctx: &Ctx<'js>) -> Result<Value<'js>> {
     match name {
@@ -273,6 +290,14 @@ fn compute<'js>(name: &str, received: &Received, ctx: &Ctx<'js>) -> Result<Value
         "error" => received.error.as_str().into_js(ctx),
         "error_code" => received.error_code.into_js(ctx),
         "request" => received.request(ctx),
+        "cookies" => received.cookies(ctx),
+        "remote_ip" => received
+            .peer
+            .map_or_else(String::new, |peer| peer.address.ip().to_string())
+            .into_js(ctx),
+        "remote_port" => received.peer.map_or(0, |peer| peer.address.port()).into_js(ctx),
+        "tls_version" => tls(received).map_or("", |tls| tls.version).into_js(ctx),
+        "tls_cipher_suite" => tls(received).map_or("", |tls| tls.cipher_suite).into_js(ctx),
         _ => Ok(Value::new_undefined(ctx.clone())),
     }
 }
@@ -304,7 +329,6 @@ fn json<'js>(
     path: Opt<Value<'js>>,
 ) -> Result<Value<'js>> {
     let received = this.0.borrow().received.clone();
-    received.refuse_encoded(&ctx)?;
     let Some(body) = received.body.as_ref() else {
         let message = "the body is null so we can't transform it to JSON - this likely was because \
                        of a request error getting the response";

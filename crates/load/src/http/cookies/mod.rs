@@ -1,0 +1,78 @@
+//! Cookies of virtual users (RFC 6265), as Go's `net/http` and its jar keep them, which k6 uses.
+//!
+//! Own code rather than a crate: the parsing crates leave out the rules that matter here (which
+//! cookie goes to which address, and how many may be kept), the one with a store brings tables of
+//! public suffixes and international names that k6 does not consult either.
+
+mod date;
+mod jar;
+mod set_cookie;
+
+pub(crate) use date::parse as parse_date;
+pub(crate) use jar::{Jar, Pair, unix_now};
+pub(crate) use set_cookie::SetCookie;
+
+/// A cookie a request brings along.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RequestCookie {
+    pub(crate) name: String,
+    pub(crate) value: String,
+    /// Instead of the jar's cookies of that name, not beside them.
+    pub(crate) replace: bool,
+}
+
+/// The value of the `Cookie` header: what the script wrote there itself, then the jar's cookies,
+/// then those of the request. Empty when there are none.
+pub(crate) fn cookie_header(given: Option<&str>, jar: &[Pair], own: &[RequestCookie]) -> String {
+    let mut out = given.unwrap_or_default().to_owned();
+    let replaced = |name: &str| own.iter().any(|cookie| cookie.replace && cookie.name == name);
+    for pair in jar.iter().filter(|pair| !replaced(&pair.name)) {
+        push(&mut out, &pair.name, &pair.value, pair.quoted);
+    }
+    for cookie in own {
+        push(&mut out, &cookie.name, &cookie.value, false);
+    }
+    out
+}
+
+/// Appends one cookie; bytes that a header cannot carry are left out, as Go does.
+fn push(out: &mut String, name: &str, value: &str, quoted: bool) {
+    if !out.is_empty() {
+        out.push_str("; ");
+    }
+    out.extend(name.chars().map(|c| if c.is_ascii_control() { '-' } else { c }));
+    out.push('=');
+    let quotes = quoted || value.contains([' ', ',']);
+    let value = value.bytes().filter(|byte| set_cookie::is_value_byte(*byte)).map(char::from);
+    if quotes {
+        out.push('"');
+    }
+    out.extend(value);
+    if quotes {
+        out.push('"');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own(name: &str, value: &str, replace: bool) -> RequestCookie {
+        RequestCookie { name: name.to_owned(), value: value.to_owned(), replace }
+    }
+
+    #[test]
+    fn a_request_adds_to_the_jar_or_replaces_what_is_in_it() {
+        let jar = [Pair { name: "a".into(), value: "1".into(), quoted: false }];
+        assert_eq!(cookie_header(None, &jar, &[own("a", "2", false)]), "a=1; a=2");
+        assert_eq!(cookie_header(None, &jar, &[own("a", "2", true)]), "a=2");
+        assert_eq!(cookie_header(Some("x=y"), &jar, &[]), "x=y; a=1");
+        assert_eq!(cookie_header(None, &[], &[]), "");
+    }
+
+    #[test]
+    fn no_value_can_end_the_header() {
+        let header = cookie_header(None, &[], &[own("a\r\nb", "1\r\nX: y;\"\\ü 2", false)]);
+        assert_eq!(header, "a--b=\"1X: y 2\"");
+    }
+}

@@ -1,0 +1,219 @@
+//! TLS 1.2 and 1.3 by rustls.
+//!
+//! Trusted is what the system trusts (as in k6, and with `SSL_CERT_FILE` as there), not a list
+//! compiled in: a company's own authority, which signs what is being tested, is installed there.
+//! Sessions are not resumed: k6 does not either, and a run that opens a connection per iteration
+//! would measure another handshake.
+
+use std::cell::OnceCell;
+use std::io;
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    CertificateError, CipherSuite, DigitallySignedStruct, ProtocolVersion, RootCertStore,
+    SignatureScheme, SupportedProtocolVersion,
+};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::connection::Traffic;
+use super::error::ErrorCode;
+use super::stream::{Counted, Stream};
+use super::{RequestError, Url};
+
+/// A version of TLS this client speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TlsVersion {
+    /// TLS 1.2, RFC 5246.
+    Tls12,
+    /// TLS 1.3, RFC 8446.
+    Tls13,
+}
+
+/// Settings of TLS that hold for a whole run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TlsSettings {
+    /// Accept any certificate.
+    pub insecure: bool,
+    /// The lowest version to accept.
+    pub min: TlsVersion,
+    /// The highest version to offer.
+    pub max: TlsVersion,
+}
+
+impl Default for TlsSettings {
+    fn default() -> Self {
+        Self { insecure: false, min: TlsVersion::Tls12, max: TlsVersion::Tls13 }
+    }
+}
+
+/// What was agreed on in a handshake, in k6's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TlsInfo {
+    /// `tls1.2` or `tls1.3`.
+    pub(crate) version: &'static str,
+    /// The name IANA has for the suite.
+    pub(crate) cipher_suite: &'static str,
+}
+
+/// Makes TLS connections; reads the system's roots when the first one is made.
+#[derive(Debug, Default)]
+pub(super) struct Tls {
+    settings: TlsSettings,
+    config: OnceCell<Arc<rustls::ClientConfig>>,
+}
+
+impl Tls {
+    pub(super) fn new(settings: TlsSettings) -> Self {
+        Self { settings, config: OnceCell::new() }
+    }
+
+    /// Shakes hands with the server of `url` over `tcp`.
+    ///
+    /// # Errors
+    /// `Tls` with k6's number.
+    pub(super) async fn handshake(
+        &self,
+        url: &Url,
+        tcp: TcpStream,
+    ) -> Result<(Stream, TlsInfo), RequestError> {
+        let name = ServerName::try_from(url.host.to_string()).map_err(|_| RequestError::Tls {
+            message: format!("`{}` is not a name a certificate can have", url.host),
+            code: ErrorCode::X509_HOSTNAME,
+        })?;
+        let config = match self.config.get() {
+            Some(config) => config.clone(),
+            None => {
+                let built = client_config(self.settings).map_err(|error| RequestError::Tls {
+                    message: error.to_string(),
+                    code: ErrorCode::TLS,
+                })?;
+                self.config.get_or_init(|| Arc::new(built)).clone()
+            }
+        };
+        let counted = Counted { stream: tcp, traffic: Traffic::default() };
+        let stream =
+            TlsConnector::from(config).connect(name, counted).await.map_err(|e| failed(&e))?;
+        let session = stream.get_ref().1;
+        let info = TlsInfo {
+            version: match session.protocol_version() {
+                Some(ProtocolVersion::TLSv1_2) => "tls1.2",
+                Some(ProtocolVersion::TLSv1_3) => "tls1.3",
+                _ => "",
+            },
+            cipher_suite: session
+                .negotiated_cipher_suite()
+                .map_or("", |suite| suite_name(suite.suite())),
+        };
+        Ok((Stream::Tls(Box::new(stream)), info))
+    }
+}
+
+fn client_config(settings: TlsSettings) -> Result<rustls::ClientConfig, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let versions: Vec<&SupportedProtocolVersion> = [
+        (TlsVersion::Tls13, &rustls::version::TLS13),
+        (TlsVersion::Tls12, &rustls::version::TLS12),
+    ]
+    .into_iter()
+    .filter(|(version, _)| (settings.min..=settings.max).contains(version))
+    .map(|(_, version)| version)
+    .collect();
+    let builder = rustls::ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&versions)?;
+    let mut config = if settings.insecure {
+        let verifier = Arc::new(AnyCertificate(provider));
+        builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
+    } else {
+        let mut roots = RootCertStore::empty();
+        // A root that cannot be read is one that signs nothing; the handshake will say so.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        builder.with_root_certificates(roots).with_no_client_auth()
+    };
+    config.resumption = Resumption::disabled();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// What went wrong in a handshake, or later inside a session.
+pub(super) fn failed(error: &io::Error) -> RequestError {
+    use CertificateError::{NotValidForName, NotValidForNameContext, UnknownIssuer};
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    let (message, code) = match cause {
+        Some(rustls::Error::InvalidCertificate(UnknownIssuer)) => (
+            "failed to verify certificate: x509: certificate signed by unknown authority"
+                .to_owned(),
+            ErrorCode::X509_UNKNOWN_AUTHORITY,
+        ),
+        Some(rustls::Error::InvalidCertificate(
+            reason @ (NotValidForName | NotValidForNameContext { .. }),
+        )) => (format!("failed to verify certificate: x509: {reason}"), ErrorCode::X509_HOSTNAME),
+        // Among them a self-signed authority used as a server's own certificate.
+        Some(rustls::Error::InvalidCertificate(CertificateError::Other(reason))) => (
+            format!("failed to verify certificate: x509: {reason}"),
+            ErrorCode::X509_UNKNOWN_AUTHORITY,
+        ),
+        Some(cause) => (cause.to_string(), ErrorCode::TLS),
+        None if error.kind() == io::ErrorKind::ConnectionReset => {
+            ("connection reset by peer".to_owned(), ErrorCode::TCP_RESET)
+        }
+        None => (error.to_string(), ErrorCode::TLS),
+    };
+    RequestError::Tls { message, code }
+}
+
+/// rustls puts the version into its names of TLS 1.3's suites, IANA and k6 do not.
+fn suite_name(suite: CipherSuite) -> &'static str {
+    suite.as_str().map_or("", |name| match name {
+        "TLS13_AES_128_GCM_SHA256" => "TLS_AES_128_GCM_SHA256",
+        "TLS13_AES_256_GCM_SHA384" => "TLS_AES_256_GCM_SHA384",
+        "TLS13_CHACHA20_POLY1305_SHA256" => "TLS_CHACHA20_POLY1305_SHA256",
+        other => other,
+    })
+}
+
+/// Accepts every certificate (`insecureSkipTLSVerify`), but still wants the server to own its key:
+/// a handshake must cost what it costs.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,113 @@
+//! `http.batch()`: many requests at once, at most `batch` of them and `batchPerHost` to one host.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use rquickjs::{Array, Coerced, Ctx, Exception, Object, Result, Value};
+use tokio::sync::Semaphore;
+
+use super::request::{Performed, Prepared, finish, perform, prepare};
+use crate::script::user::User;
+
+/// Requests of one batch.
+const MAX_REQUESTS: usize = 10_000;
+
+/// `batch(requests)`: the responses under the keys of the requests.
+pub(super) fn batch<'js>(ctx: Ctx<'js>, requests: Value<'js>) -> Result<Value<'js>> {
+    let user = User::of(&ctx);
+    if user.is_initialising() {
+        let message = "Using batch in the init context is not supported";
+        return Err(Exception::throw_message(&ctx, message));
+    }
+    let Some(object) = requests.as_object() else {
+        let message = format!("invalid http.batch() argument type {}", requests.type_name());
+        return Err(Exception::throw_type(&ctx, &message));
+    };
+    let mut keys = Vec::new();
+    let mut prepared = Vec::new();
+    for entry in object.props::<String, Value<'js>>() {
+        let (key, value) = entry?;
+        if prepared.len() >= MAX_REQUESTS {
+            let message = format!("more than {MAX_REQUESTS} requests in one http.batch()");
+            return Err(Exception::throw_message(&ctx, &message));
+        }
+        prepared.push(read(&ctx, &user, &key, value)?);
+        keys.push(key);
+    }
+    let answers = user.wait(&ctx, send_all(&user, prepared))?;
+    let result = match object.as_array() {
+        Some(_) => Array::new(ctx.clone())?.into_object(),
+        None => Object::new(ctx.clone())?,
+    };
+    for (key, performed) in keys.into_iter().zip(answers) {
+        result.set(key, finish(&ctx, &user, performed)?)?;
+    }
+    Ok(result.into_value())
+}
+
+/// Sends all requests within the limits; the answers in the order of the requests.
+async fn send_all(user: &User, requests: Vec<Prepared>) -> Vec<Performed> {
+    let limits = user.run.settings().http;
+    let all = Semaphore::new(limits.batch.max(1) as usize);
+    let per_host = match limits.batch_per_host {
+        0 => Semaphore::MAX_PERMITS,
+        limit => limit as usize,
+    };
+    let mut hosts: HashMap<Rc<str>, Rc<Semaphore>> = HashMap::new();
+    let mut running = FuturesUnordered::new();
+    for (index, request) in requests.into_iter().enumerate() {
+        let host = request.authority().map(|authority| {
+            hosts.entry(authority).or_insert_with(|| Rc::new(Semaphore::new(per_host))).clone()
+        });
+        let all = &all;
+        running.push(async move {
+            // The host's limit first: a request that waits for a busy host must not take the place
+            // of one to another host.
+            let _host = match &host {
+                Some(host) => host.acquire().await.ok(),
+                None => None,
+            };
+            let _one = all.acquire().await.ok();
+            (index, perform(user, request).await)
+        });
+    }
+    let mut answers = Vec::with_capacity(running.len());
+    while let Some(answer) = running.next().await {
+        answers.push(answer);
+    }
+    answers.sort_unstable_by_key(|(index, _)| *index);
+    answers.into_iter().map(|(_, performed)| performed).collect()
+}
+
+/// One request of a batch: an address, `[method, url, body?, params?]`, or
+/// `{method?, url, body?, params?}`.
+fn read<'js>(ctx: &Ctx<'js>, user: &User, key: &str, value: Value<'js>) -> Result<Prepared> {
+    let present = |value: Value<'js>| Some(value).filter(|value| !value.is_undefined());
+    let Some(object) = value.as_object() else {
+        return prepare(ctx, user, "GET", &value, None, None);
+    };
+    if let Some(list) = object.as_array() {
+        if list.len() < 2 {
+            let message = format!("invalid batch request {key}: [method, url, …] is expected");
+            return Err(Exception::throw_type(ctx, &message));
+        }
+        let method: Coerced<String> = list.get(0)?;
+        let (url, body, params) = (list.get(1)?, present(list.get(2)?), present(list.get(3)?));
+        return prepare(ctx, user, &method.0.to_ascii_uppercase(), &url, body, params);
+    }
+    // What `http.url` gives has an address under the same name.
+    if object.contains_key("clean_url")? {
+        return prepare(ctx, user, "GET", &value, None, None);
+    }
+    let Some(url) = present(object.get("url")?) else {
+        let message = format!("batch request {key} doesn't have a url key");
+        return Err(Exception::throw_type(ctx, &message));
+    };
+    let method = match present(object.get("method")?) {
+        Some(method) => method.get::<Coerced<String>>()?.0.to_ascii_uppercase(),
+        None => "GET".to_owned(),
+    };
+    let body = present(object.get("body")?).filter(|_| !matches!(method.as_str(), "GET" | "HEAD"));
+    prepare(ctx, user, &method, &url, body, present(object.get("params")?))
+}

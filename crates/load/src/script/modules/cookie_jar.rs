@@ -1,0 +1,186 @@
+//! `http.cookieJar()`, `new http.CookieJar()`, and the parameters `cookies` and `jar`.
+
+use std::rc::Rc;
+
+use rquickjs::class::{JsClass, Readable, Trace, Tracer};
+use rquickjs::function::{Constructor, Opt, This};
+use rquickjs::{
+    Array, Class, Coerced, Ctx, Exception, Function, JsLifetime, Object, Result, Value,
+};
+
+use crate::http::Url;
+use crate::http::cookies::{Jar, RequestCookie, SetCookie, parse_date, unix_now};
+use crate::script::user::User;
+
+/// [`Jar`] as a script class.
+#[derive(JsLifetime)]
+pub(super) struct CookieJar(Rc<Jar>);
+
+impl<'js> Trace<'js> for CookieJar {
+    fn trace<'a>(&self, _tracer: Tracer<'a, 'js>) {}
+}
+
+impl<'js> JsClass<'js> for CookieJar {
+    const NAME: &'static str = "CookieJar";
+    type Mutable = Readable;
+
+    fn prototype(ctx: &Ctx<'js>) -> Result<Option<Object<'js>>> {
+        let prototype = Object::new(ctx.clone())?;
+        prototype.set("set", Function::new(ctx.clone(), set)?.with_name("set")?)?;
+        let cookies = Function::new(ctx.clone(), cookies_for_url)?.with_name("cookiesForURL")?;
+        prototype.set("cookiesForURL", cookies)?;
+        prototype.set("clear", Function::new(ctx.clone(), clear)?.with_name("clear")?)?;
+        prototype.set("delete", Function::new(ctx.clone(), delete)?.with_name("delete")?)?;
+        Ok(Some(prototype))
+    }
+
+    fn constructor(ctx: &Ctx<'js>) -> Result<Option<Constructor<'js>>> {
+        let new = |ctx: Ctx<'js>| Class::instance(ctx, Self(Rc::default()));
+        Constructor::new_class::<Self, _, _>(ctx.clone(), new).map(Some)
+    }
+}
+
+/// `http.cookieJar()`: the jar of this virtual user.
+pub(super) fn cookie_jar(ctx: Ctx<'_>) -> Result<Class<'_, CookieJar>> {
+    let user = User::of(&ctx);
+    if user.is_initialising() {
+        let message = "Making cookie jars in the init context is not supported";
+        return Err(Exception::throw_message(&ctx, message));
+    }
+    let jar = user.jar.borrow().clone();
+    Class::instance(ctx, CookieJar(jar))
+}
+
+/// The jar of the parameter `jar`.
+pub(super) fn jar_from<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Result<Rc<Jar>> {
+    match Class::<CookieJar>::from_value(value) {
+        Ok(jar) => Ok(jar.borrow().0.clone()),
+        Err(_) => Err(Exception::throw_type(ctx, "jar must be an http.CookieJar")),
+    }
+}
+
+/// The cookies of the parameter `cookies`: texts, or `{value, replace}`.
+pub(super) fn cookies_from<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Result<Vec<RequestCookie>> {
+    let Some(object) = value.as_object() else {
+        return Err(Exception::throw_type(ctx, "cookies must be an object"));
+    };
+    let mut cookies = Vec::new();
+    for entry in object.props::<String, Value<'js>>() {
+        let (name, value) = entry?;
+        if value.is_null() || value.is_undefined() {
+            continue;
+        }
+        let (value, replace) = match value.as_object() {
+            Some(cookie) => (
+                cookie.get::<_, Coerced<String>>("value")?.0,
+                cookie.get::<_, Coerced<bool>>("replace")?.0,
+            ),
+            None => (value.get::<Coerced<String>>()?.0, false),
+        };
+        cookies.push(RequestCookie { name, value, replace });
+    }
+    Ok(cookies)
+}
+
+fn url_from(ctx: &Ctx<'_>, text: &str) -> Result<Url> {
+    Url::parse(text).map_err(|error| Exception::throw_message(ctx, &error.to_string()))
+}
+
+/// `set(url, name, value, {domain, path, expires, max_age, secure, http_only}?)`: whether the
+/// cookie was taken.
+fn set<'js>(
+    ctx: Ctx<'js>,
+    this: This<Class<'js, CookieJar>>,
+    url: Coerced<String>,
+    name: Coerced<String>,
+    value: Coerced<String>,
+    options: Opt<Value<'js>>,
+) -> Result<bool> {
+    let url = url_from(&ctx, &url.0)?;
+    let mut cookie = SetCookie { name: name.0, value: value.0, ..SetCookie::default() };
+    if let Some(options) = options.0.as_ref().and_then(Value::as_object) {
+        set_options(&ctx, &mut cookie, options)?;
+    }
+    Ok(this.0.borrow().0.set(&url, &cookie, unix_now()))
+}
+
+fn set_options<'js>(ctx: &Ctx<'js>, cookie: &mut SetCookie, options: &Object<'js>) -> Result<()> {
+    for entry in options.props::<String, Value<'js>>() {
+        let (key, value) = entry?;
+        if value.is_null() || value.is_undefined() {
+            continue;
+        }
+        match key.as_str() {
+            "domain" => cookie.domain = value.get::<Coerced<String>>()?.0,
+            "path" => cookie.path = value.get::<Coerced<String>>()?.0,
+            "secure" => cookie.secure = value.get::<Coerced<bool>>()?.0,
+            "http_only" => cookie.http_only = value.get::<Coerced<bool>>()?.0,
+            "max_age" => cookie.max_age = value.get::<Coerced<f64>>()?.0 as i64,
+            "expires" => {
+                let text = value.get::<Coerced<String>>()?.0;
+                if !text.is_empty() {
+                    let date = parse_date(&text).ok_or_else(|| {
+                        let message = format!("unable to parse \"expires\" date string \"{text}\"");
+                        Exception::throw_message(ctx, &message)
+                    })?;
+                    cookie.expires = Some(date);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// `cookiesForURL(url)`: values by name, each a list.
+fn cookies_for_url<'js>(
+    ctx: Ctx<'js>,
+    this: This<Class<'js, CookieJar>>,
+    url: Coerced<String>,
+) -> Result<Object<'js>> {
+    let url = url_from(&ctx, &url.0)?;
+    let object = Object::new(ctx.clone())?;
+    for pair in this.0.borrow().0.matching(&url, unix_now()) {
+        push(&ctx, &object, &pair.name, &*pair.value)?;
+    }
+    Ok(object)
+}
+
+/// Appends to the list that `object` has under `name`.
+pub(super) fn push<'js>(
+    ctx: &Ctx<'js>,
+    object: &Object<'js>,
+    name: &str,
+    value: impl rquickjs::IntoJs<'js>,
+) -> Result<()> {
+    let list: Array<'js> = match object.get::<_, Option<Array<'js>>>(name)? {
+        Some(list) => list,
+        None => {
+            let list = Array::new(ctx.clone())?;
+            object.set(name, list.clone())?;
+            list
+        }
+    };
+    list.set(list.len(), value)
+}
+
+/// `clear(url)`.
+fn clear<'js>(
+    ctx: Ctx<'js>,
+    this: This<Class<'js, CookieJar>>,
+    url: Coerced<String>,
+) -> Result<()> {
+    this.0.borrow().0.remove(&url_from(&ctx, &url.0)?, None);
+    Ok(())
+}
+
+/// `delete(url, name)`.
+fn delete<'js>(
+    ctx: Ctx<'js>,
+    this: This<Class<'js, CookieJar>>,
+    url: Coerced<String>,
+    name: Coerced<String>,
+) -> Result<()> {
+    this.0.borrow().0.remove(&url_from(&ctx, &url.0)?, Some(&name.0));
+    Ok(())
+}

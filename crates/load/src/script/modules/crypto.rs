@@ -1,0 +1,283 @@
+//! `k6/crypto`: hashes, keyed hashes, random bytes.
+
+use std::cell::RefCell;
+
+use base64::Engine as _;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE, BASE64_URL_SAFE_NO_PAD};
+use hmac::digest::{Digest as _, DynDigest, KeyInit as _};
+use hmac::{Hmac, Mac};
+use rquickjs::class::{JsClass, Readable, Trace, Tracer};
+use rquickjs::function::{Constructor, Opt, This};
+use rquickjs::module::{Declarations, Exports, ModuleDef};
+use rquickjs::{
+    ArrayBuffer, Class, Coerced, Ctx, Exception, Function, IntoJs, JsLifetime, Object, Result,
+    Value,
+};
+
+use super::Members;
+use super::bytes::bytes_of;
+
+pub(super) const MEMBERS: Members = Members {
+    present: &[
+        "createHMAC",
+        "createHash",
+        "hexEncode",
+        "hmac",
+        "md4",
+        "md5",
+        "randomBytes",
+        "ripemd160",
+        "sha1",
+        "sha256",
+        "sha384",
+        "sha512",
+        "sha512_224",
+        "sha512_256",
+    ],
+    missing: &[],
+    prefix: "crypto.",
+};
+
+/// Most bytes of one `randomBytes`; a larger request is a mistake.
+const MAX_RANDOM_BYTES: u32 = 16 * 1024 * 1024;
+
+/// Calls `$then!(Type)` for the hash function called `$name`, or evaluates to `$otherwise`. The
+/// one list of hash functions.
+macro_rules! for_hash {
+    ($name:expr, $then:ident, $otherwise:expr) => {
+        match $name {
+            "md4" => $then!(md4::Md4),
+            "md5" => $then!(md5::Md5),
+            "sha1" => $then!(sha1::Sha1),
+            "sha256" => $then!(sha2::Sha256),
+            "sha384" => $then!(sha2::Sha384),
+            "sha512" => $then!(sha2::Sha512),
+            "sha512_224" => $then!(sha2::Sha512_224),
+            "sha512_256" => $then!(sha2::Sha512_256),
+            "ripemd160" => $then!(ripemd::Ripemd160),
+            _ => $otherwise,
+        }
+    };
+}
+
+/// The module `k6/crypto`.
+pub(super) struct Crypto;
+
+impl ModuleDef for Crypto {
+    fn declare(declarations: &Declarations<'_>) -> Result<()> {
+        MEMBERS.declare(declarations)
+    }
+
+    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+        let object = Object::new(ctx.clone())?;
+        for &name in MEMBERS.present {
+            macro_rules! define {
+                ($hash:ty) => {{
+                    let function = Function::new(ctx.clone(), hash::<$hash>)?;
+                    object.set(name, function.with_name(name)?)?
+                }};
+            }
+            for_hash!(name, define, ());
+        }
+        let create_hash = Function::new(ctx.clone(), create_hash)?;
+        object.set("createHash", create_hash.with_name("createHash")?)?;
+        let create_hmac = Function::new(ctx.clone(), create_hmac)?;
+        object.set("createHMAC", create_hmac.with_name("createHMAC")?)?;
+        object.set("hmac", Function::new(ctx.clone(), hmac)?.with_name("hmac")?)?;
+        object.set("hexEncode", Function::new(ctx.clone(), hex_encode)?.with_name("hexEncode")?)?;
+        let random = Function::new(ctx.clone(), random_bytes)?;
+        object.set("randomBytes", random.with_name("randomBytes")?)?;
+        MEMBERS.export(exports, &object)
+    }
+}
+
+/// `sha256(input, encoding)` and its siblings.
+fn hash<'js, H: hmac::digest::Digest>(
+    ctx: Ctx<'js>,
+    input: Value<'js>,
+    encoding: Opt<Value<'js>>,
+) -> Result<Value<'js>> {
+    // Texts are hashed where they are: a proof of work hashes thousands of short ones.
+    let digest = match input.as_string() {
+        Some(text) => H::digest(text.clone().to_cstring()?.as_str()),
+        None => H::digest(bytes_of(&ctx, &input)?),
+    };
+    encode(&ctx, &digest, encoding.0)
+}
+
+/// Bytes in the form a script asks for.
+fn encode<'js>(ctx: &Ctx<'js>, bytes: &[u8], encoding: Option<Value<'js>>) -> Result<Value<'js>> {
+    let name = match encoding.as_ref().and_then(Value::as_string) {
+        Some(name) => name.clone().to_cstring()?,
+        None => return Err(invalid_encoding(ctx, "")),
+    };
+    match name.as_str() {
+        "hex" => hex(bytes).into_js(ctx),
+        "base64" => BASE64_STANDARD.encode(bytes).into_js(ctx),
+        "base64url" => BASE64_URL_SAFE.encode(bytes).into_js(ctx),
+        "base64rawurl" => BASE64_URL_SAFE_NO_PAD.encode(bytes).into_js(ctx),
+        "binary" => Ok(ArrayBuffer::new_copy(ctx.clone(), bytes)?.into_value()),
+        other => Err(invalid_encoding(ctx, other)),
+    }
+}
+
+fn invalid_encoding(ctx: &Ctx<'_>, name: &str) -> rquickjs::Error {
+    Exception::throw_message(ctx, &format!("invalid output encoding: {name}"))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |value: u8| char::from(DIGITS[usize::from(value & 15)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
+}
+
+fn hex_encode<'js>(ctx: Ctx<'js>, input: Value<'js>) -> Result<String> {
+    Ok(hex(&bytes_of(&ctx, &input)?))
+}
+
+fn random_bytes(ctx: Ctx<'_>, size: Coerced<f64>) -> Result<ArrayBuffer<'_>> {
+    if !(size.0 >= 1.0 && size.0 <= f64::from(MAX_RANDOM_BYTES)) {
+        return Err(Exception::throw_message(&ctx, "invalid size"));
+    }
+    let mut bytes = vec![0; size.0 as usize];
+    fill_random(&ctx, &mut bytes)?;
+    ArrayBuffer::new(ctx, bytes)
+}
+
+/// Fills `bytes` from the operating system's generator.
+pub(super) fn fill_random(ctx: &Ctx<'_>, bytes: &mut [u8]) -> Result<()> {
+    getrandom::fill(bytes).map_err(|error| Exception::throw_message(ctx, &error.to_string()))
+}
+
+/// A hash that takes its input in pieces.
+enum State {
+    Plain(Box<dyn DynDigest>),
+    Keyed(Box<dyn KeyedHash>),
+}
+
+/// [`Mac`] as an object.
+trait KeyedHash {
+    fn update(&mut self, bytes: &[u8]);
+    /// The value for what was fed so far; more may follow.
+    fn value(&self) -> Vec<u8>;
+}
+
+impl<M: Mac + Clone> KeyedHash for M {
+    fn update(&mut self, bytes: &[u8]) {
+        Mac::update(self, bytes);
+    }
+
+    fn value(&self) -> Vec<u8> {
+        self.clone().finalize().into_bytes().to_vec()
+    }
+}
+
+/// What `createHash` and `createHMAC` give.
+#[derive(JsLifetime)]
+struct Hasher {
+    state: RefCell<State>,
+}
+
+impl<'js> Trace<'js> for Hasher {
+    fn trace<'a>(&self, _tracer: Tracer<'a, 'js>) {}
+}
+
+impl<'js> JsClass<'js> for Hasher {
+    const NAME: &'static str = "Hasher";
+    type Mutable = Readable;
+
+    fn prototype(ctx: &Ctx<'js>) -> Result<Option<Object<'js>>> {
+        let prototype = Object::new(ctx.clone())?;
+        prototype.set("update", Function::new(ctx.clone(), update)?.with_name("update")?)?;
+        prototype.set("digest", Function::new(ctx.clone(), digest)?.with_name("digest")?)?;
+        Ok(Some(prototype))
+    }
+
+    fn constructor(_ctx: &Ctx<'js>) -> Result<Option<Constructor<'js>>> {
+        Ok(None)
+    }
+}
+
+/// `update(input)`; may be chained.
+fn update<'js>(
+    ctx: Ctx<'js>,
+    this: This<Class<'js, Hasher>>,
+    input: Value<'js>,
+) -> Result<Class<'js, Hasher>> {
+    let bytes = bytes_of(&ctx, &input)?;
+    match &mut *this.0.borrow().state.borrow_mut() {
+        State::Plain(hash) => hash.update(&bytes),
+        State::Keyed(hash) => hash.update(&bytes),
+    }
+    Ok(this.0)
+}
+
+/// `digest(encoding)`: of what was fed so far.
+fn digest<'js>(
+    ctx: Ctx<'js>,
+    this: This<Class<'js, Hasher>>,
+    encoding: Opt<Value<'js>>,
+) -> Result<Value<'js>> {
+    let bytes = match &*this.0.borrow().state.borrow() {
+        State::Plain(hash) => hash.box_clone().finalize().to_vec(),
+        State::Keyed(hash) => hash.value(),
+    };
+    encode(&ctx, &bytes, encoding.0)
+}
+
+fn unknown_hash(ctx: &Ctx<'_>, name: &str) -> rquickjs::Error {
+    Exception::throw_message(ctx, &format!("invalid algorithm: {name}"))
+}
+
+fn create_hash<'js>(ctx: Ctx<'js>, algorithm: Coerced<String>) -> Result<Class<'js, Hasher>> {
+    macro_rules! boxed {
+        ($hash:ty) => {
+            Box::new(<$hash>::new()) as Box<dyn DynDigest>
+        };
+    }
+    let name = algorithm.0.as_str();
+    let hash = for_hash!(name, boxed, return Err(unknown_hash(&ctx, name)));
+    Class::instance(ctx.clone(), Hasher { state: RefCell::new(State::Plain(hash)) })
+}
+
+fn keyed(ctx: &Ctx<'_>, algorithm: &str, key: &[u8]) -> Result<Box<dyn KeyedHash>> {
+    macro_rules! boxed {
+        ($hash:ty) => {
+            Box::new(<Hmac<$hash>>::new_from_slice(key).expect("HMAC takes keys of any length"))
+                as Box<dyn KeyedHash>
+        };
+    }
+    Ok(for_hash!(algorithm, boxed, return Err(unknown_hash(ctx, algorithm))))
+}
+
+fn create_hmac<'js>(
+    ctx: Ctx<'js>,
+    algorithm: Coerced<String>,
+    key: Value<'js>,
+) -> Result<Class<'js, Hasher>> {
+    let hash = keyed(&ctx, &algorithm.0, &bytes_of(&ctx, &key)?)?;
+    Class::instance(ctx.clone(), Hasher { state: RefCell::new(State::Keyed(hash)) })
+}
+
+/// `hmac(algorithm, key, data, encoding)`.
+fn hmac<'js>(
+    ctx: Ctx<'js>,
+    algorithm: Coerced<String>,
+    key: Value<'js>,
+    data: Value<'js>,
+    encoding: Opt<Value<'js>>,
+) -> Result<Value<'js>> {
+    let mut hash = keyed(&ctx, &algorithm.0, &bytes_of(&ctx, &key)?)?;
+    hash.update(&bytes_of(&ctx, &data)?);
+    encode(&ctx, &hash.value(), encoding.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_become_pairs_of_digits() {
+        assert_eq!(hex(&[0, 15, 16, 255]), "000f10ff");
+    }
+}

@@ -1,0 +1,90 @@
+//! `k6/data`: `SharedArray`.
+//!
+//! The array is kept once per process, every element as JSON text. Reading an element parses it
+//! afresh, as in k6: that is what makes it safe to share between virtual users, each of which has
+//! its own script engine.
+
+use rquickjs::module::{Declarations, Exports, ModuleDef};
+use rquickjs::{Array, Coerced, Ctx, Exception, Function, Object, Result, Value};
+
+use super::Members;
+use crate::script::user::User;
+
+pub(super) const MEMBERS: Members =
+    Members { present: &["SharedArray"], missing: &[], prefix: "data." };
+
+/// Makes an array out of a length and a function that gives elements: reading goes to the
+/// function, everything that would change the array throws. The target of the proxy is an array,
+/// so that `Array.isArray`, `JSON.stringify`, spreading and all methods work.
+const WRAP: &str = include_str!("shared_array.js");
+
+/// The module `k6/data`.
+pub(super) struct Data;
+
+impl ModuleDef for Data {
+    fn declare(declarations: &Declarations<'_>) -> Result<()> {
+        MEMBERS.declare(declarations)
+    }
+
+    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+        let object = Object::new(ctx.clone())?;
+        let build = |ctx: Ctx<'js>, name: Coerced<String>, function: Value<'js>| {
+            construct(&ctx, &name.0, &function)
+        };
+        let constructor = Function::new(ctx.clone(), build)?.with_name("SharedArray")?;
+        constructor.set_constructor(true);
+        object.set("SharedArray", constructor)?;
+        MEMBERS.export(exports, &object)
+    }
+}
+
+fn construct<'js>(ctx: &Ctx<'js>, name: &str, function: &Value<'js>) -> Result<Value<'js>> {
+    let user = User::of(ctx);
+    if !user.is_initialising() {
+        let message = "new SharedArray must be called in the init context";
+        return Err(Exception::throw_message(ctx, message));
+    }
+    if name.is_empty() {
+        return Err(Exception::throw_message(
+            ctx,
+            "empty name provided to SharedArray's constructor",
+        ));
+    }
+    let Some(function) = function.as_function() else {
+        let message = "a function is expected as the second argument of SharedArray's constructor";
+        return Err(Exception::throw_message(ctx, message));
+    };
+    let elements = match user.run.shared.get(name) {
+        Some(elements) => elements,
+        None => user.run.shared.insert(name, elements_of(ctx, function)?),
+    };
+    let length = elements.len();
+    let element = move |ctx: Ctx<'js>, index: usize| -> Result<Value<'js>> {
+        match elements.get(index) {
+            Some(json) => ctx.json_parse(json.as_bytes()),
+            None => Ok(Value::new_undefined(ctx)),
+        }
+    };
+    // Evaluated anew: a native function that keeps a value of the script keeps its context alive.
+    let wrap: Function<'js> = ctx.eval(WRAP)?;
+    wrap.call((length, Function::new(ctx.clone(), element)?))
+}
+
+/// Calls the script's function; every element of what it returns as JSON.
+fn elements_of<'js>(ctx: &Ctx<'js>, function: &Function<'js>) -> Result<Vec<Box<str>>> {
+    let value: Value<'js> = function.call(())?;
+    let wrong = "only arrays can be made into SharedArray";
+    if value.is_promise() {
+        let message = "SharedArray constructor does not support async functions as second argument";
+        return Err(Exception::throw_type(ctx, message));
+    }
+    let array: &Array<'js> =
+        value.as_array().ok_or_else(|| Exception::throw_message(ctx, wrong))?;
+    let json = |element: Result<Value<'js>>| -> Result<Box<str>> {
+        match ctx.json_stringify(element?)? {
+            Some(text) => Ok(text.to_string()?.into()),
+            None => Ok("null".into()),
+        }
+    };
+    array.iter::<Value<'js>>().map(json).collect()
+}

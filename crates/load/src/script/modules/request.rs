@@ -1,0 +1,202 @@
+//! From the arguments of a request function to an answer.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use rquickjs::{Array, Class, Coerced, Ctx, Exception, Object, Result, Value};
+
+use super::arguments::{Params, ResponseType, body_from};
+use super::response::{Received, Response};
+use crate::http::{Exchange, Request, RequestError, Timings, Traffic, Url};
+use crate::log::Level;
+use crate::script::user::{RequestTagging, User};
+
+/// A request that can be sent, or why it cannot.
+pub(super) struct Prepared {
+    request: std::result::Result<Request, Refused>,
+    params: Params,
+}
+
+/// A request that cannot be sent at all.
+struct Refused {
+    method: Rc<str>,
+    url: String,
+    error: RequestError,
+}
+
+impl Prepared {
+    /// Where it goes, for limits per host; `None` when nowhere.
+    pub(super) fn authority(&self) -> Option<Rc<str>> {
+        self.request.as_ref().ok().map(|request| request.url.authority.clone())
+    }
+}
+
+/// Reads the arguments of a request function.
+pub(super) fn prepare<'js>(
+    ctx: &Ctx<'js>,
+    user: &User,
+    method: &str,
+    url: &Value<'js>,
+    body: Option<Value<'js>>,
+    params: Option<Value<'js>>,
+) -> Result<Prepared> {
+    let mut params = Params::read(ctx, params)?;
+    let text = match tagged(url) {
+        Some((text, name)) => {
+            params.name.get_or_insert_with(|| name.into());
+            text
+        }
+        None => url.get::<Coerced<String>>()?.0,
+    };
+    let url = match user.event_loop.url(&text) {
+        Ok(url) => url,
+        Err(error) => {
+            let refused = Refused { method: method.into(), url: text, error };
+            return Ok(Prepared { request: Err(refused), params });
+        }
+    };
+    let body = body_from(ctx, body)?;
+    let mut headers = std::mem::take(&mut params.headers);
+    let has = |headers: &[(Rc<str>, Rc<str>)], wanted: &str| {
+        headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted))
+    };
+    let content_type = body.as_ref().and_then(|body| body.content_type.clone());
+    if let Some(content_type) = content_type.filter(|_| !has(&headers, "content-type")) {
+        headers.push(("Content-Type".into(), content_type));
+    }
+    let mut body = body.map(|body| body.bytes);
+    if let Some(plain) = body.as_mut().filter(|_| !params.compression.is_empty()) {
+        for coding in &params.compression {
+            let encoded = coding.encode(plain);
+            let encoded =
+                encoded.map_err(|error| Exception::throw_message(ctx, &error.to_string()))?;
+            *plain = encoded.into();
+        }
+        if !has(&headers, "content-encoding") {
+            let names: Vec<&str> = params.compression.iter().map(|coding| coding.name()).collect();
+            headers.push(("Content-Encoding".into(), names.join(", ").into()));
+        }
+    }
+    let settings = user.run.settings();
+    let discard_body = match params.response_type {
+        Some(response_type) => response_type == ResponseType::None,
+        None => settings.discard_response_bodies,
+    };
+    let request = Request {
+        method: method.into(),
+        url,
+        headers,
+        body,
+        timeout: params.timeout,
+        max_redirects: params.redirects.unwrap_or(settings.max_redirects),
+        discard_body,
+        cookies: std::mem::take(&mut params.cookies),
+        jar: params.jar.take().unwrap_or_else(|| user.jar.borrow().clone()),
+    };
+    Ok(Prepared { request: Ok(request), params })
+}
+
+/// The address and the name of what `` http.url`…` `` gives.
+fn tagged(url: &Value<'_>) -> Option<(String, String)> {
+    let object = url.as_object()?;
+    Some((object.get("url").ok()?, object.get("name").ok()?))
+}
+
+/// `` http.url`http://host/users/${id}` ``: an address whose name is the same for every `id`.
+pub(super) fn url_template<'js>(
+    ctx: Ctx<'js>,
+    parts: Array<'js>,
+    values: rquickjs::function::Rest<Coerced<String>>,
+) -> Result<Object<'js>> {
+    let (mut url, mut name) = (String::new(), String::new());
+    for (index, part) in parts.iter::<String>().enumerate() {
+        if index > 0 {
+            name.push_str("${}");
+            url.push_str(values.0.get(index - 1).map_or("", |value| value.0.as_str()));
+        }
+        let part = part?;
+        url.push_str(&part);
+        name.push_str(&part);
+    }
+    let object = Object::new(ctx)?;
+    object.set("name", name)?;
+    object.set("clean_url", url.as_str())?;
+    object.set("url", url)?;
+    Ok(object)
+}
+
+/// An answer, or the lack of one, before it becomes an object of the script.
+pub(super) struct Performed {
+    received: Received,
+    error: Option<RequestError>,
+    /// It throws when it failed.
+    throw: bool,
+}
+
+/// Sends a request, follows its redirects, and counts all of them.
+pub(super) async fn perform(user: &User, prepared: Prepared) -> Performed {
+    let Prepared { request, params } = prepared;
+    let expected = params.expected.clone().unwrap_or_else(|| user.expected.borrow().clone());
+    let tagging = RequestTagging {
+        name: params.name.as_ref(),
+        tags: params.tags.as_deref(),
+        expected: &expected,
+        group: user.group.get(),
+    };
+    let throw = params.throw.unwrap_or(user.run.settings().throw);
+    let (received, error) = match request {
+        Ok(request) => {
+            let redirected = |exchange: &Exchange| {
+                user.add_request(exchange, &tagging);
+            };
+            let exchange = user.client.send(&request, redirected).await;
+            let reference = user.add_request(&exchange, &tagging);
+            let binary = params.response_type == Some(ResponseType::Binary);
+            Received::new(exchange, request, reference, binary)
+        }
+        Err(refused) => {
+            let (received, error) = unsent(user, &tagging, refused);
+            (received, Some(error))
+        }
+    };
+    Performed { received, error, throw }
+}
+
+/// What becomes of a request that cannot be sent. As in k6, an address with the wrong scheme or
+/// none is a failed request; one that cannot be parsed is no request at all.
+fn unsent(user: &User, tagging: &RequestTagging<'_>, refused: Refused) -> (Received, RequestError) {
+    let Refused { method, url, error } = refused;
+    let reference = match &error {
+        RequestError::UnsupportedScheme(scheme) => {
+            let exchange = Exchange {
+                method: method.clone(),
+                url: Rc::new(Url::unusable(&url)),
+                timings: Timings::default(),
+                traffic: Traffic::default(),
+                end: Instant::now(),
+                outcome: Err(RequestError::UnsupportedScheme(scheme.clone())),
+                peer: None,
+            };
+            Some(user.add_request(&exchange, tagging))
+        }
+        _ => None,
+    };
+    (Received::refused(method, url, &error, reference), error)
+}
+
+/// Makes the response object; a failed request is logged, and thrown if the script wants that.
+pub(super) fn finish<'js>(
+    ctx: &Ctx<'js>,
+    user: &User,
+    performed: Performed,
+) -> Result<Class<'js, Response>> {
+    let Performed { received, error, throw } = performed;
+    if let Some(error) = error {
+        let text = format!("{} \"{}\": {error}", received.method, received.url);
+        if throw {
+            return Err(Exception::throw_message(ctx, &text));
+        }
+        user.run.log.write_limited(Level::Warning, "Request Failed", &[("error", &text)]);
+    }
+    Class::instance(ctx.clone(), Response::new(received))
+}

@@ -1,0 +1,74 @@
+//! `k6/timers`, and the same functions as globals.
+
+use std::time::Duration;
+
+use rquickjs::function::{Opt, Rest};
+use rquickjs::module::{Declarations, Exports, ModuleDef};
+use rquickjs::{Coerced, Ctx, Exception, Function, Object, Result, Value};
+
+use super::Members;
+use crate::script::user::User;
+
+pub(super) const MEMBERS: Members = Members {
+    present: &["clearInterval", "clearTimeout", "setInterval", "setTimeout"],
+    missing: &[],
+    prefix: "timers.",
+};
+
+/// The module `k6/timers`.
+pub(super) struct Timers;
+
+impl ModuleDef for Timers {
+    fn declare(declarations: &Declarations<'_>) -> Result<()> {
+        MEMBERS.declare(declarations)
+    }
+
+    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+        let object = Object::new(ctx.clone())?;
+        define(ctx, &object)?;
+        MEMBERS.export(exports, &object)
+    }
+}
+
+/// Gives `object` the four functions.
+pub(super) fn define<'js>(ctx: &Ctx<'js>, object: &Object<'js>) -> Result<()> {
+    for (name, repeat) in [("setTimeout", false), ("setInterval", true)] {
+        let function = Function::new(
+            ctx.clone(),
+            move |ctx: Ctx<'js>,
+                  function: Value<'js>,
+                  delay: Opt<Coerced<f64>>,
+                  arguments: Rest<Value<'js>>| {
+                start(&ctx, name, function, delay.0.map_or(0.0, |ms| ms.0), arguments.0, repeat)
+            },
+        )?;
+        object.set(name, function.with_name(name)?)?;
+    }
+    for name in ["clearTimeout", "clearInterval"] {
+        let function = Function::new(ctx.clone(), |ctx: Ctx<'js>, number: Opt<Value<'js>>| {
+            let number = number.0.as_ref().and_then(Value::as_number).unwrap_or(0.0);
+            User::of(&ctx).tasks.stop_timer(&ctx, number as u32)
+        })?;
+        object.set(name, function.with_name(name)?)?;
+    }
+    Ok(())
+}
+
+fn start<'js>(
+    ctx: &Ctx<'js>,
+    name: &str,
+    function: Value<'js>,
+    milliseconds: f64,
+    arguments: Vec<Value<'js>>,
+    repeat: bool,
+) -> Result<u32> {
+    let Some(function) = function.into_function() else {
+        let message = format!("{name}'s callback isn't a callable function");
+        return Err(Exception::throw_type(ctx, &message));
+    };
+    // Not a number and negative numbers do not wait. The timers of the loop count in
+    // milliseconds: a shorter period would only spin.
+    let least = if repeat { 1.0 } else { 0.0 };
+    let delay = Duration::try_from_secs_f64(milliseconds.max(least) / 1e3).unwrap_or(Duration::MAX);
+    User::of(ctx).tasks.start_timer(ctx, function, arguments, delay, repeat)
+}

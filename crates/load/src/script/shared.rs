@@ -1,0 +1,67 @@
+//! What the scripts of all virtual users share: arrays and the files they open.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Largest file `open()` reads: what a script may allocate.
+const MAX_FILE_BYTES: u64 = super::MEMORY_LIMIT_BYTES as u64;
+
+/// Every `SharedArray` by name; elements as JSON.
+#[derive(Debug, Default)]
+pub(crate) struct SharedArrays {
+    arrays: Mutex<HashMap<String, Arc<Vec<Box<str>>>>>,
+}
+
+impl SharedArrays {
+    /// The array of that name, if a virtual user has made it already.
+    pub(super) fn get(&self, name: &str) -> Option<Arc<Vec<Box<str>>>> {
+        self.arrays.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// Keeps the array unless there is one of that name; gives the one that is kept. The lock is
+    /// not held while a script computes the array: it may be suspended meanwhile, with another
+    /// virtual user of the same thread waiting for the lock.
+    pub(super) fn insert(&self, name: &str, elements: Vec<Box<str>>) -> Arc<Vec<Box<str>>> {
+        let mut arrays = self.arrays.lock().unwrap_or_else(PoisonError::into_inner);
+        arrays.entry(name.to_owned()).or_insert_with(|| Arc::new(elements)).clone()
+    }
+}
+
+/// The files scripts have opened, each read once: all virtual users see the same content.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    files: Mutex<HashMap<PathBuf, Arc<[u8]>>>,
+}
+
+impl Files {
+    /// The content of a file. Only with `may_read` is one read that was not read before.
+    ///
+    /// # Errors
+    /// Why it cannot be read, in k6's words where k6 has some.
+    pub(super) fn open(&self, path: &Path, may_read: bool) -> Result<Arc<[u8]>, String> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(content) = files.get(path) {
+            return Ok(content.clone());
+        }
+        let shown = path.display();
+        if !may_read {
+            return Err(format!(
+                "open() can't be used with files that weren't previously opened during initialization (__VU==0), path: \"{shown}\""
+            ));
+        }
+        let failed =
+            |error: std::io::Error| format!("the file \"{shown}\" couldn't be opened: {error}");
+        let metadata = std::fs::metadata(path).map_err(failed)?;
+        if !metadata.is_file() {
+            return Err(format!("open() can't be used with \"{shown}\": it is not a file"));
+        }
+        if metadata.len() > MAX_FILE_BYTES {
+            let limit = MAX_FILE_BYTES >> 20;
+            return Err(format!("the file \"{shown}\" is larger than {limit} MiB"));
+        }
+        let content: Arc<[u8]> = std::fs::read(path).map_err(failed)?.into();
+        files.insert(path.to_owned(), content.clone());
+        Ok(content)
+    }
+}

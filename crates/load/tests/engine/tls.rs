@@ -1,0 +1,109 @@
+//! TLS against OpenSSL's own server, with a certificate nobody trusts.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::support::{Script, Server, response};
+
+/// `openssl s_server` on a free port; ends with the test.
+struct TlsServer {
+    child: Child,
+    port: u16,
+    _directory: tempfile::TempDir,
+}
+
+impl Drop for TlsServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn certificate(directory: &Path) {
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
+        .args(["-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=localhost"])
+        .args(["-addext", "subjectAltName=DNS:localhost"])
+        .current_dir(directory)
+        .output()
+        .expect("openssl is installed");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+}
+
+impl TlsServer {
+    fn start(version: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        certificate(directory.path());
+        let mut child = Command::new("openssl")
+            .args(["s_server", "-accept", "127.0.0.1:0", "-cert", "cert.pem", "-key", "key.pem"])
+            .args(["-www", version])
+            .current_dir(directory.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        // `ACCEPT 127.0.0.1:PORT`
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let line = output.lines().map_while(Result::ok).find(|line| line.starts_with("ACCEPT"));
+        let port = line.unwrap().rsplit(':').next().unwrap().trim().parse().unwrap();
+        Self { child, port, _directory: directory }
+    }
+
+    fn script(&self, options: &str, body: &str) -> Script {
+        Script::new(&format!(
+            "import http from 'k6/http'; import {{ check }} from 'k6';
+             export const options = {options};
+             export default function () {{ const URL = 'https://localhost:{}/'; {body} }}",
+            self.port
+        ))
+    }
+}
+
+#[test]
+fn both_versions_are_spoken_and_told() {
+    for (flag, version) in [("-tls1_2", "tls1.2"), ("-tls1_3", "tls1.3")] {
+        let server = TlsServer::start(flag);
+        let body = format!(
+            "const r = http.get(URL);
+             check(r, {{
+                 status: (r) => r.status === 200 && r.body.includes('s_server'),
+                 version: (r) => r.tls_version === '{version}' && r.tls_version === http.{},
+                 suite: (r) => r.tls_cipher_suite.startsWith('TLS_'),
+                 handshake: (r) => r.timings.tls_handshaking > 0 && r.timings.blocked >= r.timings.tls_handshaking,
+                 peer: (r) => r.remote_ip === '127.0.0.1' && r.remote_port === {},
+             }});",
+            version.replace("tls1.", "TLS_1_"),
+            server.port
+        );
+        server.script("{ insecureSkipTLSVerify: true }", &body).run().assert_all_checks_passed();
+    }
+}
+
+#[test]
+fn a_certificate_nobody_trusts_fails_the_request() {
+    let server = TlsServer::start("-tls1_3");
+    let body = "check(http.get(URL), { refused: (r) => r.status === 0 && r.error_code === 1310 && r.error.includes('x509') });";
+    server.script("{}", body).run().assert_all_checks_passed();
+}
+
+#[test]
+fn a_server_without_the_wanted_version_fails_the_request() {
+    let server = TlsServer::start("-tls1_2");
+    let options = "{ insecureSkipTLSVerify: true, tlsVersion: { min: 'tls1.3' } }";
+    let body = "check(http.get(URL), { refused: (r) => r.status === 0 && r.error_code === 1300 });";
+    server.script(options, body).run().assert_all_checks_passed();
+}
+
+#[test]
+fn a_redirect_may_lead_to_tls() {
+    let tls = TlsServer::start("-tls1_3");
+    let location = format!("Location: https://localhost:{}/\r\n", tls.port);
+    let plain = Server::start(move |_| response("302 Found", &location, ""));
+    let script = "const r = http.get(URL + '/to-tls');
+         check(r, { led: (r) => r.status === 200 && r.url.startsWith('https://') });";
+    let mut script = Script::body(script);
+    script.config.overrides.http.insecure_skip_tls_verify = Some(true);
+    script.against(&plain).run().assert_all_checks_passed();
+}
