@@ -1,23 +1,21 @@
 //! `madang load` as a library: everything but parsing the command line.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::engine::{self, Finished, Plan};
+use crate::engine::{self, Guarded, Plan};
 use crate::generator;
 use crate::log::{Level, Log, Messages};
 use crate::options::{ExecutorConfig, Layer, Options, OptionsError};
+use crate::output;
 use crate::progress::{Progress, header};
-use crate::report::{self, Iterations, Report};
+use crate::report::Report;
 use crate::run::{Run, Settings};
 use crate::script::ScriptError;
-use crate::summary::{SummaryData, TextOptions, export, text};
 
 /// How a run ended; the numbers are k6's exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,12 +26,22 @@ pub enum ExitStatus {
     /// Something of the machine failed: a file could not be written, no memory for another
     /// virtual user.
     Failure = 1,
+    /// A threshold does not hold.
+    ThresholdsFailed = 99,
+    /// `setup()` took too long.
+    SetupTimeout = 100,
+    /// `teardown()` took too long.
+    TeardownTimeout = 101,
     /// The options, or something the script uses, cannot be honoured.
     InvalidConfig = 104,
     /// A signal ended the run.
     ExternalAbort = 105,
-    /// The script threw in its init code, or does not parse.
+    /// The script threw in its init code, `setup()` or `teardown()`, or does not parse.
     ScriptException = 107,
+    /// The script called `exec.test.abort()`.
+    ScriptAborted = 108,
+    /// The script called `exec.test.fail()`.
+    MarkedAsFailed = 110,
 }
 
 impl ExitStatus {
@@ -54,8 +62,10 @@ pub struct Config {
     pub environment: BTreeMap<String, String>,
     /// No header and no progress.
     pub quiet: bool,
-    /// No summary.
+    /// No summary, and no call of `handleSummary()`.
     pub no_summary: bool,
+    /// Thresholds are not looked at.
+    pub no_thresholds: bool,
     /// No colours, even on a terminal.
     pub no_color: bool,
     /// Write the summary here, as k6's JSON.
@@ -83,7 +93,7 @@ pub struct Outcome {
 pub fn run(config: &Config) -> Outcome {
     raise_open_files_limit();
     match prepare(config) {
-        Ok((run, options)) => execute(config, &run, options),
+        Ok((run, plan)) => execute(config, &run, &plan),
         Err(error) => {
             Log::new(config.messages.clone()).write(Level::Error, &error.to_string(), &[]);
             Outcome { status: status_of(&error), report: None }
@@ -106,8 +116,11 @@ pub fn check(config: &Config) -> Result<(), (String, ExitStatus)> {
     prepare(config).map(|_| ()).map_err(|error| (error.to_string(), status_of(&error)))
 }
 
-fn status_of(error: &ScriptError) -> ExitStatus {
+pub(crate) fn status_of(error: &ScriptError) -> ExitStatus {
     match error {
+        ScriptError::Aborted(_) => ExitStatus::ScriptAborted,
+        ScriptError::Timeout { function: "teardown", .. } => ExitStatus::TeardownTimeout,
+        ScriptError::Timeout { .. } => ExitStatus::SetupTimeout,
         ScriptError::Exception(_) | ScriptError::Read(_) => ExitStatus::ScriptException,
         ScriptError::Unsupported(_) | ScriptError::Options(_) => ExitStatus::InvalidConfig,
         ScriptError::Interrupted => ExitStatus::ExternalAbort,
@@ -124,8 +137,8 @@ impl From<OptionsError> for ScriptError {
     }
 }
 
-/// Runs the init code once and resolves the options.
-fn prepare(config: &Config) -> Result<(Arc<Run>, Options), ScriptError> {
+/// Runs the init code once, and resolves the options and what they are about.
+fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
     let script = std::path::absolute(&config.script)
         .map_err(|error| ScriptError::Read(format!("{}: {error}", config.script.display())))?;
     let script = crate::script::normalize(&script);
@@ -136,11 +149,6 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Options), ScriptError> {
         Some(options) => Layer::from_script(options)?,
         None => Layer::default(),
     };
-    for lifecycle in ["setup", "teardown", "handleSummary"] {
-        if exports.functions.iter().any(|name| name == lifecycle) {
-            return Err(ScriptError::Unsupported(format!("the exported function `{lifecycle}`")));
-        }
-    }
     let options = Options::resolve(from_script.apply(config.overrides.clone()))?;
     refuse_warm_up_of_iterations(config.warm_up, &options)?;
     for scenario in &options.scenarios {
@@ -156,9 +164,42 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Options), ScriptError> {
         discard_response_bodies: options.discard_response_bodies,
         max_redirects: options.max_redirects,
         no_vu_connection_reuse: options.no_vu_connection_reuse,
+        min_iteration_duration: options.min_iteration_duration,
         http: options.http,
     });
-    Ok((run, options))
+    let _ = run.options.set(Arc::new(options.clone()));
+    let guarded = match config.no_thresholds {
+        true => Vec::new(),
+        false => guarded(&run, &options)?,
+    };
+    let event_loops = config.event_loops.unwrap_or_else(generator::available_cores).max(1);
+    let functions = exports.functions;
+    Ok((run, Plan { options, warm_up: config.warm_up, event_loops, functions, guarded }))
+}
+
+/// Finds the metrics of the thresholds; makes the sub-metrics among them.
+fn guarded(run: &Run, options: &Options) -> Result<Vec<Guarded>, ScriptError> {
+    let mut registry = run.registry();
+    let mut guarded = Vec::new();
+    for rules in &options.thresholds {
+        let wrong =
+            |problem: String| ScriptError::Options(format!("option `thresholds`: {problem}"));
+        let metric = registry.resolve(&rules.metric).map_err(|error| wrong(error.to_string()))?;
+        let kind = registry.get(metric).kind;
+        for rule in &rules.thresholds {
+            if !kind.has(rule.aggregation) {
+                return Err(wrong(format!(
+                    "`{}` on `{}`: a {} has no `{}`",
+                    rule.source,
+                    rules.metric,
+                    kind.name(),
+                    rule.aggregation.name()
+                )));
+            }
+        }
+        guarded.push(Guarded { metric, rules: rules.clone() });
+    }
+    Ok(guarded)
 }
 
 /// A warm-up would use up the iterations that are to be measured. Scenarios that start later do not
@@ -181,157 +222,24 @@ fn refuse_warm_up_of_iterations(warm_up: Duration, options: &Options) -> Result<
     }
 }
 
-fn execute(config: &Config, run: &Arc<Run>, options: Options) -> Outcome {
+fn execute(config: &Config, run: &Arc<Run>, plan: &Plan) -> Outcome {
     if !config.quiet {
         let script = config.script.display().to_string();
         let output = config
             .report
             .as_ref()
             .map_or_else(|| "-".to_owned(), |path| path.display().to_string());
-        show(&header(&script, &output, &options));
+        output::show(&header(&script, &output, &plan.options));
     }
-    let event_loops = config.event_loops.unwrap_or_else(generator::available_cores).max(1);
-    let mut progress = Progress::new(run.clone(), &options, config.warm_up, config.quiet);
-    let plan = Plan { options, warm_up: config.warm_up, event_loops };
-    match engine::execute(run, &plan, &mut progress) {
+    let mut progress = Progress::new(run.clone(), &plan.options, config.warm_up, config.quiet);
+    match engine::execute(run, plan, &mut progress) {
         Err(error) => {
             run.log.write(Level::Error, &error.to_string(), &[]);
             Outcome { status: status_of(&error), report: None }
         }
         Ok(finished) => {
             progress.finish(config.warm_up + finished.duration);
-            finish(config, run, &plan, &finished)
+            output::finish(config, run, plan, &finished)
         }
-    }
-}
-
-/// Shows and writes what was measured.
-fn finish(config: &Config, run: &Run, plan: &Plan, finished: &Finished) -> Outcome {
-    let registry = run.registry();
-    let data = SummaryData::new(
-        &registry,
-        &finished.measured,
-        &plan.options.summary_trend_stats,
-        finished.duration,
-    );
-    let context = report::Context {
-        script: &config.script.display().to_string(),
-        warm_up: config.warm_up,
-        event_loops: plan.event_loops,
-        iterations: Iterations {
-            complete: run.live.complete.load(Ordering::Relaxed),
-            interrupted: run.live.interrupted.load(Ordering::Relaxed),
-            dropped: 0,
-        },
-    };
-    let report = report::report(finished, &registry, &context);
-    if !config.no_summary {
-        let color = !config.no_color
-            && std::io::stdout().is_terminal()
-            && std::env::var_os("NO_COLOR").is_none();
-        let options = TextOptions { color, time_unit: plan.options.summary_time_unit.clone() };
-        show(&text(&data, &options));
-        show(&generator_line(&report));
-    }
-    if let Some(reason) = &report.generator.reason {
-        let message = format!(
-            "the load generator looks like the limit, not the server: {reason}; these figures say more \
-             about this machine than about the server"
-        );
-        run.log.write(Level::Warning, &message, &[]);
-    }
-    let mut status = if finished.aborted { ExitStatus::ExternalAbort } else { ExitStatus::Success };
-    let documents = [
-        (&config.summary_export, serde_json::to_string_pretty(&export(&data))),
-        (&config.report, serde_json::to_string(&report)),
-    ];
-    for (path, document) in documents {
-        let Some(path) = path else { continue };
-        if let Err(error) =
-            document.map_err(std::io::Error::from).and_then(|text| write(path, &text))
-        {
-            run.log.write(
-                Level::Error,
-                &format!("could not write {}: {error}", path.display()),
-                &[],
-            );
-            status = ExitStatus::Failure;
-        }
-    }
-    if finished.aborted {
-        run.log.write(Level::Error, "test run was aborted because a signal was received", &[]);
-    }
-    Outcome { status, report: Some(report) }
-}
-
-/// Writes a whole file or leaves what was there before.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    // A pipe or device cannot be replaced.
-    if path.exists() && !path.is_file() {
-        return std::fs::write(path, text);
-    }
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(name);
-    std::fs::write(&temporary, text)
-        .and_then(|()| std::fs::rename(&temporary, path))
-        .inspect_err(|_| drop(std::fs::remove_file(&temporary)))
-}
-
-/// Shorter windows have no meaningful rate per second.
-const MIN_SHOWN_SECONDS: f64 = 1e-3;
-
-/// One line about the generator, and how many requests were good.
-fn generator_line(report: &Report) -> String {
-    let generator = &report.generator;
-    let seconds = report.duration_seconds;
-    if seconds < MIN_SHOWN_SECONDS {
-        return format!(
-            "    generator: less than a millisecond was measured; {} good requests\n\n",
-            report.requests.good
-        );
-    }
-    let used = generator.cpu_seconds / seconds;
-    let per_request = generator.cpu_seconds * 1e6 / report.requests.total.max(1) as f64;
-    format!(
-        "    generator: {used:.2} of {} cores ({:.0}%), {per_request:.1}µs per request, lag p99={:.2}ms max={:.2}ms, \
-         {} dropped; {} good requests, {:.1}/s\n\n",
-        generator.cores,
-        100.0 * used / generator.cores.max(1) as f64,
-        generator.lag_p99_ms,
-        generator.lag_max_ms,
-        report.iterations.dropped,
-        report.requests.good,
-        report.requests.good as f64 / seconds,
-    )
-}
-
-fn show(text: &str) {
-    let mut stdout = std::io::stdout().lock();
-    // Whoever closed the pipe does not want to see more.
-    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_rates_are_shown_of_a_window_without_length() {
-        let script = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(script.path(), "export default function () {}").unwrap();
-        let config = Config {
-            script: script.path().to_owned(),
-            quiet: true,
-            no_summary: true,
-            messages: Messages::Keep(Arc::default()),
-            ..Config::default()
-        };
-        let mut report = run(&config).report.unwrap();
-        report.duration_seconds = 1e-6;
-        let line = generator_line(&report);
-        assert!(!line.contains("/s") && line.contains("less than a millisecond"), "{line}");
-        report.duration_seconds = 2.0;
-        assert!(generator_line(&report).contains("/s"));
     }
 }

@@ -7,8 +7,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::http::{ClientConfig, Network, RequestError, Url};
-use crate::metrics::Recorder;
+use crate::metrics::{Builtin, Recorder};
 use crate::run::Run;
+use crate::script::user::Assignment;
 
 /// Addresses kept parsed; beyond it the cache starts anew.
 const MAX_URLS: usize = 1024;
@@ -47,5 +48,14 @@ impl EventLoop {
         }
         urls.insert(text.into(), url.clone());
         Ok(url)
+    }
+
+    /// Counts iterations that could not be started.
+    pub(crate) fn dropped(&self, assignment: &Assignment, count: u64) {
+        let mut recorder = self.recorder.borrow_mut();
+        recorder.add(Builtin::DroppedIterations.id(), count as f64, &assignment.sample_tags());
+        if let Some(stats) = recorder.scenario(assignment.index) {
+            stats.dropped += count;
+        }
     }
 }

@@ -9,6 +9,7 @@ mod http;
 mod log;
 mod metrics;
 mod options;
+mod output;
 mod progress;
 pub mod report;
 mod run;
@@ -19,6 +20,6 @@ pub use command::{Config, ExitStatus, Outcome, check, run};
 pub use http::{TlsSettings, TlsVersion};
 pub use log::Messages;
 pub use options::{
-    DurationError, ExecutorConfig, HttpLayer, Layer, OptionsError, Scenario, Stage, parse_duration,
-    parse_stage,
+    DurationError, ExecutorConfig, HttpLayer, Layer, MetricThresholds, OptionsError, Scenario,
+    Stage, Threshold, VuPool, parse_duration, parse_stage,
 };

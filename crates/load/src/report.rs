@@ -14,8 +14,11 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Finished;
 use crate::generator;
 use crate::metrics::{
-    Builtin, CheckCount, GroupMeasured, Histogram, Measured, Registry, Series, Sink,
+    Builtin, CheckCount, GroupMeasured, Histogram, Measured, NameStats, Registry, RequestKey,
+    ScenarioStats, Series, Sink,
 };
+use crate::options::Scenario;
+use crate::summary::ThresholdResult;
 
 /// The version of this document; a reader must refuse another major number.
 pub const REPORT_VERSION: u32 = 1;
@@ -35,7 +38,7 @@ pub struct Report {
     pub duration_seconds: f64,
     /// Length of the warm-up before it.
     pub warm_up_seconds: f64,
-    /// The run was stopped by a signal before its end.
+    /// The run was stopped before its end: by a signal, the script or a threshold.
     pub aborted: bool,
     /// Virtual users at most.
     pub vus_max: u32,
@@ -51,6 +54,23 @@ pub struct Report {
     pub trends: BTreeMap<String, Trend>,
     /// Requests by their `name` tag, at most 500 names; further ones are under `(other)`.
     pub names: BTreeMap<String, NameReport>,
+    /// Requests by the group they were made in; the empty name is outside of all groups. Bounded
+    /// together with the names.
+    #[serde(default)]
+    pub groups: BTreeMap<String, NameReport>,
+    /// Every scenario by its name, with its own requests, iterations and checks.
+    #[serde(default)]
+    pub scenarios: BTreeMap<String, ScenarioReport>,
+    /// Every threshold.
+    #[serde(default)]
+    pub thresholds: Vec<ThresholdReport>,
+    /// `setup()` and `teardown()`, when there is one. What they did counts nowhere else in this
+    /// document; the summary and thresholds count it, as k6 does.
+    #[serde(default)]
+    pub setup: Option<LifecycleReport>,
+    /// See `setup`.
+    #[serde(default)]
+    pub teardown: Option<LifecycleReport>,
     /// Every other custom metric with values.
     pub metrics: BTreeMap<String, Metric>,
     /// Checks, in the order of their first use.
@@ -121,6 +141,73 @@ pub struct NameReport {
     pub http_req_duration: Trend,
 }
 
+/// One scenario.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScenarioReport {
+    /// Its executor.
+    pub executor: String,
+    /// Counts of its requests. Goodput is `good` over the time the scenario ran.
+    pub requests: Requests,
+    /// `http_req_duration` of its requests, in milliseconds.
+    pub http_req_duration: Trend,
+    /// Its requests by their `name` tag; see [`Report::names`].
+    pub names: BTreeMap<String, NameReport>,
+    /// Its iterations.
+    pub iterations: Iterations,
+    /// How long they took from their actual start, in milliseconds.
+    pub iteration_duration: Trend,
+    /// Outcomes of all its checks.
+    pub checks: Checks,
+    /// What only scenarios have whose iterations start by the clock.
+    pub open_model: Option<OpenModel>,
+}
+
+/// What is known of a scenario whose iterations have a time they should start at. A server that
+/// stalls makes iterations start late or not at all; durations that begin with the actual start do
+/// not show the wait ("coordinated omission"). Iterations that were dropped have no duration at
+/// all: these figures are to be read together with their number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct OpenModel {
+    /// From the intended to the actual start of every started iteration, in milliseconds.
+    pub start_lag_ms: Trend,
+    /// `http_req_duration` plus the start lag of the request's iteration, in milliseconds.
+    pub http_req_response_ms: Trend,
+    /// From the intended start to the end of an iteration, in milliseconds.
+    pub iteration_response_ms: Trend,
+}
+
+/// Outcomes of checks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Checks {
+    pub passes: u64,
+    pub fails: u64,
+}
+
+/// One threshold.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ThresholdReport {
+    /// The metric or sub-metric.
+    pub metric: String,
+    /// The condition.
+    pub threshold: String,
+    /// What was found.
+    pub value: f64,
+    /// Whether the condition holds.
+    pub ok: bool,
+}
+
+/// What a function of the life-cycle did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct LifecycleReport {
+    /// How long it took.
+    pub duration_seconds: f64,
+    /// Its requests.
+    pub requests: Requests,
+    /// Their `http_req_duration` in milliseconds.
+    pub http_req_duration: Trend,
+}
+
 /// A custom metric that is no trend.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
@@ -161,9 +248,16 @@ pub struct Generator {
     pub lag_p99_ms: f64,
     /// The same, maximum.
     pub lag_max_ms: f64,
-    /// The generator, not the server, looks like the limit: an iteration was dropped, an event
-    /// loop was busy for more than 90 % of the time, the 99th percentile of the lag was above
-    /// 20 ms, or more than 90 % of the processors it may use were used. How busy it was is only
+    /// By how much iterations started late, over all scenarios whose iterations start by the clock:
+    /// 99th percentile, in milliseconds. Absent without such a scenario.
+    #[serde(default)]
+    pub start_lag_p99_ms: Option<f64>,
+    /// The same, maximum.
+    #[serde(default)]
+    pub start_lag_max_ms: Option<f64>,
+    /// The generator, not the server, looks like the limit: an iteration of a closed model was
+    /// dropped, an event loop was busy for more than 90 % of the time, the 99th percentile of the
+    /// lag or start lag was above 20 ms, or more than 90 % of the processors it may use were used. How busy it was is only
     /// judged over a window of at least a second.
     pub limited: bool,
     /// Which of these, when `limited`.
@@ -198,6 +292,8 @@ pub(crate) struct Context<'a> {
     pub(crate) warm_up: Duration,
     pub(crate) event_loops: usize,
     pub(crate) iterations: Iterations,
+    pub(crate) scenarios: &'a [Scenario],
+    pub(crate) thresholds: Vec<(&'a str, &'a ThresholdResult)>,
 }
 
 /// Makes the report of a run.
@@ -215,7 +311,7 @@ pub(crate) fn report(finished: &Finished, registry: &Registry, context: &Context
         ended_at_seconds: seconds_since_epoch(finished.ended_at),
         duration_seconds: finished.duration.as_secs_f64(),
         warm_up_seconds: context.warm_up.as_secs_f64(),
-        aborted: finished.aborted,
+        aborted: finished.aborted || finished.stopped.is_some(),
         vus_max: finished.max_vus,
         requests: Requests {
             total: measured.totals.requests,
@@ -229,13 +325,18 @@ pub(crate) fn report(finished: &Finished, registry: &Registry, context: &Context
             ..context.iterations
         },
         trends,
-        names: names(measured),
+        names: grouped(measured, |key| Some(&key.name)),
+        groups: grouped(measured, |key| Some(&key.group)),
+        scenarios: scenarios(measured, context.scenarios),
+        thresholds: context.thresholds.iter().map(threshold).collect(),
+        setup: lifecycle(&finished.lifecycle.setup, finished.lifecycle.setup_took),
+        teardown: lifecycle(&finished.lifecycle.teardown, finished.lifecycle.teardown_took),
         metrics,
         checks: checks(&measured.groups),
         generator: generator_report(
             finished,
             context.event_loops,
-            counter(Builtin::DroppedIterations),
+            dropped_of_closed_models(measured, context.scenarios),
         ),
         series: series(&measured.series, finished.duration),
     }
@@ -293,12 +394,81 @@ fn trends_and_metrics(
     (trends, metrics)
 }
 
-fn names(measured: &Measured) -> BTreeMap<String, NameReport> {
-    let entry = |(name, stats): (&String, &crate::metrics::NameStats)| {
-        let requests = Requests { total: stats.requests, good: stats.good, failed: stats.failed };
-        (name.clone(), NameReport { requests, http_req_duration: trend(&stats.duration) })
+/// Requests by a part of their key; those without it are left out.
+fn grouped<'m>(
+    measured: &'m Measured,
+    part: impl Fn(&'m RequestKey) -> Option<&'m String>,
+) -> BTreeMap<String, NameReport> {
+    let mut joined: BTreeMap<&String, NameStats> = BTreeMap::new();
+    for (key, stats) in &measured.names {
+        if let Some(part) = part(key) {
+            joined.entry(part).or_default().merge(stats);
+        }
+    }
+    joined.into_iter().map(|(name, stats)| (name.clone(), name_report(&stats))).collect()
+}
+
+fn name_report(stats: &NameStats) -> NameReport {
+    let requests = Requests { total: stats.requests, good: stats.good, failed: stats.failed };
+    NameReport { requests, http_req_duration: trend(&stats.duration) }
+}
+
+fn scenarios(measured: &Measured, scenarios: &[Scenario]) -> BTreeMap<String, ScenarioReport> {
+    let nothing = ScenarioStats::default();
+    let report = |(index, scenario): (usize, &Scenario)| {
+        let stats = measured.scenarios.get(index).unwrap_or(&nothing);
+        let mut all = NameStats::default();
+        let own = measured.names.iter().filter(|(key, _)| key.scenario == index);
+        own.for_each(|(_, one)| all.merge(one));
+        let NameReport { requests, http_req_duration } = name_report(&all);
+        let report = ScenarioReport {
+            executor: scenario.executor.name().to_owned(),
+            requests,
+            http_req_duration,
+            names: grouped(measured, |key| (key.scenario == index).then_some(&key.name)),
+            iterations: Iterations {
+                complete: stats.complete,
+                interrupted: stats.interrupted,
+                dropped: stats.dropped,
+            },
+            iteration_duration: trend(&stats.iteration_duration),
+            checks: Checks { passes: stats.checks.passes, fails: stats.checks.fails },
+            open_model: scenario.executor.open().map(|_| OpenModel {
+                start_lag_ms: trend(&stats.start_lag),
+                http_req_response_ms: trend(&all.response),
+                iteration_response_ms: trend(&stats.iteration_response),
+            }),
+        };
+        (scenario.name.clone(), report)
     };
-    measured.names.iter().map(entry).collect()
+    scenarios.iter().enumerate().map(report).collect()
+}
+
+/// In an open model a dropped iteration says that the server kept all virtual users waiting.
+fn dropped_of_closed_models(measured: &Measured, scenarios: &[Scenario]) -> u64 {
+    let closed = scenarios.iter().zip(&measured.scenarios);
+    closed
+        .filter(|(scenario, _)| scenario.executor.open().is_none())
+        .map(|(_, it)| it.dropped)
+        .sum()
+}
+
+fn threshold((metric, result): &(&str, &ThresholdResult)) -> ThresholdReport {
+    ThresholdReport {
+        metric: (*metric).to_owned(),
+        threshold: result.source.clone(),
+        value: result.value,
+        ok: result.ok,
+    }
+}
+
+/// `None` when the function was not called.
+fn lifecycle(measured: &Measured, took: Duration) -> Option<LifecycleReport> {
+    let mut all = NameStats::default();
+    measured.names.values().for_each(|stats| all.merge(stats));
+    let NameReport { requests, http_req_duration } = name_report(&all);
+    let duration_seconds = took.as_secs_f64();
+    (!took.is_zero()).then_some(LifecycleReport { duration_seconds, requests, http_req_duration })
 }
 
 fn checks(groups: &[GroupMeasured]) -> Vec<Check> {
@@ -313,6 +483,7 @@ fn checks(groups: &[GroupMeasured]) -> Vec<Check> {
 
 fn generator_report(finished: &Finished, event_loops: usize, dropped: u64) -> Generator {
     let lag = &finished.health.lag;
+    let start_lag = Some(&finished.health.start_lag).filter(|lag| lag.count() > 0);
     let cpu_seconds = finished.cpu.as_secs_f64();
     let reason =
         generator::verdict(&finished.health, cpu_seconds, finished.duration.as_secs_f64(), dropped);
@@ -324,6 +495,8 @@ fn generator_report(finished: &Finished, event_loops: usize, dropped: u64) -> Ge
         lag_p50_ms: lag.quantile(0.5),
         lag_p99_ms: lag.quantile(0.99),
         lag_max_ms: lag.max(),
+        start_lag_p99_ms: start_lag.map(|lag| lag.quantile(0.99)),
+        start_lag_max_ms: start_lag.map(Histogram::max),
         limited: reason.is_some(),
         reason,
     }

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use tokio::time::Instant;
 
 use crate::log::Log;
 use crate::metrics::Registry;
 use crate::options::HttpOptions;
+use crate::options::{Options, Scenario};
 use crate::script::{Files, ScriptError, SharedArrays, Sources};
 
 /// Settings every request and iteration needs at hand.
@@ -19,6 +23,8 @@ pub(crate) struct Settings {
     pub(crate) max_redirects: u32,
     /// Close the connections at the end of every iteration.
     pub(crate) no_vu_connection_reuse: bool,
+    /// A shorter iteration is followed by a pause that fills it up.
+    pub(crate) min_iteration_duration: Duration,
     pub(crate) http: HttpOptions,
 }
 
@@ -29,6 +35,30 @@ pub(crate) struct Live {
     pub(crate) interrupted: AtomicU64,
     pub(crate) active: AtomicU64,
     pub(crate) initialised: AtomicU64,
+}
+
+/// Why a run ends before its time, with what it has measured so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The script called `exec.test.abort()`.
+    Script(Option<String>),
+    /// Thresholds on these metrics failed, one of them with `abortOnFail`.
+    Thresholds(Vec<String>),
+}
+
+/// When the scenarios begin.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RunClock {
+    pub(crate) start: Instant,
+    pub(crate) start_time: SystemTime,
+    pub(crate) warm_up: Duration,
+}
+
+impl RunClock {
+    /// When a scenario's schedule begins, from the start.
+    pub(crate) fn offset(&self, scenario: &Scenario) -> Duration {
+        self.warm_up + scenario.start_time
+    }
 }
 
 /// A run, as every thread sees it.
@@ -46,6 +76,19 @@ pub(crate) struct Run {
     registry: Mutex<Registry>,
     settings: OnceLock<Settings>,
     failure: Mutex<Option<ScriptError>>,
+    stop: Mutex<Option<Stop>>,
+    /// The script called `exec.test.fail()`.
+    pub(crate) marked_failed: AtomicBool,
+    /// When `setup()`, or without one the first scenario, began.
+    pub(crate) began: OnceLock<Instant>,
+    pub(crate) clock: OnceLock<RunClock>,
+    /// What `setup()` returned, as JSON.
+    pub(crate) setup_data: OnceLock<Arc<str>>,
+    /// Ids of virtual users given away so far.
+    pub(crate) vu_ids: AtomicU32,
+    pub(crate) options: OnceLock<Arc<Options>>,
+    /// Iterations of each scenario so far, over all event loops.
+    pub(crate) scenario_iterations: OnceLock<Vec<Arc<AtomicU64>>>,
 }
 
 impl Run {
@@ -62,6 +105,14 @@ impl Run {
             registry: Mutex::new(Registry::new()),
             settings: OnceLock::new(),
             failure: Mutex::default(),
+            stop: Mutex::default(),
+            marked_failed: AtomicBool::new(false),
+            began: OnceLock::new(),
+            clock: OnceLock::new(),
+            setup_data: OnceLock::new(),
+            vu_ids: AtomicU32::new(0),
+            options: OnceLock::new(),
+            scenario_iterations: OnceLock::new(),
         }
     }
 
@@ -90,5 +141,34 @@ impl Run {
     /// Why the run was ended, if it was.
     pub(crate) fn failure(&self) -> Option<ScriptError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Iterations of a scenario so far.
+    pub(crate) fn iterations_of(&self, scenario: usize) -> Arc<AtomicU64> {
+        let count = self.options.get().map_or(0, |options| options.scenarios.len());
+        let all =
+            self.scenario_iterations.get_or_init(|| (0..count).map(|_| Arc::default()).collect());
+        all.get(scenario).cloned().unwrap_or_default()
+    }
+
+    /// Asks for an end of the run; the first reason is kept.
+    pub(crate) fn request_stop(&self, reason: Stop) {
+        self.stop.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+    }
+
+    /// Why the run is to end, if somebody asked for it.
+    pub(crate) fn stop_requested(&self) -> Option<Stop> {
+        self.stop.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The error for a run that the script ended before it began.
+    pub(crate) fn aborted_by_script(&self) -> Option<ScriptError> {
+        match self.stop_requested() {
+            Some(Stop::Script(message)) => {
+                let message = message.map(|message| format!(": {message}")).unwrap_or_default();
+                Some(ScriptError::Aborted(message))
+            }
+            _ => None,
+        }
     }
 }

@@ -3,37 +3,57 @@
 //! The order of a run: all virtual users run their init code; then the clock starts; while
 //! warming up nothing is recorded; at the end the loops hand over what they measured.
 
+mod lifecycle;
+mod thresholds;
 mod watcher;
+mod work;
 
-use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::LocalSet;
+use tokio::time::Instant;
 
 use crate::event_loop::EventLoop;
-use crate::executor::runner::Worker;
-use crate::executor::{self, Budget, Span};
-use crate::generator::{self, LoopHealth};
+use crate::executor::{self, ArrivalPool, Budget, Order, Span};
+use crate::generator::LoopHealth;
 use crate::http::ClientConfig;
-use crate::metrics::{Histogram, Measured, Recorder};
+use crate::metrics::Measured;
 use crate::options::{Options, Scenario};
-use crate::run::Run;
+use crate::run::{Run, Stop};
 use crate::script::ScriptError;
 use crate::script::coroutine::Coroutine;
-use crate::script::life::{Exports, Mailbox, live};
+use crate::script::life::{Exports, live};
+use crate::script::mailbox::Mailbox;
 use crate::script::user::{Assignment, User};
+use lifecycle::Function;
+use thresholds::Board;
+pub(crate) use thresholds::{Guarded, judge};
 use watcher::Watcher;
+
+/// How many wake-ups an event loop serves before it looks at sockets and timers again. Tokio's own
+/// 61 would let a busy loop be half a millisecond late with everything that is due.
+const EVENT_INTERVAL: u32 = 16;
 
 /// What to run.
 pub(crate) struct Plan {
     pub(crate) options: Options,
     pub(crate) warm_up: Duration,
     pub(crate) event_loops: usize,
+    /// Names of the functions the script exports.
+    pub(crate) functions: Vec<String>,
+    /// Thresholds with their metrics.
+    pub(crate) guarded: Vec<Guarded>,
+}
+
+impl Plan {
+    fn has(&self, function: &str) -> bool {
+        self.functions.iter().any(|name| name == function)
+    }
 }
 
 /// What came of it.
@@ -49,7 +69,38 @@ pub(crate) struct Finished {
     pub(crate) cpu: Duration,
     /// Stopped by a signal.
     pub(crate) aborted: bool,
+    /// Stopped by the script or a threshold.
+    pub(crate) stopped: Option<Stop>,
+    /// What `setup()` and `teardown()` did.
+    pub(crate) lifecycle: Lifecycle,
+    /// Virtual users that were made.
     pub(crate) max_vus: u32,
+}
+
+/// What the functions of the life-cycle did.
+#[derive(Default)]
+pub(crate) struct Lifecycle {
+    pub(crate) setup: Measured,
+    pub(crate) setup_took: Duration,
+    pub(crate) teardown: Measured,
+    pub(crate) teardown_took: Duration,
+    /// Why `teardown()` did not end well.
+    pub(crate) teardown_error: Option<ScriptError>,
+}
+
+impl Finished {
+    /// Everything together, as k6 counts: life-cycle and scenarios.
+    pub(crate) fn everything(&self) -> Measured {
+        let mut all = self.lifecycle.setup.clone();
+        all.merge(self.measured.clone());
+        all.merge(self.lifecycle.teardown.clone());
+        all
+    }
+
+    /// How long all of that took.
+    pub(crate) fn total_duration(&self) -> Duration {
+        self.lifecycle.setup_took + self.duration + self.lifecycle.teardown_took
+    }
 }
 
 /// Told what happens while it happens.
@@ -67,6 +118,16 @@ struct Clock {
     record_from: Instant,
 }
 
+/// How far a run has come, for its event loops.
+#[derive(Debug, Clone, Copy)]
+enum Phase {
+    /// Virtual users run their init code.
+    Initialising,
+    /// `setup()` has returned; virtual users take its data.
+    Preparing,
+    Running(Clock),
+}
+
 /// One virtual user before it exists.
 struct Seat {
     id: u32,
@@ -76,14 +137,33 @@ struct Seat {
     pool: Option<Arc<AtomicU64>>,
 }
 
+/// An event loop's part of an open model.
+struct CrewSeat {
+    scenario: usize,
+    pool: Arc<ArrivalPool>,
+    part: usize,
+    orders: mpsc::UnboundedReceiver<Order>,
+}
+
+/// Who works on one event loop.
+#[derive(Default)]
+struct Roster {
+    seats: Vec<Seat>,
+    crews: Vec<CrewSeat>,
+}
+
 /// What an event loop's thread needs.
 struct Post {
     run: Arc<Run>,
     options: Arc<Options>,
-    seats: Vec<Seat>,
+    warm_up: Duration,
+    index: usize,
+    roster: Roster,
     ready: mpsc::UnboundedSender<Result<(), ScriptError>>,
-    clock: watch::Receiver<Option<Clock>>,
+    phase: watch::Receiver<Phase>,
     stop: watch::Receiver<bool>,
+    /// Where thresholds that may end the run look.
+    board: Option<Arc<Board>>,
 }
 
 /// Runs the init code once, without a virtual user, to learn what the script exports.
@@ -115,18 +195,22 @@ pub(crate) fn execute(
     let options = Arc::new(plan.options.clone());
     let loops = plan.event_loops.max(1);
     let (ready_sender, ready) = mpsc::unbounded_channel();
-    let (clock, clock_receiver) = watch::channel(None);
+    let (phase, phase_receiver) = watch::channel(Phase::Initialising);
     let (stop, stop_receiver) = watch::channel(false);
     let (done_sender, done) = mpsc::unbounded_channel();
+    let board = Board::new(&plan.guarded, loops);
     let mut threads = Vec::new();
-    for (index, seats) in spread(&options, plan.warm_up, loops).into_iter().enumerate() {
+    for (index, roster) in spread(run, &options, plan.warm_up, loops).into_iter().enumerate() {
         let post = Post {
             run: run.clone(),
             options: options.clone(),
-            seats,
+            warm_up: plan.warm_up,
+            index,
+            roster,
             ready: ready_sender.clone(),
-            clock: clock_receiver.clone(),
+            phase: phase_receiver.clone(),
             stop: stop_receiver.clone(),
+            board: board.clone(),
         };
         let done = done_sender.clone();
         let thread = thread::Builder::new().name(format!("loop-{index}")).spawn(move || {
@@ -137,9 +221,9 @@ pub(crate) fn execute(
         threads.push(thread.map_err(|error| ScriptError::Start(error.to_string()))?);
     }
     drop((ready_sender, done_sender));
-    let watcher = Watcher { run, plan, observer, ready, clock, stop, done, loops };
+    let watcher = Watcher { run, plan, observer, ready, phase, stop, done, loops, board };
     let runtime = event_loop_runtime()?;
-    let watched = runtime.block_on(watcher.watch());
+    let watched = runtime.block_on(LocalSet::new().run_until(watcher.watch()));
     let mut measured = Measured::default();
     let mut health = LoopHealth::default();
     for thread in threads {
@@ -153,39 +237,76 @@ pub(crate) fn execute(
     if let Some(failure) = run.failure() {
         return Err(failure);
     }
-    watched.add_gauges(&mut measured, options.max_vus());
+    let max_vus = u32::try_from(run.live.initialised.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
+    watched.add_gauges(&mut measured, max_vus);
     Ok(Finished {
         measured,
         health,
         started_at: watched.started_at,
-        ended_at: SystemTime::now(),
+        ended_at: watched.ended_at,
         duration: watched.duration,
         cpu: watched.cpu,
         aborted: watched.aborted,
-        max_vus: options.max_vus(),
+        stopped: run.stop_requested(),
+        lifecycle: watched.lifecycle,
+        max_vus,
     })
+}
+
+/// Calls `handleSummary(data)` of the script; gives what is to be written, by where.
+///
+/// # Errors
+/// When it throws or takes too long.
+pub(crate) fn handle_summary(
+    run: &Arc<Run>,
+    options: &Options,
+    data: Arc<str>,
+) -> Result<Vec<(String, Vec<u8>)>, ScriptError> {
+    let function = Function {
+        name: "handleSummary",
+        argument: Some(data),
+        group: None,
+        timeout: options.handle_summary_timeout,
+        option: "handleSummaryTimeout",
+    };
+    let (_never, stop) = watch::channel(false);
+    let call = lifecycle::call(run, options, function, stop);
+    let (returned, _) = event_loop_runtime()?.block_on(LocalSet::new().run_until(call))?;
+    Ok(returned.members)
 }
 
 fn event_loop_runtime() -> Result<tokio::runtime::Runtime, ScriptError> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .event_interval(EVENT_INTERVAL)
         .build()
         .map_err(|error| ScriptError::Start(error.to_string()))
 }
 
 /// Deals the virtual users of all scenarios to the loops, one after the other.
-fn spread(options: &Options, warm_up: Duration, loops: usize) -> Vec<Vec<Seat>> {
-    let mut seats: Vec<Vec<Seat>> = (0..loops).map(|_| Vec::new()).collect();
-    let mut id = 0;
+fn spread(run: &Run, options: &Options, warm_up: Duration, loops: usize) -> Vec<Roster> {
+    let mut rosters: Vec<Roster> = (0..loops).map(|_| Roster::default()).collect();
+    let mut dealt = 0;
     for (scenario, config) in options.scenarios.iter().enumerate() {
         let pool = Budget::pool(&config.executor);
+        let mut parts = loops;
+        if let Some(open) = config.executor.open() {
+            let (pool, receivers) = ArrivalPool::new(open, loops);
+            parts = pool.parts();
+            for (part, orders) in receivers.into_iter().enumerate() {
+                let pool = pool.clone();
+                rosters[part].crews.push(CrewSeat { scenario, pool, part, orders });
+            }
+            dealt = 0;
+        }
         for spans in executor::plan(config, warm_up) {
+            let id = run.vu_ids.fetch_add(1, Ordering::Relaxed) + 1;
             let pool = pool.clone();
-            seats[id as usize % loops].push(Seat { id: id + 1, scenario, spans, pool });
-            id += 1;
+            rosters[dealt % parts].seats.push(Seat { id, scenario, spans, pool });
+            dealt += 1;
         }
     }
-    seats
+    rosters
 }
 
 /// Puts a virtual user's script on its stack and starts its init code.
@@ -201,136 +322,43 @@ fn settle_in(
     Ok(receiver)
 }
 
+fn client_config(options: &Options) -> ClientConfig {
+    ClientConfig {
+        user_agent: options.user_agent.clone(),
+        no_connection_reuse: options.no_connection_reuse,
+        tls: options.http.tls,
+    }
+}
+
 /// The life of an event loop's thread.
 fn serve(post: Post) -> Result<(Measured, LoopHealth), ScriptError> {
     let runtime = event_loop_runtime()?;
-    let config = ClientConfig {
-        user_agent: post.options.user_agent.clone(),
-        no_connection_reuse: post.options.no_connection_reuse,
-        tls: post.options.http.tls,
-    };
-    let event_loop = Rc::new(EventLoop::new(post.run.clone(), config));
+    let event_loop = Rc::new(EventLoop::new(post.run.clone(), client_config(&post.options)));
     let local = LocalSet::new();
-    let result = runtime.block_on(local.run_until(work(post, event_loop)));
+    let result = runtime.block_on(local.run_until(work::work(post, event_loop)));
     // Tasks that are left belong to scripts that could not be interrupted; see `Coroutine`.
     drop(local);
     runtime.shutdown_background();
     result
 }
 
-async fn work(
-    mut post: Post,
-    event_loop: Rc<EventLoop>,
-) -> Result<(Measured, LoopHealth), ScriptError> {
-    let workers = match initialise(&mut post, &event_loop).await {
-        Ok(workers) => workers,
-        Err(error) => {
-            let _ = post.ready.send(Err(error.clone()));
-            return Err(error);
-        }
-    };
-    let clock = match post.clock.wait_for(Option::is_some).await.as_deref() {
-        Ok(Some(clock)) => *clock,
-        // The run was given up before it started.
-        _ => return Err(ScriptError::Interrupted),
-    };
-    // Only now are all metrics of all virtual users defined.
-    event_loop.recorder.replace(Recorder::new(&post.run.registry()));
-    if clock.record_from == clock.start {
-        // Without a warm-up nothing may come before the recording, not even an iteration that
-        // wakes up in the same moment.
-        event_loop.recorder.borrow_mut().start(clock.record_from);
-    }
-    let mut tasks = Vec::with_capacity(workers.len());
-    for worker in workers {
-        tasks.push(tokio::task::spawn_local(worker.run(clock.start, post.stop.clone())));
-    }
-    let watch = Rc::new(RefCell::new(LoopWatch::default()));
-    let watching = tokio::task::spawn_local(record(clock, event_loop.clone(), watch.clone()));
-    for task in tasks {
-        // A panic has been reported by the panic hook; the others go on.
-        let _ = task.await;
-    }
-    watching.abort();
-    let health = watch.borrow().health();
-    let fresh = Recorder::new(&post.run.registry());
-    Ok((event_loop.recorder.replace(fresh).finish(), health))
-}
-
-/// Runs the init code of every virtual user of this loop.
-async fn initialise(
-    post: &mut Post,
-    event_loop: &Rc<EventLoop>,
-) -> Result<Vec<Worker>, ScriptError> {
-    let assignments: Vec<Rc<Assignment>> =
-        post.options.scenarios.iter().map(|scenario| assignment(&post.options, scenario)).collect();
-    let mut workers = Vec::with_capacity(post.seats.len());
-    for seat in std::mem::take(&mut post.seats) {
-        let scenario = &post.options.scenarios[seat.scenario];
-        let user = Rc::new(User::new(seat.id, event_loop.clone()));
-        let mailbox = Rc::new(Mailbox::default());
-        let ready = settle_in(&user, &mailbox)?;
-        let stopped = async {
-            if post.stop.wait_for(|stop| *stop).await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        };
-        tokio::select! {
-            exports = ready => exports.unwrap_or(Err(ScriptError::Interrupted))?,
-            () = stopped => return Err(ScriptError::Interrupted),
-        };
-        post.run.live.initialised.fetch_add(1, Ordering::Relaxed);
-        workers.push(Worker {
-            user,
-            mailbox,
-            assignment: assignments[seat.scenario].clone(),
-            exec: scenario.exec.clone(),
-            environment: scenario.env.clone(),
-            spans: seat.spans,
-            budget: Budget::new(&scenario.executor, seat.pool.as_ref()),
-            busy: Arc::default(),
-        });
-    }
-    let _ = post.ready.send(Ok(()));
-    Ok(workers)
-}
-
-fn assignment(options: &Options, scenario: &Scenario) -> Rc<Assignment> {
+fn assignment(options: &Options, index: usize, iterations: Arc<AtomicU64>) -> Rc<Assignment> {
+    let scenario: &Scenario = &options.scenarios[index];
     Rc::new(Assignment {
+        index,
         scenario: scenario.name.clone(),
         executor: scenario.executor.name(),
         tags: [options.tags.as_slice(), scenario.tags.as_slice()].concat(),
+        iterations,
     })
-}
-
-/// What a loop notes about itself from the start of recording on.
-#[derive(Default)]
-struct LoopWatch {
-    started: Option<(Instant, Duration)>,
-    lag: Histogram,
-}
-
-impl LoopWatch {
-    fn health(&self) -> LoopHealth {
-        let busiest = self.started.map_or(0.0, |(start, cpu)| {
-            let used = generator::thread_cpu().saturating_sub(cpu);
-            used.as_secs_f64() / start.elapsed().as_secs_f64().max(1e-9)
-        });
-        LoopHealth { lag: self.lag.clone(), busiest }
-    }
-}
-
-/// Starts recording when its time has come, and watches the loop from then on.
-async fn record(clock: Clock, event_loop: Rc<EventLoop>, watch: Rc<RefCell<LoopWatch>>) {
-    tokio::time::sleep_until(clock.record_from.into()).await;
-    event_loop.recorder.borrow_mut().start(clock.record_from);
-    watch.borrow_mut().started = Some((Instant::now(), generator::thread_cpu()));
-    generator::watch_lag(|late| watch.borrow_mut().lag.record(late)).await;
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::log::{Log, Messages};
     use crate::options::Layer;
 
     #[test]
@@ -338,9 +366,12 @@ mod tests {
         let layer =
             Layer { vus: Some(5), duration: Some(Duration::from_secs(1)), ..Layer::default() };
         let options = Options::resolve(layer).unwrap();
-        let seats = spread(&options, Duration::ZERO, 2);
-        let ids: Vec<Vec<u32>> =
-            seats.iter().map(|seats| seats.iter().map(|seat| seat.id).collect()).collect();
+        let run = Run::new("s.js".into(), BTreeMap::new(), Log::new(Messages::default()));
+        let rosters = spread(&run, &options, Duration::ZERO, 2);
+        let ids: Vec<Vec<u32>> = rosters
+            .iter()
+            .map(|roster| roster.seats.iter().map(|seat| seat.id).collect())
+            .collect();
         assert_eq!(ids, [vec![1, 3, 5], vec![2, 4]]);
     }
 }

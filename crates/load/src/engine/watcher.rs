@@ -1,20 +1,28 @@
-//! The thread that started a run: it starts the clock, watches, and stops on a signal.
+//! The thread that started a run: calls `setup()`, starts the clock, watches, stops on a signal,
+//! a threshold or the script's word, calls `teardown()`.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
-use super::{Clock, Observer, Plan};
+use super::lifecycle::{self, Function};
+use super::thresholds::Board;
+use super::{Clock, Lifecycle, Observer, Phase, Plan};
 use crate::generator;
 use crate::metrics::{Builtin, Measured, MetricKind, Sink};
-use crate::run::Run;
+use crate::run::{Run, RunClock, Stop};
 use crate::script::ScriptError;
 
 /// How often the watching thread looks: for the progress line and a script that gave up.
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How often thresholds that may end the run are judged; k6's.
+const THRESHOLD_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Between "everybody is ready" and the start, so that all loops see the start before it comes.
 const START_DELAY: Duration = Duration::from_millis(5);
@@ -22,48 +30,102 @@ const START_DELAY: Duration = Duration::from_millis(5);
 /// Exit code after a signal; k6's.
 const EXIT_EXTERNAL_ABORT: i32 = 105;
 
-/// The thread that called [`execute`]: starts the clock, watches, stops.
+/// The thread that called [`execute`](super::execute).
 pub(super) struct Watcher<'a> {
     pub(super) run: &'a Arc<Run>,
     pub(super) plan: &'a Plan,
     pub(super) observer: &'a mut dyn Observer,
     pub(super) ready: mpsc::UnboundedReceiver<Result<(), ScriptError>>,
-    pub(super) clock: watch::Sender<Option<Clock>>,
+    pub(super) phase: watch::Sender<Phase>,
     pub(super) stop: watch::Sender<bool>,
     pub(super) done: mpsc::UnboundedReceiver<()>,
     pub(super) loops: usize,
+    pub(super) board: Option<Arc<Board>>,
 }
 
 /// What the watching thread saw.
 pub(super) struct Watched {
     pub(super) started_at: SystemTime,
+    pub(super) ended_at: SystemTime,
     pub(super) duration: Duration,
     pub(super) cpu: Duration,
     pub(super) aborted: bool,
+    pub(super) lifecycle: Lifecycle,
     vus: Sink,
+    vus_max: Sink,
 }
 
 impl Watcher<'_> {
     pub(super) async fn watch(mut self) -> Result<Watched, ScriptError> {
         let mut signals = Signals::new()?;
-        if let Err(error) = self.everybody_ready(&mut signals).await {
-            self.give_up();
-            return Err(error);
+        let lifecycle = match self.before(&mut signals).await {
+            Ok(lifecycle) => lifecycle,
+            Err(error) => {
+                self.give_up();
+                return Err(error);
+            }
+        };
+        let mut watched = self.scenarios(&mut signals, lifecycle).await;
+        if self.run.failure().is_none() {
+            self.teardown(&mut signals, &mut watched).await;
         }
+        Ok(watched)
+    }
+
+    /// Everything before the scenarios: init code, `setup()`, its data to everybody.
+    async fn before(&mut self, signals: &mut Signals) -> Result<Lifecycle, ScriptError> {
+        self.everybody_ready(signals).await?;
+        let mut lifecycle = Lifecycle::default();
+        let begin = Instant::now();
+        let _ = self.run.began.set(begin);
+        if self.plan.has("setup") && !self.plan.options.no_setup {
+            let function = Function {
+                name: "setup",
+                argument: None,
+                group: Some("setup"),
+                timeout: self.plan.options.setup_timeout,
+                option: "setupTimeout",
+            };
+            let (returned, measured) = self.call(function, signals).await?;
+            // `exec.test.abort()` in a function that ended all the same.
+            if let Some(error) = self.run.aborted_by_script() {
+                return Err(error);
+            }
+            if let Some(json) = returned.json {
+                let _ = self.run.setup_data.set(json.into());
+            }
+            if let Some(board) = &self.board {
+                board.show_before(&measured);
+            }
+            lifecycle.setup = measured;
+            lifecycle.setup_took = begin.elapsed();
+        }
+        let _ = self.phase.send(Phase::Preparing);
+        self.everybody_ready(signals).await?;
+        Ok(lifecycle)
+    }
+
+    async fn scenarios(&mut self, signals: &mut Signals, lifecycle: Lifecycle) -> Watched {
         let start = Instant::now() + START_DELAY;
+        let start_time = SystemTime::now() + START_DELAY;
         let record_from = start + self.plan.warm_up;
-        let started_at = SystemTime::now() + START_DELAY + self.plan.warm_up;
-        let _ = self.clock.send(Some(Clock { start, record_from }));
+        let warm_up = self.plan.warm_up;
+        let _ = self.run.clock.set(RunClock { start, start_time, warm_up });
+        let _ = self.phase.send(Phase::Running(Clock { start, record_from }));
         let mut watched = Watched {
-            started_at,
+            started_at: start_time + warm_up,
+            ended_at: start_time,
             duration: Duration::ZERO,
             cpu: Duration::ZERO,
             aborted: false,
+            lifecycle,
             vus: Sink::new(MetricKind::Gauge),
+            vus_max: Sink::new(MetricKind::Gauge),
         };
         let mut cpu_before = generator::process_cpu();
         let mut recording = false;
         let mut next_sample = record_from;
+        let mut next_judgement = record_from + THRESHOLD_INTERVAL;
         let mut left = self.loops;
         let mut tick = tokio::time::interval(WATCH_INTERVAL);
         while left > 0 {
@@ -76,27 +138,86 @@ impl Watcher<'_> {
                     watched.aborted = true;
                     let _ = self.stop.send(true);
                 }
-                () = tokio::time::sleep_until(record_from.into()), if !recording => {
+                () = tokio::time::sleep_until(record_from), if !recording => {
                     recording = true;
                     cpu_before = generator::process_cpu();
                 }
                 _ = tick.tick() => {
-                    if self.run.abort.load(Ordering::Relaxed) {
+                    let now = Instant::now();
+                    if now >= next_judgement {
+                        next_judgement = now + THRESHOLD_INTERVAL;
+                        self.judge(watched.lifecycle.setup_took + (now - record_from));
+                    }
+                    if self.run.abort.load(Ordering::Relaxed) || self.run.stop_requested().is_some() {
                         let _ = self.stop.send(true);
                     }
-                    let now = Instant::now();
                     self.observer.running(now.saturating_duration_since(start));
                     // k6 samples the number of virtual users once per second.
                     if recording && now >= next_sample {
                         next_sample += Duration::from_secs(1);
-                        watched.vus.add(self.run.live.active.load(Ordering::Relaxed) as f64);
+                        let live = &self.run.live;
+                        watched.vus.add(live.active.load(Ordering::Relaxed) as f64);
+                        watched.vus_max.add(live.initialised.load(Ordering::Relaxed) as f64);
                     }
                 }
             }
         }
         watched.duration = record_from.elapsed();
+        watched.ended_at = SystemTime::now();
         watched.cpu = generator::process_cpu().saturating_sub(cpu_before);
-        Ok(watched)
+        watched
+    }
+
+    /// Stops the run when a threshold says so.
+    fn judge(&self, elapsed: Duration) {
+        if let Some(metrics) = self.board.as_ref().and_then(|board| board.breached(elapsed)) {
+            self.run.request_stop(Stop::Thresholds(metrics));
+        }
+    }
+
+    /// Also after a signal or `exec.test.abort()`, as in k6.
+    async fn teardown(&mut self, signals: &mut Signals, watched: &mut Watched) {
+        if !self.plan.has("teardown") || self.plan.options.no_teardown {
+            return;
+        }
+        let begin = Instant::now();
+        let function = Function {
+            name: "teardown",
+            argument: self.run.setup_data.get().cloned(),
+            group: Some("teardown"),
+            timeout: self.plan.options.teardown_timeout,
+            option: "teardownTimeout",
+        };
+        // What stopped the scenarios does not stop this.
+        self.stop.send_replace(false);
+        match self.call(function, signals).await {
+            Ok((_, measured)) => watched.lifecycle.teardown = measured,
+            Err(error) => watched.lifecycle.teardown_error = Some(error),
+        }
+        watched.lifecycle.teardown_took = begin.elapsed();
+    }
+
+    /// Calls a function of the life-cycle; a signal ends it.
+    async fn call(
+        &mut self,
+        function: Function,
+        signals: &mut Signals,
+    ) -> Result<(crate::script::mailbox::Returned, Measured), ScriptError> {
+        let call = lifecycle::call(self.run, &self.plan.options, function, self.stop.subscribe());
+        let mut call = pin!(call);
+        let mut signalled = false;
+        loop {
+            tokio::select! {
+                result = &mut call => return result,
+                () = signals.received() => {
+                    if signalled {
+                        std::process::exit(EXIT_EXTERNAL_ABORT);
+                    }
+                    signalled = true;
+                    let _ = self.stop.send(true);
+                }
+            }
+        }
     }
 
     async fn everybody_ready(&mut self, signals: &mut Signals) -> Result<(), ScriptError> {
@@ -111,7 +232,7 @@ impl Watcher<'_> {
                 () = signals.received() => return Err(ScriptError::Interrupted),
                 _ = tick.tick() => {
                     let ready = self.run.live.initialised.load(Ordering::Relaxed);
-                    self.observer.initialising(ready, self.plan.options.max_vus());
+                    self.observer.initialising(ready, self.plan.options.planned_vus());
                 }
             }
         }
@@ -128,7 +249,9 @@ impl Watcher<'_> {
 impl Watched {
     pub(super) fn add_gauges(&self, measured: &mut Measured, max_vus: u32) {
         measured.sinks[Builtin::Vus as usize].merge(&self.vus);
-        measured.sinks[Builtin::VusMax as usize].add(f64::from(max_vus));
+        let all = &mut measured.sinks[Builtin::VusMax as usize];
+        all.merge(&self.vus_max);
+        all.add(f64::from(max_vus));
     }
 }
 

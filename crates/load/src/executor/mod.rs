@@ -1,12 +1,22 @@
-//! Executors: who iterates when.
+//! Executors: who iterates when. One file per executor, each a pure function of its options.
 //!
-//! Every executor of virtual users comes down to a list of [`Span`]s per virtual user, computed
-//! beforehand by a pure function (one file per executor); [`runner`] makes them happen.
+//! In closed models a virtual user starts its next iteration when the last one is over: the
+//! executor comes down to a list of [`Span`]s per virtual user, and [`runner`] makes them happen. In
+//! open models iterations start by the clock: the executor comes down to a sequence of moments
+//! ([`arrivals`]), and [`crew`] finds a virtual user for each.
 
+mod arrival_pool;
+mod constant_arrival_rate;
 mod constant_vus;
+pub(crate) mod crew;
 mod iterations;
+mod ramping_arrival_rate;
 mod ramping_vus;
 pub(crate) mod runner;
+mod timer;
+
+pub(crate) use arrival_pool::{ArrivalPool, Order};
+pub(crate) use timer::Timer;
 
 pub(crate) use iterations::Budget;
 
@@ -37,6 +47,11 @@ pub(crate) fn plan(scenario: &Scenario, warm_up: Duration) -> Vec<Vec<Span>> {
         ExecutorConfig::RampingVus { start_vus, stages, graceful_ramp_down } => {
             ramping_vus::plan(*start_vus, stages, *graceful_ramp_down, scenario.graceful_stop)
         }
+        // No virtual user has a time of its own.
+        ExecutorConfig::ConstantArrivalRate { pool, .. }
+        | ExecutorConfig::RampingArrivalRate { pool, .. } => {
+            vec![Vec::new(); pool.pre_allocated_vus as usize]
+        }
     };
     let warms_up = scenario.start_time.is_zero();
     let offset = scenario.start_time + warm_up;
@@ -50,9 +65,57 @@ pub(crate) fn plan(scenario: &Scenario, warm_up: Duration) -> Vec<Vec<Span>> {
     users
 }
 
+/// When the iterations of an open model are to start, from the start of the run: those that are
+/// the part of one of `parts` event loops. During the warm-up the rate is that of the beginning.
+pub(crate) fn arrivals(
+    scenario: &Scenario,
+    warm_up: Duration,
+    part: u64,
+    parts: u64,
+) -> Box<dyn Iterator<Item = Duration>> {
+    let warming = if scenario.start_time.is_zero() { warm_up } else { Duration::ZERO };
+    let offset = scenario.start_time + warm_up;
+    match &scenario.executor {
+        ExecutorConfig::ConstantArrivalRate { rate, time_unit, duration, .. } => {
+            let before = constant_arrival_rate::starts(*rate, *time_unit, warming, part, parts);
+            let proper = constant_arrival_rate::starts(*rate, *time_unit, *duration, part, parts);
+            Box::new(before.chain(proper.map(move |start| start + offset)))
+        }
+        ExecutorConfig::RampingArrivalRate { start_rate, time_unit, stages, .. } => {
+            // Nothing starts at a rate of zero.
+            let warming = if *start_rate == 0 { Duration::ZERO } else { warming };
+            let before =
+                constant_arrival_rate::starts(*start_rate, *time_unit, warming, part, parts);
+            let proper =
+                ramping_arrival_rate::starts(*start_rate, *time_unit, stages.clone(), part, parts);
+            Box::new(before.chain(proper.map(move |start| start + offset)))
+        }
+        _ => Box::new(std::iter::empty()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::VuPool;
+
+    #[test]
+    fn warming_up_an_open_model_repeats_its_first_rate_and_moves_everything_else() {
+        let second = Duration::from_secs;
+        let pool = VuPool { pre_allocated_vus: 1, max_vus: 1 };
+        let executor = ExecutorConfig::ConstantArrivalRate {
+            rate: 1,
+            time_unit: second(1),
+            duration: second(2),
+            pool,
+        };
+        let mut scenario = Scenario::new("s", executor);
+        let all: Vec<Duration> = arrivals(&scenario, second(2), 0, 1).collect();
+        assert_eq!(all, [0, 1, 2, 3].map(second));
+        scenario.start_time = second(5);
+        let all: Vec<Duration> = arrivals(&scenario, second(2), 0, 1).collect();
+        assert_eq!(all, [7, 8].map(second));
+    }
 
     #[test]
     fn warming_up_lengthens_the_first_span_and_moves_everything_else() {

@@ -3,13 +3,13 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::{Mutex, oneshot, watch};
+use tokio::time::Instant;
 
 use super::{Budget, Span};
-use crate::metrics::Builtin;
-use crate::script::life::{Activation, Mailbox};
+use crate::script::mailbox::{Activation, Mailbox, Turn, Turns};
 use crate::script::user::{Assignment, User};
 
 /// A virtual user that has run its init code, and its work.
@@ -37,7 +37,7 @@ struct Active {
 impl Worker {
     /// Runs all spans. `start` is when the run starts, `stop` turns true when the run is stopped
     /// from outside: iterations are then interrupted and no more are started.
-    pub(crate) async fn run(self, start: Instant, mut stop: watch::Receiver<bool>) {
+    pub(crate) async fn run(self, start: Instant, stop: watch::Receiver<bool>) {
         let spans = async {
             let mut active: Option<Active> = None;
             for span in &self.spans {
@@ -60,22 +60,16 @@ impl Worker {
                 self.finish(active).await;
             }
         };
-        let stopped = async {
-            // An error means that nobody can stop the run any more.
-            if stop.wait_for(|stop| *stop).await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        };
         tokio::select! {
             () = spans => {}
-            () = stopped => {
+            () = wait_for_stop(stop) => {
                 self.user.control.interrupt();
                 drop(self.busy.lock().await);
             }
         }
         let dropped = self.budget.drain();
         if dropped > 0 {
-            self.user.add(Builtin::DroppedIterations.id(), dropped as f64, None);
+            self.user.event_loop.dropped(&self.assignment, dropped);
         }
         self.mailbox.close();
     }
@@ -115,14 +109,12 @@ impl Worker {
         }
         let end = Rc::new(Cell::new(span_end));
         let (sender, done) = oneshot::channel();
-        let (until, user, budget) = (end.clone(), self.user.clone(), self.budget.clone());
+        let (user, budget) = (self.user.clone(), self.budget.clone());
         self.mailbox.send(Activation {
             assignment: self.assignment.clone(),
             exec: self.exec.clone(),
             environment: self.environment.clone(),
-            goes_on: Box::new(move |now| {
-                now < until.get() && !user.control.is_stopping() && budget.take()
-            }),
+            turns: Box::new(SpanTurns { end: end.clone(), user, budget }),
             done: sender,
             // Free: the last activation is over.
             busy: self.busy.clone().try_lock_owned().ok(),
@@ -142,8 +134,32 @@ impl Worker {
     }
 }
 
-async fn wait_until(instant: Instant) {
+/// The turns of a virtual user during one span: one after the other, as long as there is time.
+struct SpanTurns {
+    end: Rc<Cell<Instant>>,
+    user: Rc<User>,
+    budget: Budget,
+}
+
+impl Turns for SpanTurns {
+    fn next(&self) -> Option<Turn> {
+        let start = Instant::now();
+        let goes_on =
+            start < self.end.get() && !self.user.control.is_stopping() && self.budget.take();
+        goes_on.then_some(Turn { start, intended: None })
+    }
+}
+
+pub(super) async fn wait_until(instant: Instant) {
     if instant > Instant::now() + Duration::from_micros(1) {
-        tokio::time::sleep_until(instant.into()).await;
+        tokio::time::sleep_until(instant).await;
+    }
+}
+
+/// Completes when the run is stopped from outside.
+pub(super) async fn wait_for_stop(mut stop: watch::Receiver<bool>) {
+    // An error means that nobody can stop the run any more.
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }

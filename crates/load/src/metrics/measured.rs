@@ -3,7 +3,18 @@
 use std::collections::BTreeMap;
 
 use super::recorder::Group;
-use super::{CheckCount, NameStats, Series, Sink, Totals};
+use super::{CheckCount, NameStats, ScenarioStats, Series, Sink, Totals};
+
+/// Whose requests are counted together.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RequestKey {
+    /// The scenario's place in the options.
+    pub(crate) scenario: usize,
+    /// The group's path.
+    pub(crate) group: String,
+    /// The `name` tag.
+    pub(crate) name: String,
+}
 
 /// A [`Group`] that can leave its thread.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +48,9 @@ pub(crate) struct Measured {
     pub(crate) sinks: Vec<Sink>,
     /// The root first.
     pub(crate) groups: Vec<GroupMeasured>,
-    pub(crate) names: BTreeMap<String, NameStats>,
+    pub(crate) names: BTreeMap<RequestKey, NameStats>,
+    /// In the order of the options; the last ones are missing where nothing was counted.
+    pub(crate) scenarios: Vec<ScenarioStats>,
     /// Requests by status code; 0 for those without a response.
     pub(crate) statuses: BTreeMap<u16, u64>,
     pub(crate) totals: Totals,
@@ -54,13 +67,20 @@ impl Measured {
         for (mine, theirs) in self.sinks.iter_mut().zip(&other.sinks) {
             mine.merge(theirs);
         }
-        self.merge_group(0, &other.groups, 0);
+        // A metric may be defined on one event loop only, by a virtual user made in the run.
+        let known = self.sinks.len().min(other.sinks.len());
+        self.sinks.extend_from_slice(&other.sinks[known..]);
+        for (index, theirs) in other.scenarios.iter().enumerate() {
+            match self.scenarios.get_mut(index) {
+                Some(mine) => mine.merge(theirs),
+                None => self.scenarios.push(theirs.clone()),
+            }
+        }
+        if !other.groups.is_empty() {
+            self.merge_group(0, &other.groups, 0);
+        }
         for (name, theirs) in other.names {
-            let mine = self.names.entry(name).or_default();
-            mine.requests += theirs.requests;
-            mine.good += theirs.good;
-            mine.failed += theirs.failed;
-            mine.duration.merge(&theirs.duration);
+            self.names.entry(name).or_default().merge(&theirs);
         }
         for (status, count) in other.statuses {
             *self.statuses.entry(status).or_default() += count;

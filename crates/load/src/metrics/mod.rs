@@ -5,16 +5,18 @@ mod histogram;
 mod measured;
 mod recorder;
 mod registry;
+mod scenario;
 mod series;
 mod sink;
 
 pub(crate) use builtin::Builtin;
 pub use histogram::Histogram;
-pub(crate) use measured::{GroupMeasured, Measured};
+pub(crate) use measured::{GroupMeasured, Measured, RequestKey};
 pub(crate) use recorder::{
     CheckCount, GroupId, NameStats, Recorder, RequestMark, RequestSample, RequestTags, SampleTags,
     Totals,
 };
 pub(crate) use registry::{Contains, MetricId, MetricKind, Registry, TagFilter};
+pub(crate) use scenario::ScenarioStats;
 pub(crate) use series::Series;
 pub(crate) use sink::Sink;

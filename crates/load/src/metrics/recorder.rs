@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{
-    Builtin, GroupMeasured, Histogram, Measured, MetricId, MetricKind, Registry, Series, Sink,
-    TagFilter,
+    Builtin, GroupMeasured, Histogram, Measured, MetricId, MetricKind, Registry, RequestKey,
+    ScenarioStats, Series, Sink, TagFilter,
 };
 use crate::http::{Exchange, Timings};
 
@@ -48,13 +48,26 @@ pub(crate) struct Group {
     by_name: HashMap<Rc<str>, usize>,
 }
 
-/// What is known of one `name` tag.
+/// What is known of the requests of one scenario and group with one `name` tag.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NameStats {
     pub(crate) requests: u64,
     pub(crate) good: u64,
     pub(crate) failed: u64,
     pub(crate) duration: Histogram,
+    /// In open models: from the intended start of the iteration, that is with the time by which it
+    /// started late.
+    pub(crate) response: Histogram,
+}
+
+impl NameStats {
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.good += other.good;
+        self.failed += other.failed;
+        self.duration.merge(&other.duration);
+        self.response.merge(&other.response);
+    }
 }
 
 /// The tags of one value, looked at only when some sub-metric asks.
@@ -121,6 +134,11 @@ pub(crate) struct RequestSample<'a> {
     pub(crate) status: u16,
     pub(crate) tags: SampleTags<'a>,
     pub(crate) name: &'a Rc<str>,
+    /// The scenario's place in the options.
+    pub(crate) scenario: usize,
+    pub(crate) group: GroupId,
+    /// How late its iteration started, in open models.
+    pub(crate) start_lag: Option<Duration>,
     pub(crate) expected: bool,
     /// Whether it counts in `http_req_failed` at all.
     pub(crate) judged: bool,
@@ -152,8 +170,9 @@ pub(crate) struct Recorder {
     groups: Vec<Group>,
     group_index: HashMap<(u32, String), u32>,
     checks: usize,
-    names: Vec<(Rc<str>, NameStats)>,
-    name_index: HashMap<Rc<str>, u32>,
+    names: Vec<((usize, GroupId, Rc<str>), NameStats)>,
+    name_index: HashMap<(usize, GroupId, Rc<str>), u32>,
+    scenarios: Vec<ScenarioStats>,
     statuses: BTreeMap<u16, u64>,
     totals: Totals,
     series: Series,
@@ -185,6 +204,7 @@ impl Recorder {
             checks: 0,
             names: Vec::new(),
             name_index: HashMap::new(),
+            scenarios: Vec::new(),
             statuses: BTreeMap::new(),
             totals: Totals::default(),
             series: Series::default(),
@@ -250,10 +270,13 @@ impl Recorder {
         }
         *self.statuses.entry(sample.status).or_default() += 1;
         self.totals.requests += 1;
-        let name = self.name(sample.name);
+        let name = self.name((sample.scenario, sample.group, sample.name.clone()));
         let stats = &mut self.names[name as usize].1;
         stats.requests += 1;
         stats.duration.record(duration_ms);
+        if let Some(lag) = sample.start_lag {
+            stats.response.record(duration_ms + milliseconds(lag));
+        }
         if !sample.expected {
             self.totals.failed += 1;
             stats.failed += 1;
@@ -328,12 +351,43 @@ impl Recorder {
         }
     }
 
+    /// What is counted for each scenario apart, by its place in the options; `None` while nothing is
+    /// recorded.
+    pub(crate) fn scenario(&mut self, index: usize) -> Option<&mut ScenarioStats> {
+        self.recording_since?;
+        if index >= self.scenarios.len() {
+            self.scenarios.resize_with(index + 1, ScenarioStats::default);
+        }
+        self.scenarios.get_mut(index)
+    }
+
+    /// Learns of metrics that were defined after this recorder was made.
+    pub(crate) fn learn(&mut self, registry: &Registry) {
+        if registry.len() > self.kinds.len() {
+            let kinds: Vec<MetricKind> = registry.iter().map(|(_, metric)| metric.kind).collect();
+            self.sinks.extend(kinds[self.kinds.len()..].iter().map(|kind| Sink::new(*kind)));
+            self.kinds = Arc::new(kinds);
+        }
+    }
+
+    /// The state of some metrics now.
+    pub(crate) fn snapshot(&self, metrics: &[MetricId]) -> Vec<Sink> {
+        metrics.iter().filter_map(|id| self.sinks.get(id.0 as usize)).cloned().collect()
+    }
+
     /// What was measured, in a form that can leave the thread.
     pub(crate) fn finish(self) -> Measured {
+        let key = |(scenario, group, name): (usize, GroupId, Rc<str>)| RequestKey {
+            scenario,
+            group: self.groups[group.0 as usize].path.to_string(),
+            name: name.to_string(),
+        };
+        let names = self.names.into_iter().map(|(name, stats)| (key(name), stats)).collect();
         Measured {
             sinks: self.sinks,
+            names,
             groups: self.groups.into_iter().map(GroupMeasured::from).collect(),
-            names: self.names.into_iter().map(|(name, stats)| (name.to_string(), stats)).collect(),
+            scenarios: self.scenarios,
             statuses: self.statuses,
             totals: self.totals,
             series: self.series,
@@ -346,16 +400,17 @@ impl Recorder {
         &mut self.sinks[index]
     }
 
-    fn name(&mut self, name: &Rc<str>) -> u32 {
-        if let Some(index) = self.name_index.get(name) {
+    fn name(&mut self, key: (usize, GroupId, Rc<str>)) -> u32 {
+        if let Some(index) = self.name_index.get(&key) {
             return *index;
         }
-        if self.names.len() >= MAX_NAMES && &**name != OVERFLOW_NAME {
-            return self.name(&OVERFLOW_NAME.into());
+        if self.names.len() >= MAX_NAMES && &*key.2 != OVERFLOW_NAME {
+            // Scenarios are few, and stay apart.
+            return self.name((key.0, GroupId::ROOT, OVERFLOW_NAME.into()));
         }
         let index = self.names.len() as u32;
-        self.names.push((name.clone(), NameStats::default()));
-        self.name_index.insert(name.clone(), index);
+        self.names.push((key.clone(), NameStats::default()));
+        self.name_index.insert(key, index);
         index
     }
 }

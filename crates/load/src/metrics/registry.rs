@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use thiserror::Error;
 
 use super::{Builtin, SampleTags};
+use crate::options::Aggregation;
 
 /// Most metrics a script may define.
 const MAX_METRICS: usize = 4096;
@@ -22,6 +23,31 @@ pub(crate) enum MetricKind {
     Trend,
 }
 
+impl MetricKind {
+    /// k6's name for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Rate => "rate",
+            Self::Trend => "trend",
+        }
+    }
+
+    /// Whether a threshold of this kind of metric can look at it.
+    pub(crate) fn has(self, what: Aggregation) -> bool {
+        use Aggregation as A;
+        match self {
+            Self::Counter => matches!(what, A::Count | A::Rate),
+            Self::Gauge => matches!(what, A::Value),
+            Self::Rate => matches!(what, A::Rate),
+            Self::Trend => {
+                matches!(what, A::Avg | A::Min | A::Med | A::Max | A::Percentile(_))
+            }
+        }
+    }
+}
+
 /// What the values are, for showing them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Contains {
@@ -31,6 +57,17 @@ pub(crate) enum Contains {
     Time,
     /// Bytes.
     Data,
+}
+
+impl Contains {
+    /// k6's name for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Time => "time",
+            Self::Data => "data",
+        }
+    }
 }
 
 /// Tags a value must have to count for a sub-metric.
@@ -84,6 +121,10 @@ pub(crate) enum DefineError {
     Conflict(String),
     #[error("more than {MAX_METRICS} metrics")]
     TooMany,
+    #[error("the script defines no metric `{0}`")]
+    Unknown(String),
+    #[error("`{0}`: tags are written as metric{{key:value,key:value}}")]
+    Tags(String),
 }
 
 /// All metrics of a run.
@@ -160,6 +201,38 @@ impl Registry {
         &self.metrics[id.0 as usize]
     }
 
+    /// The metric of that name.
+    pub(crate) fn find(&self, name: &str) -> Option<MetricId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.metrics.len()
+    }
+
+    /// The metric `name`, or the sub-metric when it has tags: `http_req_duration{status:200}`.
+    ///
+    /// # Errors
+    /// When there is no such metric, or the tags are not `key:value`.
+    pub(crate) fn resolve(&mut self, name: &str) -> Result<MetricId, DefineError> {
+        let unknown = || DefineError::Unknown(name.to_owned());
+        let Some((base, tags)) = name.split_once('{') else {
+            return self.find(name).ok_or_else(unknown);
+        };
+        let parent = self.find(base).ok_or_else(unknown)?;
+        let tags = tags.strip_suffix('}').ok_or_else(|| DefineError::Tags(name.to_owned()))?;
+        let trimmed = |text: &str| text.trim().trim_matches(['"', '\'']).to_owned();
+        let pairs: Option<Vec<(String, String)>> = tags
+            .split(',')
+            .map(|tag| tag.split_once(':').map(|(key, value)| (trimmed(key), trimmed(value))))
+            .collect();
+        let pairs = pairs
+            .filter(|pairs| pairs.iter().all(|(key, _)| !key.is_empty()))
+            .ok_or_else(|| DefineError::Tags(name.to_owned()))?;
+        Ok(self.define_sub(name, parent, TagFilter::new(pairs)))
+    }
+
     /// All metrics by id.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (MetricId, &Metric)> {
         self.metrics.iter().enumerate().map(|(index, metric)| (MetricId(index as u32), metric))
@@ -187,6 +260,25 @@ mod tests {
             Err(DefineError::Conflict("a".into()))
         );
         assert!(registry.define("vus", MetricKind::Rate, Contains::Default).is_err());
+    }
+
+    #[test]
+    fn a_sub_metric_is_resolved_once_with_its_tags() {
+        let mut registry = Registry::new();
+        let name = "http_req_duration{scenario:a, group:::x::y}";
+        let id = registry.resolve(name).unwrap();
+        assert_eq!(registry.resolve(name), Ok(id));
+        let sub = registry.get(id).sub.clone().unwrap();
+        let tags = SampleTags { scenario: "a", group: "::x::y", ..SampleTags::default() };
+        assert!(sub.filter.matches(&tags));
+        assert!(!sub.filter.matches(&SampleTags { group: "", ..tags }));
+        assert_eq!(
+            registry.resolve("nothing{a:b}"),
+            Err(DefineError::Unknown("nothing{a:b}".into()))
+        );
+        for wrong in ["vus{a}", "vus{a:b", "vus{:b}", "vus{}"] {
+            assert_eq!(registry.resolve(wrong), Err(DefineError::Tags(wrong.into())));
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::{Histogram, MetricKind};
+use crate::options::Aggregation;
 
 /// The state of one metric. Sinks of several event loops are merged at the end.
 #[derive(Debug, Clone)]
@@ -84,6 +85,26 @@ impl Sink {
             (mine, theirs) => {
                 debug_assert!(false, "two kinds for one metric: {mine:?}, {theirs:?}");
             }
+        }
+    }
+
+    /// What a threshold compares; counters per second are over `seconds`. `None` for a rate of
+    /// nothing, and where the kind of metric has no such figure.
+    pub(crate) fn aggregate(&self, what: Aggregation, seconds: f64) -> Option<f64> {
+        use Aggregation as A;
+        match (self, what) {
+            (Self::Counter { sum, .. }, A::Count) => Some(*sum),
+            (Self::Counter { sum, .. }, A::Rate) => Some(sum / seconds),
+            (Self::Gauge { value, .. }, A::Value) => Some(*value),
+            (Self::Rate { trues, total }, A::Rate) => {
+                (*total > 0).then(|| *trues as f64 / *total as f64)
+            }
+            (Self::Trend(histogram), A::Avg) => Some(histogram.mean()),
+            (Self::Trend(histogram), A::Min) => Some(histogram.min()),
+            (Self::Trend(histogram), A::Med) => Some(histogram.quantile(0.5)),
+            (Self::Trend(histogram), A::Max) => Some(histogram.max()),
+            (Self::Trend(histogram), A::Percentile(p)) => Some(histogram.quantile(p / 100.0)),
+            _ => None,
         }
     }
 

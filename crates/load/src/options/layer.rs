@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{HttpLayer, OptionsError, Scenario, Stage};
+use super::{HttpLayer, MetricThresholds, OptionsError, Scenario, Stage};
 
 /// What one source (script, environment, command line) says; `None` where it says nothing.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -37,6 +37,20 @@ pub struct Layer {
     pub max_redirects: Option<u32>,
     /// How many requests at once, cookies, TLS.
     pub http: HttpLayer,
+    /// What must hold at the end, by metric.
+    pub thresholds: Option<Vec<MetricThresholds>>,
+    /// `setup()` is not called.
+    pub no_setup: Option<bool>,
+    /// `teardown()` is not called.
+    pub no_teardown: Option<bool>,
+    /// How long `setup()` may take.
+    pub setup_timeout: Option<Duration>,
+    /// How long `teardown()` may take.
+    pub teardown_timeout: Option<Duration>,
+    /// How long `handleSummary()` may take.
+    pub handle_summary_timeout: Option<Duration>,
+    /// A shorter iteration is followed by a pause that fills it up.
+    pub min_iteration_duration: Option<Duration>,
 }
 
 impl Layer {
@@ -69,6 +83,13 @@ impl Layer {
             throw: upper.throw.or(self.throw),
             max_redirects: upper.max_redirects.or(self.max_redirects),
             http: self.http.apply(upper.http),
+            thresholds: upper.thresholds.or(self.thresholds),
+            no_setup: upper.no_setup.or(self.no_setup),
+            no_teardown: upper.no_teardown.or(self.no_teardown),
+            setup_timeout: upper.setup_timeout.or(self.setup_timeout),
+            teardown_timeout: upper.teardown_timeout.or(self.teardown_timeout),
+            handle_summary_timeout: upper.handle_summary_timeout.or(self.handle_summary_timeout),
+            min_iteration_duration: upper.min_iteration_duration.or(self.min_iteration_duration),
             ..self
         }
     }

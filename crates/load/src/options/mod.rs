@@ -3,20 +3,26 @@
 //! The same [`Layer`] is read from all three; later layers win (k6's order: script, environment,
 //! command line). [`Options`] is what they come to.
 
+mod document;
 pub(crate) mod duration;
+mod executors;
 mod http;
 mod layer;
 mod resolve;
 mod scenario;
 mod script;
+mod threshold;
 
+pub(crate) use document::document;
 pub use duration::{DurationError, parse_duration};
 pub use http::HttpLayer;
 pub(crate) use http::HttpOptions;
 pub use layer::Layer;
 pub(crate) use resolve::Options;
-pub use scenario::{ExecutorConfig, Scenario, Stage};
+pub use scenario::{ExecutorConfig, Scenario, Stage, VuPool};
 pub use script::parse_stage;
+pub(crate) use threshold::Aggregation;
+pub use threshold::{MetricThresholds, Threshold};
 
 use thiserror::Error;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::scenario::{DEFAULT_GRACE, DEFAULT_MAX_DURATION};
-use super::{ExecutorConfig, HttpOptions, Layer, OptionsError, Scenario};
+use super::{ExecutorConfig, HttpOptions, Layer, MetricThresholds, OptionsError, Scenario};
 
 /// Columns of trends unless the options say otherwise; k6's.
 pub(crate) const DEFAULT_TREND_STATS: [&str; 6] = ["avg", "min", "med", "max", "p(90)", "p(95)"];
@@ -11,6 +11,12 @@ pub(crate) const DEFAULT_TREND_STATS: [&str; 6] = ["avg", "min", "med", "max", "
 /// Most virtual users of one run: each needs two memory maps, of which Linux allows a process
 /// 65,530 (`vm.max_map_count`).
 const MAX_VUS: u32 = 30_000;
+
+/// k6's default of `setupTimeout` and `teardownTimeout`.
+const LIFECYCLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// k6's limit on `handleSummary()`.
+const HANDLE_SUMMARY_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What is run, with every default filled in.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +32,13 @@ pub(crate) struct Options {
     pub(crate) throw: bool,
     pub(crate) max_redirects: u32,
     pub(crate) http: HttpOptions,
+    pub(crate) thresholds: Vec<MetricThresholds>,
+    pub(crate) no_setup: bool,
+    pub(crate) no_teardown: bool,
+    pub(crate) setup_timeout: Duration,
+    pub(crate) teardown_timeout: Duration,
+    pub(crate) handle_summary_timeout: Duration,
+    pub(crate) min_iteration_duration: Duration,
 }
 
 impl Options {
@@ -38,8 +51,9 @@ impl Options {
         for stat in layer.summary_trend_stats.iter().flatten() {
             super::script::check_trend_stat("summaryTrendStats", stat)?;
         }
-        let total: u32 = scenarios.iter().map(|scenario| scenario.executor.max_vus()).sum();
-        if total > MAX_VUS {
+        let total: u64 =
+            scenarios.iter().map(|scenario| u64::from(scenario.executor.max_vus())).sum();
+        if total > u64::from(MAX_VUS) {
             let problem =
                 format!("{total} virtual users are more than the {MAX_VUS} one process can hold");
             return Err(OptionsError::invalid("vus", problem));
@@ -58,14 +72,26 @@ impl Options {
             no_vu_connection_reuse: layer.no_vu_connection_reuse.unwrap_or(false),
             discard_response_bodies: layer.discard_response_bodies.unwrap_or(false),
             throw: layer.throw.unwrap_or(false),
-            http: layer.http.resolve(),
             max_redirects: layer.max_redirects.unwrap_or(10),
+            http: layer.http.resolve(),
+            thresholds: layer.thresholds.unwrap_or_default(),
+            no_setup: layer.no_setup.unwrap_or(false),
+            no_teardown: layer.no_teardown.unwrap_or(false),
+            setup_timeout: layer.setup_timeout.unwrap_or(LIFECYCLE_TIMEOUT),
+            teardown_timeout: layer.teardown_timeout.unwrap_or(LIFECYCLE_TIMEOUT),
+            handle_summary_timeout: layer.handle_summary_timeout.unwrap_or(HANDLE_SUMMARY_TIMEOUT),
+            min_iteration_duration: layer.min_iteration_duration.unwrap_or_default(),
         })
     }
 
     /// Most virtual users at any time.
     pub(crate) fn max_vus(&self) -> u32 {
         self.scenarios.iter().map(|scenario| scenario.executor.max_vus()).sum()
+    }
+
+    /// Virtual users that are made before the run.
+    pub(crate) fn planned_vus(&self) -> u32 {
+        self.scenarios.iter().map(|scenario| scenario.executor.planned_vus()).sum()
     }
 
     /// When the last iteration is over at the latest, from the start of the run.

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use super::duration::format_duration;
 
-/// A part of a ramp: reach `target` virtual users after `duration`.
+/// A part of a ramp: reach `target` after `duration`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stage {
     /// How long the stage takes; zero jumps.
     pub duration: Duration,
-    /// Virtual users at its end.
+    /// What is wanted at its end: virtual users, or starts per time unit.
     pub target: u32,
 }
 
@@ -50,6 +50,37 @@ pub enum ExecutorConfig {
         /// No iteration starts later than this.
         max_duration: Duration,
     },
+    /// Iterations start at a fixed rate, however long they take.
+    ConstantArrivalRate {
+        /// Starts per time unit.
+        rate: u32,
+        /// What the rate is per.
+        time_unit: Duration,
+        /// How long iterations are started.
+        duration: Duration,
+        /// How many virtual users are made for them.
+        pool: VuPool,
+    },
+    /// Iterations start at a rate that changes in stages.
+    RampingArrivalRate {
+        /// Starts per time unit at the beginning.
+        start_rate: u32,
+        /// What the rates are per.
+        time_unit: Duration,
+        /// What becomes of the rate.
+        stages: Vec<Stage>,
+        /// How many virtual users are made for them.
+        pool: VuPool,
+    },
+}
+
+/// The virtual users of an executor that starts iterations by the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VuPool {
+    /// Made before the run.
+    pub pre_allocated_vus: u32,
+    /// Made at most, the further ones while the scenario runs and one at a time.
+    pub max_vus: u32,
 }
 
 impl ExecutorConfig {
@@ -60,14 +91,20 @@ impl ExecutorConfig {
             Self::RampingVus { .. } => "ramping-vus",
             Self::PerVuIterations { .. } => "per-vu-iterations",
             Self::SharedIterations { .. } => "shared-iterations",
+            Self::ConstantArrivalRate { .. } => "constant-arrival-rate",
+            Self::RampingArrivalRate { .. } => "ramping-arrival-rate",
         }
     }
 
     /// How long iterations are started, from the scenario's start.
     pub(crate) fn duration(&self) -> Duration {
         match self {
-            Self::ConstantVus { duration, .. } => *duration,
-            Self::RampingVus { stages, .. } => stages.iter().map(|stage| stage.duration).sum(),
+            Self::ConstantVus { duration, .. } | Self::ConstantArrivalRate { duration, .. } => {
+                *duration
+            }
+            Self::RampingVus { stages, .. } | Self::RampingArrivalRate { stages, .. } => {
+                stages.iter().map(|stage| stage.duration).sum()
+            }
             Self::PerVuIterations { max_duration, .. }
             | Self::SharedIterations { max_duration, .. } => *max_duration,
         }
@@ -82,7 +119,25 @@ impl ExecutorConfig {
             Self::RampingVus { start_vus, stages, .. } => {
                 stages.iter().map(|stage| stage.target).max().unwrap_or(0).max(*start_vus)
             }
+            Self::ConstantArrivalRate { pool, .. } | Self::RampingArrivalRate { pool, .. } => {
+                pool.max_vus
+            }
         }
+    }
+
+    /// The pool of an open model: iterations start by the clock, not when others have ended.
+    pub(crate) fn open(&self) -> Option<VuPool> {
+        match self {
+            Self::ConstantArrivalRate { pool, .. } | Self::RampingArrivalRate { pool, .. } => {
+                Some(*pool)
+            }
+            _ => None,
+        }
+    }
+
+    /// Virtual users that are made before the run.
+    pub(crate) fn planned_vus(&self) -> u32 {
+        self.open().map_or_else(|| self.max_vus(), |pool| pool.pre_allocated_vus)
     }
 }
 
@@ -147,7 +202,26 @@ impl Scenario {
             ExecutorConfig::SharedIterations { vus, iterations, .. } => {
                 format!("{iterations} iterations shared among {vus} VUs")
             }
+            ExecutorConfig::ConstantArrivalRate { rate, time_unit, .. } => {
+                let per_second = f64::from(*rate) / time_unit.as_secs_f64();
+                format!("{per_second:.2} iterations/s for {length}")
+            }
+            ExecutorConfig::RampingArrivalRate { start_rate, time_unit, stages, .. } => {
+                let most = stages.iter().map(|stage| stage.target).max().unwrap_or(0);
+                let per_second = f64::from(most.max(*start_rate)) / time_unit.as_secs_f64();
+                format!(
+                    "Up to {per_second:.2} iterations/s for {length} over {} stages",
+                    stages.len()
+                )
+            }
         };
+        if let Some(pool) = self.executor.open() {
+            let VuPool { pre_allocated_vus, max_vus } = pool;
+            notes.push(match max_vus > pre_allocated_vus {
+                true => format!("maxVUs: {pre_allocated_vus}-{max_vus}"),
+                false => format!("maxVUs: {max_vus}"),
+            });
+        }
         if matches!(
             self.executor,
             ExecutorConfig::PerVuIterations { .. } | ExecutorConfig::SharedIterations { .. }

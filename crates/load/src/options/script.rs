@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::duration::parse_duration;
-use super::scenario::{DEFAULT_GRACE, DEFAULT_MAX_DURATION};
-use super::{ExecutorConfig, HttpLayer, Layer, OptionsError, Scenario, Stage};
+use super::executors::scenarios;
+use super::threshold::thresholds;
+use super::{HttpLayer, Layer, OptionsError, Stage};
 
 pub(super) type Result<T> = std::result::Result<T, OptionsError>;
 
@@ -21,28 +22,17 @@ const MISSING: &[&str] = &[
     "executionSegmentSequence",
     "ext",
     "features",
-    "handleSummaryTimeout",
     "hosts",
     "httpDebug",
     "linger",
     "localIPs",
-    "minIterationDuration",
-    "noSetup",
-    "noTeardown",
     "noUsageReport",
     "paused",
     "rps",
-    "setupTimeout",
     "systemTags",
-    "teardownTimeout",
-    "thresholds",
     "tlsAuth",
     "tlsCipherSuites",
 ];
-
-/// Executors k6 has and this engine does not.
-const MISSING_EXECUTORS: &[&str] =
-    &["constant-arrival-rate", "externally-controlled", "ramping-arrival-rate"];
 
 /// Environment variables and the option each one sets.
 pub(super) const ENVIRONMENT: &[(&str, &str)] = &[
@@ -67,6 +57,10 @@ pub(super) const ENVIRONMENT: &[(&str, &str)] = &[
     ("K6_BLACKLIST_IPS", "blacklistIPs"),
     ("K6_DNS", "dns"),
     ("K6_MIN_ITERATION_DURATION", "minIterationDuration"),
+    ("K6_NO_SETUP", "noSetup"),
+    ("K6_NO_TEARDOWN", "noTeardown"),
+    ("K6_SETUP_TIMEOUT", "setupTimeout"),
+    ("K6_TEARDOWN_TIMEOUT", "teardownTimeout"),
 ];
 
 /// The text of an environment variable in the form the option has in a script.
@@ -79,6 +73,8 @@ pub(super) fn environment_value(option: &str, text: &str) -> Value {
         | "noVUConnectionReuse"
         | "discardResponseBodies"
         | "throw"
+        | "noSetup"
+        | "noTeardown"
         | "noCookiesReset"
         | "insecureSkipTLSVerify" => match text {
             "1" | "t" | "true" | "TRUE" => Value::from(true),
@@ -123,6 +119,13 @@ pub(super) fn read_option(layer: &mut Layer, key: &str, value: &Value) -> Result
         "discardResponseBodies" => layer.discard_response_bodies = Some(boolean(key, value)?),
         "throw" => layer.throw = Some(boolean(key, value)?),
         "maxRedirects" => layer.max_redirects = Some(count(key, value)?),
+        "thresholds" => layer.thresholds = Some(thresholds(value)?),
+        "noSetup" => layer.no_setup = Some(boolean(key, value)?),
+        "noTeardown" => layer.no_teardown = Some(boolean(key, value)?),
+        "setupTimeout" => layer.setup_timeout = Some(duration(key, value)?),
+        "teardownTimeout" => layer.teardown_timeout = Some(duration(key, value)?),
+        "handleSummaryTimeout" => layer.handle_summary_timeout = Some(duration(key, value)?),
+        "minIterationDuration" => layer.min_iteration_duration = Some(duration(key, value)?),
         http if HttpLayer::KEYS.contains(&http) => layer.http.read(key, value)?,
         missing if MISSING.contains(&missing) => {
             return Err(OptionsError::Unsupported(format!("option `{missing}`")));
@@ -160,7 +163,7 @@ pub(super) fn positive(key: &str, value: &Value) -> Result<u32> {
     }
 }
 
-fn duration(key: &str, value: &Value) -> Result<Duration> {
+pub(super) fn duration(key: &str, value: &Value) -> Result<Duration> {
     let parsed = match value {
         Value::String(text) => parse_duration(text),
         Value::Number(number) => parse_duration(&number.to_string()),
@@ -169,7 +172,7 @@ fn duration(key: &str, value: &Value) -> Result<Duration> {
     parsed.map_err(|error| OptionsError::invalid(key, error.to_string()))
 }
 
-fn positive_duration(key: &str, value: &Value) -> Result<Duration> {
+pub(super) fn positive_duration(key: &str, value: &Value) -> Result<Duration> {
     let duration = duration(key, value)?;
     if duration.is_zero() {
         return Err(OptionsError::invalid(key, "it must be longer than zero"));
@@ -177,7 +180,7 @@ fn positive_duration(key: &str, value: &Value) -> Result<Duration> {
     Ok(duration)
 }
 
-fn texts(key: &str, value: &Value) -> Result<Vec<(String, String)>> {
+pub(super) fn texts(key: &str, value: &Value) -> Result<Vec<(String, String)>> {
     object(key, value)?
         .iter()
         .map(|(name, value)| match value {
@@ -189,7 +192,7 @@ fn texts(key: &str, value: &Value) -> Result<Vec<(String, String)>> {
 }
 
 /// `[{duration, target}]`, or `"10s:5,20s:0"` as on the command line.
-fn stages(key: &str, value: &Value) -> Result<Vec<Stage>> {
+pub(super) fn stages(key: &str, value: &Value) -> Result<Vec<Stage>> {
     if let Some(list) = value.as_str() {
         return list.split(',').map(|stage| parse_stage(key, stage)).collect();
     }
@@ -258,114 +261,6 @@ fn time_unit(key: &str, value: &Value) -> Result<String> {
     }
 }
 
-fn scenarios(value: &Value) -> Result<Vec<Scenario>> {
-    object("scenarios", value)?.iter().map(|(name, value)| scenario(name, value)).collect()
-}
-
-fn scenario(name: &str, value: &Value) -> Result<Scenario> {
-    let prefix = format!("scenarios.{name}");
-    let valid = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if name.is_empty() || !name.chars().all(valid) {
-        let problem = "a scenario's name consists of letters, digits, `-` and `_`";
-        return Err(OptionsError::invalid(prefix, problem));
-    }
-    let fields = object(&prefix, value)?;
-    let key = |field: &str| format!("{prefix}.{field}");
-    let Some(executor) = fields.get("executor").and_then(Value::as_str) else {
-        return Err(OptionsError::invalid(key("executor"), "it is required"));
-    };
-    let config = match executor {
-        "constant-vus" => constant_vus(&key, fields)?,
-        "ramping-vus" => ramping_vus(&key, fields)?,
-        "per-vu-iterations" | "shared-iterations" => iterations(&key, fields, executor)?,
-        missing if MISSING_EXECUTORS.contains(&missing) => {
-            return Err(OptionsError::Unsupported(format!(
-                "executor `{missing}` (scenario `{name}`)"
-            )));
-        }
-        unknown => {
-            let problem = format!(
-                "unknown executor `{unknown}`: constant-vus, ramping-vus, per-vu-iterations or shared-iterations"
-            );
-            return Err(OptionsError::invalid(key("executor"), problem));
-        }
-    };
-    let own: &[&str] = match config {
-        ExecutorConfig::ConstantVus { .. } => &["vus", "duration"],
-        ExecutorConfig::RampingVus { .. } => &["startVUs", "stages", "gracefulRampDown"],
-        ExecutorConfig::PerVuIterations { .. } | ExecutorConfig::SharedIterations { .. } => {
-            &["vus", "iterations", "maxDuration"]
-        }
-    };
-    let mut scenario = Scenario::new(name, config);
-    for (field, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
-        match field.as_str() {
-            "executor" => {}
-            "startTime" => scenario.start_time = duration(&key(field), value)?,
-            "gracefulStop" => scenario.graceful_stop = duration(&key(field), value)?,
-            "exec" => scenario.exec = text(&key(field), value)?.to_owned(),
-            "env" => scenario.env = texts(&key(field), value)?,
-            "tags" => scenario.tags = texts(&key(field), value)?,
-            "options" => {
-                return Err(OptionsError::Unsupported(format!("option `{}`", key(field))));
-            }
-            field if own.contains(&field) => {}
-            field => return Err(OptionsError::Unknown(key(field))),
-        }
-    }
-    Ok(scenario)
-}
-
-fn constant_vus(
-    key: &dyn Fn(&str) -> String,
-    fields: &Map<String, Value>,
-) -> Result<ExecutorConfig> {
-    let required = || OptionsError::invalid(key("duration"), "it is required");
-    let vus = fields.get("vus").map_or(Ok(1), |value| positive(&key("vus"), value))?;
-    let length = fields.get("duration").ok_or_else(required)?;
-    Ok(ExecutorConfig::ConstantVus { vus, duration: positive_duration(&key("duration"), length)? })
-}
-
-fn iterations(
-    key: &dyn Fn(&str) -> String,
-    fields: &Map<String, Value>,
-    executor: &str,
-) -> Result<ExecutorConfig> {
-    let number = |name: &str| fields.get(name).map_or(Ok(1), |value| positive(&key(name), value));
-    let (vus, iterations) = (number("vus")?, u64::from(number("iterations")?));
-    let max_duration = fields
-        .get("maxDuration")
-        .map_or(Ok(DEFAULT_MAX_DURATION), |value| positive_duration(&key("maxDuration"), value))?;
-    if executor == "per-vu-iterations" {
-        return Ok(ExecutorConfig::PerVuIterations { vus, iterations, max_duration });
-    }
-    if iterations < u64::from(vus) {
-        return Err(OptionsError::invalid(key("iterations"), "it must not be less than vus"));
-    }
-    Ok(ExecutorConfig::SharedIterations { vus, iterations, max_duration })
-}
-
-fn ramping_vus(
-    key: &dyn Fn(&str) -> String,
-    fields: &Map<String, Value>,
-) -> Result<ExecutorConfig> {
-    let required = || OptionsError::invalid(key("stages"), "it is required");
-    let stages = stages(&key("stages"), fields.get("stages").ok_or_else(required)?)?;
-    let start_vus = fields.get("startVUs").map_or(Ok(1), |value| count(&key("startVUs"), value))?;
-    let graceful_ramp_down = fields
-        .get("gracefulRampDown")
-        .map_or(Ok(DEFAULT_GRACE), |value| duration(&key("gracefulRampDown"), value))?;
-    let config = ExecutorConfig::RampingVus { start_vus, stages, graceful_ramp_down };
-    if config.max_vus() == 0 {
-        let problem = "either startVUs or the target of one stage must be above zero";
-        return Err(OptionsError::invalid(key("stages"), problem));
-    }
-    if config.duration().is_zero() {
-        return Err(OptionsError::invalid(key("stages"), "together they must be longer than zero"));
-    }
-    Ok(config)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -380,14 +275,6 @@ mod tests {
     fn every_missing_option_is_refused_by_its_name() {
         for name in MISSING {
             assert_eq!(error(json!({ *name: 1 })), format!("option `{name}` is not supported yet"));
-        }
-    }
-
-    #[test]
-    fn every_missing_executor_is_refused_by_its_name() {
-        for name in MISSING_EXECUTORS {
-            let text = error(json!({"scenarios": {"s": {"executor": name}}}));
-            assert_eq!(text, format!("executor `{name}` (scenario `s`) is not supported yet"));
         }
     }
 
@@ -420,23 +307,5 @@ mod tests {
             let text = error(options);
             assert!(text.starts_with(expected), "{text}");
         }
-    }
-
-    #[test]
-    fn a_full_scenario_is_read() {
-        let layer = Layer::from_script(&json!({"scenarios": {"ramp": {
-            "executor": "ramping-vus", "startVUs": 2, "gracefulRampDown": "5s", "gracefulStop": "1s",
-            "stages": [{"duration": "10s", "target": 8}, {"duration": 500, "target": 0}],
-            "exec": "buy", "startTime": "3s", "env": {"A": "b"}, "tags": {"t": 1},
-        }}}))
-        .unwrap();
-        let scenario = &layer.scenarios.unwrap()[0];
-        assert_eq!(scenario.executor.max_vus(), 8);
-        assert_eq!(scenario.executor.duration(), Duration::from_millis(10_500));
-        assert_eq!(scenario.tags, [("t".to_owned(), "1".to_owned())]);
-        assert_eq!(
-            scenario.describe(),
-            "ramp: Up to 8 looping VUs for 10.5s over 2 stages (gracefulRampDown: 5s, exec: buy, startTime: 3s, gracefulStop: 1s)"
-        );
     }
 }

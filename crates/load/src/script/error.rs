@@ -4,7 +4,7 @@ use rquickjs::{CaughtError, Ctx, Value};
 use thiserror::Error;
 
 /// A script that could not be initialised, or must not go on.
-#[derive(Debug, Clone, Error, PartialEq, Eq)]
+#[derive(Debug, Clone, Error, PartialEq)]
 pub(crate) enum ScriptError {
     /// A file could not be read.
     #[error("{0}")]
@@ -21,6 +21,21 @@ pub(crate) enum ScriptError {
     /// The run was stopped meanwhile.
     #[error("interrupted")]
     Interrupted,
+    /// The script called `exec.test.abort()` before the run began.
+    #[error("test aborted{0}")]
+    Aborted(String),
+    /// A function of the life-cycle took too long.
+    #[error(
+        "{function}() execution timed out after {seconds} seconds; the option {option} allows more"
+    )]
+    Timeout {
+        /// `setup` or `teardown`.
+        function: &'static str,
+        /// The option that sets the limit.
+        option: &'static str,
+        /// The limit.
+        seconds: f64,
+    },
     /// No memory or address space for another virtual user.
     #[error("cannot start a virtual user: {0}")]
     Start(String),

@@ -4,6 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use rquickjs::{Ctx, Error, Exception, JsLifetime};
 
@@ -16,7 +18,7 @@ use crate::http::{Client, Exchange};
 use crate::metrics::{
     Builtin, GroupId, MetricId, RequestMark, RequestSample, RequestTags, SampleTags,
 };
-use crate::run::Run;
+use crate::run::{Run, Stop};
 
 /// Requests of one iteration whose checks can still change what they count as. An iteration with
 /// more settles its oldest ones early.
@@ -36,10 +38,32 @@ pub(crate) enum Outcome {
 /// The scenario a virtual user works for at the moment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Assignment {
+    /// Its place in the options; one past the last of them in the functions of the life-cycle.
+    pub(crate) index: usize,
     pub(crate) scenario: String,
     pub(crate) executor: &'static str,
     /// Tags of the run and the scenario, on every value.
     pub(crate) tags: Vec<(String, String)>,
+    /// Iterations of the scenario so far, on all event loops.
+    pub(crate) iterations: Arc<AtomicU64>,
+}
+
+impl Assignment {
+    /// The tags of a value outside of all groups.
+    pub(crate) fn sample_tags(&self) -> SampleTags<'_> {
+        SampleTags { scenario: &self.scenario, custom: &self.tags, ..SampleTags::default() }
+    }
+}
+
+/// Where a virtual user is in its iterations, as `k6/execution` shows it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Position {
+    /// Serial number of the iteration among all of the virtual user.
+    pub(crate) own: u64,
+    /// Serial number among all of the scenario.
+    pub(crate) in_scenario: u64,
+    /// How late the iteration started, in open models.
+    pub(crate) start_lag: Option<Duration>,
 }
 
 /// A request of the current iteration, as `check()` finds it.
@@ -84,6 +108,7 @@ pub(crate) struct User {
     pub(super) tasks: Tasks,
     pub(crate) group: Cell<GroupId>,
     pub(crate) assignment: RefCell<Rc<Assignment>>,
+    pub(crate) position: Cell<Position>,
     initialising: Cell<bool>,
     open: RefCell<OpenRequests>,
     refused: RefCell<Option<ScriptError>>,
@@ -104,6 +129,7 @@ impl User {
             tasks: Tasks::default(),
             group: Cell::new(GroupId::ROOT),
             assignment: RefCell::default(),
+            position: Cell::default(),
             initialising: Cell::new(true),
             open: RefCell::default(),
             refused: RefCell::default(),
@@ -189,6 +215,10 @@ impl User {
         let scenario = &assignment.scenario;
         let tags = SampleTags { scenario, group: &group, check: name, custom, request: None };
         recorder.check(self.group.get(), name, passed, &tags);
+        if let Some(stats) = recorder.scenario(assignment.index) {
+            stats.checks.passes += u64::from(passed);
+            stats.checks.fails += u64::from(!passed);
+        }
     }
 
     /// Forgets the cookies of the iteration before. A jar the script has kept stays as it is.
@@ -238,6 +268,9 @@ impl User {
             status,
             tags,
             name,
+            scenario: assignment.index,
+            group: group_id,
+            start_lag: self.position.get().start_lag,
             expected,
             judged: judged.is_some(),
         });
@@ -291,10 +324,70 @@ impl User {
         }
     }
 
-    /// Counts a finished iteration.
-    pub(crate) fn add_iteration(&self, duration: std::time::Duration) {
+    /// Counts the start of an iteration.
+    pub(crate) fn begin_iteration(&self, own: u64, start_lag: Option<Duration>) {
+        let assignment = self.assignment.borrow();
+        let in_scenario = assignment.iterations.fetch_add(1, Ordering::Relaxed);
+        self.position.set(Position { own, in_scenario, start_lag });
+        if let Some(lag) = start_lag
+            && let Some(stats) = self.event_loop.recorder.borrow_mut().scenario(assignment.index)
+        {
+            stats.start_lag.record(lag.as_secs_f64() * 1e3);
+        }
+    }
+
+    /// Counts an iteration that has ended by itself.
+    pub(crate) fn add_iteration(&self, duration: Duration) {
         self.add(Builtin::IterationDuration.id(), duration.as_secs_f64() * 1e3, None);
         self.add(Builtin::Iterations.id(), 1.0, None);
+        let index = self.assignment.borrow().index;
+        if let Some(stats) = self.event_loop.recorder.borrow_mut().scenario(index) {
+            stats.completed(duration, self.position.get().start_lag);
+        }
+    }
+
+    /// Counts an iteration that was cut short.
+    pub(crate) fn add_interrupted(&self) {
+        let index = self.assignment.borrow().index;
+        if let Some(stats) = self.event_loop.recorder.borrow_mut().scenario(index) {
+            stats.interrupted += 1;
+        }
+    }
+
+    /// A tag that what is measured now has; those of single values are not among them.
+    pub(crate) fn tag(&self, key: &str) -> Option<String> {
+        let assignment = self.assignment.borrow();
+        let recorder = self.event_loop.recorder.borrow();
+        let group = recorder.group_path(self.group.get());
+        let tags = SampleTags { group: &group, ..assignment.sample_tags() };
+        tags.get(key).map(std::borrow::Cow::into_owned)
+    }
+
+    /// The keys [`Self::tag`] has values for.
+    pub(crate) fn tag_keys(&self) -> Vec<String> {
+        let assignment = self.assignment.borrow();
+        let own = assignment.tags.iter().map(|(key, _)| key.as_str());
+        let scenario = (!assignment.scenario.is_empty()).then_some("scenario");
+        let mut keys: Vec<String> =
+            own.chain(scenario).chain(["group"]).map(str::to_owned).collect();
+        keys.sort();
+        keys.dedup();
+        keys
+    }
+
+    /// Sets or removes a tag of everything that is measured from now on.
+    pub(crate) fn set_tag(&self, key: &str, value: Option<String>) {
+        let mut assignment = Assignment::clone(&self.assignment.borrow());
+        assignment.tags.retain(|(known, _)| known != key);
+        assignment.tags.extend(value.map(|value| (key.to_owned(), value)));
+        self.assignment.replace(Rc::new(assignment));
+    }
+
+    /// Ends the run because the script says so: this iteration at once, all others as soon as
+    /// they look.
+    pub(crate) fn abort_test(&self, message: Option<&str>) {
+        self.run.request_stop(Stop::Script(message.map(str::to_owned)));
+        self.control.interrupt();
     }
 }
 

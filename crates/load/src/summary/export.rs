@@ -9,14 +9,24 @@ use std::fmt::Write as _;
 use md5::{Digest as _, Md5};
 use serde_json::{Map, Value, json};
 
-use super::{SummaryData, Values};
-use crate::metrics::GroupMeasured;
+use super::{SummaryData, SummaryMetric, Values};
+use crate::metrics::{CheckCount, GroupMeasured};
 
 /// The document.
 pub(crate) fn export(data: &SummaryData<'_>) -> Value {
     let metrics: Map<String, Value> =
-        data.metrics.iter().map(|metric| (metric.name.clone(), values(&metric.values))).collect();
+        data.metrics.iter().map(|found| (found.name.clone(), metric(found))).collect();
     json!({ "root_group": group(data.groups, 0), "metrics": metrics })
+}
+
+fn metric(metric: &SummaryMetric) -> Value {
+    let mut document = values(&metric.values);
+    if !metric.thresholds.is_empty() {
+        let results = metric.thresholds.iter();
+        document["thresholds"] =
+            results.map(|result| (result.source.clone(), json!(!result.ok))).collect();
+    }
+    document
 }
 
 fn values(values: &Values) -> Value {
@@ -37,7 +47,7 @@ fn values(values: &Values) -> Value {
 }
 
 /// A number as JavaScript writes it: whole ones without a fraction.
-fn number(value: f64) -> Value {
+pub(super) fn number(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 1e15 { json!(value as i64) } else { json!(value) }
 }
 
@@ -51,14 +61,7 @@ fn group(groups: &[GroupMeasured], at: usize) -> Value {
     let checks: Map<String, Value> = found
         .checks
         .iter()
-        .map(|(name, count)| {
-            let path = format!("{}::{name}", found.path);
-            let check = json!({
-                "name": name, "path": path, "id": id(&path),
-                "passes": count.passes, "fails": count.fails,
-            });
-            (name.clone(), check)
-        })
+        .map(|(name, count)| (name.clone(), check(&found.path, name, *count)))
         .collect();
     json!({
         "name": found.name, "path": found.path, "id": id(&found.path),
@@ -66,8 +69,17 @@ fn group(groups: &[GroupMeasured], at: usize) -> Value {
     })
 }
 
+/// A check of the group at `group`.
+pub(super) fn check(group: &str, name: &str, count: CheckCount) -> Value {
+    let path = format!("{group}::{name}");
+    json!({
+        "name": name, "path": path, "id": id(&path),
+        "passes": count.passes, "fails": count.fails,
+    })
+}
+
 /// k6 identifies groups and checks by the MD5 of their path.
-fn id(path: &str) -> String {
+pub(super) fn id(path: &str) -> String {
     Md5::digest(path.as_bytes()).iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

@@ -34,7 +34,9 @@ const HIDDEN: &[&str] = &[
 /// Writes the summary.
 pub(crate) fn text(data: &SummaryData<'_>, options: &TextOptions) -> String {
     let style = Style(options.color);
-    let mut out = format!("\n\n  █ {} \n\n", style.bold("TOTAL RESULTS"));
+    let mut out = String::from("\n\n");
+    write_thresholds(&mut out, data, options, &style);
+    out.push_str(&format!("  █ {} \n\n", style.bold("TOTAL RESULTS")));
     let checks = all_checks(data.groups);
     if !checks.is_empty() {
         write_checks(&mut out, data, &checks, &style);
@@ -57,6 +59,42 @@ pub(crate) fn text(data: &SummaryData<'_>, options: &TextOptions) -> String {
     }
     out.push('\n');
     out
+}
+
+/// Thresholds by metric; those of a sub-metric below its metric when that has some, too.
+fn write_thresholds(
+    out: &mut String,
+    data: &SummaryData<'_>,
+    options: &TextOptions,
+    style: &Style,
+) {
+    let mut metrics: Vec<&SummaryMetric> =
+        data.metrics.iter().filter(|metric| !metric.thresholds.is_empty()).collect();
+    if metrics.is_empty() {
+        return;
+    }
+    metrics.sort_by(|left, right| left.name.cmp(&right.name));
+    out.push_str(&format!("  █ {} \n\n", style.bold("THRESHOLDS")));
+    for metric in &metrics {
+        let base = base_name(metric);
+        let below = metric.name != base && metrics.iter().any(|other| other.name == base);
+        let (indent, name) = match below {
+            true => ("      ", &metric.name[base.len()..]),
+            false => ("    ", metric.name.as_str()),
+        };
+        out.push_str(&format!("{indent}{}\n", style.bold(name)));
+        for one in &metric.thresholds {
+            let unit = options.time_unit.as_deref();
+            let per_second = metric.kind == MetricKind::Counter && one.aggregation == "rate";
+            let suffix = if per_second { "/s" } else { "" };
+            let value = humanize(one.value, metric.kind, metric.contains, unit);
+            let mark = if one.ok { style.green("✓") } else { style.red("✗") };
+            let found = style.cyan(&format!("{value}{suffix}"));
+            out.push_str(&format!("{indent}{mark} '{}' {}={found}\n", one.source, one.aggregation));
+        }
+        out.push('\n');
+    }
+    out.push('\n');
 }
 
 fn base_name(metric: &SummaryMetric) -> &str {
@@ -217,7 +255,7 @@ impl<'o> Layout<'o> {
 
 fn display_name(metric: &SummaryMetric) -> String {
     match metric.name.split_once('{') {
-        Some((_, tags)) => format!("  {{ {} }}", tags.trim_end_matches('}')),
+        Some((_, tags)) => format!("  {{ {} }}", tags.trim_end_matches('}').trim()),
         None => metric.name.clone(),
     }
 }
@@ -291,7 +329,8 @@ mod tests {
         sinks[Builtin::Checks as usize] = Sink::Rate { trues, total };
         let groups = vec![group(vec![1], owned(root)), group(Vec::new(), owned(inner))];
         let measured = Measured { sinks, groups, ..Measured::default() };
-        let data = SummaryData::new(&registry, &measured, &[], Duration::from_secs(seconds));
+        let data =
+            SummaryData::new(&registry, &measured, &[], Duration::from_secs(seconds), (&[], &[]));
         text(&data, &TextOptions::default())
     }
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::TrendStat;
-use crate::metrics::{Contains, GroupMeasured, Measured, MetricKind, Registry, Sink};
+use crate::engine::Guarded;
+use crate::metrics::{Contains, GroupMeasured, Measured, MetricId, MetricKind, Registry, Sink};
 
 /// The figures of one metric.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +36,19 @@ pub(crate) struct SummaryMetric {
     pub(crate) kind: MetricKind,
     pub(crate) contains: Contains,
     pub(crate) values: Values,
+    pub(crate) thresholds: Vec<ThresholdResult>,
+}
+
+/// How a threshold went.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ThresholdResult {
+    /// As written: `p(95)<500`.
+    pub(crate) source: String,
+    /// What it looked at: `p(95)`.
+    pub(crate) aggregation: String,
+    /// The value found; 0 where there was none.
+    pub(crate) value: f64,
+    pub(crate) ok: bool,
 }
 
 /// Everything the summary shows.
@@ -48,31 +62,76 @@ pub(crate) struct SummaryData<'a> {
 }
 
 impl<'a> SummaryData<'a> {
-    /// The metrics that have values. A rate per second is over `duration`.
+    /// The metrics that have values or thresholds. A rate per second is over `duration`. `thresholds`
+    /// come with which of them hold.
     pub(crate) fn new(
         registry: &Registry,
         measured: &'a Measured,
         trend_stats: &[String],
         duration: Duration,
+        thresholds: (&[Guarded], &[Vec<bool>]),
     ) -> Self {
         let seconds = duration.as_secs_f64().max(1e-9);
+        let results = |id: MetricId, sink: &Sink| -> Vec<ThresholdResult> {
+            let of_metric =
+                thresholds.0.iter().zip(thresholds.1).filter(|(one, _)| one.metric == id);
+            of_metric.flat_map(|(one, held)| threshold_results(one, held, sink, seconds)).collect()
+        };
+        // A metric with thresholds is shown without values, too, and so is the whole of it.
+        let guarded = |id: MetricId| {
+            let parent =
+                |one: &Guarded| registry.get(one.metric).sub.as_ref().map(|sub| sub.parent);
+            thresholds.0.iter().any(|one| one.metric == id || parent(one) == Some(id))
+        };
         let metrics = registry
             .iter()
             .zip(&measured.sinks)
-            .filter(|(_, sink)| !sink.is_empty())
-            .map(|((_, metric), sink)| SummaryMetric {
+            .filter(|((id, _), sink)| !sink.is_empty() || guarded(*id))
+            .map(|((id, metric), sink)| SummaryMetric {
                 name: metric.name.clone(),
                 kind: metric.kind,
                 contains: metric.contains,
                 values: values(sink, trend_stats, seconds),
+                thresholds: results(id, sink),
             })
             .collect();
         Self { metrics, groups: &measured.groups, seconds }
     }
 
+    /// All thresholds, with the metric each is about.
+    pub(crate) fn thresholds(&self) -> Vec<(&str, &ThresholdResult)> {
+        self.metrics
+            .iter()
+            .flat_map(|metric| metric.thresholds.iter().map(|one| (metric.name.as_str(), one)))
+            .collect()
+    }
+
+    /// The metrics with thresholds that do not hold, by name.
+    pub(crate) fn crossed(&self) -> Vec<&str> {
+        let crossed = |metric: &&SummaryMetric| metric.thresholds.iter().any(|one| !one.ok);
+        let mut names: Vec<&str> =
+            self.metrics.iter().filter(crossed).map(|metric| metric.name.as_str()).collect();
+        names.sort_unstable();
+        names
+    }
+
     pub(crate) fn find(&self, name: &str) -> Option<&SummaryMetric> {
         self.metrics.iter().find(|metric| metric.name == name)
     }
+}
+
+fn threshold_results<'g>(
+    guarded: &'g Guarded,
+    held: &'g [bool],
+    sink: &'g Sink,
+    seconds: f64,
+) -> impl Iterator<Item = ThresholdResult> + 'g {
+    guarded.rules.thresholds.iter().zip(held).map(move |(rule, ok)| ThresholdResult {
+        source: rule.source.clone(),
+        aggregation: rule.aggregation.name(),
+        value: sink.aggregate(rule.aggregation, seconds).unwrap_or_default(),
+        ok: *ok,
+    })
 }
 
 fn values(sink: &Sink, trend_stats: &[String], seconds: f64) -> Values {

@@ -11,6 +11,7 @@ mod cookie_jar;
 mod crypto;
 mod data;
 mod encoding;
+mod execution;
 pub(crate) mod expected_statuses;
 mod form;
 mod http;
@@ -36,7 +37,6 @@ use super::{ScriptError, jslib, scan};
 const MISSING_MODULES: &[&str] = &[
     "k6/browser",
     "k6/crypto/x509",
-    "k6/execution",
     "k6/experimental/csv",
     "k6/experimental/fs",
     "k6/experimental/redis",
@@ -59,6 +59,7 @@ pub(super) fn declare<'js>(ctx: &Ctx<'js>, name: &str) -> Option<Result<Module<'
         "k6/crypto" => Some(Module::declare_def::<crypto::Crypto, _>(ctx.clone(), name)),
         "k6/data" => Some(Module::declare_def::<data::Data, _>(ctx.clone(), name)),
         "k6/encoding" => Some(Module::declare_def::<encoding::Encoding, _>(ctx.clone(), name)),
+        "k6/execution" => Some(Module::declare_def::<execution::Execution, _>(ctx.clone(), name)),
         "k6/timers" => Some(Module::declare_def::<timers::Timers, _>(ctx.clone(), name)),
         "k6/http" => Some(Module::declare_def::<http::Http, _>(ctx.clone(), name)),
         "k6/metrics" => Some(Module::declare_def::<metrics::Metrics, _>(ctx.clone(), name)),
@@ -91,6 +92,14 @@ pub(super) fn refuse_missing_members(source: &str) -> std::result::Result<(), Sc
         Some(name) => Err(ScriptError::Unsupported(format!("`{name}`"))),
         None => Ok(()),
     }
+}
+
+/// The bytes of a text or buffer; `None` for any other value.
+pub(super) fn text_or_bytes(value: &Value<'_>) -> Result<Option<Vec<u8>>> {
+    if let Some(text) = value.as_string() {
+        return Ok(Some(text.clone().to_cstring()?.as_str().as_bytes().to_vec()));
+    }
+    Ok(value.as_object().and_then(bytes::buffer_bytes))
 }
 
 /// Why there is no built-in module `name`.

@@ -1,0 +1,100 @@
+//! `setup()`, `teardown()` and `handleSummary()`: called once, each by a virtual user of its own,
+//! on the thread that watches the run.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+
+use super::{client_config, settle_in};
+use crate::event_loop::EventLoop;
+use crate::metrics::{Measured, Recorder};
+use crate::options::Options;
+use crate::run::Run;
+use crate::script::ScriptError;
+use crate::script::mailbox::{Call, CallError, Mailbox, Returned, Task};
+use crate::script::user::{Assignment, User};
+
+/// A function to call.
+pub(crate) struct Function {
+    pub(crate) name: &'static str,
+    /// Its argument as JSON.
+    pub(crate) argument: Option<Arc<str>>,
+    /// The group of what is measured meanwhile.
+    pub(crate) group: Option<&'static str>,
+    pub(crate) timeout: Duration,
+    /// The option that sets the timeout.
+    pub(crate) option: &'static str,
+}
+
+/// Calls a function of the script. Must be polled inside of a `LocalSet`.
+///
+/// # Errors
+/// When it throws, takes too long or is stopped.
+pub(crate) async fn call(
+    run: &Arc<Run>,
+    options: &Options,
+    function: Function,
+    stop: watch::Receiver<bool>,
+) -> Result<(Returned, Measured), ScriptError> {
+    let event_loop = Rc::new(EventLoop::new(run.clone(), client_config(options)));
+    let user = Rc::new(User::new(0, event_loop.clone()));
+    let mailbox = Rc::new(Mailbox::default());
+    settle_in(&user, &mailbox)?.await.unwrap_or(Err(ScriptError::Interrupted))?;
+    let mut recorder = Recorder::new(&run.registry());
+    recorder.start(Instant::now().into_std());
+    event_loop.recorder.replace(recorder);
+    let (sender, mut reply) = oneshot::channel();
+    mailbox.put(Task::Call(Call {
+        function: function.name,
+        argument: function.argument,
+        group: function.group,
+        assignment: Rc::new(Assignment {
+            index: options.scenarios.len(),
+            tags: options.tags.clone(),
+            ..Assignment::default()
+        }),
+        reply: sender,
+    }));
+    mailbox.close();
+    let timeout = tokio::time::sleep(function.timeout);
+    let mut timed_out = false;
+    let result = tokio::select! {
+        result = &mut reply => result,
+        () = timeout => {
+            timed_out = true;
+            user.control.interrupt();
+            reply.await
+        }
+        () = stopped(stop) => {
+            user.control.interrupt();
+            reply.await
+        }
+    };
+    if let Some(failure) = run.failure() {
+        return Err(failure);
+    }
+    match result {
+        Ok(Ok(returned)) => {
+            let fresh = Recorder::new(&run.registry());
+            Ok((returned, event_loop.recorder.replace(fresh).finish()))
+        }
+        Ok(Err(CallError::Threw(text))) => Err(ScriptError::Exception(text)),
+        Ok(Err(CallError::Interrupted)) | Err(_) if timed_out => Err(ScriptError::Timeout {
+            function: function.name,
+            option: function.option,
+            seconds: function.timeout.as_secs_f64(),
+        }),
+        Ok(Err(CallError::Interrupted)) | Err(_) => {
+            Err(run.aborted_by_script().unwrap_or(ScriptError::Interrupted))
+        }
+    }
+}
+
+async fn stopped(mut stop: watch::Receiver<bool>) {
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

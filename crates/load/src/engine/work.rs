@@ -1,0 +1,247 @@
+//! What happens on the thread of one event loop.
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::{Clock, Phase, Post, assignment, settle_in};
+use crate::event_loop::EventLoop;
+use crate::executor::crew::{Crew, Hand, Hire, Times};
+use crate::executor::runner::Worker;
+use crate::executor::{self, Budget, Timer};
+use crate::generator::{self, LoopHealth};
+use crate::metrics::{Histogram, Measured, Recorder};
+use crate::options::Scenario;
+use crate::run::Run;
+use crate::script::ScriptError;
+use crate::script::mailbox::{Mailbox, Task};
+use crate::script::user::User;
+
+/// How often a loop shows its figures to thresholds that may end the run.
+const BOARD_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Everybody who works on this loop.
+struct Staff {
+    workers: Vec<Worker>,
+    /// With the places of their seats in the roster.
+    crews: Vec<Rc<Crew>>,
+}
+
+/// The work of one event loop, from the init code of its virtual users to its figures.
+pub(super) async fn work(
+    mut post: Post,
+    event_loop: Rc<EventLoop>,
+) -> Result<(Measured, LoopHealth), ScriptError> {
+    let staff = match initialise(&mut post, &event_loop).await {
+        Ok(staff) => staff,
+        Err(error) => {
+            let _ = post.ready.send(Err(error.clone()));
+            return Err(error);
+        }
+    };
+    let _ = post.ready.send(Ok(()));
+    let clock = await_start(&mut post, &staff).await?;
+    // Only now are all metrics of all virtual users defined.
+    event_loop.recorder.replace(Recorder::new(&post.run.registry()));
+    if clock.record_from == clock.start {
+        // Without a warm-up nothing may come before the recording, not even an iteration that
+        // wakes up in the same moment.
+        event_loop.recorder.borrow_mut().start(clock.record_from.into_std());
+    }
+    let watch = Rc::new(RefCell::new(LoopWatch::default()));
+    let watching = tokio::task::spawn_local(record(clock, event_loop.clone(), watch.clone()));
+    let showing = show_on_board(&post, &event_loop);
+    run_all(&mut post, staff, clock).await;
+    watching.abort();
+    if let Some(showing) = showing {
+        showing.abort();
+    }
+    let mut health = watch.borrow().health();
+    let fresh = Recorder::new(&post.run.registry());
+    let measured = event_loop.recorder.replace(fresh).finish();
+    for scenario in &measured.scenarios {
+        health.start_lag.merge(&scenario.start_lag);
+    }
+    Ok((measured, health))
+}
+
+/// Waits for the end of `setup()`, lets everybody take its data, and waits for the start.
+async fn await_start(post: &mut Post, staff: &Staff) -> Result<Clock, ScriptError> {
+    // An error means that the run was given up before it started.
+    let gone = |_| ScriptError::Interrupted;
+    post.phase.wait_for(|phase| !matches!(phase, Phase::Initialising)).await.map_err(gone)?;
+    if post.run.setup_data.get().is_some() {
+        let workers = staff.workers.iter().map(|worker| worker.mailbox.clone());
+        let hands = staff.crews.iter().flat_map(|crew| crew.mailboxes());
+        for mailbox in workers.chain(hands) {
+            prepare(&mailbox).await;
+        }
+    }
+    let _ = post.ready.send(Ok(()));
+    let phase = post.phase.wait_for(|phase| matches!(phase, Phase::Running(_))).await;
+    match phase.as_deref() {
+        Ok(Phase::Running(clock)) => Ok(*clock),
+        _ => Err(ScriptError::Interrupted),
+    }
+}
+
+async fn prepare(mailbox: &Mailbox) {
+    let (sender, ready) = oneshot::channel();
+    mailbox.put(Task::Prepare(sender));
+    let _ = ready.await;
+}
+
+/// Runs all scenarios of this loop to their ends.
+async fn run_all(post: &mut Post, staff: Staff, clock: Clock) {
+    let mut tasks = Vec::with_capacity(staff.workers.len() + staff.crews.len());
+    for worker in staff.workers {
+        tasks.push(tokio::task::spawn_local(worker.run(clock.start, post.stop.clone())));
+    }
+    let seats = std::mem::take(&mut post.roster.crews);
+    for (crew, seat) in staff.crews.into_iter().zip(seats) {
+        let scenario = &post.options.scenarios[seat.scenario];
+        let parts = seat.pool.parts() as u64;
+        let arrivals = executor::arrivals(scenario, post.warm_up, seat.part as u64, parts);
+        let times = (clock.start, times(scenario, post.warm_up), Timer::precise());
+        let run = crew.run(times, arrivals, seat.orders, post.stop.clone());
+        tasks.push(tokio::task::spawn_local(run));
+    }
+    for task in tasks {
+        // A panic has been reported by the panic hook; the others go on.
+        let _ = task.await;
+    }
+}
+
+fn times(scenario: &Scenario, warm_up: Duration) -> Times {
+    let begin = match scenario.start_time.is_zero() {
+        true => Duration::ZERO,
+        false => scenario.start_time + warm_up,
+    };
+    let end = scenario.start_time + warm_up + scenario.executor.duration();
+    Times { begin, end, limit: end + scenario.graceful_stop }
+}
+
+/// Runs the init code of every virtual user of this loop.
+async fn initialise(post: &mut Post, event_loop: &Rc<EventLoop>) -> Result<Staff, ScriptError> {
+    let count = post.options.scenarios.len();
+    let assignments: Vec<_> =
+        (0..count).map(|at| assignment(&post.options, at, post.run.iterations_of(at))).collect();
+    let mut staff =
+        Staff { workers: Vec::with_capacity(post.roster.seats.len()), crews: Vec::new() };
+    for seat in &post.roster.crews {
+        let scenario = &post.options.scenarios[seat.scenario];
+        staff.crews.push(Rc::new(Crew {
+            pool: seat.pool.clone(),
+            part: seat.part,
+            event_loop: event_loop.clone(),
+            assignment: assignments[seat.scenario].clone(),
+            exec: scenario.exec.clone(),
+            environment: scenario.env.clone(),
+            max_vus: scenario.executor.max_vus(),
+            hire: hire(event_loop),
+            free: RefCell::default(),
+            closed: false.into(),
+            members: RefCell::default(),
+        }));
+    }
+    for seat in std::mem::take(&mut post.roster.seats) {
+        let scenario = &post.options.scenarios[seat.scenario];
+        let stopped = async {
+            if post.stop.wait_for(|stop| *stop).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        let Hand { user, mailbox } = tokio::select! {
+            made = make(event_loop, seat.id) => made?,
+            () = stopped => return Err(ScriptError::Interrupted),
+        };
+        let crew = post.roster.crews.iter().position(|crew| crew.scenario == seat.scenario);
+        if let Some(crew) = crew {
+            staff.crews[crew].join(Hand { user, mailbox });
+            continue;
+        }
+        staff.workers.push(Worker {
+            user,
+            mailbox,
+            assignment: assignments[seat.scenario].clone(),
+            exec: scenario.exec.clone(),
+            environment: scenario.env.clone(),
+            spans: seat.spans,
+            budget: Budget::new(&scenario.executor, seat.pool.as_ref()),
+            busy: Arc::default(),
+        });
+    }
+    Ok(staff)
+}
+
+/// Makes a virtual user and runs its init code.
+async fn make(event_loop: &Rc<EventLoop>, id: u32) -> Result<Hand, ScriptError> {
+    let user = Rc::new(User::new(id, event_loop.clone()));
+    let mailbox = Rc::new(Mailbox::default());
+    let ready = settle_in(&user, &mailbox)?;
+    ready.await.unwrap_or(Err(ScriptError::Interrupted))?;
+    event_loop.run.live.initialised.fetch_add(1, Ordering::Relaxed);
+    Ok(Hand { user, mailbox })
+}
+
+/// How a crew gets a virtual user more while its scenario runs.
+fn hire(event_loop: &Rc<EventLoop>) -> Hire {
+    let event_loop = event_loop.clone();
+    Rc::new(move || -> Pin<Box<dyn Future<Output = _>>> {
+        let event_loop = event_loop.clone();
+        Box::pin(async move {
+            let run: &Run = &event_loop.run;
+            let id = run.vu_ids.fetch_add(1, Ordering::Relaxed) + 1;
+            let hand = make(&event_loop, id).await?;
+            event_loop.recorder.borrow_mut().learn(&run.registry());
+            if run.setup_data.get().is_some() {
+                prepare(&hand.mailbox).await;
+            }
+            Ok(hand)
+        })
+    })
+}
+
+/// What a loop notes about itself from the start of recording on.
+#[derive(Default)]
+struct LoopWatch {
+    started: Option<(Instant, Duration)>,
+    lag: Histogram,
+}
+
+impl LoopWatch {
+    fn health(&self) -> LoopHealth {
+        let busiest = self.started.map_or(0.0, |(start, cpu)| {
+            let used = generator::thread_cpu().saturating_sub(cpu);
+            used.as_secs_f64() / start.elapsed().as_secs_f64().max(1e-9)
+        });
+        LoopHealth { lag: self.lag.clone(), start_lag: Histogram::default(), busiest }
+    }
+}
+
+/// Starts recording when its time has come, and watches the loop from then on.
+async fn record(clock: Clock, event_loop: Rc<EventLoop>, watch: Rc<RefCell<LoopWatch>>) {
+    tokio::time::sleep_until(clock.record_from).await;
+    event_loop.recorder.borrow_mut().start(clock.record_from.into_std());
+    watch.borrow_mut().started = Some((Instant::now(), generator::thread_cpu()));
+    generator::watch_lag(|late| watch.borrow_mut().lag.record(late)).await;
+}
+
+/// Shows the loop's figures to the thresholds that may end the run, now and then.
+fn show_on_board(post: &Post, event_loop: &Rc<EventLoop>) -> Option<tokio::task::JoinHandle<()>> {
+    let (board, event_loop, index) = (post.board.clone()?, event_loop.clone(), post.index);
+    Some(tokio::task::spawn_local(async move {
+        let mut tick = tokio::time::interval(BOARD_INTERVAL);
+        loop {
+            tick.tick().await;
+            let shown = event_loop.recorder.borrow().snapshot(board.metrics());
+            board.show(index, shown);
+        }
+    }))
+}

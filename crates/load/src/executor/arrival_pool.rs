@@ -1,0 +1,223 @@
+//! The virtual users of an open model, as all event loops see them.
+//!
+//! Every event loop starts its part of the iterations and first looks among its own virtual users
+//! for one that is free, then among those of the other loops. A loop's number of free virtual users
+//! is *claimed* before anything else happens: whoever got a claim has a virtual user for certain,
+//! and an iteration is dropped exactly when none is free anywhere, as with k6's one pool.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::options::VuPool;
+
+/// What one event loop tells another one's crew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Start an iteration that should start at this moment; a virtual user is claimed for it.
+    Start(Instant),
+    /// Nothing will be started any more.
+    Close,
+}
+
+/// What becomes of an iteration that is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// A virtual user of the asking event loop is to run it.
+    Own,
+    /// It was handed to another event loop.
+    HandedOver,
+    /// Nobody is free.
+    Nobody,
+}
+
+/// One scenario's pool.
+#[derive(Debug)]
+pub(crate) struct ArrivalPool {
+    crews: Vec<Side>,
+    /// Virtual users that may still be made while the scenario runs.
+    unplanned: AtomicU32,
+    /// One is being made: never two at once, as in k6.
+    hiring: AtomicBool,
+    starting: AtomicUsize,
+    exhausted: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Side {
+    free: AtomicU32,
+    orders: mpsc::UnboundedSender<Order>,
+}
+
+impl ArrivalPool {
+    /// A pool over `loops` event loops (no more than there can be virtual users), and what each of
+    /// them receives its orders by.
+    pub(crate) fn new(
+        config: VuPool,
+        loops: usize,
+    ) -> (Arc<Self>, Vec<mpsc::UnboundedReceiver<Order>>) {
+        let loops = loops.min(config.max_vus as usize).max(1);
+        let (crews, receivers): (Vec<Side>, Vec<_>) = (0..loops)
+            .map(|_| {
+                let (orders, receiver) = mpsc::unbounded_channel();
+                (Side { free: AtomicU32::new(0), orders }, receiver)
+            })
+            .unzip();
+        let pool = Self {
+            crews,
+            unplanned: AtomicU32::new(config.max_vus - config.pre_allocated_vus),
+            hiring: AtomicBool::new(false),
+            starting: AtomicUsize::new(loops),
+            exhausted: AtomicBool::new(false),
+        };
+        (Arc::new(pool), receivers)
+    }
+
+    /// How many event loops take part.
+    pub(crate) fn parts(&self) -> usize {
+        self.crews.len()
+    }
+
+    /// A virtual user of `part` has become free.
+    pub(crate) fn release(&self, part: usize) {
+        self.crews[part].free.fetch_add(1, Ordering::Release);
+    }
+
+    /// Finds a virtual user for an iteration of `part`.
+    pub(crate) fn claim(&self, part: usize, intended: Instant) -> Claim {
+        let parts = self.crews.len();
+        for distance in 0..parts {
+            let at = (part + distance) % parts;
+            let taken =
+                self.crews[at]
+                    .free
+                    .fetch_update(Ordering::Acquire, Ordering::Relaxed, |free| free.checked_sub(1));
+            if taken.is_err() {
+                continue;
+            }
+            if distance == 0 {
+                return Claim::Own;
+            }
+            // A crew that is gone was stopped together with the whole run.
+            let _ = self.crews[at].orders.send(Order::Start(intended));
+            return Claim::HandedOver;
+        }
+        Claim::Nobody
+    }
+
+    /// Whether a virtual user is to be made now; [`Self::hired`] must follow.
+    pub(crate) fn hire(&self) -> bool {
+        if self.hiring.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        let left = self
+            .unplanned
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        if left.is_err() {
+            self.hiring.store(false, Ordering::Release);
+        }
+        left.is_ok()
+    }
+
+    /// The virtual user is made, or could not be.
+    pub(crate) fn hired(&self) {
+        self.hiring.store(false, Ordering::Release);
+    }
+
+    /// True for the first caller after all virtual users there may be were made.
+    pub(crate) fn is_exhausted_now(&self) -> bool {
+        self.unplanned.load(Ordering::Relaxed) == 0
+            && !self.hiring.load(Ordering::Acquire)
+            && !self.exhausted.swap(true, Ordering::Relaxed)
+    }
+
+    /// One event loop has started its last iteration; the last of them closes all crews. An order
+    /// given before reaches its crew before the closing does.
+    pub(crate) fn all_started(&self) {
+        if self.starting.fetch_sub(1, Ordering::AcqRel) == 1 {
+            for crew in &self.crews {
+                let _ = crew.orders.send(Order::Close);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(
+        planned: u32,
+        most: u32,
+        loops: usize,
+    ) -> (Arc<ArrivalPool>, Vec<mpsc::UnboundedReceiver<Order>>) {
+        ArrivalPool::new(VuPool { pre_allocated_vus: planned, max_vus: most }, loops)
+    }
+
+    #[test]
+    fn an_iteration_is_dropped_only_when_nobody_is_free_on_any_loop() {
+        let (pool, mut orders) = pool(2, 2, 2);
+        pool.release(0);
+        pool.release(1);
+        let now = Instant::now();
+        assert_eq!(pool.claim(0, now), Claim::Own);
+        assert_eq!(pool.claim(0, now), Claim::HandedOver);
+        assert_eq!(orders[1].try_recv(), Ok(Order::Start(now)));
+        assert_eq!(pool.claim(0, now), Claim::Nobody);
+        pool.release(0);
+        assert_eq!(pool.claim(1, now), Claim::HandedOver);
+        assert_eq!(orders[0].try_recv(), Ok(Order::Start(now)));
+    }
+
+    #[test]
+    fn one_virtual_user_at_a_time_is_made_until_there_are_as_many_as_allowed() {
+        let (pool, _orders) = pool(1, 3, 1);
+        assert!(pool.hire() && !pool.hire() && !pool.is_exhausted_now());
+        pool.hired();
+        assert!(pool.hire());
+        pool.hired();
+        assert!(!pool.hire());
+        assert!(pool.is_exhausted_now() && !pool.is_exhausted_now());
+    }
+
+    #[test]
+    fn there_are_no_more_parts_than_virtual_users() {
+        assert_eq!(pool(1, 1, 8).0.parts(), 1);
+        assert_eq!(pool(0, 3, 8).0.parts(), 3);
+        assert_eq!(pool(50, 50, 2).0.parts(), 2);
+    }
+
+    #[test]
+    fn the_last_loop_to_finish_closes_all_crews() {
+        let (pool, mut orders) = pool(2, 2, 2);
+        pool.all_started();
+        assert!(orders[0].try_recv().is_err());
+        pool.all_started();
+        assert_eq!(
+            (orders[0].try_recv(), orders[1].try_recv()),
+            (Ok(Order::Close), Ok(Order::Close))
+        );
+    }
+
+    #[test]
+    fn as_many_claims_succeed_as_were_released_whoever_asks_first() {
+        let (pool, orders) = pool(4, 4, 4);
+        (0..4).for_each(|part| (0..1000).for_each(|_| pool.release(part)));
+        let taken: usize = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|part| {
+                    let pool = &pool;
+                    scope.spawn(move || {
+                        let now = Instant::now();
+                        (0..2000).filter(|_| pool.claim(part, now) != Claim::Nobody).count()
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!(taken, 4000);
+        drop(orders);
+    }
+}

@@ -1,0 +1,302 @@
+//! One event loop's part of an open model: starts its iterations when they are due, on its own
+//! virtual users or on those of other loops ([`ArrivalPool`]).
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+use super::arrival_pool::{ArrivalPool, Claim, Order};
+use super::runner::{wait_for_stop, wait_until};
+use super::timer::Timer;
+use crate::event_loop::EventLoop;
+use crate::log::Level;
+use crate::script::ScriptError;
+use crate::script::coroutine;
+use crate::script::mailbox::{Activation, Mailbox, Turn, Turns};
+use crate::script::user::{Assignment, User};
+
+/// How late after the end of the schedule an iteration may still start; what is later still is
+/// dropped. Only an overloaded generator gets there.
+const LATEST_START: Duration = Duration::from_millis(100);
+
+/// Makes a virtual user on this event loop.
+pub(crate) type Hire = Rc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Hand, ScriptError>>>>>;
+
+/// A virtual user and where its work is left.
+pub(crate) struct Hand {
+    pub(crate) user: Rc<User>,
+    pub(crate) mailbox: Rc<Mailbox>,
+}
+
+/// When a scenario's iterations may start and run, from the start of the run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Times {
+    pub(crate) begin: Duration,
+    pub(crate) end: Duration,
+    /// An iteration still running now is interrupted.
+    pub(crate) limit: Duration,
+}
+
+/// The virtual users of one scenario on one event loop.
+pub(crate) struct Crew {
+    pub(crate) pool: Arc<ArrivalPool>,
+    /// This event loop's place in the pool.
+    pub(crate) part: usize,
+    pub(crate) event_loop: Rc<EventLoop>,
+    pub(crate) assignment: Rc<Assignment>,
+    pub(crate) exec: String,
+    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) max_vus: u32,
+    pub(crate) hire: Hire,
+    pub(crate) free: RefCell<VecDeque<Rc<Place>>>,
+    pub(crate) closed: Cell<bool>,
+    pub(crate) members: RefCell<Vec<Member>>,
+}
+
+/// A member at work.
+pub(crate) struct Member {
+    hand: Hand,
+    done: Option<oneshot::Receiver<()>>,
+}
+
+/// Where a free virtual user waits for its next iteration.
+#[derive(Default)]
+pub(crate) struct Place {
+    intended: Cell<Option<Instant>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Place {
+    fn wake(&self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// The turns of one virtual user of a crew.
+struct ArrivalTurns {
+    crew: Rc<Crew>,
+    user: Rc<User>,
+    place: Rc<Place>,
+}
+
+impl Turns for ArrivalTurns {
+    /// Waits, on the virtual user's own stack, for an iteration to run. Those that have waited
+    /// longest come first, as in k6.
+    fn next(&self) -> Option<Turn> {
+        let (crew, place) = (&self.crew, &self.place);
+        if crew.closed.get() || self.user.control.is_stopping() {
+            return None;
+        }
+        crew.free.borrow_mut().push_back(place.clone());
+        crew.pool.release(crew.part);
+        // A virtual user that waits is not active.
+        let active = &self.user.run.live.active;
+        active.fetch_sub(1, Ordering::Relaxed);
+        let intended = coroutine::block_on(std::future::poll_fn(|cx| {
+            if let Some(intended) = place.intended.take() {
+                return Poll::Ready(Some(intended));
+            }
+            if crew.closed.get() {
+                return Poll::Ready(None);
+            }
+            place.waker.replace(Some(cx.waker().clone()));
+            Poll::Pending
+        }));
+        active.fetch_add(1, Ordering::Relaxed);
+        let intended = intended.filter(|_| !self.user.control.is_stopping())?;
+        Some(Turn { start: Instant::now(), intended: Some(intended) })
+    }
+}
+
+impl Crew {
+    /// Runs this part of the scenario. `orders` is what other event loops want to be run here.
+    pub(crate) async fn run(
+        self: Rc<Self>,
+        (start, times, timer): (Instant, Times, Timer),
+        arrivals: Box<dyn Iterator<Item = Duration>>,
+        orders: mpsc::UnboundedReceiver<Order>,
+        stop: watch::Receiver<bool>,
+    ) {
+        let schedule = async {
+            wait_until(start + times.begin).await;
+            for index in 0..self.members.borrow().len() {
+                self.activate(index);
+            }
+            tokio::join!(self.dispatch(start, times.end, arrivals, &timer), self.receive(orders));
+            tokio::select! {
+                () = self.everybody_done() => {}
+                () = wait_until(start + times.limit) => self.interrupt().await,
+            }
+        };
+        tokio::select! {
+            () = schedule => {}
+            () = wait_for_stop(stop) => {
+                self.close();
+                self.interrupt().await;
+            }
+        }
+        self.members.borrow().iter().for_each(|member| member.hand.mailbox.close());
+    }
+
+    /// A virtual user more, which waits for its first iteration.
+    pub(crate) fn join(self: &Rc<Self>, hand: Hand) -> usize {
+        let mut members = self.members.borrow_mut();
+        members.push(Member { hand, done: None });
+        members.len() - 1
+    }
+
+    pub(crate) fn mailboxes(&self) -> Vec<Rc<Mailbox>> {
+        self.members.borrow().iter().map(|member| member.hand.mailbox.clone()).collect()
+    }
+
+    fn activate(self: &Rc<Self>, index: usize) {
+        let (sender, done) = oneshot::channel();
+        let member = &mut self.members.borrow_mut()[index];
+        member.done = Some(done);
+        let turns = ArrivalTurns {
+            crew: self.clone(),
+            user: member.hand.user.clone(),
+            place: Rc::default(),
+        };
+        member.hand.mailbox.send(Activation {
+            assignment: self.assignment.clone(),
+            exec: self.exec.clone(),
+            environment: self.environment.clone(),
+            turns: Box::new(turns),
+            done: sender,
+            busy: None,
+        });
+    }
+
+    /// Starts the iterations of this event loop's part.
+    async fn dispatch(
+        self: &Rc<Self>,
+        start: Instant,
+        end: Duration,
+        mut arrivals: Box<dyn Iterator<Item = Duration>>,
+        timer: &Timer,
+    ) {
+        let latest = start + end + LATEST_START;
+        for offset in arrivals.by_ref() {
+            let intended = start + offset;
+            timer.until(intended).await;
+            if Instant::now() > latest {
+                self.drop_iterations(1);
+                break;
+            }
+            if self.start(intended) {
+                continue;
+            }
+            // Whoever is about to become free on this event loop gets the chance to say so.
+            tokio::task::yield_now().await;
+            if !self.start(intended) {
+                self.drop_iterations(1);
+                self.ask_for_another();
+            }
+        }
+        self.drop_iterations(arrivals.count() as u64);
+        self.pool.all_started();
+    }
+
+    /// Starts an iteration on whoever is free; false when nobody is.
+    fn start(&self, intended: Instant) -> bool {
+        match self.pool.claim(self.part, intended) {
+            Claim::Own => self.assign(intended),
+            Claim::HandedOver => {}
+            Claim::Nobody => return false,
+        }
+        true
+    }
+
+    /// Starts what other event loops could not, until nothing will be started any more.
+    async fn receive(&self, mut orders: mpsc::UnboundedReceiver<Order>) {
+        while let Some(Order::Start(intended)) = orders.recv().await {
+            self.assign(intended);
+        }
+        self.close();
+    }
+
+    /// Gives an iteration to the free virtual user that was claimed for it.
+    fn assign(&self, intended: Instant) {
+        if let Some(place) = self.free.borrow_mut().pop_front() {
+            place.intended.set(Some(intended));
+            place.wake();
+        }
+    }
+
+    fn close(&self) {
+        self.closed.set(true);
+        self.free.borrow_mut().drain(..).for_each(|place| place.wake());
+    }
+
+    fn drop_iterations(&self, count: u64) {
+        if count > 0 {
+            self.event_loop.dropped(&self.assignment, count);
+        }
+    }
+
+    /// Has a further virtual user made in the background, if there may be one.
+    fn ask_for_another(self: &Rc<Self>) {
+        if self.pool.hire() {
+            let crew = self.clone();
+            tokio::task::spawn_local(async move {
+                let made = (crew.hire)().await;
+                match made {
+                    Ok(hand) if crew.closed.get() => hand.mailbox.close(),
+                    Ok(hand) => {
+                        let index = crew.join(hand);
+                        crew.activate(index);
+                    }
+                    Err(error) => {
+                        let message = format!("a further virtual user could not be made: {error}");
+                        crew.event_loop.run.log.write(Level::Error, &message, &[]);
+                    }
+                }
+                crew.pool.hired();
+            });
+        } else if self.pool.is_exhausted_now() {
+            let message = format!(
+                "Insufficient VUs, reached {} active VUs and cannot initialize more",
+                self.max_vus
+            );
+            let fields =
+                [("executor", self.assignment.executor), ("scenario", &*self.assignment.scenario)];
+            self.event_loop.run.log.write(Level::Warning, &message, &fields);
+        }
+    }
+
+    /// Waits for the last iteration of every member. May be given up and begun again.
+    async fn everybody_done(&self) {
+        let mut at = 0;
+        std::future::poll_fn(|cx| {
+            // Not borrowed between polls: somebody may join meanwhile.
+            let mut members = self.members.borrow_mut();
+            while let Some(member) = members.get_mut(at) {
+                if let Some(done) = &mut member.done {
+                    // An error means that its life ended in a panic.
+                    let _ = std::task::ready!(Pin::new(done).poll(cx));
+                    member.done = None;
+                }
+                at += 1;
+            }
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    async fn interrupt(&self) {
+        self.members.borrow().iter().for_each(|member| member.hand.user.control.interrupt());
+        self.everybody_done().await;
+    }
+}

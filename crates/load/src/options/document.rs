@@ -1,0 +1,93 @@
+//! The options as `exec.test.options` shows them: k6's names, everything that holds filled in.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::duration::format_duration;
+use super::{ExecutorConfig, Options, Scenario, Stage, VuPool};
+
+/// The document.
+pub(crate) fn document(options: &Options) -> Value {
+    let scenarios: Map<String, Value> =
+        options.scenarios.iter().map(|one| (one.name.clone(), scenario(one))).collect();
+    let thresholds: Map<String, Value> = options
+        .thresholds
+        .iter()
+        .map(|one| {
+            let sources: Vec<&str> = one.thresholds.iter().map(|rule| &*rule.source).collect();
+            (one.metric.clone(), json!(sources))
+        })
+        .collect();
+    let tags: Map<String, Value> =
+        options.tags.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
+    json!({
+        "scenarios": scenarios,
+        "thresholds": thresholds,
+        "tags": tags,
+        "setupTimeout": text(options.setup_timeout),
+        "teardownTimeout": text(options.teardown_timeout),
+        "minIterationDuration": text(options.min_iteration_duration),
+        "noSetup": options.no_setup,
+        "noTeardown": options.no_teardown,
+        "discardResponseBodies": options.discard_response_bodies,
+        "maxRedirects": options.max_redirects,
+        "noConnectionReuse": options.no_connection_reuse,
+        "noVUConnectionReuse": options.no_vu_connection_reuse,
+        "summaryTimeUnit": options.summary_time_unit,
+        "summaryTrendStats": options.summary_trend_stats,
+        "throw": options.throw,
+        "userAgent": options.user_agent,
+    })
+}
+
+fn text(duration: Duration) -> String {
+    format_duration(duration)
+}
+
+fn stages(stages: &[Stage]) -> Value {
+    let stage = |one: &Stage| json!({ "duration": text(one.duration), "target": one.target });
+    stages.iter().map(stage).collect()
+}
+
+fn scenario(scenario: &Scenario) -> Value {
+    let pairs = |pairs: &[(String, String)]| -> Value {
+        pairs.iter().map(|(key, value)| (key.clone(), json!(value))).collect()
+    };
+    let own = match &scenario.executor {
+        ExecutorConfig::ConstantVus { vus, duration } => {
+            json!({ "vus": vus, "duration": text(*duration) })
+        }
+        ExecutorConfig::RampingVus { start_vus, stages: list, graceful_ramp_down } => json!({
+            "startVUs": start_vus, "stages": stages(list),
+            "gracefulRampDown": text(*graceful_ramp_down),
+        }),
+        ExecutorConfig::PerVuIterations { vus, iterations, max_duration }
+        | ExecutorConfig::SharedIterations { vus, iterations, max_duration } => {
+            json!({ "vus": vus, "iterations": iterations, "maxDuration": text(*max_duration) })
+        }
+        ExecutorConfig::ConstantArrivalRate { rate, time_unit, duration, pool } => json!({
+            "rate": rate, "timeUnit": text(*time_unit), "duration": text(*duration),
+            "preAllocatedVUs": pool.pre_allocated_vus, "maxVUs": pool.max_vus,
+        }),
+        ExecutorConfig::RampingArrivalRate { start_rate, time_unit, stages: list, pool } => {
+            let VuPool { pre_allocated_vus, max_vus } = pool;
+            json!({
+                "startRate": start_rate, "timeUnit": text(*time_unit), "stages": stages(list),
+                "preAllocatedVUs": pre_allocated_vus, "maxVUs": max_vus,
+            })
+        }
+    };
+    let mut document = json!({
+        "executor": scenario.executor.name(),
+        "startTime": text(scenario.start_time),
+        "gracefulStop": text(scenario.graceful_stop),
+        "env": pairs(&scenario.env),
+        "exec": scenario.exec,
+        "tags": pairs(&scenario.tags),
+    });
+    if let (Some(document), Value::Object(own)) = (document.as_object_mut(), own) {
+        document.extend(own);
+    }
+    document
+}

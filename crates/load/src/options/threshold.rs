@@ -1,0 +1,246 @@
+//! Thresholds: what must hold of a metric. k6's grammar (`metrics/thresholds_parser.go`):
+//! an aggregation, an operator, a number, such as `p(95)<500`.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::OptionsError;
+use super::script::{Result, duration, object, text};
+
+/// The thresholds of one metric or sub-metric.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MetricThresholds {
+    /// `http_req_duration`, or with tags `http_req_duration{scenario:spike}`.
+    pub metric: String,
+    /// In the order given.
+    pub thresholds: Vec<Threshold>,
+}
+
+/// One condition on a metric.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Threshold {
+    /// The condition as written.
+    pub source: String,
+    pub(crate) aggregation: Aggregation,
+    operator: Operator,
+    bound: f64,
+    /// The run is stopped when the condition does not hold.
+    pub abort_on_fail: bool,
+    /// From the start of the run; before it the run is not stopped.
+    pub delay_abort_eval: Duration,
+}
+
+/// What a threshold looks at.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Aggregation {
+    Avg,
+    Min,
+    Med,
+    Max,
+    Count,
+    Rate,
+    Value,
+    /// 0–100.
+    Percentile(f64),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Operator {
+    LessEqual,
+    Less,
+    GreaterEqual,
+    Greater,
+    Equal,
+    NotEqual,
+}
+
+/// Longer ones first: the first that occurs is the one that is meant, as in k6.
+const OPERATORS: [(&str, Operator); 7] = [
+    ("<=", Operator::LessEqual),
+    ("<", Operator::Less),
+    (">=", Operator::GreaterEqual),
+    (">", Operator::Greater),
+    ("===", Operator::Equal),
+    ("==", Operator::Equal),
+    ("!=", Operator::NotEqual),
+];
+
+impl Aggregation {
+    fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "avg" => Self::Avg,
+            "min" => Self::Min,
+            "med" => Self::Med,
+            "max" => Self::Max,
+            "count" => Self::Count,
+            "rate" => Self::Rate,
+            "value" => Self::Value,
+            _ => {
+                let number = text.strip_prefix("p(")?.strip_suffix(')')?.trim();
+                let percentile: f64 = number.parse().ok()?;
+                let valid = (0.0..=100.0).contains(&percentile);
+                return valid.then_some(Self::Percentile(percentile));
+            }
+        })
+    }
+
+    /// As the summary shows it.
+    pub(crate) fn name(self) -> String {
+        match self {
+            Self::Avg => "avg".to_owned(),
+            Self::Min => "min".to_owned(),
+            Self::Med => "med".to_owned(),
+            Self::Max => "max".to_owned(),
+            Self::Count => "count".to_owned(),
+            Self::Rate => "rate".to_owned(),
+            Self::Value => "value".to_owned(),
+            Self::Percentile(percentile) => format!("p({percentile})"),
+        }
+    }
+}
+
+impl Threshold {
+    /// Parses a condition.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(source: &str) -> std::result::Result<Self, String> {
+        let malformed = || {
+            format!(
+                "`{source}` is no threshold: an aggregation (avg, min, med, max, p(N), count, rate \
+                 or value), an operator (< <= > >= == === !=) and a number are expected, such as p(95)<500"
+            )
+        };
+        let parts = OPERATORS.iter().find_map(|(token, operator)| {
+            let (left, right) = source.split_once(token)?;
+            (!right.is_empty()).then_some((left.trim(), *operator, right.trim()))
+        });
+        let (left, operator, right) = parts.ok_or_else(malformed)?;
+        let aggregation = Aggregation::parse(left).ok_or_else(malformed)?;
+        let bound: f64 = right.parse().map_err(|_| malformed())?;
+        if !bound.is_finite() {
+            return Err(malformed());
+        }
+        Ok(Self {
+            source: source.to_owned(),
+            aggregation,
+            operator,
+            bound,
+            abort_on_fail: false,
+            delay_abort_eval: Duration::ZERO,
+        })
+    }
+
+    /// Whether the condition holds for a value.
+    pub(crate) fn holds(&self, value: f64) -> bool {
+        match self.operator {
+            Operator::LessEqual => value <= self.bound,
+            Operator::Less => value < self.bound,
+            Operator::GreaterEqual => value >= self.bound,
+            Operator::Greater => value > self.bound,
+            #[expect(clippy::float_cmp, reason = "what the script asks for")]
+            Operator::Equal => value == self.bound,
+            #[expect(clippy::float_cmp, reason = "what the script asks for")]
+            Operator::NotEqual => value != self.bound,
+        }
+    }
+}
+
+/// `{metric: ["p(95)<500", {threshold, abortOnFail, delayAbortEval}]}`.
+pub(super) fn thresholds(value: &Value) -> Result<Vec<MetricThresholds>> {
+    object("thresholds", value)?
+        .iter()
+        .map(|(metric, list)| {
+            let key = format!("thresholds.{metric}");
+            let list = list.as_array().ok_or_else(|| {
+                OptionsError::invalid(
+                    &key,
+                    "a list of thresholds is expected, such as [\"p(95)<500\"]",
+                )
+            })?;
+            let thresholds =
+                list.iter().map(|value| threshold(&key, value)).collect::<Result<_>>()?;
+            Ok(MetricThresholds { metric: metric.clone(), thresholds })
+        })
+        .collect()
+}
+
+fn threshold(key: &str, value: &Value) -> Result<Threshold> {
+    let parse =
+        |text: &str| Threshold::parse(text).map_err(|problem| OptionsError::invalid(key, problem));
+    if let Value::String(source) = value {
+        return parse(source);
+    }
+    let fields = object(key, value)?;
+    let Some(source) = fields.get("threshold") else {
+        return Err(OptionsError::invalid(format!("{key}.threshold"), "it is required"));
+    };
+    let mut threshold = parse(text(key, source)?)?;
+    for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+        let key = format!("{key}.{name}");
+        match name.as_str() {
+            "threshold" => {}
+            "abortOnFail" => threshold.abort_on_fail = super::script::boolean(&key, value)?,
+            "delayAbortEval" => threshold.delay_abort_eval = duration(&key, value)?,
+            _ => return Err(OptionsError::Unknown(key)),
+        }
+    }
+    Ok(threshold)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn conditions_are_read_as_k6_reads_them() {
+        for (source, aggregation, passes, fails) in [
+            ("p(95)<500", Aggregation::Percentile(95.0), 499.0, 500.0),
+            ("p(99.9) <= 1.5", Aggregation::Percentile(99.9), 1.5, 1.51),
+            ("rate>0.9", Aggregation::Rate, 0.91, 0.9),
+            ("count >= 3", Aggregation::Count, 3.0, 2.0),
+            ("value===1", Aggregation::Value, 1.0, 2.0),
+            ("avg == 1", Aggregation::Avg, 1.0, 2.0),
+            ("max != 0", Aggregation::Max, 1.0, 0.0),
+        ] {
+            let threshold = Threshold::parse(source).unwrap();
+            assert_eq!(threshold.aggregation, aggregation, "{source}");
+            assert_eq!(
+                (threshold.holds(passes), threshold.holds(fails)),
+                (true, false),
+                "{source}"
+            );
+        }
+        for source in
+            ["", "p(95)", "p(95)<", "<5", "p(101)<1", "mean<5", "avg<NaN", "avg=5", "avg<5ms"]
+        {
+            assert!(Threshold::parse(source).is_err(), "{source}");
+        }
+    }
+
+    #[test]
+    fn both_forms_of_a_threshold_are_read_and_mistakes_are_named() {
+        let read = thresholds(&json!({"http_req_duration{scenario:a}": [
+            "avg<1", {"threshold": "max<2", "abortOnFail": true, "delayAbortEval": "10s"}
+        ]}))
+        .unwrap();
+        assert_eq!(read[0].metric, "http_req_duration{scenario:a}");
+        assert!(!read[0].thresholds[0].abort_on_fail && read[0].thresholds[1].abort_on_fail);
+        assert_eq!(read[0].thresholds[1].delay_abort_eval, Duration::from_secs(10));
+        for (value, expected) in [
+            (json!({"m": "avg<1"}), "option `thresholds.m`: a list of thresholds"),
+            (json!({"m": ["avg"]}), "option `thresholds.m`: `avg` is no threshold"),
+            (
+                json!({"m": [{"threshold": "avg<1", "abort": true}]}),
+                "unknown option `thresholds.m.abort`",
+            ),
+            (json!({"m": [{}]}), "option `thresholds.m.threshold`: it is required"),
+        ] {
+            let text = thresholds(&value).unwrap_err().to_string();
+            assert!(text.starts_with(expected), "{text}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What is shown and written when a run is over: summary, `handleSummary()`, report, exit status.
+
+use std::io::IsTerminal as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::command::{Config, ExitStatus, Outcome, status_of};
+use crate::engine::{self, Finished, Plan};
+use crate::log::Level;
+use crate::report::{self, Iterations, Report};
+use crate::run::{Run, Stop};
+use crate::summary::{SummaryData, TextOptions, export, handle_summary_data, text};
+
+/// Shorter windows have no meaningful rate per second.
+const MIN_SHOWN_SECONDS: f64 = 1e-3;
+
+/// Shows and writes what was measured.
+pub(crate) fn finish(config: &Config, run: &Arc<Run>, plan: &Plan, finished: &Finished) -> Outcome {
+    let everything = finished.everything();
+    let duration = finished.total_duration();
+    let judgement = engine::judge(&plan.guarded, &everything, duration);
+    let registry = run.registry();
+    let thresholds = (plan.guarded.as_slice(), judgement.as_slice());
+    let stats = &plan.options.summary_trend_stats;
+    let data = SummaryData::new(&registry, &everything, stats, duration, thresholds);
+    let context = report::Context {
+        script: &config.script.display().to_string(),
+        warm_up: config.warm_up,
+        event_loops: plan.event_loops,
+        iterations: Iterations {
+            complete: run.live.complete.load(Ordering::Relaxed),
+            interrupted: run.live.interrupted.load(Ordering::Relaxed),
+            dropped: 0,
+        },
+        scenarios: &plan.options.scenarios,
+        thresholds: data.thresholds(),
+    };
+    let report = report::report(finished, &registry, &context);
+    // `handleSummary()` needs a virtual user, and that the registry.
+    drop(registry);
+    let mut written = true;
+    if !config.no_summary {
+        written &= summarise(config, run, plan, &data, &report);
+    }
+    warn(run, &report);
+    let documents = [
+        (&config.summary_export, serde_json::to_string_pretty(&export(&data))),
+        (&config.report, serde_json::to_string(&report)),
+    ];
+    for (path, document) in documents {
+        let Some(path) = path else { continue };
+        let result = document.map_err(std::io::Error::from);
+        written &= told(run, path, result.and_then(|text| write(path, text.as_bytes())));
+    }
+    let status = status(run, finished, &data);
+    let failed = status == ExitStatus::Success && !written;
+    Outcome { status: if failed { ExitStatus::Failure } else { status }, report: Some(report) }
+}
+
+/// What the run came to. Tells why, where that has not been told yet.
+fn status(run: &Run, finished: &Finished, data: &SummaryData<'_>) -> ExitStatus {
+    let error = |message: &str| run.log.write(Level::Error, message, &[]);
+    if finished.aborted {
+        error("test run was aborted because a signal was received");
+        return ExitStatus::ExternalAbort;
+    }
+    if let Some(Stop::Script(message)) = &finished.stopped {
+        let message = message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
+        error(&format!("test aborted{message}"));
+        return ExitStatus::ScriptAborted;
+    }
+    if let Some(failure) = &finished.lifecycle.teardown_error {
+        error(&failure.to_string());
+        return status_of(failure);
+    }
+    let crossed = data.crossed();
+    if let Some(Stop::Thresholds(metrics)) = &finished.stopped {
+        error(&format!(
+            "thresholds on metrics '{}' were crossed; at least one has abortOnFail enabled, stopping test prematurely",
+            metrics.join(", ")
+        ));
+        return ExitStatus::ThresholdsFailed;
+    }
+    if !crossed.is_empty() {
+        error(&format!("thresholds on metrics '{}' have been crossed", crossed.join(", ")));
+        return ExitStatus::ThresholdsFailed;
+    }
+    if run.marked_failed.load(Ordering::Relaxed) {
+        return ExitStatus::MarkedAsFailed;
+    }
+    ExitStatus::Success
+}
+
+/// Shows the summary, or whatever the script makes of it; false when something could not be written.
+fn summarise(
+    config: &Config,
+    run: &Arc<Run>,
+    plan: &Plan,
+    data: &SummaryData<'_>,
+    report: &Report,
+) -> bool {
+    if plan.functions.iter().any(|name| name == "handleSummary") {
+        let json = handle_summary_data(data, &plan.options, run.setup_data.get(), config.no_color);
+        match engine::handle_summary(run, &plan.options, json.to_string().into()) {
+            Ok(outputs) if !outputs.is_empty() => return write_outputs(run, &outputs),
+            Ok(_) => {}
+            Err(error) => run.log.write(Level::Error, &error.to_string(), &[]),
+        }
+    }
+    let color = !config.no_color
+        && std::io::stdout().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none();
+    let options = TextOptions { color, time_unit: plan.options.summary_time_unit.clone() };
+    show(&text(data, &options));
+    show(&generator_line(report));
+    true
+}
+
+/// Writes what `handleSummary()` returned: to the two streams and to files.
+fn write_outputs(run: &Run, outputs: &[(String, Vec<u8>)]) -> bool {
+    let mut written = true;
+    for (target, bytes) in outputs {
+        match target.as_str() {
+            "stdout" => show_bytes(&mut std::io::stdout().lock(), bytes),
+            "stderr" => show_bytes(&mut std::io::stderr().lock(), bytes),
+            path => {
+                let path = Path::new(path);
+                written &= told(run, path, write(path, bytes));
+            }
+        }
+    }
+    written
+}
+
+/// Says when a file could not be written.
+fn told(run: &Run, path: &Path, result: std::io::Result<()>) -> bool {
+    if let Err(error) = &result {
+        let message = format!("could not write {}: {error}", path.display());
+        run.log.write(Level::Error, &message, &[]);
+    }
+    result.is_ok()
+}
+
+/// Says when the figures say less about the server than they seem to.
+fn warn(run: &Run, report: &Report) {
+    if let Some(reason) = &report.generator.reason {
+        let message = format!(
+            "the load generator looks like the limit, not the server: {reason}; these figures say more \
+             about this machine than about the server"
+        );
+        run.log.write(Level::Warning, &message, &[]);
+    }
+    for (name, scenario) in &report.scenarios {
+        let Some(open) = scenario.open_model.as_ref().filter(|_| scenario.iterations.dropped > 0)
+        else {
+            continue;
+        };
+        let dropped = scenario.iterations.dropped;
+        let message = format!(
+            "scenario {name}: {dropped} of {} iterations were dropped because all virtual users were \
+             busy; the rate asked for was not reached",
+            dropped + open.start_lag_ms.count
+        );
+        run.log.write(Level::Warning, &message, &[]);
+    }
+}
+
+/// Writes a whole file or leaves what was there before.
+fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    // A pipe or device cannot be replaced.
+    if path.exists() && !path.is_file() {
+        return std::fs::write(path, bytes);
+    }
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let temporary = path.with_file_name(name);
+    std::fs::write(&temporary, bytes)
+        .and_then(|()| std::fs::rename(&temporary, path))
+        .inspect_err(|_| drop(std::fs::remove_file(&temporary)))
+}
+
+/// One line about the generator, and how many requests were good.
+fn generator_line(report: &Report) -> String {
+    let generator = &report.generator;
+    let seconds = report.duration_seconds;
+    if seconds < MIN_SHOWN_SECONDS {
+        return format!(
+            "    generator: less than a millisecond was measured; {} good requests\n\n",
+            report.requests.good
+        );
+    }
+    let used = generator.cpu_seconds / seconds;
+    let per_request = generator.cpu_seconds * 1e6 / report.requests.total.max(1) as f64;
+    let start_lag = generator.start_lag_p99_ms.map_or_else(String::new, |p99| {
+        let max = generator.start_lag_max_ms.unwrap_or_default();
+        format!("start lag p99={p99:.2}ms max={max:.2}ms, ")
+    });
+    format!(
+        "    generator: {used:.2} of {} cores ({:.0}%), {per_request:.1}µs per request, lag p99={:.2}ms max={:.2}ms, \
+         {start_lag}{} dropped; {} good requests, {:.1}/s\n\n",
+        generator.cores,
+        100.0 * used / generator.cores.max(1) as f64,
+        generator.lag_p99_ms,
+        generator.lag_max_ms,
+        report.iterations.dropped,
+        report.requests.good,
+        report.requests.good as f64 / seconds,
+    )
+}
+
+/// Shows a text on standard output.
+pub(crate) fn show(text: &str) {
+    show_bytes(&mut std::io::stdout().lock(), text.as_bytes());
+}
+
+fn show_bytes(stream: &mut impl std::io::Write, bytes: &[u8]) {
+    // Whoever closed the pipe does not want to see more.
+    let _ = stream.write_all(bytes).and_then(|()| stream.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::run;
+    use crate::log::Messages;
+
+    #[test]
+    fn no_rates_are_shown_of_a_window_without_length() {
+        let script = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(script.path(), "export default function () {}").unwrap();
+        let config = Config {
+            script: script.path().to_owned(),
+            quiet: true,
+            no_summary: true,
+            messages: Messages::Keep(Arc::default()),
+            ..Config::default()
+        };
+        let mut report = run(&config).report.unwrap();
+        report.duration_seconds = 1e-6;
+        let line = generator_line(&report);
+        assert!(!line.contains("/s") && line.contains("less than a millisecond"), "{line}");
+        report.duration_seconds = 2.0;
+        assert!(generator_line(&report).contains("/s"));
+    }
+}

@@ -1,0 +1,259 @@
+//! The part of a virtual user's life after its init code: iterations, and calls of the functions
+//! of the life-cycle.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rquickjs::{CaughtError, Ctx, Exception, Function, Object, Value};
+use tokio::time::Instant;
+
+use super::error::describe;
+use super::life::{drain, settle, uncaught};
+use super::mailbox::{Activation, Call, CallError, Mailbox, Returned, Task, Turn};
+use super::user::{Outcome, User};
+use super::{ScriptError, modules};
+use crate::log::Level;
+use crate::metrics::GroupId;
+
+/// What a virtual user does with its tasks.
+pub(super) struct Iterations<'a, 'js> {
+    ctx: &'a Ctx<'js>,
+    user: &'a Rc<User>,
+    functions: HashMap<String, Function<'js>>,
+    /// This virtual user's own copy of what `setup()` returned, once it was needed. As in k6 the
+    /// changes an iteration makes to it are there in the next one.
+    data: Option<Value<'js>>,
+    count: u64,
+}
+
+impl<'a, 'js> Iterations<'a, 'js> {
+    pub(super) fn new(ctx: &'a Ctx<'js>, user: &'a Rc<User>, namespace: &Object<'js>) -> Self {
+        let functions = namespace
+            .props::<String, Value<'js>>()
+            .filter_map(Result::ok)
+            .filter_map(|(name, value)| Some((name, value.into_function()?)))
+            .collect();
+        Self { ctx, user, functions, data: None, count: 0 }
+    }
+
+    pub(super) fn serve(&mut self, mailbox: &Mailbox) {
+        while let Some(task) = mailbox.receive() {
+            match task {
+                Task::Prepare(ready) => {
+                    // An error is told by the first iteration.
+                    let _ = CaughtError::catch(self.ctx, self.setup_data());
+                    let _ = ready.send(());
+                }
+                Task::Iterate(work) => {
+                    self.user.run.live.active.fetch_add(1, Ordering::Relaxed);
+                    self.work(&work);
+                    self.user.run.live.active.fetch_sub(1, Ordering::Relaxed);
+                    drop(work.busy);
+                    let _ = work.done.send(());
+                }
+                Task::Call(call) => {
+                    let result = self.call(&call);
+                    let _ = call.reply.send(result);
+                }
+            }
+        }
+    }
+
+    fn work(&mut self, work: &Activation) {
+        self.user.assignment.replace(work.assignment.clone());
+        if let Err(error) = self.set_environment(&work.environment) {
+            self.user.run.fail(ScriptError::Exception(error.to_string()));
+        }
+        let Some(function) = self.functions.get(&work.exec).cloned() else {
+            let missing = format!("the script exports no function `{}`", work.exec);
+            self.user.run.fail(ScriptError::Options(missing));
+            return;
+        };
+        while let Some(Turn { start, intended }) = work.turns.next() {
+            let lag = intended.map(|intended| start.saturating_duration_since(intended));
+            self.user.begin_iteration(self.count, lag);
+            let outcome = self.iterate(&function);
+            let end = Instant::now();
+            self.account(&outcome, end - start);
+            self.count += 1;
+            if outcome == Outcome::Interrupted {
+                return;
+            }
+            self.fill_up(end - start);
+            self.user.control.share(end.into_std());
+        }
+    }
+
+    fn set_environment(&self, environment: &[(String, String)]) -> rquickjs::Result<()> {
+        if environment.is_empty() {
+            return Ok(());
+        }
+        let object: Object<'js> = self.ctx.globals().get("__ENV")?;
+        environment.iter().try_for_each(|(key, value)| object.set(key.as_str(), value.as_str()))
+    }
+
+    fn setup_data(&mut self) -> rquickjs::Result<Value<'js>> {
+        if let Some(data) = &self.data {
+            return Ok(data.clone());
+        }
+        let data = self.parse(self.user.run.setup_data.get())?;
+        self.data = Some(data.clone());
+        Ok(data)
+    }
+
+    fn parse(&self, json: Option<&Arc<str>>) -> rquickjs::Result<Value<'js>> {
+        match json {
+            Some(json) => self.ctx.json_parse(json.as_bytes()),
+            None => Ok(Value::new_undefined(self.ctx.clone())),
+        }
+    }
+
+    fn iterate(&mut self, function: &Function<'js>) -> Outcome {
+        let result = self.setup_data().and_then(|data| {
+            self.user.reset_cookies();
+            self.ctx.globals().set("__ITER", self.count)?;
+            self.user.reset_cookies();
+            self.run(function, data).map(|_| ())
+        });
+        let result = CaughtError::catch(self.ctx, result);
+        self.conclude(result.map_err(|caught| describe(&caught)))
+    }
+
+    /// Calls a function; when it is asynchronous, to the end.
+    fn run(&self, function: &Function<'js>, argument: Value<'js>) -> rquickjs::Result<Value<'js>> {
+        let value: Value<'js> = function.call((argument,))?;
+        let Some(promise) = value.as_promise() else { return Ok(value) };
+        settle(self.ctx, self.user, promise)?;
+        let settled = promise.result::<Value<'js>>().transpose()?;
+        Ok(settled.unwrap_or_else(|| Value::new_undefined(self.ctx.clone())))
+    }
+
+    /// What an iteration came to, when everything it left behind is done.
+    fn conclude(&self, result: Result<(), String>) -> Outcome {
+        // An interruption shows in `take_cut`.
+        // After an exception nobody waits for timers and requests any more.
+        if result.is_err() {
+            self.user.tasks.clear(self.ctx);
+        }
+        let _ = CaughtError::catch(self.ctx, drain(self.ctx, self.user));
+        self.user.tasks.clear(self.ctx);
+        if self.user.run.settings().no_vu_connection_reuse {
+            self.user.client.close_connections();
+        }
+        let outcome = match result {
+            Ok(()) => Outcome::Complete,
+            Err(text) => Outcome::Threw(text),
+        };
+        let rejections = &self.user.rejections;
+        if let Outcome::Threw(text) = &outcome {
+            // The promise of an asynchronous default function.
+            rejections.forget(text);
+        }
+        let unhandled = rejections.take();
+        if self.user.control.take_cut() {
+            return Outcome::Interrupted;
+        }
+        for text in unhandled {
+            self.log_exception(&uncaught(&text));
+        }
+        outcome
+    }
+
+    fn account(&self, outcome: &Outcome, duration: Duration) {
+        let live = &self.user.run.live;
+        // Iterations of the warm-up count nowhere.
+        let counted = u64::from(self.user.event_loop.recorder.borrow().is_recording());
+        match outcome {
+            Outcome::Interrupted => {
+                live.interrupted.fetch_add(counted, Ordering::Relaxed);
+                self.user.add_interrupted();
+            }
+            Outcome::Complete | Outcome::Threw(_) => {
+                self.user.group.set(GroupId::ROOT);
+                self.user.add_iteration(duration);
+                live.complete.fetch_add(counted, Ordering::Relaxed);
+            }
+        }
+        if let Outcome::Threw(exception) = outcome {
+            self.log_exception(exception);
+        }
+        self.user.settle_iteration();
+    }
+
+    /// `minIterationDuration`: waits for what is left of it.
+    fn fill_up(&self, took: Duration) {
+        let left = self.user.run.settings().min_iteration_duration.saturating_sub(took);
+        if !left.is_zero() {
+            // Nothing is lost when it is cut short.
+            let _ = self.user.control.wait(tokio::time::sleep(left));
+            self.user.control.take_cut();
+        }
+    }
+
+    fn log_exception(&self, exception: &str) {
+        // What ended the run is told once, at its end.
+        if self.user.run.failure().is_some() {
+            return;
+        }
+        let assignment = self.user.assignment.borrow().clone();
+        let fields = [
+            ("executor", assignment.executor),
+            ("scenario", assignment.scenario.as_str()),
+            ("source", "stacktrace"),
+        ];
+        self.user.run.log.write_limited(Level::Error, exception, &fields);
+    }
+
+    /// Calls a function of the life-cycle.
+    fn call(&self, call: &Call) -> Result<Returned, CallError> {
+        let user = self.user;
+        user.assignment.replace(call.assignment.clone());
+        let group =
+            call.group.map(|name| user.event_loop.recorder.borrow_mut().group(GroupId::ROOT, name));
+        user.group.set(group.unwrap_or(GroupId::ROOT));
+        let result = (|| {
+            let Some(function) = self.functions.get(call.function) else {
+                return Ok(Returned::default());
+            };
+            let value = self.run(function, self.parse(call.argument.as_ref())?)?;
+            self.read(value)
+        })();
+        let result = CaughtError::catch(self.ctx, result).map_err(|caught| describe(&caught));
+        let (returned, failed) = match result {
+            Ok(returned) => (returned, Ok(())),
+            Err(text) => (Returned::default(), Err(text)),
+        };
+        let outcome = self.conclude(failed);
+        user.settle_iteration();
+        match outcome {
+            Outcome::Complete => Ok(returned),
+            Outcome::Interrupted => Err(CallError::Interrupted),
+            Outcome::Threw(text) => Err(CallError::Threw(text)),
+        }
+    }
+
+    fn read(&self, value: Value<'js>) -> rquickjs::Result<Returned> {
+        let mut returned = Returned::default();
+        if let Some(object) = value.as_object().filter(|object| !object.is_array()) {
+            for entry in object.props::<String, Value<'js>>() {
+                let (name, member) = entry?;
+                if let Some(bytes) = modules::text_or_bytes(&member)? {
+                    returned.members.push((name, bytes));
+                }
+            }
+        }
+        let json = self.ctx.json_stringify(value)?;
+        returned.json = json.map(|text| text.to_string()).transpose()?;
+        if returned.json.as_ref().is_some_and(|json| json.len() > MAX_DATA_BYTES) {
+            let message = format!("the returned data is larger than {} MiB", MAX_DATA_BYTES >> 20);
+            return Err(Exception::throw_message(self.ctx, &message));
+        }
+        Ok(returned)
+    }
+}
+
+/// Every virtual user has a copy of what `setup()` returns.
+const MAX_DATA_BYTES: usize = 64 << 20;

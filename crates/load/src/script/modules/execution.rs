@@ -1,0 +1,243 @@
+//! `k6/execution`: where the script is, and how to end the test.
+//!
+//! Every figure is an accessor and read when it is asked for. One process is one instance, so what
+//! k6 tells of the instance and of the whole test is the same here.
+
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, UNIX_EPOCH};
+
+use rquickjs::function::Opt;
+use rquickjs::module::{Declarations, Exports, ModuleDef};
+use rquickjs::object::Accessor;
+use rquickjs::{Coerced, Ctx, Exception, Function, IntoJs, Object, Result, Value};
+use tokio::time::Instant;
+
+use super::Members;
+use crate::log::Level;
+use crate::options::{ExecutorConfig, Scenario, document};
+use crate::script::user::User;
+
+pub(super) const MEMBERS: Members =
+    Members { present: &["instance", "scenario", "test", "vu"], missing: &[], prefix: "exec." };
+
+/// Makes an object whose members are looked up by functions.
+const TAGS: &str = "(get, set, remove, keys) => new Proxy({}, {
+    get: (_, key) => typeof key === 'string' ? get(key) : undefined,
+    set: (_, key, value) => { set(String(key), value); return true; },
+    has: (_, key) => typeof key === 'string' && get(key) !== undefined,
+    deleteProperty: (_, key) => { remove(String(key)); return true; },
+    ownKeys: () => keys(),
+    getOwnPropertyDescriptor: (_, key) => {
+        const value = typeof key === 'string' ? get(key) : undefined;
+        return value === undefined ? undefined
+            : { value, writable: true, enumerable: true, configurable: true };
+    },
+})";
+
+/// Parses a document and makes all of it read-only.
+const FROZEN: &str = "(text) => {
+    const freeze = (value) => {
+        if (value !== null && typeof value === 'object') {
+            Object.values(value).forEach(freeze);
+            Object.freeze(value);
+        }
+        return value;
+    };
+    return freeze(JSON.parse(text));
+}";
+
+/// The module `k6/execution`.
+pub(super) struct Execution;
+
+impl ModuleDef for Execution {
+    fn declare(declarations: &Declarations<'_>) -> Result<()> {
+        MEMBERS.declare(declarations)
+    }
+
+    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+        let object = Object::new(ctx.clone())?;
+        object.set("instance", instance(ctx)?)?;
+        object.set("scenario", scenario(ctx)?)?;
+        object.set("test", test(ctx)?)?;
+        object.set("vu", vu(ctx)?)?;
+        MEMBERS.export(exports, &object)
+    }
+}
+
+/// A member that is looked up every time.
+fn member<'js, T: IntoJs<'js> + 'js>(
+    object: &Object<'js>,
+    name: &'static str,
+    get: impl Fn(&Ctx<'js>, &Rc<User>) -> Result<T> + 'js,
+) -> Result<()> {
+    let getter = move |ctx: Ctx<'js>| get(&ctx, &User::of(&ctx));
+    object.prop(name, Accessor::from(getter).enumerable())
+}
+
+fn not_in_init(ctx: &Ctx<'_>, user: &User, what: &str) -> Result<()> {
+    if user.is_initialising() {
+        let message = format!("getting {what} in the init context is not supported");
+        return Err(Exception::throw_message(ctx, &message));
+    }
+    Ok(())
+}
+
+fn instance<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    let figure = |name, read: fn(&User) -> f64| {
+        member(&object, name, move |ctx: &Ctx<'js>, user: &Rc<User>| {
+            not_in_init(ctx, user, "instance information")?;
+            Ok(read(user))
+        })
+    };
+    figure("currentTestRunDuration", |user| {
+        user.run.began.get().map_or(0.0, |began| began.elapsed().as_secs_f64() * 1e3)
+    })?;
+    figure("iterationsCompleted", |user| user.run.live.complete.load(Ordering::Relaxed) as f64)?;
+    figure("iterationsInterrupted", |user| {
+        user.run.live.interrupted.load(Ordering::Relaxed) as f64
+    })?;
+    figure("vusActive", |user| user.run.live.active.load(Ordering::Relaxed) as f64)?;
+    figure("vusInitialized", |user| user.run.live.initialised.load(Ordering::Relaxed) as f64)?;
+    Ok(object)
+}
+
+/// The scenario the virtual user works for; none in `setup()` and `teardown()`.
+fn current<'u>(ctx: &Ctx<'_>, user: &'u User) -> Result<&'u Scenario> {
+    let options = user.run.options.get();
+    let index = user.assignment.borrow().index;
+    let found =
+        options.filter(|_| !user.is_initialising()).and_then(|all| all.scenarios.get(index));
+    found.ok_or_else(|| {
+        let message = "getting scenario information outside of the VU context is not supported";
+        Exception::throw_message(ctx, message)
+    })
+}
+
+fn scenario<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    member(&object, "name", |ctx, user| Ok(current(ctx, user)?.name.clone()))?;
+    member(&object, "executor", |ctx, user| Ok(current(ctx, user)?.executor.name()))?;
+    member(&object, "startTime", |ctx, user| {
+        let scenario = current(ctx, user)?;
+        let started = user.run.clock.get().map(|clock| clock.start_time + clock.offset(scenario));
+        let since = started.and_then(|started| started.duration_since(UNIX_EPOCH).ok());
+        Ok(since.map_or(0.0, |since| since.as_millis() as f64))
+    })?;
+    member(&object, "progress", |ctx, user| Ok(progress(user, current(ctx, user)?)))?;
+    for name in ["iterationInInstance", "iterationInTest"] {
+        member(&object, name, |ctx, user| {
+            current(ctx, user)?;
+            Ok(user.position.get().in_scenario as f64)
+        })?;
+    }
+    Ok(object)
+}
+
+/// From 0 to 1: iterations where their number is known, otherwise time.
+fn progress(user: &User, scenario: &Scenario) -> f64 {
+    let total = match &scenario.executor {
+        ExecutorConfig::SharedIterations { iterations, .. } => Some(*iterations),
+        ExecutorConfig::PerVuIterations { vus, iterations, .. } => {
+            Some(u64::from(*vus) * *iterations)
+        }
+        _ => None,
+    };
+    let part = match total {
+        Some(total) => {
+            let started = user.assignment.borrow().iterations.load(Ordering::Relaxed);
+            started.saturating_sub(1) as f64 / total as f64
+        }
+        None => {
+            let elapsed = user.run.clock.get().map_or(Duration::ZERO, |clock| {
+                Instant::now().saturating_duration_since(clock.start + clock.offset(scenario))
+            });
+            elapsed.as_secs_f64() / scenario.executor.duration().as_secs_f64()
+        }
+    };
+    part.clamp(0.0, 1.0)
+}
+
+fn test<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    let abort = |ctx: Ctx<'js>, message: Opt<Coerced<String>>| -> Result<()> {
+        let user = User::of(&ctx);
+        user.abort_test(message.0.as_ref().map(|text| text.0.as_str()));
+        Err(Exception::throw_message(&ctx, "test aborted"))
+    };
+    object.set("abort", Function::new(ctx.clone(), abort)?.with_name("abort")?)?;
+    let fail = |ctx: Ctx<'js>, message: Opt<Coerced<String>>| -> Result<()> {
+        let user = User::of(&ctx);
+        not_in_init(&ctx, &user, "test.fail()")?;
+        user.run.marked_failed.store(true, Ordering::Relaxed);
+        let reason = message.0.map(|text| format!(": {}", text.0)).unwrap_or_default();
+        let text = format!("test marked as failed{reason}");
+        user.run.log.write_limited(Level::Error, &text, &[]);
+        Ok(())
+    };
+    object.set("fail", Function::new(ctx.clone(), fail)?.with_name("fail")?)?;
+    member(&object, "options", |ctx, user| -> Result<Value<'js>> {
+        not_in_init(ctx, user, "test options")?;
+        let text = user.run.options.get().map(|options| document(options).to_string());
+        ctx.eval::<Function<'js>, _>(FROZEN)?.call((text.unwrap_or_else(|| "{}".to_owned()),))
+    })?;
+    Ok(object)
+}
+
+fn vu<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    let figure = |name, read: fn(&User) -> f64| {
+        member(&object, name, move |ctx: &Ctx<'js>, user: &Rc<User>| {
+            not_in_init(ctx, user, "VU information")?;
+            Ok(read(user))
+        })
+    };
+    figure("idInInstance", |user| f64::from(user.id))?;
+    figure("idInTest", |user| f64::from(user.id))?;
+    figure("iterationInInstance", |user| user.position.get().own as f64)?;
+    // A virtual user never changes its scenario.
+    figure("iterationInScenario", |user| user.position.get().own as f64)?;
+    let tags = tags(ctx)?;
+    object.set("tags", tags.clone())?;
+    let metrics = Object::new(ctx.clone())?;
+    metrics.set("tags", tags)?;
+    // Metadata is for outputs that keep single values; there are none.
+    metrics.set("metadata", Object::new(ctx.clone())?)?;
+    object.set("metrics", metrics)?;
+    Ok(object)
+}
+
+/// `vu.metrics.tags`: tags of everything the virtual user measures from now on.
+fn tags<'js>(ctx: &Ctx<'js>) -> Result<Value<'js>> {
+    let get = |ctx: Ctx<'js>, key: String| -> Result<Value<'js>> {
+        let user = User::of(&ctx);
+        not_in_init(&ctx, &user, "VU information")?;
+        match user.tag(&key) {
+            Some(value) => value.into_js(&ctx),
+            None => Ok(Value::new_undefined(ctx)),
+        }
+    };
+    let set = |ctx: Ctx<'js>, key: String, value: Value<'js>| -> Result<()> {
+        let user = User::of(&ctx);
+        not_in_init(&ctx, &user, "VU information")?;
+        if !(value.is_string() || value.is_number() || value.is_bool()) {
+            let message = format!(
+                "the tag `{key}` must be a string, a number or a boolean, and not {}",
+                value.type_name()
+            );
+            return Err(Exception::throw_type(&ctx, &message));
+        }
+        user.set_tag(&key, Some(value.get::<Coerced<String>>()?.0));
+        Ok(())
+    };
+    let remove = |ctx: Ctx<'js>, key: String| User::of(&ctx).set_tag(&key, None);
+    let keys = |ctx: Ctx<'js>| User::of(&ctx).tag_keys();
+    let proxy: Function<'js> = ctx.eval(TAGS)?;
+    proxy.call((
+        Function::new(ctx.clone(), get)?,
+        Function::new(ctx.clone(), set)?,
+        Function::new(ctx.clone(), remove)?,
+        Function::new(ctx.clone(), keys)?,
+    ))
+}
