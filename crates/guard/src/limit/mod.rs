@@ -25,12 +25,14 @@
 //! # Memory
 //! Each kind of counter lives in a table of fixed size: sets of eight, found by a keyed hash that
 //! nobody outside can predict. Refused attempts never take a place. When a set is full, the entry
-//! with the fewest failures goes, among equals the one not touched for longest; entries with attempts
-//! in flight or under suspicion are the last. To make the guard forget an account, address or pair
-//! with n failures, an attacker must therefore fail n times with each of eight others that fall into
-//! the same set, and cannot tell which do: on average that takes as many password hashes as
-//! n times the table has places (655,360 for a pair used up, at the default capacity, within 15 min).
-//! An entry with a single failure is forgotten sooner, which gives one guess back.
+//! with the fewest failures goes, among equals the one not touched for longest; entries under
+//! suspicion go after all others, and entries with attempts in flight never. So an entry with n
+//! failures goes only once seven others in its set have n each. Every failure costs a password hash, and
+//! which names or addresses share a set cannot be told from outside: to reach one set on purpose an
+//! attacker has to fill all, with 7 n / 8 failures per place of the table. For a pair that is used up
+//! (ten failures) that is 573,440 hashes within 15 minutes at the default capacity; a core that
+//! computes argon2id at OWASP's parameters manages about 40,000. What a flood does push out are
+//! entries with one or two failures, which gives that many guesses back.
 
 mod answer;
 mod distinct;

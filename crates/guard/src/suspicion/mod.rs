@@ -23,8 +23,9 @@
 //! when it is refused or waits in vain. It never lifts the limit of the pair, so an address gets its
 //! ten guesses at an account and no more, however much work it does. It shortens the account's
 //! delay from a minute to a second instead of lifting it: a botnet that solves challenges for a living
-//! gets 3,600 guesses per hour at one account, not one per proof, and the owner, who solves one
-//! too, competes for a place each second rather than each minute. And it lifts the limits of address
+//! gets 3,600 guesses per hour at one account, not one per proof. Its owner, who solves one too,
+//! competes with it for a place each second rather than each minute; a botnet that spends a proof
+//! every second can crowd out an owner who has no mark, and only a mark helps against that. And it lifts the limits of address
 //! and password altogether, because those are shared with people who did nothing: behind one address
 //! are an attacker and 49 customers of a café, none of whom has been here before, and each of the
 //! 49 gets in for half a second of work, while each guess costs the attacker as much, on top of
@@ -55,10 +56,11 @@ pub(crate) use mark::{AccountTag, Marks};
 pub(crate) use proof::{Binding, Proof, Proofs};
 pub(crate) use used::UsedProofs;
 
-/// A challenge in the format of ALTCHA, version 1: find the number from 0 to `maxnumber` for which
+/// A challenge in the format of ALTCHA's proof of work, version 1, which its widget still solves in
+/// version 3: find the number from 0 to `maxnumber` for which
 /// `challenge` is the hexadecimal SHA-256 of `salt` followed by the number in decimal digits.
 ///
-/// As a JSON object with these field names it is what an ALTCHA widget fetches. Its solution, the
+/// As a JSON object with these field names it is what an ALTCHA widget is given. Its solution, the
 /// Base64 of the JSON object `{algorithm, challenge, number, salt, signature}`, goes into
 /// [`Attempt::proof`](crate::Attempt::proof).
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]

@@ -1,12 +1,13 @@
 //! Issuing and checking proofs of work.
 //!
-//! The format is ALTCHA's first (`altcha.org`, "Proof-of-Work CAPTCHA, v1"), because widgets that solve it
-//! exist. Nothing is kept about a challenge that was issued: its salt says what it is worth, and the
-//! signature covers the salt by way of the challenge, which is a hash over salt and number.
+//! The format is the first version of ALTCHA's proof of work (`altcha.org`), because widgets and
+//! libraries that solve it exist. Nothing is kept about a challenge that was issued: its salt says what
+//! it is worth, and the signature covers the salt by way of the challenge, which is a hash over salt
+//! and number.
 //!
 //! The salt ends with a delimiter, so that no digit can wander between it and the number (the splicing
-//! that ALTCHA's advisory of December 2025 is about), and it carries a keyed hash of the account and the
-//! address that were refused, so that solutions cannot be gathered for use elsewhere.
+//! of CVE-2025-68113), and it carries a keyed hash of the account and the address that were refused, so
+//! that solutions cannot be gathered for use elsewhere.
 
 use std::{
     borrow::Cow,
