@@ -149,7 +149,8 @@ fn a_wrong_file_setting_or_datum_is_named_before_anything_runs() {
         ("\"cache.mode\" = \"off\"", "cache.mood = \"off\"", "cache.mood"),
         ("= \"off\" }", "= \"off\", cache.mode = \"on\" }", "`cache.mode`"),
         ("samples = true", "smaples = true", "accepted are `samples`, `tracks`, `seed`"),
-        ("samples = true", "seed = { users = [1] }", "`users` in `seed` must be a whole number"),
+        ("samples = true", "seed = { users = [1] }", "`users`"),
+        ("samples = true", "seed = { user = 1 }", "--user"),
         ("samples = true", "tracks = [\"none.gpx\"]", "none.gpx"),
     ] {
         let lab = Lab::new(&EXPERIMENT.replace(find, replace));
@@ -207,13 +208,12 @@ at_least = 1
 during = { at = "300ms", signal = "KILL", restart = true }
 "#;
     // A counter begins at zero again in the server that is started again.
-    let text = EXPERIMENT.to_owned()
-        + &lines.replace("at_least = \"load.good_reqs\"", "at_least = \"-1e6 * before\"");
-    let killed = Lab::new(&text.replace("-1e6 *", "-1000000 *"));
-    let output = killed.run(&["--json"]);
+    let killed = lines.replace("\"load.good_reqs\"", "\"-1000000 * (before + 1)\"");
+    let output = Lab::new(&(EXPERIMENT.to_owned() + &killed)).run(&["--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", text_of(&output));
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(json["rounds"][0]["measured"]["events"][0]["what"].as_str().unwrap().contains("KILL"));
+    let event = &json["rounds"][0]["measured"]["events"][0];
+    assert!(event["what"].as_str().unwrap().contains("SIGKILL"), "{event}");
 
     let (quiet, _) = lines.split_once("[hooks]").unwrap();
     let lab = Lab::new(&(EXPERIMENT.to_owned() + quiet));
@@ -232,6 +232,17 @@ during = { at = "300ms", signal = "KILL", restart = true }
 
 fn text_of(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
+}
+
+#[test]
+fn a_seeded_store_is_the_same_in_every_round_and_asked_before_and_after() {
+    let seed = "seed = { users = 3, schedules_per_user = 7, shared_hash = true }";
+    let text = EXPERIMENT.replace("samples = true", &format!("samples = true\n{seed}"));
+    let lines = "[[invariants]]\nname = \"nobody added any\"\n\
+                 sql = \"select count(*) from schedules\"\nequals = \"max(21, before)\"\n";
+    let output = Lab::new(&(text + lines)).run(&[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text_of(&output));
+    assert!(text_of(&output).contains("The invariant held"), "{}", text_of(&output));
 }
 
 #[test]

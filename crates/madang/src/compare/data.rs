@@ -10,8 +10,8 @@ pub struct Data {
     pub samples: bool,
     /// GPX and GeoJSON files, relative to the experiment.
     pub tracks: Vec<PathBuf>,
-    /// What `madang seed` makes; its names and numbers are checked by it.
-    pub seed: Option<toml::Table>,
+    /// The arguments of `madang seed`, which knows what they may be.
+    pub seed: Option<Vec<String>>,
 }
 
 impl Data {
@@ -26,8 +26,8 @@ impl Data {
                         files.iter().map(|file| track(file, dir)).collect::<Result<_, _>>()?;
                 }
                 ("seed", toml::Value::Table(counts)) => {
-                    check_seed(counts)?;
-                    data.seed = Some(counts.clone());
+                    let flags = crate::seed::flags(counts);
+                    data.seed = Some(flags.map_err(|why| HostError(format!("`seed`: {why}")))?);
                 }
                 ("samples", _) => {
                     return Err(HostError("`samples` must be true or false".to_owned()));
@@ -59,25 +59,4 @@ fn track(file: &toml::Value, dir: &Path) -> Result<PathBuf, HostError> {
     } else {
         Err(HostError(format!("`tracks`: no file `{}`", path.display())))
     }
-}
-
-/// Counts and switches are what a seed is made of; which names there are, `madang seed` knows.
-fn check_seed(counts: &toml::Table) -> Result<(), HostError> {
-    let is_plain = |value: &toml::Value| value.is_integer() || value.is_bool() || value.is_str();
-    match counts.iter().find(|(_, value)| !is_plain(value)) {
-        Some((name, value)) => Err(HostError(format!(
-            "`{name}` in `seed` must be a whole number, true, false or a text, not {value}"
-        ))),
-        None => unavailable(),
-    }
-}
-
-/// Fills the store in `template` as `madang seed` does.
-pub fn seed(_template: &Path, _counts: &toml::Table) -> Result<(), HostError> {
-    unavailable()
-}
-
-/// Until `madang seed` exists, an experiment that needs it is refused before its first round.
-fn unavailable() -> Result<(), HostError> {
-    Err(HostError("`seed` is not supported yet: this program has no `madang seed`".to_owned()))
 }

@@ -1,6 +1,6 @@
 //! What the lab asks of this program: its server, its data, its load generator.
 
-use super::data::{self, Data};
+use super::data::Data;
 use anyhow::anyhow;
 use madang_lab::Cancel;
 use madang_lab::host::{Host, HostError, Launch, Page, Ready};
@@ -8,7 +8,7 @@ use madang_service::config::{ConfigError, Origin, Sources};
 use madang_stack::{Patience, Spec, Supervisor};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// This program as it runs now, even when its file is replaced by a build meanwhile.
@@ -38,19 +38,12 @@ impl Madang {
         Err(HostError(format!("the server that stored the samples failed ({exit}){said}")))
     }
 
-    fn import(
-        &self,
-        tracks: &[PathBuf],
-        template: &Path,
-        give_up: &dyn Fn() -> bool,
-    ) -> Result<(), HostError> {
-        let import = this_program(template).args(["import", "tracks", "--data"]).arg(template);
-        let import = self.supervisor().spawn(&import.arg("--").args(tracks)).map_err(in_words)?;
-        match import.wait_patiently(Patience::new(PREPARE_LIMIT, give_up)).map_err(in_words)? {
+    /// Runs a command of this program that fills a store.
+    fn fill(&self, what: &str, spec: &Spec, give_up: &dyn Fn() -> bool) -> Result<(), HostError> {
+        let filling = self.supervisor().spawn(spec).map_err(in_words)?;
+        match filling.wait_patiently(Patience::new(PREPARE_LIMIT, give_up)).map_err(in_words)? {
             exit if exit.is_success() => Ok(()),
-            exit => {
-                Err(HostError(format!("`import tracks` failed ({exit}){}", import.stderr_tail())))
-            }
+            exit => Err(HostError(format!("`{what}` failed ({exit}){}", filling.stderr_tail()))),
         }
     }
 }
@@ -104,10 +97,14 @@ impl Host for Madang {
             self.fill_with_samples(template, &give_up)?;
         }
         if !data.tracks.is_empty() {
-            self.import(&data.tracks, template, &give_up)?;
+            let import = this_program(template).args(["import", "tracks", "--data"]).arg(template);
+            self.fill("import tracks", &import.arg("--").args(&data.tracks), &give_up)?;
         }
-        match &data.seed {
-            Some(counts) => data::seed(template, counts),
+        match data.seed {
+            Some(flags) => {
+                let seed = this_program(template).args(["seed", "--data"]).arg(template);
+                self.fill("seed", &seed.args(flags), &give_up)
+            }
             None => Ok(()),
         }
     }

@@ -134,7 +134,7 @@ fn source(reader: &mut Reader<'_>, scope: &Scope<'_>, chosen: Option<&[String]>)
         mistakes.add(offset, message);
     }
     let concerned = |variant: &&Variant| {
-        chosen.is_none_or(|chosen| chosen.iter().any(|name| *name == variant.name))
+        chosen.is_none_or(|chosen| chosen.contains(&variant.name))
             && !matches!(variant.target, Target::Serve(_))
     };
     let lacking = |key: &str, has: fn(&Variant) -> bool, offset: usize| {
