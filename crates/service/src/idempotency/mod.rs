@@ -67,6 +67,13 @@ impl<T: Outcome> Outcome for Option<T> {
 #[derive(Debug, Default)]
 pub struct Once(Option<Box<Claim>>);
 
+impl Once {
+    /// Whether the request had a key at all.
+    pub(crate) fn has_key(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
 /// A user's claim to a key.
 #[derive(Debug)]
 struct Claim {

@@ -4,6 +4,7 @@ use super::{CreateError, Draft, ScheduleId};
 use crate::accounts::Caller;
 use crate::app::App;
 use crate::http::{JsonObject, Problem};
+use crate::idempotency::IdempotencyKey;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::{StatusCode, header};
@@ -41,6 +42,9 @@ pub(super) struct CreatedBody {
 
 /// Makes a schedule of the caller's own.
 #[utoipa::path(post, path = "/v1/schedules", tag = "schedules",
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters: sent again with the same body, the first answer comes back"),
+    ),
     request_body = CreateBody,
     responses(
         (status = 201, description = "Made; `Location` leads to it", body = CreatedBody),
@@ -52,11 +56,12 @@ pub(super) struct CreatedBody {
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     caller: Caller,
+    key: IdempotencyKey,
     body: JsonObject,
 ) -> Result<Response, Problem> {
+    let once = key.of(caller.id, body.bytes());
     let new = Draft::read(body)?.of(caller.id);
-    let id = app.schedules.add(new).await?;
-    Ok(created(id))
+    Ok(app.schedules.add(new, once).await?.answer(created))
 }
 
 fn created(id: ScheduleId) -> Response {

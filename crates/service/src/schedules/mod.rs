@@ -30,6 +30,7 @@ pub use types::{AfterStart, Deletion, Location, LocationId, NewSchedule, Schedul
 use crate::app::App;
 use crate::config::{CacheMode, Settings};
 use crate::http::Problem;
+use crate::idempotency::{Done, Once};
 use crate::store::{Pool, PoolError, Store, StoreError};
 use madang_cache::{Cache, CacheError, ConfigError, NamedCache, Policy};
 use std::sync::Arc;
@@ -148,20 +149,20 @@ impl Schedules {
         }
     }
 
-    /// Stores a schedule, unless its owner has as many as allowed (`schedules.limit`).
+    /// Stores a schedule, `once`, unless its owner has as many as allowed (`schedules.limit`).
     ///
     /// Dropping the future does not undo it: once the write was taken it is committed and counted.
     ///
     /// # Errors
     /// When the limit is reached, owner or place are unknown, or the store cannot answer; nothing is
     /// stored then.
-    pub async fn add(&self, new: NewSchedule) -> Result<ScheduleId, CreateError> {
+    pub async fn add(&self, new: NewSchedule, once: Once) -> Result<Done<ScheduleId>, CreateError> {
         let counted = Arc::clone(&self.counted);
         let committed = move || {
             counted.created.fetch_add(1, Ordering::Relaxed);
         };
-        let created = self.store.create(new, self.limit, committed).await;
-        if created == Err(CreateError::LimitReached) {
+        let created = self.store.create(new, once, self.limit, committed).await;
+        if matches!(created, Err(CreateError::LimitReached)) {
             self.counted.refused.fetch_add(1, Ordering::Relaxed);
         }
         created

@@ -6,6 +6,7 @@ use super::CreateError;
 use super::limit::Limit;
 use super::types::{AfterStart, Deletion, Location, LocationId, NewSchedule, Schedule, ScheduleId};
 use crate::accounts::UserId;
+use crate::idempotency::{Done, Once};
 use crate::store::{Store, StoreError, Tx};
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
 
@@ -23,8 +24,9 @@ impl ScheduleStore {
         Self { store }
     }
 
-    /// Stores a schedule, unless its owner has as many as allowed. `committed` runs after the commit,
-    /// on the writer's thread, whether or not anybody still waits for the answer.
+    /// Stores a schedule, `once`, unless its owner has as many as allowed. `committed` runs after the
+    /// commit, on the writer's thread, whether or not anybody still waits for the answer; not when
+    /// the schedule had been stored before.
     ///
     /// # Errors
     /// When the limit is reached, owner or place are unknown, or the store cannot answer; nothing is
@@ -32,18 +34,43 @@ impl ScheduleStore {
     pub async fn create(
         &self,
         new: NewSchedule,
+        once: Once,
         limit: Limit,
         committed: impl FnOnce() + Send + 'static,
-    ) -> Result<ScheduleId, CreateError> {
+    ) -> Result<Done<ScheduleId>, CreateError> {
+        let (once, before) = self.made_before(once, limit).await?;
+        if let Some(id) = before {
+            return Ok(Done { outcome: id, replayed: true });
+        }
         limit.before(self, &new).await?;
         let created = self.store.write(move |tx| {
-            let created = insert(tx, &new, limit)?;
-            if created.is_some() {
+            let done = once.run(tx, |tx| insert(tx, &new, limit))?;
+            if done.outcome.is_some() && !done.replayed {
                 tx.after_commit(committed);
             }
-            Ok::<_, CreateError>(created)
+            Ok::<_, CreateError>(done)
         });
-        created.await?.ok_or(CreateError::LimitReached)
+        created.await?.made().ok_or(CreateError::LimitReached)
+    }
+
+    /// A way that looks before its write transaction must not refuse a request sent again for what that
+    /// request itself has made.
+    async fn made_before(
+        &self,
+        once: Once,
+        limit: Limit,
+    ) -> Result<(Once, Option<ScheduleId>), StoreError> {
+        if !(limit.looks_before() && once.has_key()) {
+            return Ok((once, None));
+        }
+        let (once, found) = self
+            .store
+            .read(move |conn| {
+                let found = once.find::<Option<ScheduleId>>(conn);
+                Ok((once, found))
+            })
+            .await?;
+        Ok((once, found?.flatten()))
     }
 
     /// Stores schedules without a limit, in one transaction; counts follow. For filling a store.

@@ -4,6 +4,7 @@
 use super::*;
 use crate::accounts::UserId;
 use crate::config::{LimitCheck, Sources};
+use crate::idempotency::Once;
 use crate::store::Tx;
 
 const WAYS: [LimitCheck; 5] = [
@@ -55,7 +56,9 @@ impl Bench {
         most: Option<u32>,
         check: LimitCheck,
     ) -> Result<ScheduleId, CreateError> {
-        self.schedules.create(new, Limit { most, check }, || ()).await
+        let limit = Limit { most, check };
+        let done = self.schedules.create(new, Once::default(), limit, || ()).await?;
+        Ok(done.outcome)
     }
 
     /// Asserts that every user's count is the number of rows.
@@ -72,7 +75,9 @@ impl Bench {
         for hour in 0..64 {
             let schedules = self.schedules.clone();
             let limit = Limit { most: Some(most), check };
-            creates.spawn(async move { schedules.create(new(1, hour), limit, || ()).await });
+            creates.spawn(async move {
+                schedules.create(new(1, hour), Once::default(), limit, || ()).await
+            });
         }
         let (mut taken, mut refused) = (0, 0);
         while let Some(done) = creates.join_next().await {
