@@ -285,7 +285,7 @@ fn read_failed(error: io::Error) -> RequestError {
 }
 
 fn is_of_tls(error: &io::Error) -> bool {
-    error.get_ref().is_some_and(|cause| cause.is::<rustls::Error>())
+    error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>)
 }
 
 /// Where a body goes.

@@ -143,7 +143,7 @@ mod tests {
             assert!(bomb.len() < zeros.len() / 100, "{coding:?}");
             assert_eq!(decode(coding.name(), bomb).unwrap_err().code().0, 1701, "{coding:?}");
         }
-        let nested = vec!["gzip"; MAX_CODINGS + 1].join(",");
+        let nested = ["gzip"; MAX_CODINGS + 1].join(",");
         assert!(decode(&nested, Vec::new()).is_err());
     }
 

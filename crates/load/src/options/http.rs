@@ -7,7 +7,7 @@ use super::script::{Result, boolean, count, object, positive, text};
 use crate::http::{TlsSettings, TlsVersion};
 
 /// What one source says of requests; `None` where it says nothing.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HttpLayer {
     /// Requests one `http.batch()` has under way at a time.
     pub batch: Option<u32>,
@@ -59,7 +59,7 @@ impl HttpLayer {
         }
     }
 
-    pub(super) fn resolve(&self) -> HttpOptions {
+    pub(super) fn resolve(self) -> HttpOptions {
         let default = TlsSettings::default();
         let (min, max) = self.tls_version.unwrap_or((default.min, default.max));
         let insecure = self.insecure_skip_tls_verify.unwrap_or(default.insecure);
@@ -109,8 +109,10 @@ mod tests {
 
     use super::*;
 
-    fn tls(value: Value) -> std::result::Result<(TlsVersion, TlsVersion), String> {
-        tls_versions("tlsVersion", &value).map_err(|error| error.to_string())
+    fn tls(
+        value: impl std::borrow::Borrow<Value>,
+    ) -> std::result::Result<(TlsVersion, TlsVersion), String> {
+        tls_versions("tlsVersion", value.borrow()).map_err(|error| error.to_string())
     }
 
     #[test]
