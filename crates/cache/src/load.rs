@@ -109,7 +109,9 @@ where
 
 fn settle<E>(leader: &Leader<E>, loaded: Loaded) -> Outcome<E> {
     let shared = leader.shared.upgrade();
-    if let Some(shared) = &shared {
+    if let Some(shared) = &shared
+        && !matches!(loaded, Loaded::NoTurn { .. })
+    {
         shared.flights.succeeded(&leader.key);
     }
     let fill = |value| {
@@ -132,6 +134,9 @@ fn settle<E>(leader: &Leader<E>, loaded: Loaded) -> Outcome<E> {
                 shared.forget(&leader.key, &leader.flight.marks);
             }
             Filled::Bypass(value)
+        }
+        Loaded::NoTurn { retry_after } => {
+            return fail(leader, CacheError::Overloaded { retry_after });
         }
     })
 }

@@ -1,6 +1,6 @@
 //! A named part of the cache, and the look-up itself.
 
-use std::{fmt, future::Future, sync::Arc};
+use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
@@ -27,6 +27,12 @@ pub enum Loaded {
     Bypass(Value),
     /// There is no such thing; remembered for the policy's `negative_ttl`.
     Absent,
+    /// The loader was given no turn by a limit of its own: callers are answered as when too many
+    /// loads run, and the key is not taken for one that fails.
+    NoTurn {
+        /// When asking again makes sense.
+        retry_after: Duration,
+    },
 }
 
 /// How a look-up was answered.

@@ -258,6 +258,7 @@ impl<E> Shared<E> {
             Ok(Loaded::Store(value)) => Ok(answer(Filled::Value(value), Served::Miss)),
             Ok(Loaded::Bypass(value)) => Ok(answer(Filled::Bypass(value), Served::Miss)),
             Ok(Loaded::Absent) => Ok(answer(Filled::Absent, Served::Miss)),
+            Ok(Loaded::NoTurn { retry_after }) => Err(CacheError::Overloaded { retry_after }),
             Err(error) => {
                 self.count(Counter::LoadErrors);
                 Err(CacheError::Load(Arc::new(error)))

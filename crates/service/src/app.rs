@@ -5,7 +5,7 @@ use crate::config::{CacheMode, Settings};
 use crate::exposition;
 use crate::http::edge::label_routes;
 use crate::http::server::{Routes, Signals};
-use crate::http::{Problem, Proxies, server};
+use crate::http::{Gate, Problem, Proxies, server};
 use crate::idempotency::Idempotency;
 use crate::ops::metrics::ServerMetrics;
 use crate::ops::{health, openapi};
@@ -36,6 +36,10 @@ pub struct App {
     pub cache: Cache,
     /// Threads for CPU-heavy work.
     pub compute: Arc<Pool<()>>,
+    /// What reads that are not in the cache pass.
+    pub reads: Gate,
+    /// What writes pass.
+    pub writes: Gate,
     /// Creates that may be sent again.
     pub idempotency: Idempotency,
     /// Proxies that are believed when they say for whom they ask.
@@ -79,7 +83,9 @@ impl App {
         };
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let compute = Arc::new(Pool::start("compute", vec![(); threads], COMPUTE_QUEUE)?);
-        let tracks = Tracks::new(store.clone(), cache.clone(), Arc::clone(&compute), settings)?;
+        let (reads, writes) = gates(settings, threads);
+        let tracks =
+            Tracks::new(store.clone(), cache.clone(), Arc::clone(&compute), reads.clone(), settings)?;
         let proxies = Proxies::new(&settings.server.trusted_proxies);
         let schedules = Schedules::new(store.clone(), &cache, Arc::clone(&compute), settings)?;
         let accounts = Accounts::open(store.clone(), settings)?;
@@ -90,11 +96,26 @@ impl App {
             store,
             cache,
             compute,
+            reads,
+            writes,
             idempotency: Idempotency::new(settings.idempotency_keep),
             proxies,
             draining: Arc::default(),
         })
     }
+}
+
+/// Uncached reads at once for each core: enough to keep the readers' and the compute threads busy
+/// while others are on their way between them, and few enough that the rest waits at the gate, where
+/// its time is watched, and not in the queues behind it.
+const READS_PER_CORE: usize = 16;
+
+fn gates(settings: &Settings, cores: usize) -> (Gate, Gate) {
+    let server = &settings.server;
+    let reads = server.max_in_flight.unwrap_or(READS_PER_CORE * cores);
+    // One group that is being committed, and one that gathers meanwhile: more would only wait longer.
+    let writes = server.max_writes_in_flight.unwrap_or(2 * settings.database.commit_group);
+    (Gate::new(reads, server.queue_time), Gate::new(writes, server.queue_time))
 }
 
 fn api() -> OpenApiRouter<Arc<App>> {

@@ -1,6 +1,7 @@
 //! The Prometheus page, and the figures of the store and the cache that are read when it is asked for.
 
 use crate::app::App;
+use crate::http::gate::{Gate, GateFigures};
 use crate::ops::process::Process;
 use crate::schedules::ScheduleFigures;
 use crate::store::StoreFigures;
@@ -13,7 +14,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Registry, Unit};
 use std::sync::Arc;
 
 /// Registers what is read from `app` at each scrape.
@@ -74,6 +75,7 @@ impl Collector for AppCollector {
             "What they may weigh together",
             self.app.cache.capacity_bytes(),
         )?;
+        gate_figures(encoder, [("reads", &self.app.reads), ("writes", &self.app.writes)])?;
         counter(
             encoder,
             "untrusted_forwards",
@@ -154,6 +156,54 @@ fn schedule_figures(
         figures.refused,
     )?;
     counter(encoder, "schedules_deleted", "Schedules deleted by their users", figures.deleted)
+}
+
+#[derive(Clone, Debug, EncodeLabelSet)]
+struct GateLabels {
+    gate: &'static str,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet)]
+struct ShedLabels {
+    gate: &'static str,
+    reason: &'static str,
+}
+
+fn gate_figures(
+    encoder: &mut DescriptorEncoder<'_>,
+    gates: [(&'static str, &Gate); 2],
+) -> Result<(), std::fmt::Error> {
+    type Read = fn(&GateFigures) -> usize;
+    let gates = gates.map(|(gate, figures)| (gate, figures.figures()));
+    let gauges: [(&str, &str, Read); 2] = [
+        ("work_in_flight", "Uncached reads, and writes, being worked on", |f| f.in_flight),
+        ("work_waiting", "Uncached reads, and writes, waiting for their turn", |f| f.waiting),
+    ];
+    for (name, help, read) in gauges {
+        let first = ConstGauge::new(0i64);
+        let mut family = encoder.encode_descriptor(name, help, None, first.metric_type())?;
+        for (gate, figures) in &gates {
+            let value = i64::try_from(read(figures)).unwrap_or(i64::MAX);
+            ConstGauge::new(value).encode(family.encode_family(&GateLabels { gate })?)?;
+        }
+    }
+    let first = ConstCounter::new(0u64);
+    let help = "Requests refused because too many waited (full) or for too long (late)";
+    let mut family = encoder.encode_descriptor("work_shed", help, None, first.metric_type())?;
+    for (gate, figures) in &gates {
+        for (reason, value) in [("full", figures.shed_full), ("late", figures.shed_late)] {
+            let labels = ShedLabels { gate, reason };
+            ConstCounter::new(value).encode(family.encode_family(&labels)?)?;
+        }
+    }
+    let kind = gates[0].1.waits.metric_type();
+    let help = "Time that work waited until its turn";
+    let mut family =
+        encoder.encode_descriptor("work_queue_time", help, Some(&Unit::Seconds), kind)?;
+    for (gate, figures) in &gates {
+        figures.waits.encode(family.encode_family(&GateLabels { gate })?)?;
+    }
+    Ok(())
 }
 
 fn cache_figures(

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use madang_cache::{CacheError, Policy};
+use madang_cache::{CacheError, Loaded, Policy};
 use tokio::time::Instant;
 
 use crate::kit::{Boom, Kit, MS, SECOND, body, plain, settle, told, until};
@@ -156,6 +156,15 @@ async fn a_load_waits_for_its_turn_only_so_long() {
     for load in running {
         load.answer(body("v")).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loader_without_a_turn_of_its_own_is_no_failure() {
+    let kit = Kit::new(Policy { failure_backoff: SECOND, ..plain() });
+    let got = kit.get_with("k", || async { Ok(Loaded::NoTurn { retry_after: SECOND }) }).await;
+    assert_eq!(got.unwrap_err().retry_after(), Some(SECOND));
+    assert_eq!(kit.metrics().load_errors, 0);
+    assert_eq!(kit.get("k", body("v")).await, "v Miss", "without a pause");
 }
 
 #[tokio::test(start_paused = true)]

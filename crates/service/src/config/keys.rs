@@ -112,6 +112,24 @@ const GENERAL: &[Key] = &[
         |s, v| s.server.max_connections = whole(v, 1, 1_000_000)?
     ),
     key!(
+        "server.max_in_flight" = "auto",
+        "auto or 1 to 100000",
+        "reads that are not in the cache and may be worked on at once; more wait for their turn; auto = 16 per core",
+        |s, v| s.server.max_in_flight = auto(v, 100_000)?
+    ),
+    key!(
+        "server.max_writes_in_flight" = "auto",
+        "auto or 1 to 100000",
+        "writes that may be worked on at once; more wait for their turn; auto = two commit groups: one being committed, one gathering",
+        |s, v| s.server.max_writes_in_flight = auto(v, 100_000)?
+    ),
+    key!(
+        "server.queue_time" = "100ms",
+        "a duration: 20ms, 100ms",
+        "how long work may wait for its turn while more comes than can be done; then 503; a burst may wait ten times as long",
+        |s, v| s.server.queue_time = positive(v)?
+    ),
+    key!(
         "server.trusted_proxies" = "",
         "addresses or ranges, with commas: 127.0.0.1, 10.0.0.0/8, fd00::/8; empty = none",
         "proxies whose X-Forwarded-For is believed; from anybody else it is ignored",
@@ -271,6 +289,9 @@ pub(super) fn blank() -> Settings {
             metrics_listen: any,
             workers: None,
             max_connections: 0,
+            max_in_flight: None,
+            max_writes_in_flight: None,
+            queue_time: zero,
             trusted_proxies: Vec::new(),
             max_body: 0,
             header_timeout: zero,

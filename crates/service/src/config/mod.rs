@@ -64,6 +64,12 @@ pub struct ServerSettings {
     pub workers: Option<usize>,
     /// Open client connections; one more is answered 503 and closed.
     pub max_connections: usize,
+    /// Reads that are not in the cache and may be worked on at once; `None` = 16 per core.
+    pub max_in_flight: Option<usize>,
+    /// Writes that may be worked on at once; `None` = two commit groups.
+    pub max_writes_in_flight: Option<usize>,
+    /// How long either may wait for a turn while more comes than can be done.
+    pub queue_time: Duration,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<Cidr>,
     /// Largest request body in bytes; a larger one is answered 413.

@@ -6,6 +6,7 @@ pub mod body;
 mod client;
 mod connection;
 pub mod edge;
+pub mod gate;
 pub mod json;
 pub mod negotiate;
 mod operations;
@@ -17,6 +18,7 @@ pub mod server;
 mod worker;
 
 pub use client::{ClientAddress, Proxies};
+pub use gate::Gate;
 pub use json::{JsonBody, JsonObject, Secret};
 pub use problem::{FieldError, Problem};
 pub use request_id::RequestId;

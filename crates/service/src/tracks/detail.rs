@@ -97,7 +97,8 @@ impl Tracks {
         }
         let client = Encodings::accepted(headers);
         let this = self.clone();
-        let load = move || async move { this.load(id, detail, form, client).await };
+        let reads = self.reads.clone();
+        let load = move || async move { reads.load(this.load(id, detail, form, client)).await };
         Ok(self.details.get(&key, &[one_track(id)], load).await?.value)
     }
 

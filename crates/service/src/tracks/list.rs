@@ -99,6 +99,7 @@ pub(super) async fn list(
     let tracks = app.tracks.clone();
     let value = match asked.order {
         Order::Near(centre, after) => {
+            let _turn = tracks.reads.enter().await?;
             let compress = Compress::plan(tracks.compression, None, Encodings::accepted(&headers));
             tracks.near_page(centre, after, asked.limit, compress).await.map_err(load_problem)?
         }
@@ -227,7 +228,7 @@ impl Tracks {
         };
         let client = Encodings::accepted(headers);
         let this = self.clone();
-        let load = move || async move {
+        let make = async move {
             // Only first pages are worth keeping: positions are endless, and anybody can make them up.
             let kept = this.lists.policy().enabled && after.is_none();
             let compress = Compress::plan(this.compression, kept.then_some(this.max_entry), client);
@@ -245,6 +246,8 @@ impl Tracks {
                 Loaded::Bypass
             })
         };
+        let reads = self.reads.clone();
+        let load = move || async move { reads.load(make).await };
         let found = self.lists.get(&key, &[all_tracks()], load).await?;
         Ok(found.value.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::NO)))
     }

@@ -22,7 +22,7 @@ pub use types::{
 use crate::accounts::UserId;
 use crate::app::App;
 use crate::config::{CacheMode, CacheSettings, Settings, TrackSettings};
-use crate::http::Problem;
+use crate::http::{Gate, Problem};
 use crate::store::{Pool, PoolError, Store, StoreError};
 use madang_cache::{Cache, CacheError, ConfigError, NamedCache, Policy, Stamp, WriteError};
 use records::RecordStore;
@@ -49,6 +49,8 @@ pub struct Tracks {
     records: RecordStore,
     rankings: NamedCache<LoadError>,
     compute: Arc<Pool<()>>,
+    /// What everything passes that is not in the cache.
+    reads: Gate,
     settings: TrackSettings,
     compression: bool,
     max_entry: usize,
@@ -91,9 +93,10 @@ impl Tracks {
         store: Store,
         cache: Cache,
         compute: Arc<Pool<()>>,
+        reads: Gate,
         settings: &Settings,
     ) -> Result<Self, ConfigError> {
-        let policy = policy(&settings.cache);
+        let policy = policy(&settings.cache, &reads);
         Ok(Self {
             records: RecordStore::new(store.clone()),
             store: TrackStore::new(store),
@@ -102,6 +105,7 @@ impl Tracks {
             rankings: cache.named("track_rankings", policy)?,
             cache,
             compute,
+            reads,
             settings: settings.tracks.clone(),
             compression: settings.compression,
             max_entry: settings.cache.max_entry,
@@ -209,10 +213,10 @@ impl Tracks {
 async fn run_to_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, WriteTrackError>> + Send + 'static,
 ) -> Result<T, WriteTrackError> {
-    tokio::spawn(work).await.unwrap_or(Err(WriteTrackError::Abandoned))
+    crate::http::gate::run_to_end(work).await.unwrap_or(Err(WriteTrackError::Abandoned))
 }
 
-fn policy(settings: &CacheSettings) -> Policy {
+fn policy(settings: &CacheSettings, reads: &Gate) -> Policy {
     if settings.mode == CacheMode::Off {
         return Policy::off();
     }
@@ -220,6 +224,8 @@ fn policy(settings: &CacheSettings) -> Policy {
     let hard_ttl = settings.ttl_tracks.saturating_mul(6).max(Duration::from_secs(60));
     Policy {
         max_entry_bytes: settings.max_entry as u64,
+        // Loads queue at the gate alone.
+        max_loads_in_flight: reads.capacity(),
         ..Policy::with_ttl(settings.ttl_tracks, hard_ttl)
     }
 }

@@ -110,7 +110,7 @@ impl Tracks {
         }
         let client = Encodings::accepted(headers);
         let this = self.clone();
-        let load = move || async move {
+        let make = async move {
             let kept = this.rankings.policy().enabled && after.is_none();
             let compress = Compress::plan(this.compression, kept.then_some(this.max_entry), client);
             let found = this.records.ranking(track, after, limit + 1).await?;
@@ -122,6 +122,8 @@ impl Tracks {
             let value = this.write(Page { items, next_cursor }, compress).await?;
             Ok(if kept { Loaded::Store(value) } else { Loaded::Bypass(value) })
         };
+        let reads = self.reads.clone();
+        let load = move || async move { reads.load(make).await };
         Ok(self.rankings.get(&key, &[one_track(track), ranking_of(track)], load).await?.value)
     }
 }

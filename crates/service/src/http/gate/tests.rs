@@ -1,0 +1,134 @@
+//! Who gets a turn and who is refused, with the clock in hand.
+
+use super::*;
+use std::future::pending;
+use tokio::task::yield_now;
+use tokio::time::{advance, timeout};
+
+const QUEUE_TIME: Duration = Duration::from_millis(50);
+
+fn gate(most: usize) -> Gate {
+    Gate::new(most, QUEUE_TIME)
+}
+
+/// Starts a wait and lets it begin.
+async fn waiter(gate: &Gate) -> tokio::task::JoinHandle<Result<Permit, Shed>> {
+    let gate = gate.clone();
+    let waiter = tokio::spawn(async move { gate.enter().await });
+    yield_now().await;
+    waiter
+}
+
+fn reason(entered: Result<Permit, Shed>) -> ShedReason {
+    entered.unwrap_err().reason
+}
+
+#[tokio::test(start_paused = true)]
+async fn turns_come_in_order_of_arrival() {
+    let gate = gate(1);
+    let first = gate.enter().await.unwrap();
+    let second = waiter(&gate).await;
+    let third = waiter(&gate).await;
+    assert_eq!((gate.figures().in_flight, gate.figures().waiting), (1, 2));
+    drop(first);
+    let second = second.await.unwrap().unwrap();
+    assert!(!third.is_finished());
+    drop(second);
+    drop(third.await.unwrap().unwrap());
+    assert_eq!((gate.figures().in_flight, gate.figures().waiting), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_waiter_too_many_is_refused_at_once() {
+    let gate = gate(1);
+    let _held = gate.enter().await.unwrap();
+    let mut waiters = Vec::new();
+    for _ in 0..MOST_WAITING {
+        waiters.push(waiter(&gate).await);
+    }
+    let before = Instant::now();
+    let refused = gate.enter().await.unwrap_err();
+    assert_eq!((refused.reason, before.elapsed()), (ShedReason::Full, Duration::ZERO));
+    assert!(RETRY_AFTER_SECONDS.contains(&refused.retry_after_seconds));
+    assert_eq!(gate.figures().shed_full, 1);
+    // One that leaves makes room for another.
+    waiters.pop().unwrap().abort();
+    yield_now().await;
+    assert!(!waiter(&gate).await.is_finished());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_may_wait_and_a_standing_queue_may_not() {
+    let gate = gate(1);
+    let _held = gate.enter().await.unwrap();
+    let start = Instant::now();
+    let burst = waiter(&gate).await;
+    advance(INTERVAL + Duration::from_millis(1)).await;
+    assert!(!burst.is_finished(), "more than the queue time, and still waiting");
+    // Nobody has had a turn for an interval, and somebody waits.
+    let late = gate.enter().await;
+    assert_eq!(reason(late), ShedReason::Late);
+    assert_eq!(start.elapsed(), INTERVAL + Duration::from_millis(1) + QUEUE_TIME);
+    assert_eq!(reason(burst.await.unwrap()), ShedReason::Late);
+    assert_eq!(start.elapsed(), QUEUE_TIME * BURST);
+    assert_eq!(gate.figures().shed_late, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quick_turn_ends_the_haste() {
+    let gate = gate(1);
+    let held = gate.enter().await.unwrap();
+    let burst = waiter(&gate).await;
+    advance(INTERVAL * 2).await;
+    let hasty = waiter(&gate).await;
+    advance(QUEUE_TIME / 2).await;
+    // The burst's turn was a slow one; that of the hasty one is quick.
+    drop(held);
+    drop(burst.await.unwrap().unwrap());
+    let held = hasty.await.unwrap().unwrap();
+    let patient = waiter(&gate).await;
+    let another = waiter(&gate).await;
+    advance(QUEUE_TIME * 2).await;
+    assert!(!patient.is_finished() && !another.is_finished());
+    drop(held);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_queue_is_no_standing_one_however_long_the_work_takes() {
+    let gate = gate(1);
+    let held = gate.enter().await.unwrap();
+    advance(INTERVAL * 50).await;
+    let patient = waiter(&gate).await;
+    advance(QUEUE_TIME * 2).await;
+    assert!(!patient.is_finished());
+    drop(held);
+    drop(patient.await.unwrap().unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_keeps_its_place_when_its_client_leaves() {
+    let gate = gate(1);
+    let (finish, finished) = tokio::sync::oneshot::channel::<()>();
+    let work = gate.run(async move { finished.await });
+    assert!(timeout(Duration::from_millis(1), work).await.is_err(), "the client leaves");
+    assert_eq!(gate.figures().in_flight, 1);
+    finish.send(()).unwrap();
+    drop(gate.enter().await.unwrap());
+    assert_eq!(gate.figures().in_flight, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_without_a_turn_is_not_begun() {
+    let gate = gate(1);
+    let _held = gate.enter().await.unwrap();
+    let run = gate.run(async { panic!("begun") }).await;
+    assert!(matches!(run, Err(NotRun::Shed(Shed { reason: ShedReason::Late, .. }))));
+    let load = gate.load(pending::<Result<Loaded, ()>>()).await;
+    assert!(matches!(load, Ok(Loaded::NoTurn { .. })));
+}
+
+#[tokio::test]
+#[should_panic(expected = "of the work")]
+async fn a_panic_of_the_work_reaches_its_caller() {
+    let _ = gate(1).run(async { panic!("of the work") }).await;
+}
