@@ -11,6 +11,7 @@ mod invariants;
 mod killed;
 mod refused;
 mod rounds;
+mod schema;
 #[path = "../fixture/sql.rs"]
 mod sql;
 mod verdicts;
