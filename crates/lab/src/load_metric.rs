@@ -308,6 +308,27 @@ impl LoadMetric {
         failed.of(load).ok()
     }
 
+    /// Whether a script names this metric with these tags, as in a threshold, which makes it. Tags
+    /// that the script only puts together when it runs may be these.
+    #[must_use]
+    pub fn is_named_in(&self, script: &str) -> bool {
+        let start = format!("{}{{", self.name);
+        script.match_indices(&start).any(|(at, _)| {
+            let rest = &script[at + start.len()..];
+            let is_made = rest.starts_with("${")
+                || rest.split('}').next().is_some_and(|tags| tags.contains("${"));
+            is_made
+                || rest.split_once('}').and_then(|(tags, _)| tags_of(tags))
+                    == Some(self.tags.clone())
+        })
+    }
+
+    /// Its name and tags as a threshold in a script names them.
+    #[must_use]
+    pub fn without_statistic(&self) -> Self {
+        Self { statistic: None, ..self.clone() }
+    }
+
     /// Whether it is about some of the requests only.
     #[must_use]
     pub fn has_tags(&self) -> bool {
@@ -418,6 +439,18 @@ mod tests {
         assert_eq!(value("never_added.p99"), Err(Absent::NotReported));
         assert_eq!(value("created.p99"), Err(Absent::NoSuchStatistic));
         assert_eq!(value("my_trend"), Err(Absent::NoSuchStatistic));
+    }
+
+    #[test]
+    fn a_sub_metric_is_found_in_the_script_that_makes_it() {
+        let metric = LoadMetric::parse("http_reqs{scenario:a,name:b}.count").unwrap();
+        assert!(metric.is_named_in("thresholds: { 'http_reqs{name:b, scenario:a}': ['count>0'] }"));
+        assert!(metric.is_named_in("t[`http_reqs{scenario:${s}}`] = []"));
+        for script in
+            ["", "http_reqs", "http_reqs{", "http_reqs{scenario:a}", "reqs{name:b,scenario:a}"]
+        {
+            assert!(!metric.is_named_in(script), "{script}");
+        }
     }
 
     #[test]

@@ -177,10 +177,12 @@ fn several_predictions_are_a_list() {
         "[[prediction]]\nmetric = \"goodput\"\nvariant = \"fast\"\nratio_at_least = 2\n\
          [[prediction]]\nmetric = \"http_req_duration{scenario:main}.p99\"\nvariant = \"slow\"\nat_most = 20\n",
     );
-    let predictions = Lab::new("get", &list).read().unwrap().predictions;
+    let script = "get http_req_duration{scenario:main}";
+    let predictions = Lab::new(script, &list).read().unwrap().predictions;
     assert_eq!(predictions.len(), 2);
     assert_eq!(predictions[1].bound, Bound::AtMost(20.0));
     assert_eq!(predictions[1].metric.id(), "http_req_duration{scenario:main}.p99");
+    let list = list.replace("{scenario:main}", "");
     only(&wrong(&list.replace("variant = \"fast\"", "variant = \"slow\"")), 5, &["other than"]);
 }
 
@@ -190,6 +192,11 @@ fn figures_of_the_load_and_of_the_server_are_named_or_refused() {
     only(&metric("http_reqs.p99"), 5, &["is a counter", "`.count`"]);
     only(&metric("created.count"), 5, &["no metric `created`", "the script makes none"]);
     only(&metric("http_reqs"), 5, &["unknown metric `http_reqs`", "`my_counter.count`"]);
+    only(
+        &metric("http_reqs{scenario:a}.count"),
+        5,
+        &["nothing makes `http_reqs{scenario:a}`", "a threshold in the script"],
+    );
     only(&metric("requests_total"), 5, &["unknown metric `requests_total`", "[observe]"]);
     let observed = good().replace("http_req_duration.p50", "requests_total")
         + "[observe]\nmetrics = [\"requests_total\"]\nload = [\"http_reqs.rate\"]\n";

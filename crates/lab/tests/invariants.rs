@@ -105,7 +105,7 @@ fn a_value_that_cannot_be_taken_breaks_the_round_and_says_why() {
         ("http = \"/state\"\njson = \"count\"", "no `count`"),
         ("script = [\"echo\", \"many\"]", "no number but \"many\""),
         ("script = [\"sh\", \"-c\", \"echo why >&2; exit 3\"]", "exit code 3"),
-        ("value = \"1 / load.http_reqs{a:b}.count\"", "not a finite number"),
+        ("value = \"1 / load.dropped_iterations\"", "not a finite number"),
     ] {
         let lines = ROWS.to_owned() + &invariant(&format!("{source}\nequals = 1"));
         let lab = Lab::new(

@@ -129,8 +129,7 @@ fn a_report_tells_where_and_how_it_was_made() {
 fn several_predictions_are_answered_and_the_worst_counts() {
     let more = "[[prediction]]\nmetric = \"peak_rss\"\nvariant = \"fast\"\nratio_at_most = 0.5\n\
                 [[prediction]]\nmetric = \"peak_rss\"\nvariant = \"slow\"\nat_most = 1\n\
-                [[prediction]]\nmetric = \"http_req_duration{scenario:main}.count\"\n\
-                variant = \"fast\"\nat_least = 1\n";
+                [[prediction]]\nmetric = \"http_req_failed.rate\"\nvariant = \"fast\"\nat_most = 0\n";
     let one = "prediction = { metric = \"http_req_duration.p50\", variant = \"fast\", ratio_at_most = 0.5 }";
     let memory = "serve = { ballast_mb = 100 }";
     let lab = Lab::new("get", &two(memory, "serve = {}", 3, "").replace(one, more));
@@ -143,7 +142,7 @@ fn several_predictions_are_answered_and_the_worst_counts() {
     let json = lab.json();
     assert_eq!(json["predictions"][1]["at_most"], 1.0);
     assert!(json["predictions"][1]["level"]["value"].as_f64().unwrap() > 1e8, "{json}");
-    assert_eq!(json["predictions"][2]["metric"], "http_req_duration{scenario:main}.count");
+    assert_eq!(json["predictions"][2]["metric"], "http_req_failed.rate");
 }
 
 #[test]

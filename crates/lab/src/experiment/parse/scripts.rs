@@ -36,6 +36,14 @@ impl Scripts {
     /// Reports a metric that neither every run nor these scripts have.
     pub fn check(&self, metric: &LoadMetric, offset: usize, mistakes: &Mistakes<'_>) {
         if metric.is_built_in() || self.has(metric.name()) {
+            if metric.has_tags() && !metric.is_named_in(&self.text) {
+                let key = metric.without_statistic();
+                let message = format!(
+                    "nothing makes `{key}`: a threshold in the script does, such as \
+                     `thresholds: {{ '{key}': ['count>=0'] }}`"
+                );
+                mistakes.add(offset, message);
+            }
             return;
         }
         let own = self.made();
