@@ -115,7 +115,6 @@ impl<'a, 'js> Iterations<'a, 'js> {
         let result = self.setup_data().and_then(|data| {
             self.user.reset_cookies();
             self.ctx.globals().set("__ITER", self.count)?;
-            self.user.reset_cookies();
             self.run(function, data).map(|_| ())
         });
         let result = CaughtError::catch(self.ctx, result);
