@@ -85,7 +85,6 @@ pub struct Rows {
 ///
 /// # Errors
 /// With what is wrong, in one line.
-#[allow(dead_code, reason = "read by `compare`")]
 pub fn flags(table: &toml::Table) -> Result<Vec<String>, String> {
     #[derive(clap::Parser)]
     #[command(name = "seed", no_binary_name = true, disable_help_flag = true)]

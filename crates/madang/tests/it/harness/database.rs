@@ -15,6 +15,12 @@ pub fn number(dir: &Path, sql: &str) -> Option<i64> {
     conn.query_row(sql, [], |row| row.get(0)).ok()
 }
 
+/// One text from a read-only query.
+pub fn text(dir: &Path, sql: &str) -> String {
+    let conn = Connection::open_with_flags(file(dir), OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    conn.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
 /// What SQLite's own full check says: `ok`, or the first damage.
 pub fn integrity(dir: &Path) -> String {
     let conn = Connection::open(file(dir)).unwrap();
