@@ -23,8 +23,10 @@ Examples:
   madang load script.js --warm-up 5s --report run.json
                                                    5 s unrecorded; everything measured as JSON
 
-Exit codes: 0 done · 1 a file could not be written · 2 wrong flags · 104 wrong or missing option or
-feature · 105 stopped by a signal · 107 the script threw in its init code.")]
+Exit codes: 0 done · 1 a file could not be written · 2 wrong flags · 99 a threshold failed ·
+100 setup() or 101 teardown() took too long · 104 wrong or missing option or feature · 105 stopped by
+a signal · 107 the script threw in its init code, setup() or teardown() · 108 exec.test.abort() ·
+110 exec.test.fail().")]
 pub struct Args {
     /// The script
     #[arg(value_name = "SCRIPT")]
@@ -75,10 +77,22 @@ pub struct Args {
     /// One unit for all durations in the summary: s, ms or us
     #[arg(long, value_name = "UNIT", value_parser = ["s", "ms", "us"])]
     summary_time_unit: Option<String>,
+    /// Do not call setup()
+    #[arg(long)]
+    no_setup: bool,
+    /// Do not call teardown()
+    #[arg(long)]
+    no_teardown: bool,
+    /// Do not look at thresholds
+    #[arg(long)]
+    no_thresholds: bool,
+    /// An iteration that is over sooner is followed by a pause
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    min_iteration_duration: Option<Duration>,
     /// Write the summary to this file, as k6's JSON
     #[arg(long, value_name = "FILE")]
     summary_export: Option<PathBuf>,
-    /// No summary
+    /// No summary, and no call of handleSummary()
     #[arg(long)]
     no_summary: bool,
     /// No header and no progress
@@ -131,6 +145,9 @@ impl Args {
             discard_response_bodies: given(self.discard_response_bodies),
             throw: given(self.throw),
             max_redirects: self.max_redirects,
+            no_setup: given(self.no_setup),
+            no_teardown: given(self.no_teardown),
+            min_iteration_duration: self.min_iteration_duration,
             ..Layer::default()
         }
     }
@@ -159,6 +176,7 @@ pub fn run(args: Args) -> ExitCode {
         script: args.script,
         quiet: args.quiet,
         no_summary: args.no_summary,
+        no_thresholds: args.no_thresholds,
         no_color: args.no_color,
         summary_export: args.summary_export,
         report: args.report,
