@@ -1,5 +1,6 @@
 //! The one place that turns a final error into a line and an exit code.
 
+use madang_service::accounts::AccountsError;
 use madang_service::app::AppError;
 use madang_service::config::ConfigError;
 use madang_service::http::server::BindError;
@@ -15,7 +16,7 @@ pub const USAGE: u8 = 2;
 pub const ADDRESS: u8 = 4;
 /// Another process owns the data directory.
 pub const IN_USE: u8 = 5;
-/// The store is damaged, full, read-only, or somebody else's.
+/// The store, or the token key beside it, is damaged, full, read-only, somebody else's, or open to others.
 pub const STORE: u8 = 6;
 
 /// Work that was done in part; what was not done has been said already.
@@ -54,12 +55,12 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<LockError>() {
         return Some(if matches!(error, LockError::InUse { .. }) { IN_USE } else { STORE });
     }
-    if cause.is::<StoreError>()
-        || matches!(cause.downcast_ref::<AppError>(), Some(AppError::Store(_)))
-    {
-        return Some(STORE);
-    }
-    None
+    let of_the_store = match cause.downcast_ref() {
+        Some(AppError::Store(_)) => true,
+        Some(AppError::Accounts(e)) => matches!(e, AccountsError::Store(_) | AccountsError::Key(_)),
+        _ => cause.is::<StoreError>(),
+    };
+    of_the_store.then_some(STORE)
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

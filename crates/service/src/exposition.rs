@@ -55,6 +55,7 @@ impl Collector for AppCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let encoder = &mut encoder;
         store_figures(encoder, &self.app.store.figures())?;
+        self.app.accounts.encode_figures(encoder)?;
         schedule_figures(encoder, self.app.schedules.figures())?;
         gauge(
             encoder,
@@ -86,7 +87,7 @@ impl Collector for AppCollector {
     }
 }
 
-fn counter(
+pub(crate) fn counter(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
@@ -100,7 +101,7 @@ fn counter(
     clippy::cast_precision_loss,
     reason = "a gauge of more than 2^53 would be no figure of this program"
 )]
-fn gauge(
+pub(crate) fn gauge(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,

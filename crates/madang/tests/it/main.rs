@@ -5,6 +5,11 @@
 #![allow(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
 mod abuse;
+mod accounts;
+mod accounts_guard;
+mod accounts_hash;
+mod accounts_input;
+mod accounts_tokens;
 mod conditional;
 mod connections;
 mod demo;

@@ -90,7 +90,15 @@ impl TokenKey {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let mut bytes = vec![0; SHORTEST];
                 getrandom::fill(&mut bytes)?;
-                write(dir, &bytes).map_err(fail)?;
+                match write(dir, &bytes) {
+                    Ok(()) => {}
+                    // What is stored can still be read then, and that is no reason not to serve.
+                    Err(error) if has_no_room(&error) => tracing::warn!(
+                        %error,
+                        "cannot keep the key that signs tokens: all users log in again after the next start"
+                    ),
+                    Err(error) => return Err(fail(error)),
+                }
                 Ok(TokenKey(bytes))
             }
             Err(error) => Err(fail(error)),
@@ -137,6 +145,11 @@ fn write(dir: &Path, key: &[u8]) -> std::io::Result<()> {
     file.sync_all()?;
     std::fs::rename(&draft, dir.join(FILE))?;
     File::open(dir)?.sync_all()
+}
+
+fn has_no_room(error: &std::io::Error) -> bool {
+    use ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem)
 }
 
 fn hex(text: &str) -> Option<Vec<u8>> {

@@ -7,7 +7,7 @@ use super::types::{PASSWORD_BYTES, account_key, is_nickname};
 use super::{Accounts, HashFailure};
 use crate::app::App;
 use crate::http::json::LARGEST_OBJECT;
-use crate::http::{ClientAddress, JsonObject, Problem, Secret, rfc3339};
+use crate::http::{ClientAddress, JsonObject, OverTls, Problem, Secret, rfc3339};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -69,6 +69,7 @@ pub(super) struct LoggedIn {
 pub(super) async fn login(
     State(app): State<Arc<App>>,
     ClientAddress(address): ClientAddress,
+    OverTls(secure): OverTls,
     headers: HeaderMap,
     mut body: JsonObject,
 ) -> Result<Response, Problem> {
@@ -90,7 +91,7 @@ pub(super) async fn login(
     let Some((user, mark)) = accounts.check(&key, &password, reservation).await? else {
         return Err(Problem::unauthorized("unknown nickname or wrong password"));
     };
-    accounts.logged_in(user, mark.as_ref(), false)
+    accounts.logged_in(user, mark.as_ref(), secure)
 }
 
 impl Accounts {

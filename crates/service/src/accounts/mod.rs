@@ -10,6 +10,7 @@
 
 mod attempt;
 mod caller;
+mod figures;
 mod hashing;
 mod key;
 mod login;

@@ -152,3 +152,98 @@ fn stem(name: &str) -> Option<&str> {
     let stem = endings.iter().find_map(|ending| name.strip_suffix(ending))?;
     (stem.chars().count() >= 2).then_some(stem)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accounts::AccountStore;
+    use crate::config::Sources;
+    use crate::store::Store;
+
+    /// The regions of a fresh store.
+    fn fresh() -> Regions {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = Sources::new().resolve().unwrap();
+        let store = Store::open(dir.path(), &settings.database).unwrap();
+        let (rows, names, ..) = AccountStore::new(store).remembered().unwrap();
+        Regions::new(rows, names)
+    }
+
+    fn table(text: &str) -> impl Iterator<Item = Vec<&str>> {
+        text.lines().skip(1).map(|line| line.split(',').collect())
+    }
+
+    #[test]
+    fn every_region_of_the_bundled_tables_is_found_by_its_names() {
+        let regions = fresh();
+        let provinces = include_str!("../../../../data/regions/sido_2018_centroids.csv");
+        let municipalities = include_str!("../../../../data/regions/sigungu_2018_centroids.csv");
+        let mut rows = 0;
+        for row in table(provinces) {
+            let code: RegionId = row[0].parse().unwrap();
+            assert_eq!((regions.find(row[1]), regions.find(row[2])), (Ok(code), Ok(code)), "{row:?}");
+            rows += 1;
+        }
+        for row in table(municipalities) {
+            let (code, [sido, sigungu, sido_en, en]) = (row[0], [row[1], row[2], row[3], row[4]]);
+            let code: RegionId = code.parse().unwrap();
+            // The table gives it the name of another.
+            let en = if code == 32360 { "Cheorwon-gun" } else { en };
+            // A province that is called like its only municipality is meant.
+            let found = |name: &str| regions.find(name).unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert_eq!(found(&format!("{sido} {sigungu}")), code, "{row:?}");
+            for english in [format!("{en}, {sido_en}"), format!("{sido_en} {en}")] {
+                let ambiguous = matches!(regions.find(&english), Err(RegionError::Ambiguous(_)));
+                assert!(ambiguous || found(&english) == code, "{row:?}");
+            }
+            match regions.find(sigungu) {
+                Ok(id) => assert!(id == code || code == 29010, "{row:?}"),
+                Err(error) => assert!(matches!(error, RegionError::Ambiguous(_)), "{row:?}: {error}"),
+            }
+            rows += 1;
+        }
+        assert_eq!(rows, 267);
+    }
+
+    #[test]
+    fn people_write_regions_in_many_ways() {
+        let regions = fresh();
+        for (code, names) in [
+            (11, &["서울특별시", "서울", "서울시", "Seoul", "seoul", " SEOUL "][..]),
+            (32, &["강원도", "강원특별자치도", "강원", "Gangwon-do", "Gangwon State", "gangwon"]),
+            (35, &["전라북도", "전북특별자치도", "전북", "Jeollabuk-do", "Jeonbuk State"]),
+            (11010, &["종로구", "서울 종로구", "서울특별시종로구", "Jongno-gu", "jongno", "Jongno-gu, Seoul"]),
+            (11020, &["서울 중구", "서울특별시 중구", "Jung-gu, Seoul", "Seoul Jung-gu"]),
+            (24, &["광주", "광주광역시", "Gwangju"]),
+            (31250, &["광주시", "경기도 광주시", "경기 광주", "Gwangju-si"]),
+            (23030, &["인천 남구", "인천 미추홀구", "미추홀구", "Michuhol-gu"]),
+            (31010, &["수원시", "경기도 수원시", "수원", "Suwon-si", "Suwon"]),
+            (31023, &["성남시 분당구", "분당구", "경기 성남시 분당구", "Bundang-gu", "분당"]),
+            (32360, &["철원군", "강원도 철원군", "강원특별자치도 철원군", "Cheorwon-gun"]),
+            (39, &["제주도", "제주", "Jeju", "제주특별자치도"]),
+            (39010, &["제주시", "Jeju-si"]),
+            (29, &["세종", "세종시", "세종특별자치시", "Sejong"]),
+        ] {
+            for name in names {
+                assert_eq!(regions.find(name), Ok(code), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_region_or_several_is_refused() {
+        let regions = fresh();
+        for name in ["", " ", "Atlantis", "평양", "서울특별시 없는구", "Tokyo", "gu", "구", "11", "부산 종로구"] {
+            assert_eq!(regions.find(name), Err(RegionError::Unknown), "{name}");
+        }
+        for name in ["중구", "Jung-gu", "고성군", "강서구", "남구"] {
+            let Err(RegionError::Ambiguous(choices)) = regions.find(name) else {
+                panic!("{name} is not ambiguous")
+            };
+            assert!(choices.len() >= 2, "{choices:?}");
+            for choice in choices {
+                assert!(regions.find(&choice).is_ok(), "{choice} is offered and not accepted");
+            }
+        }
+    }
+}

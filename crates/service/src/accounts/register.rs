@@ -6,6 +6,7 @@ use super::store::NewUser;
 use super::types::{NICKNAME_CHARS, NICKNAME_RULE, PASSWORD_BYTES, is_nickname};
 use super::{Accounts, UserId};
 use crate::app::App;
+use crate::idempotency::{Done, IdempotencyKey};
 use crate::http::{ClientAddress, JsonObject, Problem, Secret};
 use axum::Json;
 use axum::extract::State;
@@ -48,7 +49,11 @@ pub(super) struct Registered {
 }
 
 /// Sign up.
+///
+/// With an `Idempotency-Key` the same sign-up sent again answers as the first did; the password is not
+/// compared then, and nothing about it is kept beside the key.
 #[utoipa::path(post, path = "/v1/auth/user/register", tag = "accounts",
+    params(("Idempotency-Key" = Option<String>, Header, description = "Makes it safe to send the request again")),
     request_body = RegisterBody,
     responses(
         (status = 201, description = "The account", body = Registered),
@@ -60,6 +65,7 @@ pub(super) struct Registered {
 pub(super) async fn register(
     State(app): State<Arc<App>>,
     ClientAddress(address): ClientAddress,
+    key: IdempotencyKey,
     mut body: JsonObject,
 ) -> Result<Response, Problem> {
     let accounts = &app.accounts;
@@ -70,11 +76,22 @@ pub(super) async fn register(
     let password = body.secret("password", PASSWORD_BYTES);
     let region = accounts.region(&mut body);
     let (nickname, password, region) = body.finish((nickname, password, region))?;
-    let id = accounts.sign_up(address, &nickname, &password, region).await?;
-    let (region_name, region_name_en) = accounts.regions().full_name(region);
-    let body = Registered { id, nickname, region_name, region_name_en };
-    let location = [(header::LOCATION, HeaderValue::from_static("/v1/users/me"))];
-    Ok((StatusCode::CREATED, location, Json(body)).into_response())
+    let new = SignUp { nickname, password, region, key };
+    let done = accounts.sign_up(address, &new).await?;
+    Ok(done.answer(|id| {
+        let (region_name, region_name_en) = accounts.regions().full_name(region);
+        let body = Registered { id, nickname: new.nickname, region_name, region_name_en };
+        let location = [(header::LOCATION, HeaderValue::from_static("/v1/users/me"))];
+        (StatusCode::CREATED, location, Json(body)).into_response()
+    }))
+}
+
+/// A sign-up whose fields are right.
+struct SignUp {
+    nickname: String,
+    password: Secret,
+    region: RegionId,
+    key: IdempotencyKey,
 }
 
 impl Accounts {
@@ -92,20 +109,13 @@ impl Accounts {
 
     /// Makes an account. A taken name is found before a hash is spent on it, and once more by the
     /// insert: of several at once exactly one gets it.
-    async fn sign_up(
-        &self,
-        address: IpAddr,
-        nickname: &str,
-        password: &Secret,
-        region: RegionId,
-    ) -> Result<UserId, Problem> {
-        let taken = || Problem::conflict("nickname-taken", "this nickname is taken");
+    async fn sign_up(&self, address: IpAddr, new: &SignUp) -> Result<Done<UserId>, Problem> {
         let place =
             self.guard().admit_sign_up(address).await.map_err(|refused| refusal(&refused))?;
-        if self.store().is_taken(nickname.to_owned()).await? {
-            return Err(taken());
+        if let Some(done) = self.made_before(new).await? {
+            return Ok(done);
         }
-        let hash = match self.hasher().hash(Password::from(password.expose())).await {
+        let hash = match self.hasher().hash(Password::from(new.password.expose())).await {
             Ok(hash) => hash,
             Err(failure) => {
                 if matches!(failure.0, PoolError::Busy { .. } | PoolError::Closed) {
@@ -116,11 +126,30 @@ impl Accounts {
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let user = NewUser {
-            nickname: nickname.to_owned(),
+            nickname: new.nickname.clone(),
             password_hash: hash.as_str().to_owned(),
-            region,
+            region: new.region,
             created_at_ms: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
         };
-        self.store().insert(user).await?.ok_or_else(taken)
+        if let Some(id) = self.store().insert_once(user, new.key.clone()).await? {
+            return Ok(Done::now(id));
+        }
+        self.made_before(new).await?.ok_or_else(taken)
     }
+
+    /// The account that the same request has made before; nothing when the name is free.
+    async fn made_before(&self, new: &SignUp) -> Result<Option<Done<UserId>>, Problem> {
+        let Some(found) = self.store().credentials(new.nickname.clone()).await? else {
+            return Ok(None);
+        };
+        let again = self.store().was_made_by(new.key.clone(), found.id, &new.nickname, new.region);
+        if again.await? {
+            return Ok(Some(Done { outcome: found.id, replayed: true }));
+        }
+        Err(taken())
+    }
+}
+
+fn taken() -> Problem {
+    Problem::conflict("nickname-taken", "this nickname is taken")
 }

@@ -33,9 +33,11 @@ pub(super) struct Me {
     responses(
         (status = 200, description = "The account of the token", body = Me),
         (status = 401, description = "No token, or one that is not valid (any more)"),
+        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn me(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
     let accounts = &app.accounts;
+    let _turn = app.reads.enter().await?;
     let Some(user) = accounts.store().find(caller.id).await? else {
         return Err(Problem::invalid_token("the account of this token no longer exists"));
     };
@@ -61,11 +63,13 @@ pub(super) async fn me(State(app): State<Arc<App>>, caller: Caller) -> Result<Re
     responses(
         (status = 204, description = "Logged out"),
         (status = 401, description = "No token, or one that is not valid (any more)"),
+        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn logout(
     State(app): State<Arc<App>>,
     caller: Caller,
 ) -> Result<StatusCode, Problem> {
+    let _turn = app.writes.enter().await?;
     app.accounts.revoke(&caller).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -5,6 +5,7 @@ use super::UserId;
 use super::regions::{RegionId, RegionRow};
 use super::revoked::{Change, Cutoff, MARGIN_SECONDS, MOST_OF_ONE_USER};
 use super::token::{Claims, TokenId};
+use crate::idempotency::IdempotencyKey;
 use crate::store::{Store, StoreError, Tx};
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
 
@@ -90,6 +91,18 @@ impl AccountStore {
     /// # Errors
     /// When the store cannot answer.
     pub async fn insert(&self, user: NewUser) -> Result<Option<UserId>, StoreError> {
+        self.insert_once(user, IdempotencyKey::default()).await
+    }
+
+    /// [`insert`](Self::insert), with the key of the request beside it.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub async fn insert_once(
+        &self,
+        user: NewUser,
+        key: IdempotencyKey,
+    ) -> Result<Option<UserId>, StoreError> {
         self.store
             .write(move |tx| {
                 let inserted = tx
@@ -104,22 +117,33 @@ impl AccountStore {
                             ":region": user.region, ":now": user.created_at_ms,
                         },
                         |row| row.get(0),
-                    );
-                Ok(inserted.optional()?)
+                    )
+                    .optional()?;
+                let Some(id) = inserted else { return Ok(None) };
+                let once = key.of(id, &request(&user.nickname, user.region));
+                let done = once.run(tx, |_| Ok::<UserId, StoreError>(id))?;
+                Ok(Some(done.outcome))
             })
             .await
     }
 
-    /// Whether the nickname is taken.
+    /// Whether the account `id` was made by a request with this key, nickname and region.
     ///
     /// # Errors
-    /// When the store cannot answer.
-    pub async fn is_taken(&self, nickname: String) -> Result<bool, StoreError> {
-        self.store
-            .read(move |conn| {
-                conn.prepare_cached("SELECT 1 FROM users WHERE nickname = ?")?.exists([nickname])
-            })
-            .await
+    /// When the store cannot answer, or the key came with other fields.
+    pub async fn was_made_by(
+        &self,
+        key: IdempotencyKey,
+        id: UserId,
+        nickname: &str,
+        region: RegionId,
+    ) -> Result<bool, StoreError> {
+        let once = key.of(id, &request(nickname, region));
+        if !once.has_key() {
+            return Ok(false);
+        }
+        let found = self.store.read(move |conn| Ok(once.find::<UserId>(conn))).await?;
+        Ok(found?.is_some())
     }
 
     /// What log-in needs of the account of this name.
@@ -215,6 +239,12 @@ impl AccountStore {
 /// As SQL has it.
 pub fn exists(conn: &Connection, id: UserId) -> Result<bool, rusqlite::Error> {
     conn.prepare_cached("SELECT 1 FROM users WHERE id = ?")?.exists([id])
+}
+
+/// What makes two sign-ups the same request. Not the password: its fingerprint would have to be quick,
+/// and whoever steals the file could guess at that instead of at the hash.
+fn request(nickname: &str, region: RegionId) -> Vec<u8> {
+    format!("{region} {nickname}").into_bytes()
 }
 
 fn revoke(tx: &Tx<'_>, token: &Claims, now: i64) -> Result<Change, rusqlite::Error> {

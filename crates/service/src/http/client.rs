@@ -46,6 +46,20 @@ impl FromRequestParts<Arc<App>> for ClientAddress {
     }
 }
 
+/// Whether the client spoke TLS, as far as a trusted proxy says so (`X-Forwarded-Proto`). An extractor.
+/// It decides no more than whether a cookie asks to travel over TLS alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OverTls(pub bool);
+
+impl FromRequestParts<Arc<App>> for OverTls {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Self::Rejection> {
+        let peer = parts.extensions.get();
+        Ok(Self(peer.is_some_and(|Peer(peer)| app.proxies.over_tls(*peer, &parts.headers))))
+    }
+}
+
 /// Which peers are believed when they say for whom they ask.
 #[derive(Debug, Default)]
 pub struct Proxies {
@@ -95,6 +109,16 @@ impl Proxies {
             }
         }
         client
+    }
+
+    /// Whether a trusted peer says that the request came to it, or to a proxy before it, over TLS.
+    pub fn over_tls(&self, peer: IpAddr, headers: &HeaderMap) -> bool {
+        let mut said = headers.get_all("x-forwarded-proto").into_iter();
+        self.is_trusted(peer.to_canonical())
+            && said.any(|line| {
+                let mut hops = line.as_bytes().split(|byte| *byte == b',');
+                hops.any(|hop| hop.trim_ascii().eq_ignore_ascii_case(b"https"))
+            })
     }
 
     fn is_trusted(&self, address: IpAddr) -> bool {

@@ -17,7 +17,7 @@ pub mod rfc3339;
 pub mod server;
 mod worker;
 
-pub use client::{ClientAddress, Proxies};
+pub use client::{ClientAddress, OverTls, Proxies};
 pub use gate::Gate;
 pub use json::{JsonBody, JsonObject, Secret};
 pub use problem::{FieldError, Problem};

@@ -14,10 +14,10 @@ use std::sync::Arc;
 const LONGEST: usize = 255;
 
 /// The `Idempotency-Key` of a request, if it has one. An extractor; a malformed one is answered 400.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct IdempotencyKey(Option<Box<Given>>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Given {
     key: Box<str>,
     route: Box<str>,

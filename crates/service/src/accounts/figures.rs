@@ -1,0 +1,109 @@
+//! Figures of hashing and guard for `/metrics`, read when they are asked for.
+
+use super::Accounts;
+use crate::exposition::{counter, gauge};
+use madang_guard::MetricsSnapshot;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use std::fmt::Error;
+
+#[derive(Clone, Debug, EncodeLabelSet)]
+struct ReasonLabel {
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet)]
+struct ResultLabel {
+    result: &'static str,
+}
+
+impl Accounts {
+    /// Writes all figures of accounts.
+    pub(crate) fn encode_figures(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        self.encode_hashing(encoder)?;
+        let guard = self.guard().metrics();
+        encode_decisions(encoder, &guard)?;
+        encode_memory(encoder, &guard)?;
+        let revoked = self.revocations() as u64;
+        gauge(encoder, "accounts_revocations", "Revoked tokens and cutoffs remembered", revoked)
+    }
+
+    fn encode_hashing(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        let pool = self.hasher().metrics();
+        gauge(encoder, "hash_running", "Passwords being hashed", pool.running as u64)?;
+        gauge(encoder, "hash_queue", "Passwords waiting to be hashed", pool.queued as u64)?;
+        let memory = pool.memory_bytes as u64;
+        gauge(encoder, "hash_memory_bytes", "Memory kept for hashing", memory)?;
+        counter(encoder, "hash_done", "Passwords hashed or checked to the end", pool.done)?;
+        counter(encoder, "hash_refused", "Refused at once: too many waited", pool.refused)?;
+        counter(encoder, "hash_expired", "Waited too long, never begun", pool.expired)?;
+        counter(encoder, "hash_abandoned", "Never begun: the client had left", pool.abandoned)?;
+        counter(encoder, "hash_failed", "Begun, no result", pool.failed)?;
+        let seconds = ConstCounter::new(pool.hashing.as_secs_f64());
+        let help = "Time spent hashing, summed over the threads";
+        let kind = seconds.metric_type();
+        seconds.encode(encoder.encode_descriptor("hash_seconds", help, None, kind)?)
+    }
+}
+
+fn encode_decisions(
+    encoder: &mut DescriptorEncoder<'_>,
+    guard: &MetricsSnapshot,
+) -> Result<(), Error> {
+    counter(encoder, "guard_allowed", "Log-in attempts let through to the hash", guard.allowed)?;
+    let sign_ups = guard.sign_ups_allowed;
+    counter(encoder, "guard_sign_ups_allowed", "Sign-ups let through to the hash", sign_ups)?;
+    let reasons = [
+        ("pair", guard.refused_pair),
+        ("account", guard.refused_account),
+        ("address", guard.refused_address),
+        ("password", guard.refused_password),
+        ("sign_up", guard.refused_sign_up),
+        ("blocked", guard.refused_blocked),
+        ("in_flight", guard.refused_in_flight),
+    ];
+    let label = |reason| ReasonLabel { reason };
+    family(encoder, "guard_refused", "Attempts answered 429", &reasons, label)?;
+    let suspects = [
+        ("address", guard.suspicious_address),
+        ("account", guard.suspicious_account),
+        ("password", guard.suspicious_password),
+    ];
+    let help = "Attempts answered 429 with a challenge, by what was suspicious";
+    family(encoder, "guard_challenged", help, &suspects, label)?;
+    let label = |result| ResultLabel { result };
+    let proofs = [("accepted", guard.proofs_accepted), ("rejected", guard.proofs_rejected)];
+    family(encoder, "guard_proofs", "Solutions of challenges", &proofs, label)?;
+    let marks = [("accepted", guard.marks_accepted), ("rejected", guard.marks_rejected)];
+    family(encoder, "guard_device_marks", "Device marks that were asked for", &marks, label)
+}
+
+fn encode_memory(
+    encoder: &mut DescriptorEncoder<'_>,
+    guard: &MetricsSnapshot,
+) -> Result<(), Error> {
+    counter(encoder, "guard_failures", "Log-in attempts that failed", guard.failures)?;
+    counter(encoder, "guard_successes", "Log-in attempts that succeeded", guard.successes)?;
+    counter(encoder, "guard_waited", "Attempts that waited for others in flight", guard.waited)?;
+    gauge(encoder, "guard_waiters", "Attempts waiting for others in flight", guard.waiters)?;
+    gauge(encoder, "guard_in_flight", "Attempts let through and not ended", guard.in_flight)?;
+    gauge(encoder, "guard_entries", "Accounts, addresses and pairs remembered", guard.entries)?;
+    gauge(encoder, "guard_bytes", "Memory they take", guard.bytes)?;
+    counter(encoder, "guard_evictions", "Forgotten before their time", guard.evictions)?;
+    counter(encoder, "guard_store_errors", "Decided without the shared store", guard.store_errors)
+}
+
+fn family<L: EncodeLabelSet>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    values: &[(&'static str, u64)],
+    label: impl Fn(&'static str) -> L,
+) -> Result<(), Error> {
+    let kind = ConstCounter::new(0u64).metric_type();
+    let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+    for (word, value) in values {
+        ConstCounter::new(*value).encode(family.encode_family(&label(word))?)?;
+    }
+    Ok(())
+}
