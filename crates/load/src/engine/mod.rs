@@ -224,16 +224,17 @@ pub(crate) fn execute(
     let watcher = Watcher { run, plan, observer, ready, phase, stop, done, loops, board };
     let runtime = event_loop_runtime()?;
     let watched = runtime.block_on(LocalSet::new().run_until(watcher.watch()));
+    let results: Vec<_> = threads.into_iter().map(thread::JoinHandle::join).collect();
+    // Why the run was given up comes before what the loops say of that.
+    let watched = watched?;
     let mut measured = Measured::default();
     let mut health = LoopHealth::default();
-    for thread in threads {
-        let (one, its_health) = thread
-            .join()
-            .map_err(|_| ScriptError::Start("an event loop panicked".to_owned()))??;
+    for result in results {
+        let (one, its_health) =
+            result.map_err(|_| ScriptError::Start("an event loop panicked".to_owned()))??;
         measured.merge(one);
         health.merge(&its_health);
     }
-    let watched = watched?;
     if let Some(failure) = run.failure() {
         return Err(failure);
     }

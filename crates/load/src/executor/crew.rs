@@ -130,9 +130,8 @@ impl Crew {
     ) {
         let schedule = async {
             wait_until(start + times.begin).await;
-            for index in 0..self.members.borrow().len() {
-                self.activate(index);
-            }
+            let planned = self.members.borrow().len();
+            (0..planned).for_each(|index| self.activate(index));
             tokio::join!(self.dispatch(start, times.end, arrivals, &timer), self.receive(orders));
             tokio::select! {
                 () = self.everybody_done() => {}

@@ -9,6 +9,7 @@ mod lifecycle;
 mod metrics;
 mod modules;
 mod requests;
+mod scenarios;
 mod signals;
 mod support;
 mod tls;

@@ -240,12 +240,18 @@ impl Script {
         self.options(Layer { vus: Some(vus), duration: Some(duration), ..Layer::default() })
     }
 
-    pub fn run(mut self) -> Ran {
+    pub fn run(self) -> Ran {
+        self.run_and_keep(|| ())
+    }
+
+    /// Runs, and looks at what was written before it is removed.
+    pub fn run_and_keep(mut self, look: impl FnOnce()) -> Ran {
         let lines: Arc<Mutex<Vec<String>>> = Arc::default();
         self.config.messages = Messages::Keep(lines.clone());
         let export = self.path("export.json");
         self.config.summary_export = Some(export.clone());
         let outcome = run(&self.config);
+        look();
         let export = std::fs::read_to_string(export).ok();
         let messages = lines.lock().unwrap().clone();
         Ran {
