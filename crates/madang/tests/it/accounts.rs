@@ -42,7 +42,8 @@ pub fn is_refused(answer: &Answer) {
 #[test]
 fn somebody_registers_logs_in_and_is_known() {
     let server = start();
-    let body = json!({"nickname": "마당_Mina", "password": PASSWORD, "region_name": "Jongno-gu, Seoul"});
+    let body =
+        json!({"nickname": "마당_Mina", "password": PASSWORD, "region_name": "Jongno-gu, Seoul"});
     let created = register(&server, &body);
     assert_eq!(created.status, 201, "{}", created.text());
     let account = created.json();
@@ -86,7 +87,8 @@ fn a_name_is_taken_in_every_spelling() {
     let server = start();
     server.somebody("Mina");
     server.somebody("한글");
-    for name in ["Mina", "mina", "MINA", "한글", "\u{1112}\u{1161}\u{11AB}\u{1100}\u{1173}\u{11AF}"] {
+    for name in ["Mina", "mina", "MINA", "한글", "\u{1112}\u{1161}\u{11AB}\u{1100}\u{1173}\u{11AF}"]
+    {
         let problem = register(&server, &new_user(name)).problem(409);
         assert_eq!(problem["type"], "urn:madang:problem:nickname-taken");
     }
@@ -203,7 +205,10 @@ fn revocations_go_a_day_after_their_tokens() {
     let (phone, tablet) = (server.somebody("mina"), server.log_in("mina"));
     assert_eq!(log_out(&server, &phone).status, 204);
     server.stop();
-    database::execute(dir.path(), "UPDATE revoked_tokens SET expires_at = expires_at - 2 * 86400 - 60");
+    database::execute(
+        dir.path(),
+        "UPDATE revoked_tokens SET expires_at = expires_at - 2 * 86400 - 60",
+    );
     let server = Setup::new().data(dir.path()).cheap_hash().start();
     assert_eq!(server.metric("madang_accounts_revocations", &[]), 1.0);
     assert_eq!(log_out(&server, &tablet).status, 204);

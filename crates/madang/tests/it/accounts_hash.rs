@@ -115,7 +115,7 @@ fn what_the_pool_cannot_take_is_refused_at_once_while_cached_reads_go_on() {
     let dir = stores::bundled();
     let server = Setup::new()
         .data(dir.path())
-        .set("accounts.hash", "bcrypt:11")
+        .set("accounts.hash", "bcrypt:10")
         .set("accounts.hash_threads", "1")
         .set("accounts.hash_queue", "2")
         .start();
@@ -136,7 +136,11 @@ fn what_the_pool_cannot_take_is_refused_at_once_while_cached_reads_go_on() {
         (rushed, reader.join().unwrap())
     });
     assert!(accepted >= 1 && refused >= 1, "{accepted} accepted, {refused} refused");
-    assert_eq!(server.metric("madang_hash_refused_total", &[]), refused as f64);
+    // At once, or after the longest wait where the machine is too busy even for what was taken.
+    let [at_once, late] = ["madang_hash_refused_total", "madang_hash_expired_total"]
+        .map(|name| server.metric(name, &[]));
+    assert_eq!(at_once + late, refused as f64);
+    assert!(at_once >= 1.0);
     assert_eq!(server.metric("madang_hash_done_total", &[]), accepted as f64);
     assert!(reads > 0);
     // Who was refused was not counted, and comes in later.
@@ -162,9 +166,13 @@ fn unsafe_settings_stop_the_start_unless_they_are_wanted() {
         ("accounts.hash_pool", "unbounded"),
     ] {
         let pair = format!("{key}={value}");
-        Madang::new(["serve", "--set", &pair])
-            .fails_with(2)
-            .complains(&[key, value, "unsafe", "unsafe_experiments = true", "--set"]);
+        Madang::new(["serve", "--set", &pair]).fails_with(2).complains(&[
+            key,
+            value,
+            "unsafe",
+            "unsafe_experiments = true",
+            "--set",
+        ]);
         Madang::new(["config", "--set", &pair, "--set", "unsafe_experiments=true"]).succeeds();
     }
     for (key, value) in [
@@ -246,8 +254,14 @@ fn the_figures_of_hashing_and_guard_are_there() {
         "madang_guard_entries",
         "madang_accounts_revocations",
     ] {
-        assert!(page.lines().any(|line| line.starts_with(&format!("{name} "))), "no {name}\n{page}");
+        assert!(
+            page.lines().any(|line| line.starts_with(&format!("{name} "))),
+            "no {name}\n{page}"
+        );
     }
     assert!(server.metric("madang_hash_seconds_total", &[]) > 0.0);
-    assert!(Duration::from_secs_f64(server.metric("madang_hash_seconds_total", &[])) < Duration::from_secs(60));
+    assert!(
+        Duration::from_secs_f64(server.metric("madang_hash_seconds_total", &[]))
+            < Duration::from_secs(60)
+    );
 }

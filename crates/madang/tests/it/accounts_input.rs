@@ -39,8 +39,26 @@ fn nicknames_at_their_limits_are_accepted_and_beyond_refused() {
     }
     let (longer, longer_hangul) = ("x".repeat(65), "가".repeat(65));
     for bad in [
-        "", "a", "가", " ", "a b", " ab", "ab ", "a.b", "a@b.c", "<script>", "a\u{0}b", "a\nb", "é́é",
-        "ｍｉｎａ", "漢字", "🙂🙂", "\u{3164}\u{3164}", "ab\u{200B}", "'; DROP TABLE users; --", &longer,
+        "",
+        "a",
+        "가",
+        " ",
+        "a b",
+        " ab",
+        "ab ",
+        "a.b",
+        "a@b.c",
+        "<script>",
+        "a\u{0}b",
+        "a\nb",
+        "é́é",
+        "ｍｉｎａ",
+        "漢字",
+        "🙂🙂",
+        "\u{3164}\u{3164}",
+        "ab\u{200B}",
+        "'; DROP TABLE users; --",
+        &longer,
         &longer_hangul,
     ] {
         let answer = register(&server, &with("nickname", json!(bad)));
@@ -96,7 +114,8 @@ fn regions_are_found_by_old_and_new_names_in_two_languages() {
     .into_iter()
     .enumerate()
     {
-        let body = json!({"nickname": format!("user{i}"), "password": PASSWORD, "region_name": name});
+        let body =
+            json!({"nickname": format!("user{i}"), "password": PASSWORD, "region_name": name});
         let answer = register(&server, &body);
         assert_eq!(answer.status, 201, "{name}: {}", answer.text());
         assert_eq!(answer.json()["regionName"], understood, "{name}");
@@ -134,21 +153,27 @@ fn missing_fields_and_wrong_types_are_all_named() {
 fn what_is_no_json_object_is_refused_by_kind() {
     let server = unlimited();
     for path in [REGISTER, LOGIN] {
-        for broken in ["", "{", "nickname=mina", r#"{"nickname":"a"} x"#, "{'nickname':'a'}", "\u{FEFF}"] {
+        for broken in
+            ["", "{", "nickname=mina", r#"{"nickname":"a"} x"#, "{'nickname':'a'}", "\u{FEFF}"]
+        {
             post(&server, path, "application/json", broken).problem(400);
         }
         let good = r#"{"nickname":"mina","password":"right-horse-battery","region_name":"Seoul""#;
         let twice = format!(r#"{good},"password":"another-password"}}"#);
-        for odd in [&twice[..], "\"\\ud800\"", "{\"nickname\":\"\\ud800\",\"password\":\"12345678\"}"] {
+        for odd in
+            [&twice[..], "\"\\ud800\"", "{\"nickname\":\"\\ud800\",\"password\":\"12345678\"}"]
+        {
             let status = post(&server, path, "application/json", odd).status;
             assert!(matches!(status, 400 | 422), "{odd}: {status}");
         }
         for other in ["[]", "null", "7", "\"text\""] {
             post(&server, path, "application/json", other).problem(422);
         }
-        let latin = b"{\"nickname\":\"caf\xe9\",\"password\":\"12345678\",\"region_name\":\"Seoul\"}";
+        let latin =
+            b"{\"nickname\":\"caf\xe9\",\"password\":\"12345678\",\"region_name\":\"Seoul\"}";
         post(&server, path, "application/json", latin).problem(400);
-        let utf16: Vec<u8> = format!("{good}}}").encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let utf16: Vec<u8> =
+            format!("{good}}}").encode_utf16().flat_map(u16::to_le_bytes).collect();
         post(&server, path, "application/json", utf16).problem(400);
         for kind in ["application/x-www-form-urlencoded", "text/plain", "application/xml"] {
             post(&server, path, kind, format!("{good}}}")).problem(415);

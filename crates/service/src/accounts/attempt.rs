@@ -63,8 +63,7 @@ pub(super) fn guard_config(settings: &GuardSettings, key: &TokenKey) -> GuardCon
 
 /// HMAC as a key derivation function (NIST SP 800-108r1, 4.1, one block).
 fn derived(key: &TokenKey) -> Key {
-    let mac =
-        Hmac::<Sha256>::new_from_slice(key.bytes()).expect("HMAC takes keys of any length");
+    let mac = Hmac::<Sha256>::new_from_slice(key.bytes()).expect("HMAC takes keys of any length");
     Key::new(mac.chain_update(b"madang guard 1").finalize().into_bytes().into())
 }
 
@@ -76,7 +75,9 @@ pub(super) fn refusal(refused: &Refused) -> Problem {
     let wait = seconds(refused.retry_after);
     let Some(challenge) = &refused.challenge else {
         let (slug, detail) = match refused.reason {
-            Reason::SignUp => ("too-many-sign-ups", "too many accounts were made from your address"),
+            Reason::SignUp => {
+                ("too-many-sign-ups", "too many accounts were made from your address")
+            }
             Reason::InFlight => ("too-many-attempts", "earlier attempts are still being checked"),
             _ => ("too-many-attempts", "too many failed attempts; wait before the next one"),
         };

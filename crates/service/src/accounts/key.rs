@@ -222,7 +222,9 @@ mod tests {
             assert_eq!(TokenKey::parse(text).map(|key| key.0), Some(bytes.clone()), "{text}");
         }
         let (short, long) = (hex[..62].to_owned(), "ab".repeat(2000));
-        for text in ["", "secret", &short, &long, &STANDARD.encode([1; 31]), "한글한글한글한글한글한글"] {
+        for text in
+            ["", "secret", &short, &long, &STANDARD.encode([1; 31]), "한글한글한글한글한글한글"]
+        {
             assert_eq!(TokenKey::parse(text), None, "{text}");
         }
         assert_eq!(format!("{:?}", TokenKey(bytes)), "TokenKey(hidden)");

@@ -31,7 +31,9 @@ pub struct RegionRow {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegionError {
     /// Nothing is called so.
-    #[error("a Korean province or municipality, such as 서울특별시, Seoul, 서울 종로구 or Jongno-gu")]
+    #[error(
+        "a Korean province or municipality, such as 서울특별시, Seoul, 서울 종로구 or Jongno-gu"
+    )]
     Unknown,
     /// Several are.
     #[error("several regions are called so: write {}", .0.join(" or "))]
@@ -115,7 +117,8 @@ impl Regions {
         names: &'a Names,
     ) -> impl Iterator<Item = RegionId> + 'a {
         self.provinces.iter().flat_map(move |(province, id)| {
-            let rests = [name.strip_prefix(province.as_str()), name.strip_suffix(province.as_str())];
+            let rests =
+                [name.strip_prefix(province.as_str()), name.strip_suffix(province.as_str())];
             let found = rests.into_iter().flatten().flat_map(|rest| names.get(rest));
             found.filter(|found| self.rows.get(found).is_some_and(|r| r.province == Some(*id)))
         })
@@ -181,7 +184,11 @@ mod tests {
         let mut rows = 0;
         for row in table(provinces) {
             let code: RegionId = row[0].parse().unwrap();
-            assert_eq!((regions.find(row[1]), regions.find(row[2])), (Ok(code), Ok(code)), "{row:?}");
+            assert_eq!(
+                (regions.find(row[1]), regions.find(row[2])),
+                (Ok(code), Ok(code)),
+                "{row:?}"
+            );
             rows += 1;
         }
         for row in table(municipalities) {
@@ -198,7 +205,9 @@ mod tests {
             }
             match regions.find(sigungu) {
                 Ok(id) => assert!(id == code || code == 29010, "{row:?}"),
-                Err(error) => assert!(matches!(error, RegionError::Ambiguous(_)), "{row:?}: {error}"),
+                Err(error) => {
+                    assert!(matches!(error, RegionError::Ambiguous(_)), "{row:?}: {error}")
+                }
             }
             rows += 1;
         }
@@ -212,7 +221,17 @@ mod tests {
             (11, &["서울특별시", "서울", "서울시", "Seoul", "seoul", " SEOUL "][..]),
             (32, &["강원도", "강원특별자치도", "강원", "Gangwon-do", "Gangwon State", "gangwon"]),
             (35, &["전라북도", "전북특별자치도", "전북", "Jeollabuk-do", "Jeonbuk State"]),
-            (11010, &["종로구", "서울 종로구", "서울특별시종로구", "Jongno-gu", "jongno", "Jongno-gu, Seoul"]),
+            (
+                11010,
+                &[
+                    "종로구",
+                    "서울 종로구",
+                    "서울특별시종로구",
+                    "Jongno-gu",
+                    "jongno",
+                    "Jongno-gu, Seoul",
+                ],
+            ),
             (11020, &["서울 중구", "서울특별시 중구", "Jung-gu, Seoul", "Seoul Jung-gu"]),
             (24, &["광주", "광주광역시", "Gwangju"]),
             (31250, &["광주시", "경기도 광주시", "경기 광주", "Gwangju-si"]),
@@ -233,7 +252,18 @@ mod tests {
     #[test]
     fn what_is_no_region_or_several_is_refused() {
         let regions = fresh();
-        for name in ["", " ", "Atlantis", "평양", "서울특별시 없는구", "Tokyo", "gu", "구", "11", "부산 종로구"] {
+        for name in [
+            "",
+            " ",
+            "Atlantis",
+            "평양",
+            "서울특별시 없는구",
+            "Tokyo",
+            "gu",
+            "구",
+            "11",
+            "부산 종로구",
+        ] {
             assert_eq!(regions.find(name), Err(RegionError::Unknown), "{name}");
         }
         for name in ["중구", "Jung-gu", "고성군", "강서구", "남구"] {

@@ -78,10 +78,9 @@ impl AccountStore {
             })?;
             let tokens =
                 all(conn, "SELECT id FROM revoked_tokens", |row| Ok(TokenId(row.get(0)?)))?;
-            let users =
-                all(conn, "SELECT user_id, until, expires_at FROM revoked_users", |row| {
-                    Ok((row.get(0)?, Cutoff { until: row.get(1)?, expires_at: row.get(2)? }))
-                })?;
+            let users = all(conn, "SELECT user_id, until, expires_at FROM revoked_users", |row| {
+                Ok((row.get(0)?, Cutoff { until: row.get(1)?, expires_at: row.get(2)? }))
+            })?;
             Ok((regions, names, tokens, users))
         })
     }

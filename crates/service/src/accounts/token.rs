@@ -143,9 +143,8 @@ impl Tokens {
             .and_then(|rest| rest.strip_prefix('.'))
             .ok_or(TokenError::Foreign)?;
         let mut given = [0; 33];
-        let length = URL_SAFE_NO_PAD
-            .decode_slice(signature, &mut given)
-            .map_err(|_| TokenError::Foreign)?;
+        let length =
+            URL_SAFE_NO_PAD.decode_slice(signature, &mut given).map_err(|_| TokenError::Foreign)?;
         let mac = self.keyed.clone().chain_update(signed);
         mac.verify_slice(&given[..length]).map_err(|_| TokenError::Foreign)?;
         let claims = read(payload).ok_or(TokenError::Foreign)?;
@@ -194,7 +193,8 @@ mod tests {
 
     /// A token of any header and payload, signed with the right key.
     fn signed(header: &str, payload: &str) -> String {
-        let text = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload));
+        let text =
+            format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload));
         let mac = tokens(1).keyed.chain_update(&text).finalize().into_bytes();
         format!("{text}.{}", URL_SAFE_NO_PAD.encode(mac))
     }
@@ -288,7 +288,9 @@ mod tests {
         let none = URL_SAFE_NO_PAD.encode(r#"{"alg":"none"}"#);
         let none = format!("{none}.{}.", URL_SAFE_NO_PAD.encode(payload(|p| p)));
         let dotted = format!("{unsigned}.");
-        for text in ["", ".", "..", "...", unsigned, &dotted, &padded, &long, &none, "한글.한글.한글"] {
+        for text in
+            ["", ".", "..", "...", unsigned, &dotted, &padded, &long, &none, "한글.한글.한글"]
+        {
             assert_eq!(tokens(1).verify(text, NOW), Err(TokenError::Foreign));
         }
     }
