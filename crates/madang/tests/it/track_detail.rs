@@ -152,9 +152,11 @@ fn an_unknown_path_and_an_unknown_method_are_told_apart() {
     for path in ["/v1/track", "/v1/tracks/1/", "/v1/tracks/1/2", "/v1", "//v1/tracks", "/"] {
         server.get(path).problem(404);
     }
-    for method in ["POST", "PUT", "DELETE", "PATCH", "BREW"] {
+    for method in ["POST", "PUT", "PATCH", "BREW"] {
         let answer = server.connect().request(method, "/v1/tracks/1", &[]);
         answer.problem(405);
-        assert_eq!(answer.header("allow"), Some("GET,HEAD"), "{method}");
+        let mut allowed: Vec<_> = answer.header("allow").unwrap_or_default().split(',').collect();
+        allowed.sort_unstable();
+        assert_eq!(allowed, ["DELETE", "GET", "HEAD"], "{method}");
     }
 }

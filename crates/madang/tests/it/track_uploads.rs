@@ -9,7 +9,7 @@ fn start() -> Server {
 }
 
 fn river() -> Value {
-    json!({"name": "한강 야간 코스", "rate": 4.5, "segments": [[[37.5, 127.0, 12.5], [37.51, 127.01], [37.52, 127.0]]]})
+    json!({"name": "한강 야간 코스", "rate": 4.5, "segments": [[[37.5, 127, 12.5], [37.51, 127.01], [37.52, 127]]]})
 }
 
 fn upload(server: &Server, by: &Person, kind: &str, path: &str, body: impl AsRef<[u8]>) -> Answer {
