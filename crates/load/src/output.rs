@@ -51,7 +51,7 @@ pub(crate) fn finish(config: &Config, run: &Arc<Run>, plan: &Plan, finished: &Fi
     for (path, document) in documents {
         let Some(path) = path else { continue };
         let result = document.map_err(std::io::Error::from);
-        written &= told(run, path, result.and_then(|text| write(path, text.as_bytes())));
+        written &= told(run, path, &result.and_then(|text| write(path, text.as_bytes())));
     }
     let status = status(run, finished, &data);
     let failed = status == ExitStatus::Success && !written;
@@ -126,7 +126,7 @@ fn write_outputs(run: &Run, outputs: &[(String, Vec<u8>)]) -> bool {
             "stderr" => show_bytes(&mut std::io::stderr().lock(), bytes),
             path => {
                 let path = Path::new(path);
-                written &= told(run, path, write(path, bytes));
+                written &= told(run, path, &write(path, bytes));
             }
         }
     }
@@ -134,8 +134,8 @@ fn write_outputs(run: &Run, outputs: &[(String, Vec<u8>)]) -> bool {
 }
 
 /// Says when a file could not be written.
-fn told(run: &Run, path: &Path, result: std::io::Result<()>) -> bool {
-    if let Err(error) = &result {
+fn told(run: &Run, path: &Path, result: &std::io::Result<()>) -> bool {
+    if let Err(error) = result {
         let message = format!("could not write {}: {error}", path.display());
         run.log.write(Level::Error, &message, &[]);
     }

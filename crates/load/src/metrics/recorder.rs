@@ -159,6 +159,9 @@ pub(crate) struct Totals {
     pub(crate) failed: u64,
 }
 
+/// Scenario, group and `name` tag of requests that are counted together.
+type OwnKey = (usize, GroupId, Rc<str>);
+
 /// The measurements of one event loop.
 #[derive(Debug)]
 pub(crate) struct Recorder {
@@ -170,8 +173,8 @@ pub(crate) struct Recorder {
     groups: Vec<Group>,
     group_index: HashMap<(u32, String), u32>,
     checks: usize,
-    names: Vec<((usize, GroupId, Rc<str>), NameStats)>,
-    name_index: HashMap<(usize, GroupId, Rc<str>), u32>,
+    names: Vec<(OwnKey, NameStats)>,
+    name_index: HashMap<OwnKey, u32>,
     scenarios: Vec<ScenarioStats>,
     statuses: BTreeMap<u16, u64>,
     totals: Totals,
@@ -377,7 +380,7 @@ impl Recorder {
 
     /// What was measured, in a form that can leave the thread.
     pub(crate) fn finish(self) -> Measured {
-        let key = |(scenario, group, name): (usize, GroupId, Rc<str>)| RequestKey {
+        let key = |(scenario, group, name): OwnKey| RequestKey {
             scenario,
             group: self.groups[group.0 as usize].path.to_string(),
             name: name.to_string(),
@@ -400,7 +403,7 @@ impl Recorder {
         &mut self.sinks[index]
     }
 
-    fn name(&mut self, key: (usize, GroupId, Rc<str>)) -> u32 {
+    fn name(&mut self, key: OwnKey) -> u32 {
         if let Some(index) = self.name_index.get(&key) {
             return *index;
         }
