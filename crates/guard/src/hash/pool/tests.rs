@@ -3,10 +3,12 @@
 
 use std::{
     num::NonZeroUsize,
+    pin::pin,
     sync::{
         Arc, Mutex,
         mpsc::{self, Receiver, Sender},
     },
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
@@ -112,6 +114,14 @@ impl Drop for Harness {
     }
 }
 
+/// The answer of a job that has it when it comes back from the pool: refused at once.
+fn at_once(ticket: Ticket<u32>) -> Result<u32, PoolError> {
+    match pin!(ticket).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => panic!("it was admitted"),
+    }
+}
+
 fn is_busy<T>(result: &Result<T, PoolError>) -> bool {
     matches!(result, Err(PoolError::Busy { .. }))
 }
@@ -142,7 +152,7 @@ async fn no_more_jobs_wait_than_the_queue_is_long() {
         gate.wait_until_begun();
     }
     let waiting: Vec<_> = (2..5).map(|name| pool.job(name, || ())).collect();
-    let refused = pool.job(5, || panic!("a refused job never runs")).await;
+    let refused = at_once(pool.job(5, || panic!("a refused job never runs")));
     assert!(is_busy(&refused), "{refused:?}");
     assert_eq!(pool.settled(), [(5, End::NotRun)]);
     assert_eq!((pool.metrics().queued, pool.metrics().refused), (3, 1));
@@ -169,7 +179,7 @@ async fn a_job_that_would_wait_too_long_is_refused_at_once_and_told_when_to_retu
     }
     let waiting: Vec<_> = (2..8).map(|name| pool.job(name, || ())).collect();
     assert_eq!(pool.metrics().refused, 0);
-    let refused = pool.job(8, || ()).await;
+    let refused = at_once(pool.job(8, || ()));
     let Err(PoolError::Busy { retry_after }) = refused else { panic!("{refused:?}") };
     // Eight jobs of 100 s on two threads, once to twice.
     assert!((400..=800).contains(&retry_after.as_secs()), "{retry_after:?}");
@@ -290,7 +300,7 @@ async fn closing_ends_what_waits_and_finishes_what_has_begun() {
     let engine = Arc::clone(&pool.engine);
     let closing = std::thread::spawn(move || engine.close());
     assert_eq!(waiting.await, Err(PoolError::Closed));
-    assert_eq!(pool.job(2, || ()).await, Err(PoolError::Closed));
+    assert_eq!(at_once(pool.job(2, || ())), Err(PoolError::Closed));
     gate.open();
     assert_eq!(first.await, Ok(0));
     closing.join().unwrap();
