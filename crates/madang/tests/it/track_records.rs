@@ -150,3 +150,33 @@ fn a_cursor_of_another_ranking_is_refused() {
     );
     assert_eq!(server.get(&format!("/v1/tracks?cursor={cursor}")).wrong_fields(), ["cursor"]);
 }
+
+#[test]
+fn a_run_or_a_track_sent_again_with_its_key_is_stored_once_and_answered_alike() {
+    let server = start();
+    let runner = server.somebody("runner");
+    let send = |path: &str, key: &str, body: &Value| {
+        let bearer = runner.bearer();
+        let headers = [
+            ("Content-Type", "application/json"),
+            ("Authorization", bearer.as_str()),
+            ("Idempotency-Key", key),
+        ];
+        server.connect().send_body("POST", path, &headers, body.to_string())
+    };
+    let track = json!({"name": "mine", "segments": [[[1, 2], [3, 4]]]});
+    for (path, body) in [("/v1/tracks", &track), (RANKING, &json!({"durationSeconds": 60}))] {
+        let first = send(path, "once", body);
+        assert_eq!((first.status, first.header("idempotent-replayed")), (201, None));
+        let again = send(path, "once", body);
+        assert_eq!((again.status, again.header("idempotent-replayed")), (201, Some("true")));
+        assert_eq!(
+            (again.json(), again.header("location")),
+            (first.json(), first.header("location"))
+        );
+        let other = json!({"name": "other", "segments": [[[1, 2], [3, 4]]], "durationSeconds": 61});
+        send(path, "once", &other).problem(422);
+    }
+    assert_eq!(run(&server, &runner, 60.0)["personalBest"], false, "the first one stands");
+    assert_eq!(server.tracks().iter().filter(|track| track["name"] == "mine").count(), 1);
+}

@@ -23,6 +23,7 @@ use crate::accounts::UserId;
 use crate::app::App;
 use crate::config::{CacheMode, CacheSettings, Settings, TrackSettings};
 use crate::http::{Gate, Problem};
+use crate::idempotency::{Done, Once};
 use crate::store::{Pool, PoolError, Store, StoreError};
 use madang_cache::{Cache, CacheError, ConfigError, NamedCache, Policy, Stamp, WriteError};
 use records::RecordStore;
@@ -134,11 +135,23 @@ impl Tracks {
     /// # Errors
     /// As [`add`](Self::add).
     pub async fn add_prepared(&self, prepared: PreparedTrack) -> Result<Stored, WriteTrackError> {
+        Ok(self.add_once(prepared, Once::default()).await?.outcome)
+    }
+
+    /// [`add_prepared`](Self::add_prepared), once however often the same request is sent.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub async fn add_once(
+        &self,
+        prepared: PreparedTrack,
+        once: Once,
+    ) -> Result<Done<Stored>, WriteTrackError> {
         let this = self.clone();
         run_to_end(async move {
             let write = this.cache.begin_write(&[all_tracks()]).await?;
-            let stored = this.store.insert_prepared(prepared).await?;
-            if let Stored::Created(id) = stored {
+            let stored = this.store.insert_once(prepared, once).await?;
+            if let Stored::Created(id) = stored.outcome {
                 // "There is no such track" may be remembered for the id that is now taken. The track
                 // stands by now, so a cache that cannot be told is no reason to report a failure.
                 match this.cache.begin_write(&[one_track(id)]).await {

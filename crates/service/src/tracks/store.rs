@@ -6,6 +6,7 @@ use super::types::{
     AfterDistance, AfterLength, Deleted, NewTrack, Stored, StoredTrack, TrackId, TrackSummary,
 };
 use crate::accounts::UserId;
+use crate::idempotency::{Done, Once};
 use crate::store::{Store, StoreError};
 use madang_path::{Point, compact};
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
@@ -99,8 +100,22 @@ impl TrackStore {
     /// # Errors
     /// As [`insert`](Self::insert).
     pub async fn insert_prepared(&self, track: PreparedTrack) -> Result<Stored, StoreError> {
+        Ok(self.insert_once(track, Once::default()).await?.outcome)
+    }
+
+    /// [`insert_prepared`](Self::insert_prepared), once however often the same request is sent.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert); [`StoreError::KeyReused`] when the key came with another request.
+    pub async fn insert_once(
+        &self,
+        track: PreparedTrack,
+        once: Once,
+    ) -> Result<Done<Stored>, StoreError> {
         let PreparedTrack(row) = track;
-        self.store.write(move |tx| row.insert(tx).map_err(StoreError::from)).await
+        self.store
+            .write(move |tx| once.run(tx, |tx| row.insert(tx).map_err(StoreError::from)))
+            .await
     }
 
     /// Sets a track's rating, 0 to 5 stars; answers whether there is such a track.

@@ -1,7 +1,9 @@
 //! What a track is to the rest of the program.
 
 use crate::accounts::UserId;
+use crate::idempotency::Outcome;
 use madang_path::{Path, Point};
+use serde::{Deserialize, Serialize};
 
 /// Identifier of a track, never reused.
 pub type TrackId = i64;
@@ -46,12 +48,18 @@ pub struct NewTrack {
 }
 
 /// What became of a [`NewTrack`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stored {
     /// It is new, under this id.
     Created(TrackId),
     /// The same name and path were there already, under this id.
     Exists(TrackId),
+}
+
+impl Outcome for Stored {
+    fn is_made(&self) -> bool {
+        matches!(self, Stored::Created(_))
+    }
 }
 
 /// What became of a track that somebody wanted deleted.

@@ -3,16 +3,18 @@
 mod read;
 
 use super::represent::length;
-use super::{Deleted, NewTrack, Stored, TrackId, TrackStore, WriteTrackError};
-use crate::accounts::Caller;
+use super::{Deleted, NewTrack, PreparedTrack, Stored, TrackId, TrackStore, WriteTrackError};
+use crate::accounts::{Caller, UserId};
 use crate::app::App;
 use crate::http::Problem;
+use crate::idempotency::IdempotencyKey;
+use crate::store::{Pool, StoreError};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
-use read::Kind;
+use http::{HeaderMap, StatusCode, header};
+use read::{Kind, Read};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -68,32 +70,54 @@ pub(super) struct CreatedTrack {
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     caller: Caller,
+    key: IdempotencyKey,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
+    let once = key.of(caller.id, &body);
     let kind = Kind::of(&headers)?;
     let name = read::name_of(query.as_deref().unwrap_or(""))?;
-    // Reading, measuring and packing a long path is no work for an event loop.
-    let prepared = app.compute.run(move |()| {
-        let read = read::track(kind, body, name)?;
-        let (points, metres) = (read.path.points() as u64, length(read.path.length_metres()));
-        let about = (read.name.clone(), metres, points);
-        let track =
-            NewTrack { name: read.name, rate: read.rate, path: read.path, owner: Some(caller.id) };
-        Ok::<_, Problem>((TrackStore::prepare(track), about))
+    let (compute, tracks) = (Arc::clone(&app.compute), app.tracks.clone());
+    let stored = app.writes.run(async move {
+        let (track, about) = prepare(&compute, kind, body, name, caller.id).await?;
+        Ok::<_, Problem>((tracks.add_once(track, once).await?, about))
     });
-    let (track, (name, length_metres, points_total)) =
-        prepared.await.map_err(crate::store::StoreError::from)??;
-    match app.tracks.add_prepared(track).await? {
-        Stored::Created(id) => {
-            Ok(created(id, &CreatedTrack { id, name, length_metres, points_total }))
-        }
+    let (stored, about) = stored.await??;
+    match stored.outcome {
+        Stored::Created(_) => Ok(stored.answer(|stored| created(stored, &about))),
         Stored::Exists(id) => Err(Problem::conflict(
             "track-exists",
             format!("the same name and path are there already: /v1/tracks/{id}"),
         )),
     }
+}
+/// What an answer says of a track, apart from its id.
+struct About {
+    name: String,
+    length_metres: f64,
+    points_total: u64,
+}
+
+/// Reading, measuring and packing a long path is no work for an event loop.
+async fn prepare(
+    compute: &Pool<()>,
+    kind: Kind,
+    body: Bytes,
+    name: Option<String>,
+    owner: UserId,
+) -> Result<(PreparedTrack, About), Problem> {
+    let prepared = compute.run(move |()| {
+        let Read { name, rate, path } = read::track(kind, body, name)?;
+        let about = About {
+            name: name.clone(),
+            length_metres: length(path.length_metres()),
+            points_total: path.points() as u64,
+        };
+        let track = NewTrack { name, rate, path, owner: Some(owner) };
+        Ok((TrackStore::prepare(track), about))
+    });
+    prepared.await.map_err(StoreError::from)?
 }
 
 /// Deletes a track. Only its owner may; public trails have none.
@@ -112,22 +136,24 @@ pub(super) async fn delete(
 ) -> Result<StatusCode, Problem> {
     let missing = || Problem::not_found("there is no track with this id");
     let Ok(Path(id)) = id else { return Err(missing()) };
-    match app.tracks.remove_owned(id, caller.id).await? {
+    let tracks = app.tracks.clone();
+    match app.writes.run(async move { tracks.remove_owned(id, caller.id).await }).await?? {
         Deleted::Gone => Ok(StatusCode::NO_CONTENT),
         Deleted::NotOwner => Err(Problem::forbidden("only its owner may delete a track")),
         Deleted::Missing => Err(missing()),
     }
 }
 
-fn created(id: TrackId, body: &CreatedTrack) -> Response {
-    let text = serde_json::to_vec(body).unwrap_or_default();
-    let mut response = (StatusCode::CREATED, text).into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if let Ok(location) = HeaderValue::from_str(&format!("/v1/tracks/{id}")) {
-        headers.insert(header::LOCATION, location);
-    }
-    response
+fn created(stored: Stored, about: &About) -> Response {
+    let (Stored::Created(id) | Stored::Exists(id)) = stored;
+    let body = CreatedTrack {
+        id,
+        name: about.name.clone(),
+        length_metres: about.length_metres,
+        points_total: about.points_total,
+    };
+    let location = [(header::LOCATION, format!("/v1/tracks/{id}"))];
+    (StatusCode::CREATED, location, axum::Json(body)).into_response()
 }
 
 impl From<WriteTrackError> for Problem {

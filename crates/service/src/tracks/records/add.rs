@@ -6,10 +6,11 @@ use crate::accounts::Caller;
 use crate::app::App;
 use crate::http::rfc3339::format_utc;
 use crate::http::{JsonObject, Problem};
+use crate::idempotency::{Done, IdempotencyKey, Once};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
-use http::{HeaderValue, StatusCode, header};
+use http::{StatusCode, header};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -65,32 +66,29 @@ pub(in super::super) async fn add(
     State(app): State<Arc<App>>,
     caller: Caller,
     id: Result<Path<TrackId>, PathRejection>,
+    key: IdempotencyKey,
     body: JsonObject,
 ) -> Result<Response, Problem> {
     let no_such_track = || Problem::not_found("there is no track with this id");
     let Ok(Path(track)) = id else { return Err(no_such_track()) };
+    let once = key.of(caller.id, body.bytes());
     let now = now_ms();
     let (duration_ms, ran_at_ms) = read(body, now)?;
     let run = NewRun { track, user: caller.id, duration_ms, ran_at_ms, created_at_ms: now };
-    let Some(stored) = app.tracks.add_run(run).await? else { return Err(no_such_track()) };
-    Ok(created(&CreatedRun {
-        id: stored.id,
-        track_id: track,
-        duration_seconds: super::seconds(duration_ms),
-        ran_at: format_utc(ran_at_ms),
-        personal_best: stored.personal_best,
+    let tracks = app.tracks.clone();
+    let stored = app.writes.run(async move { tracks.add_run(run, once).await }).await??;
+    let stored = stored.made().ok_or_else(no_such_track)?;
+    Ok(stored.answer(|run| {
+        let body = CreatedRun {
+            id: run.id,
+            track_id: track,
+            duration_seconds: super::seconds(duration_ms),
+            ran_at: format_utc(run.ran_at_ms),
+            personal_best: run.personal_best,
+        };
+        let location = [(header::LOCATION, format!("/v1/tracks/{track}/records"))];
+        (StatusCode::CREATED, location, axum::Json(body)).into_response()
     }))
-}
-
-fn created(run: &CreatedRun) -> Response {
-    let text = serde_json::to_vec(run).unwrap_or_default();
-    let mut response = (StatusCode::CREATED, text).into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if let Ok(location) = HeaderValue::from_str(&format!("/v1/tracks/{}/records", run.track_id)) {
-        headers.insert(header::LOCATION, location);
-    }
-    response
 }
 
 /// Duration and beginning of a run, in milliseconds.
@@ -114,15 +112,19 @@ fn now_ms() -> i64 {
 }
 
 impl Tracks {
-    /// Stores a run; nothing when there is no such track. Runs to its end even when the caller goes away.
+    /// Stores a run, `once`; nothing when there is no such track. Runs to its end even when the caller goes away.
     ///
     /// # Errors
     /// As [`add`](Self::add).
-    pub async fn add_run(&self, run: NewRun) -> Result<Option<StoredRun>, WriteTrackError> {
+    pub async fn add_run(
+        &self,
+        run: NewRun,
+        once: Once,
+    ) -> Result<Done<Option<StoredRun>>, WriteTrackError> {
         let this = self.clone();
         run_to_end(async move {
             let write = this.cache.begin_write(&[ranking_of(run.track)]).await?;
-            let stored = this.records.add(run).await?;
+            let stored = this.records.add(run, once).await?;
             write.finish().await?;
             Ok(stored)
         })

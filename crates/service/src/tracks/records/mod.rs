@@ -12,7 +12,9 @@ pub use store::RecordStore;
 
 use super::TrackId;
 use crate::accounts::UserId;
+use crate::idempotency::Outcome;
 use madang_cache::Stamp;
+use serde::{Deserialize, Serialize};
 
 /// A run to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,12 +32,20 @@ pub struct NewRun {
 }
 
 /// What became of a [`NewRun`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredRun {
     /// Its id.
     pub id: i64,
     /// Whether it is now the runner's best on this track.
     pub personal_best: bool,
+    /// When it began, in milliseconds since 1970 UTC: what was sent, or what was taken for it.
+    pub ran_at_ms: i64,
+}
+
+impl Outcome for StoredRun {
+    fn is_made(&self) -> bool {
+        true
+    }
 }
 
 /// A runner's best run on a track.

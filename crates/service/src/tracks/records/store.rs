@@ -3,6 +3,7 @@
 
 use super::super::TrackId;
 use super::{AfterTime, NewRun, Ranked, StoredRun};
+use crate::idempotency::{Done, Once};
 use crate::store::{Store, StoreError, Tx};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -18,13 +19,19 @@ impl RecordStore {
         Self { store }
     }
 
-    /// Stores a run and, if it is the runner's fastest on this track, makes it the one that is
+    /// Stores a run, `once`, and, if it is the runner's fastest on this track, makes it the one that is
     /// ranked. Nothing when there is no such track.
     ///
     /// # Errors
     /// When the store cannot answer; [`StoreError::Constraint`] when there is no such user.
-    pub async fn add(&self, run: NewRun) -> Result<Option<StoredRun>, StoreError> {
-        self.store.write(move |tx| insert(tx, &run).map_err(StoreError::from)).await
+    pub async fn add(
+        &self,
+        run: NewRun,
+        once: Once,
+    ) -> Result<Done<Option<StoredRun>>, StoreError> {
+        self.store
+            .write(move |tx| once.run(tx, |tx| insert(tx, &run).map_err(StoreError::from)))
+            .await
     }
 
     /// Up to `limit` runners by their best time on a track, fastest first, after a position. Nothing
@@ -55,7 +62,7 @@ fn exists(conn: &Connection, track: TrackId) -> Result<bool, rusqlite::Error> {
     conn.prepare_cached("SELECT 1 FROM tracks WHERE id = ?")?.exists([track])
 }
 
-pub(super) fn insert(tx: &Tx<'_>, run: &NewRun) -> Result<Option<StoredRun>, rusqlite::Error> {
+fn insert(tx: &Tx<'_>, run: &NewRun) -> Result<Option<StoredRun>, rusqlite::Error> {
     if !exists(tx, run.track)? {
         return Ok(None);
     }
@@ -78,7 +85,7 @@ pub(super) fn insert(tx: &Tx<'_>, run: &NewRun) -> Result<Option<StoredRun>, rus
              WHERE excluded.duration_ms < duration_ms",
         )?
         .execute(params![run.track, run.user, run.duration_ms, id])?;
-    Ok(Some(StoredRun { id, personal_best: changed > 0 }))
+    Ok(Some(StoredRun { id, personal_best: changed > 0, ran_at_ms: run.ran_at_ms }))
 }
 
 fn ranking_sql() -> &'static str {
