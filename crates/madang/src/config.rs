@@ -46,7 +46,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             key.default,
             key.variable()
         )?;
-        if key.secret && origin != Origin::Default {
+        if key.secret && !value.is_empty() {
             writeln!(out, "# {name} = (hidden)   # from {origin}")?;
             continue;
         }

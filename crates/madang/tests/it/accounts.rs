@@ -6,9 +6,11 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::sync::Barrier;
 
-/// A server with hashes that cost little.
+/// A server with hashes that cost little, and with patience: its hashing thread has a low priority, and
+/// the machine may be busy with other tests.
 pub fn start() -> Server {
-    Setup::new().cheap_hash().start()
+    let setup = Setup::new().cheap_hash();
+    setup.set("accounts.hash_wait", "9s").set("guard.wait", "9s").start()
 }
 
 /// The body of a sign-up.

@@ -48,7 +48,9 @@ fn every_operation_says_what_it_takes_and_answers() {
             let id = operation["operationId"].as_str().expect("an operationId");
             assert!(names.insert(id.to_owned()), "{id} twice");
             assert!(operation["summary"].is_string(), "{method} {route} without a summary");
-            assert!(operation["responses"].as_object().is_some_and(|r| r.contains_key("200")));
+            let responses = operation["responses"].as_object().unwrap();
+            let good = responses.keys().any(|status| status.starts_with('2'));
+            assert!(good, "{method} {route} never succeeds");
             let empty = Vec::new();
             let parameters = operation["parameters"].as_array().unwrap_or(&empty);
             for name in route.split('{').skip(1).map(|part| part.split('}').next().unwrap()) {

@@ -21,10 +21,11 @@ pub fn text(dir: &Path, sql: &str) -> String {
     conn.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
-/// What SQLite's own full check says: `ok`, or the first damage.
+/// What SQLite's own full check says: `ok`, or the first damage, be it that it cannot even begin.
 pub fn integrity(dir: &Path) -> String {
     let conn = Connection::open(file(dir)).unwrap();
-    conn.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0)).unwrap()
+    conn.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
+        .unwrap_or_else(|error| error.to_string())
 }
 
 /// Runs SQL on the file, which is made when missing.
