@@ -61,7 +61,9 @@ pub(super) async fn create(
 ) -> Result<Response, Problem> {
     let once = key.of(caller.id, body.bytes());
     let new = Draft::read(body)?.of(caller.id);
-    Ok(app.schedules.add(new, once).await?.answer(created))
+    let this = Arc::clone(&app);
+    let made = app.writes.run(async move { this.schedules.add(new, once).await }).await??;
+    Ok(made.answer(created))
 }
 
 fn created(id: ScheduleId) -> Response {

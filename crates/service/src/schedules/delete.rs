@@ -27,7 +27,9 @@ pub(super) async fn delete(
     id: Result<Path<ScheduleId>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
     let Ok(Path(id)) = id else { return Err(no_such_schedule()) };
-    match app.schedules.remove(id, caller.id).await? {
+    let this = Arc::clone(&app);
+    let removed = app.writes.run(async move { this.schedules.remove(id, caller.id).await });
+    match removed.await?? {
         Deletion::Deleted => Ok(StatusCode::NO_CONTENT),
         Deletion::NotOwner => Err(not_the_owner()),
         Deletion::Absent => Err(no_such_schedule()),

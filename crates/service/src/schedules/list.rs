@@ -31,6 +31,7 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let listing = listing(caller.id);
     let (limit, after) = asked(query.as_deref().unwrap_or(""), &listing)?;
+    let _turn = app.reads.enter().await?;
     let schedules = &app.schedules;
     let after = after.map(|(start_at_ms, id)| AfterStart { start_at_ms, id });
     let mut found = schedules.store().page(caller.id, after, limit + 1).await?;

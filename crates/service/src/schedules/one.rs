@@ -27,6 +27,7 @@ pub(super) async fn one(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Ok(Path(id)) = id else { return Err(no_such_schedule()) };
+    let _turn = app.reads.enter().await?;
     let schedules = &app.schedules;
     match schedules.store().find(id).await? {
         Some(found) if found.values.user == caller.id => {
