@@ -5,9 +5,10 @@
 //! every duration it measured. Together with the processor time of its thread that says whether
 //! the loop kept up.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
+use tokio::time::Instant;
 
 use crate::metrics::Histogram;
 
@@ -46,7 +47,7 @@ impl LoopHealth {
 pub(crate) async fn watch_lag(record: impl Fn(f64)) {
     loop {
         let due = Instant::now() + TICK;
-        tokio::time::sleep_until(due.into()).await;
+        tokio::time::sleep_until(due).await;
         // Tokio rounds a timer up to the next millisecond; that is no lateness of the loop.
         let late =
             Instant::now().saturating_duration_since(due).saturating_sub(Duration::from_millis(1));

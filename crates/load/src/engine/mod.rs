@@ -4,6 +4,8 @@
 //! warming up nothing is recorded; at the end the loops hand over what they measured.
 
 mod lifecycle;
+#[cfg(test)]
+mod schedules;
 mod thresholds;
 mod watcher;
 mod work;
@@ -19,7 +21,7 @@ use tokio::task::LocalSet;
 use tokio::time::Instant;
 
 use crate::event_loop::EventLoop;
-use crate::executor::{self, ArrivalPool, Budget, Order, Span};
+use crate::executor::{self, ArrivalPool, Budget, Order, Span, Timer};
 use crate::generator::LoopHealth;
 use crate::http::ClientConfig;
 use crate::metrics::Measured;
@@ -164,6 +166,8 @@ struct Post {
     stop: watch::Receiver<bool>,
     /// Where thresholds that may end the run look.
     board: Option<Arc<Board>>,
+    /// What times the starts of open models.
+    timer: fn() -> Timer,
 }
 
 /// Runs the init code once, without a virtual user, to learn what the script exports.
@@ -211,6 +215,7 @@ pub(crate) fn execute(
             phase: phase_receiver.clone(),
             stop: stop_receiver.clone(),
             board: board.clone(),
+            timer: Timer::precise,
         };
         let done = done_sender.clone();
         let thread = thread::Builder::new().name(format!("loop-{index}")).spawn(move || {

@@ -14,7 +14,7 @@ use super::{Clock, Phase, Post, assignment, settle_in};
 use crate::event_loop::EventLoop;
 use crate::executor::crew::{Crew, Hand, Hire, Times};
 use crate::executor::runner::Worker;
-use crate::executor::{self, Budget, Timer};
+use crate::executor::{self, Budget};
 use crate::generator::{self, LoopHealth};
 use crate::metrics::{Histogram, Measured, Recorder};
 use crate::options::Scenario;
@@ -108,7 +108,7 @@ async fn run_all(post: &mut Post, staff: Staff, clock: Clock) {
         let scenario = &post.options.scenarios[seat.scenario];
         let parts = seat.pool.parts() as u64;
         let arrivals = executor::arrivals(scenario, post.warm_up, seat.part as u64, parts);
-        let times = (clock.start, times(scenario, post.warm_up), Timer::precise());
+        let times = (clock.start, times(scenario, post.warm_up), (post.timer)());
         let run = crew.run(times, arrivals, seat.orders, post.stop.clone());
         tasks.push(tokio::task::spawn_local(run));
     }
