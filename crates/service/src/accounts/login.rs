@@ -4,7 +4,7 @@ use super::attempt::{device_cookie, device_mark, refusal};
 use super::store::Credentials;
 use super::token;
 use super::types::{PASSWORD_BYTES, account_key, is_nickname};
-use super::{Accounts, HashFailure};
+use super::{Accounts, hashing};
 use crate::app::App;
 use crate::http::json::LARGEST_OBJECT;
 use crate::http::{ClientAddress, JsonObject, OverTls, Problem, Secret, rfc3339};
@@ -124,7 +124,8 @@ impl Accounts {
             // It was begun and is not known: counts as a failure.
             Outcome::Failed => drop(reservation),
         };
-        let verdict = self.hasher().verify(Password::from(text), stored, settle).await?;
+        let verdict = self.hasher().verify(Password::from(text), stored, settle).await;
+        let verdict = verdict.map_err(|error| hashing::problem(&error))?;
         let (Verdict::Right { .. }, Some(user)) = (verdict, found) else { return Ok(None) };
         if let Some(old) = old {
             self.renew_hash(&user, old, Password::from(text));
@@ -143,7 +144,7 @@ impl Accounts {
                     let (old, new) = (old.as_str().to_owned(), new.as_str().to_owned());
                     this.store().renew_hash(id, old, new).await.map_err(|e| e.to_string())
                 }
-                Err(HashFailure(error)) => Err(error.to_string()),
+                Err(error) => Err(error.to_string()),
             };
             match renewed {
                 Ok(renewed) => tracing::debug!(user = id, renewed, "renewed an old password hash"),

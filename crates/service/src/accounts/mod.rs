@@ -23,7 +23,6 @@ mod token;
 mod types;
 
 pub use caller::{Caller, MaybeCaller};
-pub use hashing::{HashFailure, Hasher};
 pub use key::{KeyError, TokenKey};
 pub use regions::{RegionError, RegionId, RegionRow, Regions};
 pub use store::{AccountStore, Credentials, NewUser, User, exists};
@@ -33,7 +32,7 @@ use crate::app::App;
 use crate::config::Settings;
 use crate::store::{Store, StoreError};
 use madang_guard::Guard;
-use madang_guard::hash::StartError;
+use madang_guard::hash::{HashPool, StartError};
 use revoked::Revoked;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -69,7 +68,7 @@ struct Inner {
     regions: Regions,
     tokens: Tokens,
     revoked: Arc<Revoked>,
-    hasher: Hasher,
+    hasher: HashPool,
     guard: Guard,
     /// Renewals of old hashes that may run at once.
     renewals: Arc<Semaphore>,
@@ -110,7 +109,7 @@ impl Accounts {
             regions: Regions::new(rows, names),
             tokens: Tokens::new(&key, settings.accounts.token_ttl),
             revoked: Arc::new(Revoked::new(tokens, users)),
-            hasher: Hasher::start(&settings.accounts)?,
+            hasher: hashing::start(&settings.accounts)?,
             guard,
             renewals: Arc::new(Semaphore::new(1)),
         };
@@ -128,7 +127,7 @@ impl Accounts {
     }
 
     /// Where passwords are hashed.
-    pub fn hasher(&self) -> &Hasher {
+    pub fn hasher(&self) -> &HashPool {
         &self.inner.hasher
     }
 

@@ -4,7 +4,7 @@ use super::attempt::refusal;
 use super::regions::{self, RegionError, RegionId};
 use super::store::NewUser;
 use super::types::{NICKNAME_CHARS, NICKNAME_RULE, PASSWORD_BYTES, is_nickname};
-use super::{Accounts, UserId};
+use super::{Accounts, UserId, hashing};
 use crate::app::App;
 use crate::http::{ClientAddress, JsonObject, Problem, Secret};
 use crate::idempotency::{Done, IdempotencyKey};
@@ -117,11 +117,11 @@ impl Accounts {
         }
         let hash = match self.hasher().hash(Password::from(new.password.expose())).await {
             Ok(hash) => hash,
-            Err(failure) => {
-                if matches!(failure.0, PoolError::Busy { .. } | PoolError::Closed) {
+            Err(error) => {
+                if matches!(error, PoolError::Busy { .. } | PoolError::Closed) {
                     place.cancel();
                 }
-                return Err(failure.into());
+                return Err(hashing::problem(&error));
             }
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

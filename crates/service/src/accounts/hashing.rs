@@ -1,0 +1,43 @@
+//! Where passwords are hashed: on a bounded pool, or, as documented, on a thread for each.
+
+use crate::config::{AccountSettings, HashPoolKind};
+use crate::http::Problem;
+use madang_guard::hash::{HashPool, PoolError, PoolOptions, StartError};
+use std::num::NonZeroUsize;
+
+/// Threads of the unbounded pool: as many as the blocking pools and servlet containers it stands for
+/// have at most (tokio 512, others 200).
+const UNBOUNDED_THREADS: NonZeroUsize = NonZeroUsize::new(512).expect("512 is not 0");
+
+/// Starts what the settings ask for.
+///
+/// # Errors
+/// When the system refuses threads, random bytes or memory.
+pub(super) fn start(settings: &AccountSettings) -> Result<HashPool, StartError> {
+    if settings.hash_pool == HashPoolKind::Unbounded {
+        return HashPool::start_unbounded(settings.hash, UNBOUNDED_THREADS);
+    }
+    let mut options = PoolOptions {
+        scheme: settings.hash,
+        queue: settings.hash_queue,
+        max_wait: settings.hash_wait,
+        ..PoolOptions::default()
+    };
+    if let Some(threads) = settings.hash_threads.and_then(NonZeroUsize::new) {
+        options.threads = threads;
+    }
+    HashPool::start(options)
+}
+
+/// A failure of the pool as an answer.
+pub(super) fn problem(error: &PoolError) -> Problem {
+    match error {
+        PoolError::Busy { retry_after } => Problem::unavailable(
+            "too many passwords are being checked right now",
+            u32::try_from(retry_after.as_millis().div_ceil(1000)).unwrap_or(60),
+            "the hash pool is full",
+        ),
+        PoolError::Closed => Problem::unavailable("the service is stopping", 1, "hash pool"),
+        other => Problem::internal(format!("hashing: {other}")),
+    }
+}
