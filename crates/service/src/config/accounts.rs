@@ -1,7 +1,7 @@
 //! `accounts.*` and `guard.*`: hashing, tokens, and limits on attempts.
 
 use super::keys::{Key, auto, choice, key, positive, switch};
-use super::value::{duration, whole};
+use super::value::{duration, ranges, whole};
 use crate::accounts::TokenKey;
 use madang_guard::hash::Scheme;
 use madang_guard::net::Cidr;
@@ -296,9 +296,3 @@ fn rate(value: &str) -> Result<Rate, String> {
     Ok(Rate { count: number(count, 10_000)?, window: window(time)? })
 }
 
-fn ranges(value: &str) -> Result<Vec<Cidr>, String> {
-    if value.trim().is_empty() {
-        return Ok(Vec::new());
-    }
-    value.split(',').map(|range| range.trim().parse().map_err(|_| String::new())).collect()
-}
