@@ -124,7 +124,7 @@ fn shared_iterations_go_to_whoever_is_free_and_what_time_does_not_allow_is_dropp
         )
     };
     let body = "sleep(__VU === 1 ? 0.1 : 0.3)";
-    let expected = vec![(0, 1), (0, 2), (100, 1), (200, 1), (300, 2)];
+    let expected = [(0, 1), (0, 2), (100, 1), (200, 1), (300, 2)];
     let (mut all, dropped) = exact(&shared("10s"), body);
     // At 300 ms both are free; one of them takes the last.
     assert_eq!((all.pop().unwrap().0, dropped), (300, 0));
