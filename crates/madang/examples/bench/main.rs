@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod generator;
+mod schedules;
 mod serving;
 mod stats;
 mod store;
@@ -41,6 +42,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wanted("store") {
         report += &store::group_commit()?;
+    }
+    if wanted("schedules") {
+        report += &schedules::limit()?;
     }
     if wanted("load") {
         report += &generator::against_k6()?;

@@ -86,11 +86,21 @@ pub fn wrk(
     headers: &[&str],
     sample: &dyn Fn() -> std::io::Result<Sample>,
 ) -> anyhow::Result<WrkRun> {
+    let args: Vec<_> = headers.iter().flat_map(|header| ["-H", header]).collect();
+    wrk_with(url, connections, seconds, &args, sample)
+}
+
+/// The same with any further arguments of wrk.
+pub fn wrk_with(
+    url: &str,
+    connections: u32,
+    seconds: u32,
+    args: &[&str],
+    sample: &dyn Fn() -> std::io::Result<Sample>,
+) -> anyhow::Result<WrkRun> {
     let mut command = Command::new("wrk");
     command.args(["-t1", "--latency", &format!("-c{connections}"), &format!("-d{seconds}s")]);
-    for header in headers {
-        command.args(["-H", header]);
-    }
+    command.args(args);
     let before = sample()?;
     let output = command.arg(url).output().context("wrk: apt-get install wrk")?;
     let after = sample()?;
