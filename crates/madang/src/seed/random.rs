@@ -32,7 +32,7 @@ impl Random {
     /// A number below `bound`, which is above 0: the high half of a product (Lemire, "Fast random
     /// integer generation in an interval", 2019), without its correction of a bias below 2^-32.
     pub(super) fn below(&mut self, bound: u32) -> u32 {
-        let high = u64::from(bound) * (self.next() >> 32) >> 32;
+        let high = (u64::from(bound) * (self.next() >> 32)) >> 32;
         u32::try_from(high).unwrap_or(0)
     }
 

@@ -3,7 +3,7 @@
 //! What was wrong in the documented system: the limit was checked apart from the insert, so parallel
 //! requests went past it, or blocked each other until the database gave up. Here check and insert are
 //! one conditional update and one insert in one transaction; the documented ways are kept beside it
-//! under [`limit`], to be measured.
+//! in files of their own, to be measured.
 //!
 //! A schedule is its owner's alone: others see and delete none of it. Nothing of it is cached. What
 //! follows a commit (the figures below) runs on the writer's thread, as a part of the transaction, so
