@@ -115,7 +115,8 @@ fn all_bodies_together_take_bounded_memory() {
             .answer()
             .expect("an answer")
             .status,
-        405
+        401,
+        "read to its end, and nobody's"
     );
     server.is_well();
 }

@@ -54,7 +54,10 @@ pub struct OverTls(pub bool);
 impl FromRequestParts<Arc<App>> for OverTls {
     type Rejection = std::convert::Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Self::Rejection> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        app: &Arc<App>,
+    ) -> Result<Self, Self::Rejection> {
         let peer = parts.extensions.get();
         Ok(Self(peer.is_some_and(|Peer(peer)| app.proxies.over_tls(*peer, &parts.headers))))
     }

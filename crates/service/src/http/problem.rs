@@ -50,7 +50,11 @@ impl FieldError {
 ///
 /// 429 and 503 cannot be built without a `Retry-After`.
 #[derive(Clone, Debug)]
-pub struct Problem {
+// Boxed: it is the rare outcome of nearly every function that handles a request.
+pub struct Problem(Box<Said>);
+
+#[derive(Clone, Debug)]
+struct Said {
     status: StatusCode,
     slug: &'static str,
     detail: Cow<'static, str>,
@@ -96,7 +100,7 @@ fn as_members<S: serde::Serializer>(
 
 impl Problem {
     fn new(status: StatusCode, slug: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self {
+        Self(Box::new(Said {
             status,
             slug,
             detail: detail.into(),
@@ -106,7 +110,7 @@ impl Problem {
             retry_after_seconds: None,
             close: false,
             log: None,
-        }
+        }))
     }
 
     /// 400: the request cannot be read.
@@ -117,7 +121,7 @@ impl Problem {
     /// 401: no token, or a log-in that failed.
     pub fn unauthorized(detail: impl Into<Cow<'static, str>>) -> Self {
         let mut problem = Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail);
-        problem.challenge = Some("Bearer");
+        problem.0.challenge = Some("Bearer");
         problem
     }
 
@@ -125,7 +129,7 @@ impl Problem {
     pub fn invalid_token(detail: impl Into<Cow<'static, str>>) -> Self {
         let mut problem = Self::new(StatusCode::UNAUTHORIZED, "invalid-token", detail);
         // RFC 6750, 3.1: a request that carried a token is told what is wrong with it.
-        problem.challenge = Some("Bearer error=\"invalid_token\"");
+        problem.0.challenge = Some("Bearer error=\"invalid_token\"");
         problem
     }
 
@@ -160,7 +164,7 @@ impl Problem {
             "body-timeout",
             "the body did not arrive in time",
         );
-        problem.close = true;
+        problem.0.close = true;
         problem
     }
 
@@ -168,7 +172,7 @@ impl Problem {
     /// the next request begins is unknown.
     pub fn unreadable_body(detail: impl Into<Cow<'static, str>>) -> Self {
         let mut problem = Self::bad_request(detail);
-        problem.close = true;
+        problem.0.close = true;
         problem
     }
 
@@ -182,7 +186,7 @@ impl Problem {
     pub fn too_large(limit: usize) -> Self {
         let detail = format!("the body is larger than {limit} bytes");
         let mut problem = Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail);
-        problem.close = true;
+        problem.0.close = true;
         problem
     }
 
@@ -190,7 +194,7 @@ impl Problem {
     pub fn too_many_bodies() -> Self {
         let mut problem =
             Self::unavailable("too many uploads at once", 1, "no room for another body");
-        problem.close = true;
+        problem.0.close = true;
         problem
     }
 
@@ -198,7 +202,7 @@ impl Problem {
     pub fn invalid(errors: Vec<FieldError>) -> Self {
         let mut problem =
             Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", "some values are not accepted");
-        problem.errors = errors;
+        problem.0.errors = errors;
         problem
     }
 
@@ -228,7 +232,7 @@ impl Problem {
         retry_after_seconds: u32,
     ) -> Self {
         let mut problem = Self::new(StatusCode::TOO_MANY_REQUESTS, slug, detail);
-        problem.retry_after_seconds = Some(retry_after_seconds.max(1));
+        problem.0.retry_after_seconds = Some(retry_after_seconds.max(1));
         problem
     }
 
@@ -239,7 +243,7 @@ impl Problem {
             !["type", "title", "status", "detail", "instance", "errors"].contains(&name),
             "{name} is a member of every problem"
         );
-        self.members.push((name, value.into()));
+        self.0.members.push((name, value.into()));
         self
     }
 
@@ -250,8 +254,8 @@ impl Problem {
         log: impl Into<String>,
     ) -> Self {
         let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail);
-        problem.retry_after_seconds = Some(retry_after_seconds.max(1));
-        problem.log = Some(log.into());
+        problem.0.retry_after_seconds = Some(retry_after_seconds.max(1));
+        problem.0.log = Some(log.into());
         problem
     }
 
@@ -262,50 +266,50 @@ impl Problem {
             "internal",
             "something went wrong here; quote the instance when you report it",
         );
-        problem.log = Some(log.into());
+        problem.0.log = Some(log.into());
         problem
     }
 
     /// What is wrong, field by field.
     pub fn errors(&self) -> &[FieldError] {
-        &self.errors
+        &self.0.errors
     }
 
     /// The HTTP status.
     pub fn status(&self) -> StatusCode {
-        self.status
+        self.0.status
     }
 
     /// The answer, with the request's id in it. Logs the cause, once.
     pub fn into_answer(self, request_id: &str) -> Response {
-        if let Some(cause) = &self.log {
-            if self.status == StatusCode::INTERNAL_SERVER_ERROR {
-                tracing::error!(request_id, status = self.status.as_u16(), "{cause}");
+        if let Some(cause) = &self.0.log {
+            if self.0.status == StatusCode::INTERNAL_SERVER_ERROR {
+                tracing::error!(request_id, status = self.0.status.as_u16(), "{cause}");
             } else if let Some(unsaid) = WARNINGS.admit() {
-                tracing::warn!(request_id, status = self.status.as_u16(), unsaid, "{cause}");
+                tracing::warn!(request_id, status = self.0.status.as_u16(), unsaid, "{cause}");
             }
         }
         let body = ProblemBody {
-            kind: format!("urn:madang:problem:{}", self.slug),
-            title: self.status.canonical_reason().unwrap_or("Error"),
-            status: self.status.as_u16(),
-            detail: &self.detail,
+            kind: format!("urn:madang:problem:{}", self.0.slug),
+            title: self.0.status.canonical_reason().unwrap_or("Error"),
+            status: self.0.status.as_u16(),
+            detail: &self.0.detail,
             instance: request_id,
-            errors: &self.errors,
-            members: &self.members,
+            errors: &self.0.errors,
+            members: &self.0.members,
         };
         let text = serde_json::to_vec(&body).unwrap_or_default();
-        let mut response = (self.status, text).into_response();
+        let mut response = (self.0.status, text).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Some(seconds) = self.retry_after_seconds {
+        if let Some(seconds) = self.0.retry_after_seconds {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
-        if let Some(challenge) = self.challenge {
+        if let Some(challenge) = self.0.challenge {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
-        if self.close {
+        if self.0.close {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         response
@@ -315,7 +319,7 @@ impl Problem {
 /// Lets handlers return a [`Problem`]; the edge then writes the body, for only it knows the request id.
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = self.status.into_response();
+        let mut response = self.0.status.into_response();
         response.extensions_mut().insert(self);
         response
     }

@@ -63,7 +63,7 @@ impl<T: Outcome> Outcome for Option<T> {
     }
 }
 
-/// At most one run of a create, for [`run`](Self::run) within its transaction; by default any number.
+/// At most one run of a create within its transaction (`Once::run`); by default any number.
 #[derive(Debug, Default)]
 pub struct Once(Option<Box<Claim>>);
 
@@ -88,7 +88,6 @@ struct Claim {
 
 /// A create that has been run, now or before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
 pub struct Done<T> {
     /// What it came to.
     pub outcome: T,

@@ -121,7 +121,11 @@ async fn work_keeps_its_place_when_its_client_leaves() {
 async fn work_without_a_turn_is_not_begun() {
     let gate = gate(1);
     let _held = gate.enter().await.unwrap();
-    let run = gate.run(async { panic!("begun") }).await;
+    let run = gate
+        .run(async {
+            panic!("begun");
+        })
+        .await;
     assert!(matches!(run, Err(NotRun::Shed(Shed { reason: ShedReason::Late, .. }))));
     let load = gate.load(pending::<Result<Loaded, ()>>()).await;
     assert!(matches!(load, Ok(Loaded::NoTurn { .. })));

@@ -1,8 +1,10 @@
 //! One row for each key, on a real file.
 
+use super::super::Idempotency;
 use super::*;
 use crate::config::Sources;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 struct Bench {
     store: Store,
@@ -102,7 +104,7 @@ async fn another_user_route_or_key_is_another_create() {
 #[tokio::test]
 async fn a_key_with_another_request_is_refused_and_makes_nothing() {
     let bench = Bench::new().await;
-    bench.make(MAKE).await.unwrap().outcome;
+    bench.make(MAKE).await.unwrap();
     let other = Make { body: "{\"a\":1}", ..MAKE };
     assert_eq!(bench.make(other).await, Err(StoreError::KeyReused));
     assert_eq!(bench.rows().await, (1, 1));
@@ -152,13 +154,12 @@ async fn the_latest_keys_of_a_user_are_kept_and_no_more() {
     let keep: Result<(), StoreError> = bench
         .store
         .write(move |tx| {
-            Make { user: 2, ..MAKE }.once().run(tx, |tx| insert(tx))?.outcome;
+            Make { user: 2, ..MAKE }.once().run(tx, |tx| insert(tx))?;
             for n in 0..most + 5 {
                 let Once(claim) = MAKE.once();
                 let key = n.to_string().into();
                 Once(claim.map(|c| Box::new(Claim { key, ..*c })))
-                    .run(tx, |_| Ok::<_, StoreError>(n))?
-                    .outcome;
+                    .run(tx, |_| Ok::<_, StoreError>(n))?;
             }
             Ok(())
         })
@@ -181,9 +182,30 @@ async fn an_expired_key_is_free_again_and_its_row_is_swept() {
     assert_eq!(bench.make(MAKE).await, Ok(Done::now(2)), "expired");
     assert_eq!(bench.make(MAKE).await, Ok(Done { outcome: 2, replayed: true }));
     for key in ["a", "b", "c"] {
-        bench.make(Make { key, ..expired }).await.unwrap().outcome;
+        bench.make(Make { key, ..expired }).await.unwrap();
     }
     assert_eq!(sweep(&bench.store, now_ms(), 2).await, Ok(2));
     assert_eq!(sweep(&bench.store, now_ms(), 2).await, Ok(1));
     assert_eq!(bench.rows().await, (5, 1), "the live one stays");
+}
+
+#[tokio::test]
+async fn a_keyed_request_starts_a_sweep_and_the_next_ones_do_not() {
+    let bench = Bench::new().await;
+    let idempotency = Idempotency::new(Duration::from_secs(60));
+    let expired = Make { keep_ms: -1, ..MAKE };
+    bench.make(expired).await.unwrap();
+    bench.make(Make { key: "live", ..MAKE }).await.unwrap();
+    idempotency.sweep_when_due(&bench.store);
+    let end = Instant::now() + Duration::from_secs(30);
+    while bench.rows().await.1 != 1 {
+        assert!(Instant::now() < end, "the expired row stays");
+    }
+    bench.make(expired).await.unwrap();
+    let before = bench.store.figures().committed_jobs;
+    idempotency.sweep_when_due(&bench.store);
+    // Anything it had started would be written before this.
+    tokio::task::yield_now().await;
+    bench.make(Make { key: "other", ..MAKE }).await.unwrap();
+    assert_eq!(bench.store.figures().committed_jobs, before + 1);
 }
