@@ -41,7 +41,7 @@ pub(super) struct CreatedBody {
 }
 
 /// Makes a schedule of the caller's own.
-#[utoipa::path(post, path = "/v1/schedules", tag = "schedules",
+#[utoipa::path(post, path = "/v1/schedules", tag = "schedules", operation_id = "createSchedule",
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters: sent again with the same body, the first answer comes back"),
     ),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Deletes one of the caller's schedules; it no longer counts towards the limit.
-#[utoipa::path(delete, path = "/v1/schedules/{id}", tag = "schedules",
+#[utoipa::path(delete, path = "/v1/schedules/{id}", tag = "schedules", operation_id = "deleteSchedule",
     params(("id" = i64, Path, description = "Id of the schedule")),
     responses(
         (status = 204, description = "It is gone"),

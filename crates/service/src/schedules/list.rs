@@ -13,7 +13,7 @@ use http::HeaderMap;
 use std::sync::Arc;
 
 /// The caller's schedules, by begin, those that begin together by id.
-#[utoipa::path(get, path = "/v1/schedules", tag = "schedules",
+#[utoipa::path(get, path = "/v1/schedules", tag = "schedules", operation_id = "listSchedules",
     params(
         ("limit" = Option<u32>, Query, description = "items, 1 to 100; default 20"),
         ("cursor" = Option<String>, Query, description = "nextCursor of the page before"),

@@ -36,7 +36,7 @@ impl From<Location> for LocationItem {
 }
 
 /// Places, by id.
-#[utoipa::path(get, path = "/v1/locations", tag = "schedules",
+#[utoipa::path(get, path = "/v1/locations", tag = "schedules", operation_id = "listLocations",
     params(
         ("limit" = Option<u32>, Query, description = "items, 1 to 100; default 20"),
         ("cursor" = Option<String>, Query, description = "nextCursor of the page before"),

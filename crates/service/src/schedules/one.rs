@@ -12,7 +12,7 @@ use http::HeaderMap;
 use std::sync::Arc;
 
 /// One of the caller's schedules.
-#[utoipa::path(get, path = "/v1/schedules/{id}", tag = "schedules",
+#[utoipa::path(get, path = "/v1/schedules/{id}", tag = "schedules", operation_id = "getSchedule",
     params(("id" = i64, Path, description = "Id of the schedule")),
     responses(
         (status = 200, description = "The schedule", body = ScheduleBody),

@@ -48,7 +48,7 @@ pub(super) struct CreatedTrack {
 ///
 /// A file's own name is taken unless `name` says otherwise. The same name and path are stored once:
 /// sent again, whoever sent them first, they are answered 409.
-#[utoipa::path(post, path = "/v1/tracks", tag = "tracks",
+#[utoipa::path(post, path = "/v1/tracks", tag = "tracks", operation_id = "createTrack",
     params(
         ("name" = Option<String>, Query, description = "name of the track in a GPX or GeoJSON file that has none, or instead of its own"),
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters: sent again with the same body, the first answer comes back"),
@@ -121,7 +121,7 @@ async fn prepare(
 }
 
 /// Deletes a track. Only its owner may; public trails have none.
-#[utoipa::path(delete, path = "/v1/tracks/{id}", tag = "tracks",
+#[utoipa::path(delete, path = "/v1/tracks/{id}", tag = "tracks", operation_id = "deleteTrack",
     params(("id" = i64, Path, description = "Id of the track")),
     responses(
         (status = 204, description = "It is gone, with its runs and its ranking"),

@@ -49,7 +49,7 @@ pub(in super::super) struct CreatedRun {
 }
 
 /// Stores a run of the caller on a track. The fastest of a runner is the one that is ranked.
-#[utoipa::path(post, path = "/v1/tracks/{id}/records", tag = "tracks",
+#[utoipa::path(post, path = "/v1/tracks/{id}/records", tag = "tracks", operation_id = "createTrackRecord",
     params(
         ("id" = i64, Path, description = "Id of the track"),
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters: sent again with the same body, the first answer comes back"),
