@@ -1,8 +1,7 @@
 //! Log-in under attack: who is let through to the hash, who is refused, and what helps.
 
 use super::accounts::{log_in, new_user, register, start};
-use crate::harness::people::PASSWORD;
-use crate::harness::{Answer, Server, Setup};
+use crate::harness::{Answer, PASSWORD, Server, Setup};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};

@@ -1,8 +1,7 @@
 //! What hashing costs, whom it costs, and what it gives away.
 
 use super::accounts::{log_in, me, new_user, register};
-use crate::harness::people::PASSWORD;
-use crate::harness::{Madang, Server, Setup, database, stores};
+use crate::harness::{Madang, PASSWORD, Server, Setup, database, stores};
 use serde_json::{Value, json};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};

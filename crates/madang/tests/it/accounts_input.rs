@@ -1,8 +1,7 @@
 //! Bodies of register and log-in at and beyond every limit.
 
 use super::accounts::{log_in, new_user, register, start};
-use crate::harness::people::PASSWORD;
-use crate::harness::{Answer, Server, Setup};
+use crate::harness::{Answer, PASSWORD, Server, Setup};
 use serde_json::{Value, json};
 
 const REGISTER: &str = "/v1/auth/user/register";

@@ -3,7 +3,7 @@
 //! What was weak in the documented system: an honest hash starved everything else, so it was made 64
 //! times cheaper; a limiter that counted addresses alone let a hundred guesses a minute through and
 //! locked out a café; an unknown name was told apart from a wrong password. Here the hash stays honest
-//! and costs nobody but those who wait for one ([`hashing`]), attempts are limited by account, address
+//! and costs nobody but those who wait for one (`hashing.rs`), attempts are limited by account, address
 //! and both together (crate `guard`), and both kinds of failure are one answer at one price.
 //!
 //! Order on log-in: body cap → limiter → look-up → bounded hash pool → token.

@@ -206,7 +206,7 @@ mod tests {
             match regions.find(sigungu) {
                 Ok(id) => assert!(id == code || code == 29010, "{row:?}"),
                 Err(error) => {
-                    assert!(matches!(error, RegionError::Ambiguous(_)), "{row:?}: {error}")
+                    assert!(matches!(error, RegionError::Ambiguous(_)), "{row:?}: {error}");
                 }
             }
             rows += 1;
