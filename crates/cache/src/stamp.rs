@@ -14,6 +14,7 @@
 //! slot (64 bits) = version (44 bits) | writes open (20 bits)
 //! begin_write    : open + 1
 //! finish or drop : version + 1, open − 1, in one atomic step
+//! unchanged      : open − 1
 //! ```
 
 use std::{
@@ -158,6 +159,10 @@ impl StampTable {
             .map_err(|_| WriteError::TooManyOpen { limit: OPEN_MASK })
     }
 
+    fn close(&self, slot: u32) {
+        self.slots[slot as usize].fetch_sub(1, Ordering::AcqRel);
+    }
+
     fn finish(&self, slot: u32) {
         self.slots[slot as usize].fetch_add(FINISH, Ordering::AcqRel);
     }
@@ -209,7 +214,7 @@ impl Write {
         let slots: Box<[u32]> = stamps.iter().map(|stamp| table.slot_of(*stamp)).collect();
         for (n, slot) in slots.iter().enumerate() {
             if let Err(error) = table.open(*slot) {
-                slots[..n].iter().for_each(|opened| table.finish(*opened));
+                slots[..n].iter().for_each(|opened| table.close(*opened));
                 return Err(error);
             }
         }
@@ -226,6 +231,22 @@ impl Write {
     #[expect(clippy::unused_async, reason = "a tier over the network awaits here")]
     pub async fn finish(self) -> Result<(), WriteError> {
         drop(self);
+        Ok(())
+    }
+
+    /// Ends a write that changed nothing: refused, or found done already. Every entry lives on; so
+    /// whoever may ask for a write but not do it cannot empty the cache.
+    ///
+    /// Only for a transaction that is known not to have changed anything behind the stamps. Loads
+    /// that ran meanwhile saw the state as it was and still is, and may be stored.
+    ///
+    /// # Errors
+    /// As [`finish`](Self::finish).
+    #[expect(clippy::unused_async, reason = "a tier over the network awaits here")]
+    pub async fn unchanged(mut self) -> Result<(), WriteError> {
+        for slot in std::mem::take(&mut self.slots) {
+            self.table.close(slot);
+        }
         Ok(())
     }
 }

@@ -40,6 +40,8 @@ pub struct App {
     pub reads: Gate,
     /// What writes pass.
     pub writes: Gate,
+    /// What the reading of uploaded files passes, before the write.
+    pub uploads: Gate,
     /// Creates that may be sent again.
     pub idempotency: Idempotency,
     /// Proxies that are believed when they say for whom they ask.
@@ -84,8 +86,14 @@ impl App {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let compute = Arc::new(Pool::start("compute", vec![(); threads], COMPUTE_QUEUE)?);
         let (reads, writes) = gates(settings, threads);
-        let tracks =
-            Tracks::new(store.clone(), cache.clone(), Arc::clone(&compute), reads.clone(), settings)?;
+        let uploads = Gate::new(uploads_at_once(threads), settings.server.queue_time);
+        let tracks = Tracks::new(
+            store.clone(),
+            cache.clone(),
+            Arc::clone(&compute),
+            reads.clone(),
+            settings,
+        )?;
         let proxies = Proxies::new(&settings.server.trusted_proxies);
         let schedules = Schedules::new(store.clone(), &cache, Arc::clone(&compute), settings)?;
         let accounts = Accounts::open(store.clone(), settings)?;
@@ -98,6 +106,7 @@ impl App {
             compute,
             reads,
             writes,
+            uploads,
             idempotency: Idempotency::new(settings.idempotency_keep),
             proxies,
             draining: Arc::default(),
@@ -109,6 +118,12 @@ impl App {
 /// while others are on their way between them, and few enough that the rest waits at the gate, where
 /// its time is watched, and not in the queues behind it.
 const READS_PER_CORE: usize = 16;
+
+/// Uploads that are read at once: half of the compute threads, so that a flood of long files leaves the
+/// other half to reads. It also bounds the memory of those whose clients have left.
+fn uploads_at_once(threads: usize) -> usize {
+    (threads / 2).max(1)
+}
 
 fn gates(settings: &Settings, cores: usize) -> (Gate, Gate) {
     let server = &settings.server;

@@ -76,7 +76,14 @@ impl Collector for AppCollector {
             "What they may weigh together",
             self.app.cache.capacity_bytes(),
         )?;
-        gate_figures(encoder, [("reads", &self.app.reads), ("writes", &self.app.writes)])?;
+        gate_figures(
+            encoder,
+            [
+                ("reads", &self.app.reads),
+                ("writes", &self.app.writes),
+                ("uploads", &self.app.uploads),
+            ],
+        )?;
         counter(
             encoder,
             "untrusted_forwards",
@@ -172,13 +179,15 @@ struct ShedLabels {
 
 fn gate_figures(
     encoder: &mut DescriptorEncoder<'_>,
-    gates: [(&'static str, &Gate); 2],
+    gates: [(&'static str, &Gate); 3],
 ) -> Result<(), std::fmt::Error> {
     type Read = fn(&GateFigures) -> usize;
     let gates = gates.map(|(gate, figures)| (gate, figures.figures()));
     let gauges: [(&str, &str, Read); 2] = [
-        ("work_in_flight", "Uncached reads, and writes, being worked on", |f| f.in_flight),
-        ("work_waiting", "Uncached reads, and writes, waiting for their turn", |f| f.waiting),
+        ("work_in_flight", "Uncached reads, writes, and uploads, being worked on", |f| f.in_flight),
+        ("work_waiting", "Uncached reads, writes, and uploads, waiting for their turn", |f| {
+            f.waiting
+        }),
     ];
     for (name, help, read) in gauges {
         let first = ConstGauge::new(0i64);

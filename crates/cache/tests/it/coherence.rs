@@ -174,3 +174,29 @@ async fn a_look_up_needs_one_to_four_stamps() {
     }
     assert!(kit.named.get("k", &five[..4], || async { body("v") }).await.is_ok());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_changed_nothing_kills_nothing() {
+    let kit = Kit::new(plain());
+    kit.get("k", body("kept")).await;
+    let write = kit.begin_write("k").await;
+    write.unchanged().await.unwrap();
+    assert_eq!(kit.hit("k").await, "kept Hit");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_load_may_be_stored_once_no_open_write_can_have_changed_what_it_saw() {
+    let kit = Kit::new(plain());
+    let (refused, done) = (kit.begin_write("k").await, kit.begin_write("k").await);
+    let load = kit.begin_load("k").await;
+    refused.unchanged().await.unwrap();
+    assert_eq!(load.answer(body("old")).await, "old Miss", "another write is still open");
+    assert_eq!(kit.metrics().vetoed_fills, 1);
+    done.finish().await.unwrap();
+
+    let refused = kit.begin_write("k").await;
+    let load = kit.begin_load("k").await;
+    refused.unchanged().await.unwrap();
+    assert_eq!(load.answer(body("new")).await, "new Miss");
+    assert_eq!(kit.hit("k").await, "new Hit");
+}

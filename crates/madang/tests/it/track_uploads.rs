@@ -1,7 +1,7 @@
 //! Users' own tracks: uploaded, listed, deleted by their owner alone.
 
 use crate::harness::client::Answer;
-use crate::harness::{Person, Server, Setup};
+use crate::harness::{Person, Server, Setup, database};
 use serde_json::{Value, json};
 
 fn start() -> Server {
@@ -163,4 +163,49 @@ fn bodies_that_cannot_be_read_are_400_and_other_types_415() {
     assert_eq!(status("application/json", &nested), 400);
     server.is_well();
     assert!(server.tracks().is_empty());
+}
+
+#[test]
+fn refused_writes_leave_the_cached_bodies_that_everybody_reads() {
+    let server = Setup::new().cheap_hash().demo().start();
+    let eve = server.somebody("eve");
+    let owner = server.somebody("owner");
+    assert_eq!(server.post("/v1/tracks", Some(&owner), &river()).status, 201);
+    let run = json!({"durationSeconds": 60});
+    assert_eq!(server.post("/v1/tracks/1/records", Some(&owner), &run).status, 201);
+    let cached = ["/v1/tracks/1", "/v1/tracks", "/v1/tracks/1/records"];
+    cached.iter().for_each(|path| assert_eq!(server.get(path).status, 200));
+
+    let loads = server.metric("madang_cache_loads_total", &[]);
+    server.delete("/v1/tracks/1", Some(&eve)).problem(403);
+    server.delete("/v1/tracks/999999", Some(&eve)).problem(404);
+    server.post("/v1/tracks", Some(&eve), &river()).problem(409);
+    let slower = server.post("/v1/tracks/1/records", Some(&owner), &json!({"durationSeconds": 61}));
+    assert_eq!(slower.json()["personalBest"], false);
+    cached.iter().for_each(|path| assert_eq!(server.get(path).status, 200));
+    assert_eq!(server.metric("madang_cache_loads_total", &[]), loads, "nothing was loaded again");
+
+    assert_eq!(server.post("/v1/tracks/1/records", Some(&eve), &run).status, 201);
+    assert_eq!(server.get(cached[2]).json()["items"].as_array().unwrap().len(), 2);
+    assert!(server.metric("madang_cache_loads_total", &[]) > loads, "this one was");
+}
+
+#[test]
+fn the_token_of_an_account_that_is_gone_writes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Setup::new().data(dir.path()).cheap_hash().demo().start();
+    let ghost = server.somebody("ghost");
+    database::execute(dir.path(), "DELETE FROM users");
+    server.post("/v1/tracks", Some(&ghost), &river()).problem(401);
+    server.post("/v1/tracks/1/records", Some(&ghost), &json!({"durationSeconds": 60})).problem(401);
+}
+
+#[test]
+fn what_was_sent_is_not_repeated_in_an_error() {
+    let server = start();
+    let runner = server.somebody("runner");
+    let body = json!({"name": "x", "segments": [[["long ".repeat(10_000)]]]});
+    let answer = server.post("/v1/tracks", Some(&runner), &body);
+    assert_eq!(answer.wrong_fields(), ["segments"]);
+    assert!(answer.body.len() < 1000, "{} bytes", answer.body.len());
 }

@@ -78,7 +78,7 @@ impl TrackItem {
 }
 
 /// Tracks, longest first or nearest first.
-#[utoipa::path(get, path = "/v1/tracks", tag = "tracks", operation_id = "listTracks",
+#[utoipa::path(get, path = "/v1/tracks", tag = "tracks", operation_id = "list_tracks", operation_id = "listTracks",
     params(
         ("near" = Option<String>, Query, description = "latitude,longitude: tracks by the distance of their start, nearest first"),
         ("sort" = Option<String>, Query, description = "length: longest first (default when near is not given)"),

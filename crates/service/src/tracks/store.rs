@@ -1,11 +1,12 @@
 //! Transactions on tracks. One method is one whole transaction.
 #![allow(clippy::disallowed_types, reason = "this is the store of tracks: SQL types live here")]
 
+use super::WriteTrackError;
 use super::near;
 use super::types::{
     AfterDistance, AfterLength, Deleted, NewTrack, Stored, StoredTrack, TrackId, TrackSummary,
 };
-use crate::accounts::UserId;
+use crate::accounts::{self, UserId};
 use crate::idempotency::{Done, Once};
 use crate::store::{Store, StoreError};
 use madang_path::{Point, compact};
@@ -84,8 +85,8 @@ impl TrackStore {
     /// Stores a track unless the same name and path are there already.
     ///
     /// # Errors
-    /// When the store cannot answer or refuses the values.
-    pub async fn insert(&self, track: NewTrack) -> Result<Stored, StoreError> {
+    /// When the store cannot answer or refuses the values, or there is no such owner.
+    pub async fn insert(&self, track: NewTrack) -> Result<Stored, WriteTrackError> {
         self.insert_prepared(Self::prepare(track)).await
     }
 
@@ -99,7 +100,7 @@ impl TrackStore {
     ///
     /// # Errors
     /// As [`insert`](Self::insert).
-    pub async fn insert_prepared(&self, track: PreparedTrack) -> Result<Stored, StoreError> {
+    pub async fn insert_prepared(&self, track: PreparedTrack) -> Result<Stored, WriteTrackError> {
         Ok(self.insert_once(track, Once::default()).await?.outcome)
     }
 
@@ -111,10 +112,17 @@ impl TrackStore {
         &self,
         track: PreparedTrack,
         once: Once,
-    ) -> Result<Done<Stored>, StoreError> {
+    ) -> Result<Done<Stored>, WriteTrackError> {
         let PreparedTrack(row) = track;
         self.store
-            .write(move |tx| once.run(tx, |tx| row.insert(tx).map_err(StoreError::from)))
+            .write(move |tx| {
+                if let Some(owner) = row.owner
+                    && !accounts::exists(tx, owner).map_err(StoreError::from)?
+                {
+                    return Err(WriteTrackError::UnknownUser);
+                }
+                once.run(tx, |tx| Ok(row.insert(tx).map_err(StoreError::from)?))
+            })
             .await
     }
 

@@ -7,7 +7,7 @@ use super::{Deleted, NewTrack, PreparedTrack, Stored, TrackId, TrackStore, Write
 use crate::accounts::{Caller, UserId};
 use crate::app::App;
 use crate::http::Problem;
-use crate::idempotency::IdempotencyKey;
+use crate::idempotency::{IdempotencyKey, Once};
 use crate::store::{Pool, StoreError};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
@@ -48,7 +48,7 @@ pub(super) struct CreatedTrack {
 ///
 /// A file's own name is taken unless `name` says otherwise. The same name and path are stored once:
 /// sent again, whoever sent them first, they are answered 409.
-#[utoipa::path(post, path = "/v1/tracks", tag = "tracks", operation_id = "createTrack",
+#[utoipa::path(post, path = "/v1/tracks", tag = "tracks", operation_id = "create_track", operation_id = "createTrack",
     params(
         ("name" = Option<String>, Query, description = "name of the track in a GPX or GeoJSON file that has none, or instead of its own"),
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters: sent again with the same body, the first answer comes back"),
@@ -75,15 +75,14 @@ pub(super) async fn create(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let once = key.of(caller.id, &body);
     let kind = Kind::of(&headers)?;
     let name = read::name_of(query.as_deref().unwrap_or(""))?;
-    let (compute, tracks) = (Arc::clone(&app.compute), app.tracks.clone());
-    let stored = app.writes.run(async move {
-        let (track, about) = prepare(&compute, kind, body, name, caller.id).await?;
-        Ok::<_, Problem>((tracks.add_once(track, once).await?, about))
-    });
-    let (stored, about) = stored.await??;
+    let compute = Arc::clone(&app.compute);
+    let prepared =
+        app.uploads.run(async move { prepare(&compute, kind, body, name, caller.id, key).await });
+    let (track, about, once) = prepared.await??;
+    let tracks = app.tracks.clone();
+    let stored = app.writes.run(async move { tracks.add_once(track, once).await }).await??;
     match stored.outcome {
         Stored::Created(_) => Ok(stored.answer(|stored| created(stored, &about))),
         Stored::Exists(id) => Err(Problem::conflict(
@@ -99,15 +98,17 @@ struct About {
     points_total: u64,
 }
 
-/// Reading, measuring and packing a long path is no work for an event loop.
+/// Reading, measuring and packing a long path is no work for an event loop; nor is hashing its body.
 async fn prepare(
     compute: &Pool<()>,
     kind: Kind,
     body: Bytes,
     name: Option<String>,
     owner: UserId,
-) -> Result<(PreparedTrack, About), Problem> {
+    key: IdempotencyKey,
+) -> Result<(PreparedTrack, About, Once), Problem> {
     let prepared = compute.run(move |()| {
+        let once = key.of(owner, &body);
         let Read { name, rate, path } = read::track(kind, body, name)?;
         let about = About {
             name: name.clone(),
@@ -115,13 +116,13 @@ async fn prepare(
             points_total: path.points() as u64,
         };
         let track = NewTrack { name, rate, path, owner: Some(owner) };
-        Ok((TrackStore::prepare(track), about))
+        Ok((TrackStore::prepare(track), about, once))
     });
     prepared.await.map_err(StoreError::from)?
 }
 
 /// Deletes a track. Only its owner may; public trails have none.
-#[utoipa::path(delete, path = "/v1/tracks/{id}", tag = "tracks", operation_id = "deleteTrack",
+#[utoipa::path(delete, path = "/v1/tracks/{id}", tag = "tracks", operation_id = "delete_track", operation_id = "deleteTrack",
     params(("id" = i64, Path, description = "Id of the track")),
     responses(
         (status = 204, description = "It is gone, with its runs and its ranking"),
@@ -163,6 +164,7 @@ impl From<WriteTrackError> for Problem {
             WriteTrackError::Cache(error) => {
                 Problem::unavailable("too many writes at once", 1, error.to_string())
             }
+            WriteTrackError::UnknownUser => Problem::invalid_token("this account no longer exists"),
             WriteTrackError::Abandoned => {
                 Problem::unavailable("the server is stopping", 1, error.to_string())
             }

@@ -28,7 +28,7 @@ const AHEAD_MS: i64 = 5 * 60 * 1000;
 pub(in super::super) struct NewRunBody {
     /// How long it took, in seconds; 0.001 to 604,800 (a week), to the millisecond.
     duration_seconds: f64,
-    /// When it began, RFC 3339 with any offset, not in the future; absent = it has just ended.
+    /// When it began, RFC 3339 with any offset; the run has ended by now; absent = it has just ended.
     ran_at: Option<String>,
 }
 
@@ -49,7 +49,7 @@ pub(in super::super) struct CreatedRun {
 }
 
 /// Stores a run of the caller on a track. The fastest of a runner is the one that is ranked.
-#[utoipa::path(post, path = "/v1/tracks/{id}/records", tag = "tracks", operation_id = "createTrackRecord",
+#[utoipa::path(post, path = "/v1/tracks/{id}/records", tag = "tracks", operation_id = "add_track_record", operation_id = "createTrackRecord",
     params(
         ("id" = i64, Path, description = "Id of the track"),
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters: sent again with the same body, the first answer comes back"),
@@ -100,8 +100,8 @@ fn read(mut body: JsonObject, now: i64) -> Result<(i64, i64), Problem> {
         (true, _) => body.time("ranAt"),
         (false, duration) => duration.map(|ms| now - ms),
     };
-    if began.is_some_and(|began| began > now + AHEAD_MS) {
-        body.refuse("ranAt", "a time that is not in the future");
+    if began.zip(duration).is_some_and(|(began, took)| began + took > now + AHEAD_MS) {
+        body.refuse("ranAt", "a time so long ago that the run can have ended");
     }
     body.finish((duration, began))
 }
@@ -125,7 +125,12 @@ impl Tracks {
         run_to_end(async move {
             let write = this.cache.begin_write(&[ranking_of(run.track)]).await?;
             let stored = this.records.add(run, once).await?;
-            write.finish().await?;
+            let ranked = stored.outcome.is_some_and(|run| run.personal_best) && !stored.replayed;
+            if ranked {
+                write.finish().await?;
+            } else {
+                write.unchanged().await?;
+            }
             Ok(stored)
         })
         .await

@@ -1,8 +1,9 @@
 //! Transactions on runs and the ranking. One method is one whole transaction.
 #![allow(clippy::disallowed_types, reason = "this is the store of runs: SQL types live here")]
 
-use super::super::TrackId;
+use super::super::{TrackId, WriteTrackError};
 use super::{AfterTime, NewRun, Ranked, StoredRun};
+use crate::accounts;
 use crate::idempotency::{Done, Once};
 use crate::store::{Store, StoreError, Tx};
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -23,14 +24,19 @@ impl RecordStore {
     /// ranked. Nothing when there is no such track.
     ///
     /// # Errors
-    /// When the store cannot answer; [`StoreError::Constraint`] when there is no such user.
+    /// When the store cannot answer, or there is no such user.
     pub async fn add(
         &self,
         run: NewRun,
         once: Once,
-    ) -> Result<Done<Option<StoredRun>>, StoreError> {
+    ) -> Result<Done<Option<StoredRun>>, WriteTrackError> {
         self.store
-            .write(move |tx| once.run(tx, |tx| insert(tx, &run).map_err(StoreError::from)))
+            .write(move |tx| {
+                if !accounts::exists(tx, run.user).map_err(StoreError::from)? {
+                    return Err(WriteTrackError::UnknownUser);
+                }
+                once.run(tx, |tx| Ok(insert(tx, &run).map_err(StoreError::from)?))
+            })
             .await
     }
 

@@ -7,6 +7,7 @@ use madang_path::{InvalidPath, Limits, Path, Point, ReadError};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use std::fmt;
+use unicode_normalization::UnicodeNormalization as _;
 
 /// What a body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,15 +21,18 @@ pub(super) enum Kind {
 impl Kind {
     /// The kind that the head of a request announces.
     pub(super) fn of(headers: &HeaderMap) -> Result<Kind, Problem> {
-        let kind = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
-        match kind.split(';').next().unwrap_or("").trim().to_ascii_lowercase().as_str() {
-            "application/gpx+xml" | "application/geo+json" => Ok(Kind::File),
-            _ => JsonBody::check(headers).map(|()| Kind::Json).map_err(|_| {
-                Problem::unsupported_media_type(
-                    "send application/json, application/gpx+xml or application/geo+json, uncompressed",
-                )
-            }),
+        let mut kinds = headers.get_all(header::CONTENT_TYPE).into_iter();
+        let kind = kinds.next().and_then(|v| v.to_str().ok()).unwrap_or("");
+        let kind = kind.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+        let is_file = matches!(kind.as_str(), "application/gpx+xml" | "application/geo+json");
+        if is_file && kinds.next().is_none() && !headers.contains_key(header::CONTENT_ENCODING) {
+            return Ok(Kind::File);
         }
+        JsonBody::check(headers).map(|()| Kind::Json).map_err(|_| {
+            Problem::unsupported_media_type(
+                "send application/json, application/gpx+xml or application/geo+json, uncompressed",
+            )
+        })
     }
 }
 
@@ -44,10 +48,12 @@ pub(super) struct Read {
 pub(super) fn name_of(query: &str) -> Result<Option<String>, Problem> {
     let named = form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == "name");
     let Some((_, name)) = named else { return Ok(None) };
+    // In normal form C, as a name in JSON: the same name must be the same track.
+    let name: String = name.nfc().collect();
     let chars = name.chars().count();
     let fits = (1..=200).contains(&chars) && !name.trim().is_empty();
     if fits && !name.contains(char::is_control) {
-        Ok(Some(name.into_owned()))
+        Ok(Some(name))
     } else {
         Err(Problem::invalid_field("name", "a text of 1 to 200 characters in one line"))
     }
@@ -97,8 +103,12 @@ fn json(body: Bytes) -> Result<Read, Problem> {
 }
 
 fn path(text: &[u8]) -> Result<Path, String> {
-    let lines: Vec<Vec<Coordinate>> = serde_json::from_slice(text)
-        .map_err(|error| format!("lines of [latitude, longitude, elevation?]: {error}"))?;
+    let lines: Vec<Vec<Coordinate>> = serde_json::from_slice(text).map_err(|error| {
+        // Not its message, which repeats what was sent, however long. The text has no place in a body
+        // of its own, so the place is told in bytes from its beginning.
+        let place = if error.line() == 1 { error.column().to_string() } else { "?".to_owned() };
+        format!("lines of [latitude, longitude, elevation?], numbers; not so at byte {place} of it")
+    })?;
     let limits = Limits::default();
     let points: usize = lines.iter().map(Vec::len).sum();
     if points > limits.max_points || lines.len() > limits.max_segments {
@@ -173,11 +183,11 @@ mod tests {
             ("[[[1,2],[3,4]],[]]", "segment 1 has no point"),
             ("[[[91,2],[3,4]]]", "segment 0, point 0"),
             ("[[[1,2],[3,181]]]", "segment 0, point 1"),
-            ("[[[1,2],[3,\"4\"]]]", "invalid type: string"),
-            ("[[[1,2],[3]]]", "invalid length 1"),
-            ("[[[1,2],[3,4,5,6]]]", "invalid length 4"),
-            ("[[1,2],[3,4]]", "invalid type: integer"),
-            ("[[[1,2],null]]", "invalid type: null"),
+            ("[[[1,2],[3,\"4\"]]]", "numbers; not so at byte 14"),
+            ("[[[1,2],[3]]]", "numbers; not so at byte 11"),
+            ("[[[1,2],[3,4,5,6]]]", "numbers; not so at byte"),
+            ("[[1,2],[3,4]]", "numbers; not so at byte"),
+            ("[[[1,2],null]]", "numbers; not so at byte"),
             ("{}", "an array"),
         ] {
             let body = format!(r#"{{"name":"x","segments":{segments}}}"#);
