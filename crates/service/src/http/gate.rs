@@ -12,13 +12,14 @@
 //! has left.
 //!
 //! **Waiting.** First come, first served, and bounded in number and in time. A burst may wait for
-//! [`BURST`] times `server.queue_time`. But when nobody has got a turn within `queue_time` for
-//! [`INTERVAL`], the queue is standing, not a burst: more comes than can be done, waiting does not
-//! help, and from then on everybody waits for `queue_time` at most. That the *shortest* wait of an
-//! interval tells the two apart is the idea of CoDel (Nichols and Jacobson 2012, RFC 8289); to use it on
-//! the time a request may wait is that of B. Maurer, "Fail at Scale" (ACM Queue 13:8, 2015). Newest
-//! first, which is proposed there too, is not done: with waits this short it would win little, and the
-//! oldest, whose clients have paid most, would always lose.
+//! [`BURST`] times `server.queue_time`. But when the queue has not been empty once within [`INTERVAL`],
+//! it is standing, not a burst: more comes than can be done, waiting does not help, and whoever comes
+//! from then on waits for `queue_time` at most. The sign and its use are those of B. Maurer, "Fail at
+//! Scale" (ACM Queue 13:8, 2015), after CoDel (Nichols and Jacobson 2012, RFC 8289). CoDel's own sign,
+//! the shortest wait of the interval, does not do here: once all waits are cut at `queue_time` every
+//! turn is a quick one, and the bound would lift itself under the load it was made for. Newest first,
+//! which Maurer proposes too, is not done: with waits this short it would win little, and the oldest,
+//! whose clients have paid most, would always lose.
 //!
 //! Refusals are 503 with a `Retry-After` that varies, so that those refused together do not come back
 //! together.
@@ -32,7 +33,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// Over how long the shortest wait is looked at: Maurer's 100 ms, long enough for a burst to drain.
+/// Within which time the queue of a burst is empty once: Maurer's 100 ms, long enough for it to drain.
 pub const INTERVAL: Duration = Duration::from_millis(100);
 
 /// A burst may wait so many times as long as a standing queue.
@@ -61,8 +62,8 @@ struct Inner {
     queue_time: Duration,
     waiting: AtomicUsize,
     started: Instant,
-    /// When somebody last got a turn within `queue_time`, in nanoseconds since `started`.
-    quick_at: AtomicU64,
+    /// When the queue was last empty before somebody joined it, in nanoseconds since `started`.
+    empty_at: AtomicU64,
     shed_full: AtomicU64,
     shed_late: AtomicU64,
     waits: Histogram,
@@ -129,7 +130,7 @@ impl Gate {
             queue_time,
             waiting: AtomicUsize::new(0),
             started: Instant::now(),
-            quick_at: AtomicU64::new(0),
+            empty_at: AtomicU64::new(0),
             shed_full: AtomicU64::new(0),
             shed_late: AtomicU64::new(0),
             waits: Histogram::new(BUCKETS),
@@ -145,7 +146,7 @@ impl Gate {
         let gate = &*self.inner;
         let arrived = Instant::now();
         if let Ok(permit) = Arc::clone(&gate.permits).try_acquire_owned() {
-            gate.admitted(arrived, Duration::ZERO);
+            gate.waits.observe(0.0);
             return Ok(Permit { _permit: permit });
         }
         let waiter = Waiter::join(gate);
@@ -154,14 +155,13 @@ impl Gate {
             return Err(shed(ShedReason::Full));
         }
         if waiter.ahead == 0 {
-            // Nobody waits: whatever was before, this is no standing queue.
-            gate.note_quick(arrived);
+            // Nobody waited until now: whatever was before, this is no standing queue.
+            gate.note_empty(arrived);
         }
         let turn = Arc::clone(&gate.permits).acquire_owned();
         match tokio::time::timeout(gate.patience(arrived), turn).await {
             Ok(Ok(permit)) => {
-                let now = Instant::now();
-                gate.admitted(now, now.saturating_duration_since(arrived));
+                gate.waits.observe(arrived.elapsed().as_secs_f64());
                 Ok(Permit { _permit: permit })
             }
             // The semaphore is never closed.
@@ -230,21 +230,14 @@ impl Gate {
 impl Inner {
     /// How long one who comes now may wait.
     fn patience(&self, now: Instant) -> Duration {
-        let quick_at = Duration::from_nanos(self.quick_at.load(Relaxed));
-        let standing = now.saturating_duration_since(self.started).saturating_sub(quick_at);
-        if standing > INTERVAL { self.queue_time } else { self.queue_time * BURST }
+        let empty_at = Duration::from_nanos(self.empty_at.load(Relaxed));
+        let standing = now.saturating_duration_since(self.started).saturating_sub(empty_at);
+        if standing > INTERVAL { self.queue_time } else { self.queue_time.saturating_mul(BURST) }
     }
 
-    fn admitted(&self, now: Instant, waited: Duration) {
-        if waited < self.queue_time {
-            self.note_quick(now);
-        }
-        self.waits.observe(waited.as_secs_f64());
-    }
-
-    fn note_quick(&self, now: Instant) {
+    fn note_empty(&self, now: Instant) {
         let since = now.saturating_duration_since(self.started).as_nanos();
-        self.quick_at.fetch_max(u64::try_from(since).unwrap_or(u64::MAX), Relaxed);
+        self.empty_at.fetch_max(u64::try_from(since).unwrap_or(u64::MAX), Relaxed);
     }
 }
 

@@ -65,7 +65,7 @@ async fn a_burst_may_wait_and_a_standing_queue_may_not() {
     let burst = waiter(&gate).await;
     advance(INTERVAL + Duration::from_millis(1)).await;
     assert!(!burst.is_finished(), "more than the queue time, and still waiting");
-    // Nobody has had a turn for an interval, and somebody waits.
+    // Somebody has waited for all of an interval.
     let late = gate.enter().await;
     assert_eq!(reason(late), ShedReason::Late);
     assert_eq!(start.elapsed(), INTERVAL + Duration::from_millis(1) + QUEUE_TIME);
@@ -75,22 +75,56 @@ async fn a_burst_may_wait_and_a_standing_queue_may_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quick_turn_ends_the_haste() {
+async fn a_quick_turn_does_not_end_the_haste_but_an_empty_queue_does() {
     let gate = gate(1);
     let held = gate.enter().await.unwrap();
     let burst = waiter(&gate).await;
     advance(INTERVAL * 2).await;
+    let quick = waiter(&gate).await;
     let hasty = waiter(&gate).await;
-    advance(QUEUE_TIME / 2).await;
-    // The burst's turn was a slow one; that of the hasty one is quick.
     drop(held);
     drop(burst.await.unwrap().unwrap());
-    let held = hasty.await.unwrap().unwrap();
+    let held = quick.await.unwrap().unwrap();
+    advance(QUEUE_TIME * 2).await;
+    assert_eq!(reason(hasty.await.unwrap()), ShedReason::Late);
     let patient = waiter(&gate).await;
     let another = waiter(&gate).await;
     advance(QUEUE_TIME * 2).await;
     assert!(!patient.is_finished() && !another.is_finished());
     drop(held);
+}
+
+#[tokio::test(start_paused = true)]
+async fn under_steady_overload_waits_stay_within_the_queue_time() {
+    // Ten can be served in the time in which fifty come, for thirty intervals.
+    const WORK: Duration = Duration::from_millis(10);
+    const BETWEEN: Duration = Duration::from_millis(2);
+    const ARRIVALS: u32 = 1500;
+    let gate = gate(1);
+    let start = Instant::now();
+    let mut clients = tokio::task::JoinSet::new();
+    for _ in 0..ARRIVALS {
+        let gate = gate.clone();
+        clients.spawn(async move {
+            let arrived = Instant::now();
+            let permit = gate.enter().await.ok()?;
+            let waited = arrived.elapsed();
+            tokio::time::sleep(WORK).await;
+            drop(permit);
+            Some((arrived - start, waited))
+        });
+        tokio::time::sleep(BETWEEN).await;
+    }
+    let served: Vec<_> = clients.join_all().await.into_iter().flatten().collect();
+    let longest = |standing: bool| {
+        let of = served.iter().filter(|(arrived, _)| (*arrived > INTERVAL + BETWEEN) == standing);
+        of.map(|(_, waited)| *waited).max().unwrap()
+    };
+    assert!(longest(false) > QUEUE_TIME, "at first it may be a burst: {:?}", longest(false));
+    assert!(longest(true) <= QUEUE_TIME, "{:?}", longest(true));
+    // And no turn is lost to it.
+    let most = (BETWEEN * ARRIVALS).as_millis() / WORK.as_millis();
+    assert!(served.len() as u128 >= most - 1, "{} of {most}", served.len());
 }
 
 #[tokio::test(start_paused = true)]
