@@ -186,8 +186,24 @@ fn sized(text: Cow<'_, str>, chars: &RangeInclusive<usize>) -> Option<String> {
         return None;
     }
     let text = composed(text);
-    let visible = *chars.start() == 0 || text.contains(|c: char| !c.is_whitespace());
+    let visible = *chars.start() == 0 || text.contains(is_visible);
     (visible && chars.contains(&text.chars().count())).then(|| text.into_owned())
+}
+
+/// Whether there is something to see of a character that stands alone: no white space, no control, none
+/// that Unicode calls default-ignorable (DerivedCoreProperties.txt of Unicode 16.0: fillers of Hangul,
+/// joiners, marks of direction, selectors of variants, tags), no mark of an annotation, and not the
+/// Braille cell without dots. Beside one that can be seen they all stay allowed: the joiners of an emoji
+/// and the marks of a text that runs from right to left have a meaning there.
+fn is_visible(c: char) -> bool {
+    let ignorable = matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}');
+    let blank = matches!(c, '\u{2800}' | '\u{fff9}'..='\u{fffb}');
+    !(ignorable || blank || c.is_whitespace() || c.is_control())
 }
 
 fn composed(text: Cow<'_, str>) -> Cow<'_, str> {

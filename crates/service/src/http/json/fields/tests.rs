@@ -82,6 +82,42 @@ fn texts_are_bounded_in_characters_and_hold_no_control_characters() {
 }
 
 #[test]
+fn something_of_a_text_can_be_seen() {
+    for (from, to) in [
+        ('\u{ad}', '\u{ad}'),
+        ('\u{115f}', '\u{1160}'),
+        ('\u{200b}', '\u{200f}'),
+        ('\u{202a}', '\u{202e}'),
+        ('\u{2060}', '\u{206f}'),
+        ('\u{2800}', '\u{2800}'),
+        ('\u{3164}', '\u{3164}'),
+        ('\u{fe00}', '\u{fe0f}'),
+        ('\u{feff}', '\u{feff}'),
+        ('\u{ffa0}', '\u{ffa0}'),
+        ('\u{e0020}', '\u{e007f}'),
+    ] {
+        for c in from..=to {
+            let alone = field(&format!("\" {c}{c}\"")).text("f", 1..=9);
+            assert_eq!(alone, None, "{}", c.escape_unicode());
+            let beside = field(&format!("\"a{c}\"")).lines("f", 1..=9);
+            assert_eq!(beside, Some(format!("a{c}")), "{}", c.escape_unicode());
+        }
+    }
+    // A family, a flag, a heart with its selector, Hangul, a letter of its own, a single jamo.
+    for seen in [
+        "👨\u{200d}👩\u{200d}👧",
+        "🏴\u{e0067}\u{e0062}\u{e007f}",
+        "❤\u{fe0f}",
+        "한",
+        "ㅋ",
+        "\u{1100}",
+        ".",
+    ] {
+        assert_eq!(field(&format!("\"{seen}\"")).text("f", 1..=9).as_deref(), Some(seen));
+    }
+}
+
+#[test]
 fn composed_and_decomposed_hangul_are_the_same_text() {
     let decomposed = "\"\u{1112}\u{1161}\u{11ab}\u{1100}\u{1173}\u{11af}\"";
     assert_eq!(field(decomposed).text("f", 2..=2).as_deref(), Some("한글"));
