@@ -125,9 +125,9 @@ const GENERAL: &[Key] = &[
     ),
     key!(
         "server.queue_time" = "100ms",
-        "a duration: 20ms, 100ms",
+        "a duration: 20ms, 100ms, at most 400ms",
         "how long work may wait for its turn while more comes than can be done; then 503; a burst may wait ten times as long",
-        |s, v| s.server.queue_time = positive(v)?
+        |s, v| s.server.queue_time = queue_time(v)?
     ),
     key!(
         "server.trusted_proxies" = "",
@@ -356,6 +356,12 @@ pub(super) fn positive(value: &str) -> Result<Duration, String> {
         Duration::ZERO => Err(String::new()),
         duration => Ok(duration),
     }
+}
+
+/// A load for the cache waits within its own timeout of 5 s: even a burst must leave it time for its work.
+fn queue_time(value: &str) -> Result<Duration, String> {
+    const LONGEST: Duration = Duration::from_millis(400);
+    positive(value).and_then(|time| if time <= LONGEST { Ok(time) } else { Err(String::new()) })
 }
 
 pub(super) fn switch(value: &str) -> Result<bool, String> {

@@ -339,6 +339,8 @@ mod tests {
             ("http.compression", "maybe"),
             ("server.listen", "localhost"),
             ("server.header_timeout", "0"),
+            ("server.queue_time", "0"),
+            ("server.queue_time", "401ms"),
             ("server.workers", "0"),
             ("cache.mode", "remote"),
             ("log.level", "warning"),
