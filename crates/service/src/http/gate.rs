@@ -9,7 +9,9 @@
 //!
 //! **In progress.** A permit is held until the work is done, not only while its client waits: work that
 //! cannot be called back ([`Gate::run`], a load for the cache) still uses the machine after its client
-//! has left.
+//! has left. A single short statement of a read is not worth a task of its own: when its client leaves
+//! before it has begun the store skips it, and otherwise it is over in a moment, beyond the gate but
+//! never on more connections than the store has. Such reads hold a permit of [`Gate::enter`].
 //!
 //! **Waiting.** First come, first served, and bounded in number and in time. A burst may wait for
 //! [`BURST`] times `server.queue_time`. But when the queue has not been empty once within [`INTERVAL`],
