@@ -38,7 +38,8 @@ const MOST_ROWS: u64 = 100_000_000;
 #[command(after_help = "\
 Users are called user-0001, user-0002, … and all have the same password. The same arguments give the
 same rows; what is there already is not added again, so a run that was cut short can be repeated.
-schedules.limit does not hold here.
+What is there is told by its number alone: for a schedule that was deleted since, the next run makes
+the last ones of its user a second time. schedules.limit does not hold here.
 
 For load tests only: whoever reads this knows the password, and with --shared-hash one guess tests
 every account. Give a password of your own where others can reach the service.

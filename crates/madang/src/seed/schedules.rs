@@ -29,7 +29,8 @@ const TITLES: [&str; 12] = [
     "Picnic",
 ];
 
-/// Brings each user up to the wanted number.
+/// Brings each user up to the wanted number. What is there counts, not which: comparing rows would read
+/// them all for the sake of stores that somebody has used since.
 pub(super) async fn fill(
     app: &App,
     users: &[UserId],
