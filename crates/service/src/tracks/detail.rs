@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// `lengthMetres` and `pointsTotal` are those of the full path whatever the detail; `toleranceMetres`
 /// says how far a left-out point may be from the line. With `Accept: application/geo+json` or
 /// `application/gpx+xml` the same path comes in that format, and `encoding` has no meaning.
-#[utoipa::path(get, path = "/v1/tracks/{id}", tag = "tracks", operation_id = "get_track", operation_id = "getTrack",
+#[utoipa::path(get, path = "/v1/tracks/{id}", tag = "tracks", operation_id = "getTrack",
     params(
         ("id" = i64, Path, description = "Id of the track"),
         ("detail" = Option<String>, Query, description = "full, high (within 2 m), medium (10 m) or low (50 m); unset: the setting tracks.detail"),
@@ -31,6 +31,7 @@ use std::sync::Arc;
         (status = 304, description = "The client has it already (If-None-Match)"),
         (status = 404, description = "There is no such track"),
         (status = 422, description = "A parameter has a wrong value"),
+        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn detail(
     State(app): State<Arc<App>>,

@@ -78,7 +78,7 @@ impl TrackItem {
 }
 
 /// Tracks, longest first or nearest first.
-#[utoipa::path(get, path = "/v1/tracks", tag = "tracks", operation_id = "list_tracks", operation_id = "listTracks",
+#[utoipa::path(get, path = "/v1/tracks", tag = "tracks", operation_id = "listTracks",
     params(
         ("near" = Option<String>, Query, description = "latitude,longitude: tracks by the distance of their start, nearest first"),
         ("sort" = Option<String>, Query, description = "length: longest first (default when near is not given)"),
@@ -89,6 +89,7 @@ impl TrackItem {
         (status = 200, description = "One page", body = Page<TrackItem>),
         (status = 304, description = "The client has it already (If-None-Match)"),
         (status = 422, description = "A parameter has a wrong value"),
+        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn list(
     State(app): State<Arc<App>>,

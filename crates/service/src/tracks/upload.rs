@@ -48,7 +48,8 @@ pub(super) struct CreatedTrack {
 ///
 /// A file's own name is taken unless `name` says otherwise. The same name and path are stored once:
 /// sent again, whoever sent them first, they are answered 409.
-#[utoipa::path(post, path = "/v1/tracks", tag = "tracks", operation_id = "create_track", operation_id = "createTrack",
+#[utoipa::path(post, path = "/v1/tracks", tag = "tracks", operation_id = "createTrack",
+    security(("bearer" = [])),
     params(
         ("name" = Option<String>, Query, description = "name of the track in a GPX or GeoJSON file that has none, or instead of its own"),
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters: sent again with the same body, the first answer comes back"),
@@ -66,6 +67,7 @@ pub(super) struct CreatedTrack {
         (status = 413, description = "The body is larger than server.max_body"),
         (status = 415, description = "Neither JSON, GPX nor GeoJSON"),
         (status = 422, description = "No path, or values that are not accepted"),
+        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn create(
     State(app): State<Arc<App>>,
@@ -122,13 +124,15 @@ async fn prepare(
 }
 
 /// Deletes a track. Only its owner may; public trails have none.
-#[utoipa::path(delete, path = "/v1/tracks/{id}", tag = "tracks", operation_id = "delete_track", operation_id = "deleteTrack",
+#[utoipa::path(delete, path = "/v1/tracks/{id}", tag = "tracks", operation_id = "deleteTrack",
+    security(("bearer" = [])),
     params(("id" = i64, Path, description = "Id of the track")),
     responses(
         (status = 204, description = "It is gone, with its runs and its ranking"),
         (status = 401, description = "No valid token"),
         (status = 403, description = "It belongs to somebody else, or to nobody"),
         (status = 404, description = "There is no such track"),
+        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn delete(
     State(app): State<Arc<App>>,

@@ -49,7 +49,8 @@ pub(in super::super) struct CreatedRun {
 }
 
 /// Stores a run of the caller on a track. The fastest of a runner is the one that is ranked.
-#[utoipa::path(post, path = "/v1/tracks/{id}/records", tag = "tracks", operation_id = "add_track_record", operation_id = "createTrackRecord",
+#[utoipa::path(post, path = "/v1/tracks/{id}/records", tag = "tracks", operation_id = "createTrackRecord",
+    security(("bearer" = [])),
     params(
         ("id" = i64, Path, description = "Id of the track"),
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters: sent again with the same body, the first answer comes back"),
@@ -61,6 +62,7 @@ pub(in super::super) struct CreatedRun {
         (status = 401, description = "No valid token"),
         (status = 404, description = "There is no such track"),
         (status = 422, description = "Values that are not accepted"),
+        (status = 503, description = "Too much is in progress"),
     ))]
 pub(in super::super) async fn add(
     State(app): State<Arc<App>>,

@@ -33,7 +33,7 @@ pub(in super::super) struct RankItem {
 }
 
 /// The runners of a track, fastest first: each with one personal best.
-#[utoipa::path(get, path = "/v1/tracks/{id}/records", tag = "tracks", operation_id = "list_track_records", operation_id = "listTrackRecords",
+#[utoipa::path(get, path = "/v1/tracks/{id}/records", tag = "tracks", operation_id = "listTrackRecords",
     params(
         ("id" = i64, Path, description = "Id of the track"),
         ("limit" = Option<u32>, Query, description = "items, 1 to 100; default 20"),
@@ -44,6 +44,7 @@ pub(in super::super) struct RankItem {
         (status = 304, description = "The client has it already (If-None-Match)"),
         (status = 404, description = "There is no such track"),
         (status = 422, description = "A parameter has a wrong value"),
+        (status = 503, description = "Too much is in progress"),
     ))]
 pub(in super::super) async fn ranking(
     State(app): State<Arc<App>>,
