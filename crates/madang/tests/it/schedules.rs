@@ -1,6 +1,7 @@
 //! Schedules and their places over HTTP: what is promised to whom.
 
-use crate::harness::{Answer, Person, Server, Setup, database};
+use crate::harness::client::head;
+use crate::harness::{Answer, Connection, Person, Server, Setup, database};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
@@ -232,5 +233,87 @@ fn places_are_listed_for_everybody_and_answered_from_the_cache() {
     assert!((after - before).abs() < f64::EPSILON, "the store was asked again");
     for wrong in ["limit=0", "cursor=x"] {
         server.get(&format!("/v1/locations?{wrong}")).problem(422);
+    }
+}
+
+#[test]
+fn a_page_of_places_that_is_not_in_the_cache_passes_the_gate() {
+    let server = start();
+    let turns = || server.metric("madang_work_queue_time_seconds_count", &["gate=\"reads\""]);
+    let before = turns();
+    let first = server.get("/v1/locations?limit=7").json();
+    assert_eq!(turns() - before, 1.0);
+    server.get("/v1/locations?limit=7");
+    assert_eq!(turns() - before, 1.0, "kept");
+    let later = format!("/v1/locations?limit=7&cursor={}", first["nextCursor"].as_str().unwrap());
+    for _ in 0..2 {
+        assert_eq!(server.get(&later).status, 200);
+    }
+    assert_eq!(turns() - before, 3.0, "never kept");
+}
+
+#[test]
+fn retries_that_arrive_together_get_the_last_place_once_and_all_of_them() {
+    // The first two look at the limit before they write, and the key may come between.
+    for check in ["load-all", "count", "counter"] {
+        let server = Setup::new()
+            .cheap_hash()
+            .set("schedules.limit", "1")
+            .set("schedules.limit_check", check)
+            .start();
+        let mina = server.somebody("mina");
+        let bearer = mina.bearer();
+        for round in 0..20 {
+            let key = format!("k-{round}");
+            let headers = [
+                ("Content-Type", "application/json"),
+                ("Authorization", bearer.as_str()),
+                ("Idempotency-Key", key.as_str()),
+            ];
+            let mut ready: Vec<_> = (0..16).map(|_| server.connect()).collect();
+            let answers: Vec<_> = std::thread::scope(|scope| {
+                let send = |connection: &mut Connection| {
+                    let body = plan("once", 0).to_string();
+                    connection.send_body("POST", "/v1/schedules", &headers, body)
+                };
+                let sent: Vec<_> = ready.iter_mut().map(|c| scope.spawn(move || send(c))).collect();
+                sent.into_iter().map(|answer| answer.join().unwrap()).collect()
+            });
+            let place = answers[0].header("location");
+            for answer in &answers {
+                assert_eq!(answer.status, 201, "{check}: {}", answer.text());
+                assert_eq!(answer.header("location"), place);
+            }
+            let new = answers.iter().filter(|a| a.header("idempotent-replayed").is_none());
+            assert_eq!(new.count(), 1, "{check}");
+            assert_eq!(server.delete(place.unwrap(), Some(&mina)).status, 204);
+        }
+    }
+}
+
+#[test]
+fn other_methods_are_refused_and_told_and_head_is_get_without_a_body() {
+    let server = start();
+    let mina = server.somebody("mina");
+    let one = format!("/v1/schedules/{}", made(&server, &mina, &plan("mine", 0)));
+    for (path, methods) in [
+        ("/v1/schedules", "GET,HEAD,POST"),
+        (one.as_str(), "DELETE,GET,HEAD"),
+        ("/v1/locations", "GET,HEAD"),
+    ] {
+        let refused = server.connect().json("PATCH", path, Some(&mina), &json!({}));
+        refused.problem(405);
+        let mut allowed: Vec<_> =
+            refused.header("allow").unwrap().split(',').map(str::trim).collect();
+        allowed.sort_unstable();
+        assert_eq!(allowed.join(","), methods, "{path}");
+        let bearer = mina.bearer();
+        let headers = [("Authorization", bearer.as_str())];
+        let get = server.get_with(path, &headers);
+        let mut connection = server.connect();
+        connection.send(head("HEAD", path, &headers));
+        let answer = connection.answer_to("HEAD").unwrap();
+        assert_eq!((answer.status, answer.body.len()), (200, 0), "{path}");
+        assert_eq!(answer.header("content-length"), get.header("content-length"), "{path}");
     }
 }

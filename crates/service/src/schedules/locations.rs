@@ -1,7 +1,7 @@
 //! `GET /v1/locations`: the places where something can be planned.
 
 use super::list::{asked, sort_value};
-use super::{Location, LocationId, Schedules};
+use super::{LoadError, Location, LocationId, Schedules};
 use crate::app::App;
 use crate::http::Problem;
 use crate::http::body::{Compress, finish, respond};
@@ -45,6 +45,7 @@ impl From<Location> for LocationItem {
         (status = 200, description = "One page", body = Page<LocationItem>),
         (status = 304, description = "The client has it already (If-None-Match)"),
         (status = 422, description = "A parameter has a wrong value"),
+        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn list(
     State(app): State<Arc<App>>,
@@ -77,7 +78,7 @@ impl Schedules {
         }
         let client = Encodings::accepted(headers);
         let this = self.clone();
-        let load = move || async move {
+        let make = async move {
             let kept = this.locations.policy().enabled && after.is_none();
             let compress = Compress::plan(this.compression, kept.then_some(this.max_entry), client);
             let mut found = this.store.locations(after.unwrap_or(0), limit + 1).await?;
@@ -89,8 +90,10 @@ impl Schedules {
                 .map(|last| write_cursor(LISTING, sort_value(0), last.id));
             let items: Vec<_> = found.into_iter().map(LocationItem::from).collect();
             let value = this.write(Page { items, next_cursor }, compress).await?;
-            Ok(if kept { Loaded::Store(value) } else { Loaded::Bypass(value) })
+            Ok::<_, LoadError>(if kept { Loaded::Store(value) } else { Loaded::Bypass(value) })
         };
+        let reads = self.reads.clone();
+        let load = move || async move { reads.load(make).await };
         let found = self.locations.get(&key, &[all_locations()], load).await?;
         Ok(found.value.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::NO)))
     }

@@ -29,7 +29,7 @@ pub use types::{AfterStart, Deletion, Location, LocationId, NewSchedule, Schedul
 
 use crate::app::App;
 use crate::config::{CacheMode, Settings};
-use crate::http::Problem;
+use crate::http::{Gate, Problem};
 use crate::idempotency::{Done, Once};
 use crate::store::{Pool, PoolError, Store, StoreError};
 use madang_cache::{Cache, CacheError, ConfigError, NamedCache, Policy};
@@ -54,6 +54,7 @@ pub struct Schedules {
     limit: Limit,
     locations: NamedCache<LoadError>,
     compute: Arc<Pool<()>>,
+    reads: Gate,
     compression: bool,
     max_entry: usize,
     counted: Arc<Counted>,
@@ -106,7 +107,7 @@ struct Counted {
 }
 
 impl Schedules {
-    /// Schedules in `store`, the bodies of the places cached in `cache`.
+    /// Schedules in `store`, the bodies of the places cached in `cache`; what is not passes `reads`.
     ///
     /// # Errors
     /// When the cache has a part of this name already, or its settings cannot work.
@@ -114,12 +115,15 @@ impl Schedules {
         store: Store,
         cache: &Cache,
         compute: Arc<Pool<()>>,
+        reads: Gate,
         settings: &Settings,
     ) -> Result<Self, ConfigError> {
         let policy = match settings.cache.mode {
             CacheMode::Off => Policy::off(),
             CacheMode::Local => Policy {
                 max_entry_bytes: settings.cache.max_entry as u64,
+                // Loads queue at the gate alone.
+                max_loads_in_flight: reads.capacity(),
                 ..Policy::with_ttl(LOCATIONS_TTL, LOCATIONS_TTL.saturating_mul(6))
             },
         };
@@ -129,6 +133,7 @@ impl Schedules {
             limit: Limit { most: schedules.limit, check: schedules.limit_check },
             locations: cache.named("locations", policy)?,
             compute,
+            reads,
             compression: settings.compression,
             max_entry: settings.cache.max_entry,
             counted: Arc::default(),
