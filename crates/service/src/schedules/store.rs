@@ -38,11 +38,9 @@ impl ScheduleStore {
         limit: Limit,
         committed: impl FnOnce() + Send + 'static,
     ) -> Result<Done<ScheduleId>, CreateError> {
-        let (once, before) = self.made_before(once, limit).await?;
-        if let Some(id) = before {
-            return Ok(Done { outcome: id, replayed: true });
+        if let Err(error) = limit.before(self, &new).await {
+            return self.refused_before(once, error).await;
         }
-        limit.before(self, &new).await?;
         let created = self.store.write(move |tx| {
             let done = once.run(tx, |tx| insert(tx, &new, limit))?;
             if done.outcome.is_some() && !done.replayed {
@@ -54,23 +52,19 @@ impl ScheduleStore {
     }
 
     /// A way that looks before its write transaction must not refuse a request sent again for what that
-    /// request itself has made.
-    async fn made_before(
+    /// request itself has made. The key is looked for after the limit: the other way about, the request
+    /// before may commit between the two looks.
+    async fn refused_before(
         &self,
         once: Once,
-        limit: Limit,
-    ) -> Result<(Once, Option<ScheduleId>), StoreError> {
-        if !(limit.looks_before() && once.has_key()) {
-            return Ok((once, None));
+        error: CreateError,
+    ) -> Result<Done<ScheduleId>, CreateError> {
+        if error != CreateError::LimitReached || !once.has_key() {
+            return Err(error);
         }
-        let (once, found) = self
-            .store
-            .read(move |conn| {
-                let found = once.find::<Option<ScheduleId>>(conn);
-                Ok((once, found))
-            })
-            .await?;
-        Ok((once, found?.flatten()))
+        let found = self.store.read(move |conn| Ok(once.find::<Option<ScheduleId>>(conn)));
+        let id = found.await??.flatten().ok_or(error)?;
+        Ok(Done { outcome: id, replayed: true })
     }
 
     /// Stores schedules without a limit, in one transaction; counts follow. For filling a store.

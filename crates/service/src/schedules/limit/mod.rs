@@ -46,11 +46,6 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Whether the way does anything before the write transaction.
-    pub(super) fn looks_before(self) -> bool {
-        self.most.is_some() && matches!(self.check, LimitCheck::LoadAll | LimitCheck::Count)
-    }
-
     /// What a way does before the write transaction.
     ///
     /// # Errors
