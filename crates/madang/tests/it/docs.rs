@@ -40,6 +40,19 @@ fn it_is_openapi_3_1_with_every_route() {
 }
 
 #[test]
+fn an_operation_that_needs_a_token_says_so() {
+    let document = document();
+    assert_eq!(document["components"]["securitySchemes"]["bearer"]["scheme"], "bearer");
+    for (route, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let needs = operation["responses"]["401"].is_object() && !route.ends_with("/login");
+            let says = operation["security"][0]["bearer"].is_array();
+            assert_eq!(says, needs, "{method} {route}");
+        }
+    }
+}
+
+#[test]
 fn every_operation_says_what_it_takes_and_answers() {
     let document = document();
     let mut names = BTreeSet::new();

@@ -42,6 +42,7 @@ pub(super) struct CreatedBody {
 
 /// Makes a schedule of the caller's own.
 #[utoipa::path(post, path = "/v1/schedules", tag = "schedules", operation_id = "createSchedule",
+    security(("bearer" = [])),
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters: sent again with the same body, the first answer comes back"),
     ),
@@ -52,6 +53,7 @@ pub(super) struct CreatedBody {
         (status = 401, description = "No valid token"),
         (status = 409, description = "The caller has as many schedules as allowed (`schedule-limit`)"),
         (status = 422, description = "A field has a wrong type or value, or the place is unknown"),
+        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn create(
     State(app): State<Arc<App>>,

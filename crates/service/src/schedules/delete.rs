@@ -14,12 +14,14 @@ use std::sync::atomic::Ordering;
 
 /// Deletes one of the caller's schedules; it no longer counts towards the limit.
 #[utoipa::path(delete, path = "/v1/schedules/{id}", tag = "schedules", operation_id = "deleteSchedule",
+    security(("bearer" = [])),
     params(("id" = i64, Path, description = "Id of the schedule")),
     responses(
         (status = 204, description = "It is gone"),
         (status = 401, description = "No valid token"),
         (status = 403, description = "It is somebody else's"),
         (status = 404, description = "There is no such schedule, or no longer"),
+        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn delete(
     State(app): State<Arc<App>>,

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 /// The caller's schedules, by begin, those that begin together by id.
 #[utoipa::path(get, path = "/v1/schedules", tag = "schedules", operation_id = "listSchedules",
+    security(("bearer" = [])),
     params(
         ("limit" = Option<u32>, Query, description = "items, 1 to 100; default 20"),
         ("cursor" = Option<String>, Query, description = "nextCursor of the page before"),
@@ -22,6 +23,7 @@ use std::sync::Arc;
         (status = 200, description = "One page", body = Page<ScheduleBody>),
         (status = 401, description = "No valid token"),
         (status = 422, description = "A parameter has a wrong value"),
+        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn list(
     State(app): State<Arc<App>>,
