@@ -72,6 +72,13 @@ impl Once {
     pub(crate) fn has_key(&self) -> bool {
         self.0.is_some()
     }
+
+    /// This key of this user, for tests of creates.
+    #[cfg(test)]
+    pub(crate) fn with_key(user: UserId, key: &str) -> Self {
+        let (route, key) = ("/test".into(), key.into());
+        Once(Some(Box::new(Claim { user, route, key, fingerprint: [0; 32], keep_ms: 60_000 })))
+    }
 }
 
 /// A user's claim to a key.

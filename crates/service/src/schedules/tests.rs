@@ -153,6 +153,46 @@ async fn a_look_that_is_older_than_the_write_lets_creates_past_the_limit() {
 }
 
 #[tokio::test]
+async fn a_retry_gets_the_first_answer_whenever_the_first_commits() {
+    for check in WAYS {
+        // The request before commits when its retry has done so many steps.
+        for steps in 0..4 {
+            let bench = Bench::new().await;
+            let limit = Limit { most: Some(1), check };
+            let create = || bench.schedules.create(new(1, 0), Once::with_key(1, "k"), limit, || ());
+            let mut retry = std::pin::pin!(create());
+            let early = advanced(retry.as_mut(), steps).await;
+            let first = create().await.unwrap();
+            let retried = match early {
+                Some(done) => done,
+                None => retry.await,
+            };
+            let retried = retried.unwrap_or_else(|e| panic!("{check:?} after {steps}: {e}"));
+            assert_eq!(retried.outcome, first.outcome, "{check:?} after {steps}");
+            assert!(retried.replayed != first.replayed, "{check:?} after {steps}");
+        }
+    }
+}
+
+/// Takes work up and then on, whenever it can go on: so many times, or to its end.
+async fn advanced<F: Future>(mut work: std::pin::Pin<&mut F>, steps: u32) -> Option<F::Output> {
+    use std::task::Poll;
+    for _ in 0..steps {
+        let step = std::future::poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await;
+        if let Poll::Ready(done) = step {
+            return Some(done);
+        }
+        // Comes back when the work has woken this task.
+        let mut woken = false;
+        std::future::poll_fn(|_| {
+            if std::mem::replace(&mut woken, true) { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+    None
+}
+
+#[tokio::test]
 async fn ways_may_change_from_one_create_to_the_next() {
     let bench = Bench::new().await;
     let mut hour = 0;
