@@ -78,6 +78,14 @@ impl StoredHash {
         self.scheme != *current || self.is_short()
     }
 
+    /// Whether `password`, verified against it, is all of the password that it was made of. A plain
+    /// bcrypt hash cannot say so of one that its rule cuts or mistakes: what was typed may differ from
+    /// the password after its 72nd byte, and hashed again it would take its place.
+    pub(super) fn determines(&self, password: &Password) -> bool {
+        let plain = matches!(self.form, Form::Bcrypt { prehashed: false, .. });
+        !(plain && is_beyond_bcrypt(password.as_bytes()))
+    }
+
     fn is_short(&self) -> bool {
         match &self.form {
             Form::Argon2id { salt, output } => {
@@ -172,8 +180,7 @@ impl StoredHash {
 
     fn bcrypt(scheme: Scheme, cost: u32, salt: [u8; 16], password: &[u8]) -> Self {
         let salt_text = BCRYPT_BASE64.encode(salt);
-        // 72 bytes without the terminating NUL would also verify with anything appended.
-        let prehashed = password.len() >= BCRYPT_MAX_BYTES || password.contains(&0);
+        let prehashed = is_beyond_bcrypt(password);
         let (output, text) = if prehashed {
             let output = kernel::bcrypt_sha256(password, salt, &salt_text, cost);
             let encoded = BCRYPT_BASE64.encode(output);
@@ -184,6 +191,12 @@ impl StoredHash {
         };
         Self { text, scheme, form: Form::Bcrypt { salt, output, prehashed } }
     }
+}
+
+/// Whether bcrypt's own rule would take other passwords for this one. 72 bytes without the terminating
+/// NUL also verify with anything appended.
+fn is_beyond_bcrypt(password: &[u8]) -> bool {
+    password.len() >= BCRYPT_MAX_BYTES || password.contains(&0)
 }
 
 impl FromStr for StoredHash {

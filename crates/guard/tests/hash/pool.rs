@@ -68,6 +68,18 @@ async fn an_older_hash_still_verifies_and_asks_to_be_replaced() {
 }
 
 #[tokio::test]
+async fn a_plain_bcrypt_hash_is_not_replaced_by_one_of_a_password_that_it_cuts() {
+    let pool = pool("argon2id:m=19456,t=2,p=1", 1);
+    // Openwall crypt_blowfish, wrapper.c: the hash of these 72 bytes, whatever follows them.
+    let stored = "$2a$05$abcdefghijklmnopqrstuu5s2v8.iXieOjg/.AySBTTZIIVFJeBui".parse().unwrap();
+    let first = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    for password in [first, &format!("{first} and a typo")] {
+        let (verdict, _) = check(&pool, password, Some(&stored)).await;
+        assert_eq!(verdict, Verdict::Right { needs_upgrade: false });
+    }
+}
+
+#[tokio::test]
 async fn an_unknown_user_costs_a_hash_of_the_present_scheme_and_is_never_right() {
     let pool = pool("argon2id:m=1024,t=1,p=1", 1);
     assert_eq!(pool.metrics().memory_bytes, 0);

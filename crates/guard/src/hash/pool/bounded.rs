@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::{
-    Engine, PoolError, PoolMetrics, PoolOptions,
+    Class, Engine, PoolError, PoolMetrics, PoolOptions,
     queue::Queue,
     task::Task,
     worker::{MemoryGauge, Worker},
@@ -59,8 +59,8 @@ impl Bounded {
 }
 
 impl Engine for Bounded {
-    fn submit(&self, task: Box<dyn Task>) -> Option<u64> {
-        let admitted = lock(&self.queue).admit(task, Instant::now());
+    fn submit(&self, task: Box<dyn Task>, class: Class) -> Option<u64> {
+        let admitted = lock(&self.queue).admit(task, class, Instant::now());
         match admitted {
             Ok(number) => {
                 self.wake.unpark();

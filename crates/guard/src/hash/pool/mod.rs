@@ -32,11 +32,21 @@ use bounded::Bounded;
 use task::{Job, Task};
 use unbounded::Unbounded;
 
+/// What a task is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    /// Checks a password: somebody wants to log in.
+    Check,
+    /// Hashes a new one. These find room in half of the queue only, so that a flood of sign-ups does not
+    /// shut out those who log in.
+    New,
+}
+
 /// Where tasks go: each is ended exactly once.
 trait Engine: Send + Sync {
     /// Takes a task and gives the number to abandon it by, or ends it at once. `None` when there is nothing
     /// to abandon.
-    fn submit(&self, task: Box<dyn Task>) -> Option<u64>;
+    fn submit(&self, task: Box<dyn Task>, class: Class) -> Option<u64>;
 
     /// Ends a task whose caller has left, unless it has begun.
     fn abandon(&self, number: u64);
@@ -100,13 +110,15 @@ impl HashPool {
         self.scheme
     }
 
-    /// Hashes a new password with the pool's scheme.
+    /// Hashes a new password with the pool's scheme. It may wait in the first half of the queue only:
+    /// the other half is kept for checks.
     ///
     /// The job is admitted or refused before this returns; the ticket only waits for it. Dropping the
     /// ticket abandons the job if it has not begun.
     pub fn hash(&self, password: Password) -> Ticket<StoredHash> {
         let scheme = self.scheme;
-        self.submit(move |memory| Ok(scheme.hash_in(memory, &password)?), |_| {})
+        let work = move |memory: &mut Memory| Ok(scheme.hash_in(memory, &password)?);
+        submit(&self.engine, Class::New, work, |_| {})
     }
 
     /// Checks a password against a stored hash, or against nobody's (`None`: there is no such user, or its
@@ -130,12 +142,16 @@ impl HashPool {
     ) -> Ticket<Verdict> {
         let nobody = Arc::clone(&self.nobody);
         let scheme = self.scheme;
-        self.submit(
+        submit(
+            &self.engine,
+            Class::Check,
             move |memory| {
                 let same = stored.as_ref().unwrap_or(&nobody).verify_in(memory, &password)?;
                 Ok(match &stored {
                     Some(stored) if same => {
-                        Verdict::Right { needs_upgrade: stored.needs_upgrade(&scheme) }
+                        let needs_upgrade =
+                            stored.needs_upgrade(&scheme) && stored.determines(&password);
+                        Verdict::Right { needs_upgrade }
                     }
                     _ => Verdict::Wrong,
                 })
@@ -149,23 +165,16 @@ impl HashPool {
     pub fn metrics(&self) -> PoolMetrics {
         self.engine.metrics()
     }
-
-    fn submit<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut Memory) -> Result<T, PoolError> + Send + 'static,
-        settle: impl FnOnce(&Result<T, PoolError>) + Send + 'static,
-    ) -> Ticket<T> {
-        submit(&self.engine, work, settle)
-    }
 }
 
 fn submit<T: Send + 'static>(
     engine: &Arc<dyn Engine>,
+    class: Class,
     work: impl FnOnce(&mut Memory) -> Result<T, PoolError> + Send + 'static,
     settle: impl FnOnce(&Result<T, PoolError>) + Send + 'static,
 ) -> Ticket<T> {
     let (job, result) = Job::new(work, settle);
-    let number = engine.submit(Box::new(job));
+    let number = engine.submit(Box::new(job), class);
     Ticket::new(result, number.map(|number| (Arc::clone(engine), number)))
 }
 

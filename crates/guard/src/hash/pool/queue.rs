@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{PoolError, PoolMetrics, PoolOptions, task::Task};
+use super::{Class, PoolError, PoolMetrics, PoolOptions, task::Task};
 
 /// The part of the longest wait that an admitted job may be expected to wait. The rest is for
 /// estimates that turn out too low: a job that is admitted and expires has waited for nothing.
@@ -50,13 +50,14 @@ impl Queue {
     pub(super) fn admit(
         &mut self,
         task: Box<dyn Task>,
+        class: Class,
         now: Instant,
     ) -> Result<u64, (Box<dyn Task>, PoolError)> {
         if self.closed {
             self.metrics.closed += 1;
             return Err((task, PoolError::Closed));
         }
-        if !self.has_room() {
+        if !self.has_room(class) {
             self.metrics.refused += 1;
             return Err((task, self.busy()));
         }
@@ -68,14 +69,18 @@ impl Queue {
     }
 
     /// Whether one more may wait: a thread is free for it, or it is within the number and is expected to
-    /// begin in time.
-    fn has_room(&self) -> bool {
+    /// begin in time; for a new password, within half of both.
+    fn has_room(&self, class: Class) -> bool {
         let ahead = self.waiting.len() + self.metrics.running;
         if ahead < self.threads as usize {
             return true;
         }
-        self.waiting.len() < self.most
-            && self.time_for(self.waiting.len() + 1) <= self.max_expected_wait
+        let share = match class {
+            Class::Check => 1,
+            Class::New => 2,
+        };
+        self.waiting.len() < self.most.div_ceil(share as usize)
+            && self.time_for(self.waiting.len() + 1) <= self.max_expected_wait / share
     }
 
     /// How long the threads take for so many jobs.

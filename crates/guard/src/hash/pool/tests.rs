@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::{
-    Engine, PoolError, PoolMetrics, PoolOptions, Scheme, Ticket, bounded::Bounded, submit,
+    Class, Engine, PoolError, PoolMetrics, PoolOptions, Scheme, Ticket, bounded::Bounded, submit,
     unbounded::Unbounded,
 };
 
@@ -71,9 +71,14 @@ impl Harness {
     }
 
     fn job(&self, name: u32, work: impl FnOnce() + Send + 'static) -> Ticket<u32> {
+        self.job_of(Class::Check, name, work)
+    }
+
+    fn job_of(&self, class: Class, name: u32, work: impl FnOnce() + Send + 'static) -> Ticket<u32> {
         let settled = Arc::clone(&self.settled);
         submit(
             &self.engine,
+            class,
             move |_| {
                 work();
                 Ok(name)
@@ -124,6 +129,28 @@ fn at_once(ticket: Ticket<u32>) -> Result<u32, PoolError> {
 
 fn is_busy<T>(result: &Result<T, PoolError>) -> bool {
     matches!(result, Err(PoolError::Busy { .. }))
+}
+
+#[tokio::test]
+async fn new_passwords_wait_in_half_of_the_queue_only() {
+    // By number, then by the time that is expected: 75 of 100 s for checks.
+    for (queue, hash_time) in [(4, Duration::ZERO), (100, Duration::from_secs(18))] {
+        let pool = Harness::bounded(1, queue, Duration::from_secs(100), hash_time);
+        let (running, gate) = pool.gated(0);
+        gate.wait_until_begun();
+        let new = |name| pool.job_of(Class::New, name, || {});
+        let mut admitted = vec![new(1), new(2)];
+        assert!(is_busy(&at_once(new(3))));
+        admitted.extend([pool.job(4, || {}), pool.job(5, || {})]);
+        assert!(is_busy(&at_once(pool.job(6, || {}))));
+        gate.open();
+        running.await.unwrap();
+        for ticket in admitted {
+            ticket.await.unwrap();
+        }
+        let free = new(7);
+        assert_eq!(free.await, Ok(7), "an idle thread takes it");
+    }
 }
 
 #[tokio::test]
@@ -287,7 +314,7 @@ async fn a_panic_ends_one_job_and_no_thread() {
 async fn a_settle_that_panics_harms_nobody() {
     let pool = Harness::bounded(1, 64, NEVER, Duration::ZERO);
     let settle = |_: &Result<u32, PoolError>| panic!("on purpose");
-    assert_eq!(submit(&pool.engine, |_| Ok(1), settle).await, Ok(1));
+    assert_eq!(submit(&pool.engine, Class::Check, |_| Ok(1), settle).await, Ok(1));
     pool.job(2, || ()).await.unwrap();
 }
 
@@ -316,9 +343,10 @@ async fn a_settle_may_submit_and_close() {
     let engine = Arc::clone(&pool.engine);
     let ticket = submit(
         &pool.engine,
+        Class::Check,
         |_| Ok(()),
         move |_| {
-            drop(submit(&engine, |_| Ok(()), |_: &Result<(), _>| {}));
+            drop(submit(&engine, Class::Check, |_| Ok(()), |_: &Result<(), _>| {}));
             engine.close();
         },
     );

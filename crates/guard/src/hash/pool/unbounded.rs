@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Engine, PoolError, PoolMetrics, task::Task};
+use super::{Class, Engine, PoolError, PoolMetrics, task::Task};
 use crate::hash::kernel::Memory;
 
 /// The pool's engine: see the module.
@@ -50,7 +50,7 @@ impl Unbounded {
 }
 
 impl Engine for Unbounded {
-    fn submit(&self, task: Box<dyn Task>) -> Option<u64> {
+    fn submit(&self, task: Box<dyn Task>, _class: Class) -> Option<u64> {
         let mut state = self.shared.state();
         if state.closed {
             state.metrics.closed += 1;
