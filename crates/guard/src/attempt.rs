@@ -38,7 +38,7 @@ pub struct Refused {
     /// When it is worth trying again without anything more to show; never zero, jitter included.
     /// Written as whole seconds it must be rounded up.
     pub retry_after: Duration,
-    /// What to solve in order to be let through at once; only with [`Reason::Suspicious`].
+    /// What to solve in order to be let through sooner; only with [`Reason::Suspicious`].
     pub challenge: Option<Challenge>,
     /// Why the proof that came with the attempt did not count, if one came and was looked at.
     pub proof_error: Option<ProofError>,
@@ -82,7 +82,7 @@ pub enum Reason {
 pub enum Suspect {
     /// The address fails a lot, or did lately.
     Address,
-    /// The account is being guessed at, or was lately.
+    /// The account is being guessed at, and its next attempt without a proof is due later.
     Account,
     /// The password is being tried at many accounts, or was lately.
     Password,

@@ -107,7 +107,8 @@ pub struct FailureLimit {
 /// Wrong guesses at one account from anywhere: a growing delay, never a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountLimit {
-    /// From this many failures on, attempts are let through one at a time and delayed. Default: 20.
+    /// From this many failures on, attempts are let through one at a time and delayed; with a proof of
+    /// work, by no more than [`ProofConfig::account_pace`]. Default: 20.
     pub failures: u32,
     /// Failures older than this no longer count. Default: 1 h.
     pub window: Duration,
@@ -168,23 +169,26 @@ impl Default for IpLimit {
 pub struct Waiting {
     /// Default: 2 s. Zero: nobody waits.
     pub longest: Duration,
-    /// Waiters for the allowance of one pair, account, address, mark or password. Default: 64.
+    /// Waiters for the allowance of one pair, account, address, mark or password. Default: 256, for
+    /// those who log in at the same moment from behind one address.
     pub per_key: usize,
-    /// Waiters in all. Default: 1,024.
+    /// Waiters in all, each a request that is held. Default: 4,096: who fills the queue of one
+    /// allowance takes a sixteenth.
     pub total: usize,
 }
 
 impl Default for Waiting {
     fn default() -> Self {
-        Self { longest: Duration::from_secs(2), per_key: 64, total: 1_024 }
+        Self { longest: Duration::from_secs(2), per_key: 256, total: 4_096 }
     }
 }
 
 /// What must be shown instead of being refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspicion {
-    /// How long an address, account or password stays suspicious after it was last over a limit.
-    /// Default: 1 h.
+    /// How long a password stays suspicious after it was last over its limit, and an address, though
+    /// that no longer than its own window. An account over its limit asks for a proof only until the
+    /// growing delay is over; it is kept in memory for so long. Default: 1 h.
     pub remember: Duration,
     /// `None`: proofs are neither asked for nor accepted.
     pub proof: Option<ProofConfig>,
@@ -223,6 +227,7 @@ impl Suspicion {
         if let Some(marks) = &self.marks {
             within("marks.expiry", marks.expiry, Duration::from_secs(1), 400 * 24 * 60 * MINUTE)?;
             count("marks.failures", marks.failures, MAX_FAILURES)?;
+            count("marks.account_failures", marks.account_failures, MAX_FAILURES)?;
             within("marks.window", marks.window, Duration::from_secs(1), MAX_WINDOW)?;
         }
         if let Some(passwords) = &self.passwords {
@@ -266,13 +271,21 @@ pub struct MarkConfig {
     pub expiry: Duration,
     /// Failures with one mark per window, before it is put aside for the rest of it. Default: 10.
     pub failures: u32,
+    /// The same of all marks of one account together: every log-in makes a mark, so whoever logged in
+    /// often holds many. Default: 100.
+    pub account_failures: u32,
     /// Default: 15 min.
     pub window: Duration,
 }
 
 impl Default for MarkConfig {
     fn default() -> Self {
-        Self { expiry: 90 * 24 * 60 * MINUTE, failures: 10, window: 15 * MINUTE }
+        Self {
+            expiry: 90 * 24 * 60 * MINUTE,
+            failures: 10,
+            account_failures: 100,
+            window: 15 * MINUTE,
+        }
     }
 }
 
@@ -297,7 +310,7 @@ impl Default for PasswordWatch {
 pub struct Capacity {
     /// Pairs of account and address, and device marks. Default: 65,536.
     pub pairs: usize,
-    /// Accounts. Default: 32,768.
+    /// Accounts; half as many again for their device marks. Default: 32,768.
     pub accounts: usize,
     /// Addresses; sign-ups of addresses as many again. Default: 8,192.
     pub addresses: usize,

@@ -116,7 +116,7 @@ impl Gate {
         let mut passage = Passage { attempt, binding, account: None, deadline: None };
         let account = self.ids.account(attempt.account);
         if let Some(mark) = self.marked(&mut passage) {
-            let subject = Subject::Marked(self.ids.mark(account, &mark));
+            let subject = Subject::Marked { mark: self.ids.mark(account, &mark), account };
             match self.enter(subject, false, &mut passage).await {
                 Ok(side) => {
                     self.metrics.marks_accepted.up();
@@ -166,7 +166,7 @@ impl Gate {
             return Err(self.refuse(suspicious, passage, Some(ProofError::Used)));
         }
         self.metrics.proofs_accepted.up();
-        Ok(self.reservation(subject, side, passage))
+        Ok(self.reservation(subject, side, passage).by(proof))
     }
 
     /// Counts a sign-up from an address already cut to the bits that count.
@@ -187,6 +187,9 @@ impl Gate {
 
     /// Ends a reservation, and wakes whoever waits for its places.
     pub(crate) fn settle(self: &Arc<Self>, held: &Held, verdict: Verdict) {
+        if let (Verdict::Cancelled, Some(proof)) = (verdict, held.proof) {
+            self.used.remove(proof.id, proof.expires);
+        }
         match self.side(held.side).settle(&held.subject, verdict) {
             Answer::Ready(answer) => self.settled(&held.subject, answer.is_ok()),
             Answer::Later(answer) => {
@@ -310,7 +313,7 @@ impl Gate {
 
     fn held(self: &Arc<Self>, subject: Subject, side: Side, account: Option<AccountTag>) -> Held {
         let runtime = self.fallback.as_ref().and_then(|_| Handle::try_current().ok());
-        Held { gate: Arc::clone(self), side, subject, account, runtime }
+        Held { gate: Arc::clone(self), side, subject, account, proof: None, runtime }
     }
 
     fn refuse(&self, stop: Stop, passage: &Passage<'_>, error: Option<ProofError>) -> Refused {
@@ -321,7 +324,7 @@ impl Gate {
         match decision {
             Decision::Over(axis, wait) => {
                 let reason = match axis {
-                    Axis::Pair | Axis::Mark => Reason::Pair,
+                    Axis::Pair | Axis::Mark | Axis::Marks => Reason::Pair,
                     Axis::Account => Reason::Account,
                     Axis::Address => Reason::Address,
                     Axis::Password => Reason::Password,

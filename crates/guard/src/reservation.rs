@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use crate::{
     gate::{Gate, Side},
     limit::{Subject, Verdict},
-    suspicion::{AccountTag, DeviceMark},
+    suspicion::{AccountTag, DeviceMark, Proof},
 };
 
 /// An admitted attempt, and its place in the allowances that it was admitted under.
@@ -36,6 +36,8 @@ pub(crate) struct Held {
     pub(crate) side: Side,
     pub(crate) subject: Subject,
     pub(crate) account: Option<AccountTag>,
+    /// The proof of work that was used up for it.
+    pub(crate) proof: Option<Proof>,
     /// Where a store's late answer is waited for: the hash job runs outside of the runtime.
     pub(crate) runtime: Option<Handle>,
 }
@@ -57,6 +59,14 @@ impl Reservation {
         Self { held: Some(held) }
     }
 
+    /// It was let in by this proof.
+    pub(crate) fn by(mut self, proof: Proof) -> Self {
+        if let Some(held) = &mut self.held {
+            held.proof = Some(proof);
+        }
+        self
+    }
+
     /// The password was right. The places in all allowances are given back, and the failures
     /// counted for this account and address (or this mark) are forgotten; those of the account and
     /// of the address as such are not.
@@ -75,7 +85,7 @@ impl Reservation {
     }
 
     /// Nothing was compared, because the hash pool was full or something else broke: all places
-    /// are given back. A proof of work that was shown stays used.
+    /// are given back, and a proof of work that was shown is good for another attempt.
     pub fn cancel(mut self) {
         self.end(Verdict::Cancelled);
     }

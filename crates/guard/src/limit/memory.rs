@@ -53,24 +53,37 @@ impl MemoryStore {
                 };
                 slots.decide(request, standing)
             }
-            Subject::Marked(mark) => self.decide_marked(mark, request.take),
+            Subject::Marked { mark, account } => self.decide_marked(mark, account, request.take),
             Subject::SignUp(address) => self.count_sign_up(address),
         }
     }
 
-    fn decide_marked(&self, mark: Id, take: bool) -> Decision {
-        let mut slot = self.rules.marks.lock(mark, self.now());
-        match self.rules.mark.standing(&mut slot, mark) {
-            Standing::Over(wait) => Decision::Over(Axis::Mark, Duration::from_nanos(wait)),
-            Standing::Held => Decision::Held(Axis::Mark, mark),
-            Standing::Room if !slot.has_place() => Decision::NoPlace,
-            Standing::Room => {
-                if take {
-                    enter(&mut slot, mark);
-                }
-                Decision::Room
+    fn decide_marked(&self, mark: Id, account: Id, take: bool) -> Decision {
+        let (now, rules) = (self.now(), &self.rules);
+        let mut one = rules.marks.lock(mark, now);
+        let mut all = rules.marked.lock(account, now);
+        let standings = [
+            (Axis::Mark, mark, rules.mark.standing(&mut one, mark)),
+            (Axis::Marks, account, rules.marked_limit.standing(&mut all, account)),
+        ];
+        for (axis, _, standing) in standings {
+            if let Standing::Over(wait) = standing {
+                return Decision::Over(axis, Duration::from_nanos(wait));
             }
         }
+        for (axis, id, standing) in standings {
+            if standing == Standing::Held {
+                return Decision::Held(axis, id);
+            }
+        }
+        if !one.has_place() || !all.has_place() {
+            return Decision::NoPlace;
+        }
+        if take {
+            enter(&mut one, mark);
+            enter(&mut all, account);
+        }
+        Decision::Room
     }
 
     /// Sign-ups are counted as they are admitted.
@@ -117,7 +130,7 @@ impl MemoryStore {
                     suspect(&mut by_account, over_account, rules.remember);
                     let over_address = full(&mut by_address, rules.address.failures)
                         || by_address.distinct().failed() >= rules.address.accounts;
-                    suspect(&mut by_address, over_address, rules.remember);
+                    suspect(&mut by_address, over_address, rules.remember_address);
                     if let Some(slot) = by_password.as_mut() {
                         let over = slot.distinct().failed() >= rules.password.accounts;
                         suspect(slot, over, rules.remember);
@@ -130,13 +143,16 @@ impl MemoryStore {
                     slot.release();
                 }
             }
-            Subject::Marked(mark) => {
-                let mut slot = rules.marks.lock(mark, now);
-                leave(&mut slot, mark, verdict);
-                if let (Verdict::Success, Some(entry)) = (verdict, slot.entry()) {
+            Subject::Marked { mark, account } => {
+                let mut one = rules.marks.lock(mark, now);
+                let mut all = rules.marked.lock(account, now);
+                leave(&mut one, mark, verdict);
+                if let (Verdict::Success, Some(entry)) = (verdict, one.entry()) {
                     entry.failures.clear();
                 }
-                slot.release();
+                leave(&mut all, account, verdict);
+                one.release();
+                all.release();
             }
             Subject::SignUp(address) => {
                 if verdict == Verdict::Cancelled {
@@ -170,6 +186,7 @@ impl AttemptStore for MemoryStore {
         let tables = [
             &rules.pairs,
             &rules.marks,
+            &rules.marked,
             &rules.accounts,
             &rules.addresses,
             &rules.passwords,
@@ -226,8 +243,9 @@ impl LogIn<'_> {
         self.reserve(request, pair, [account, address, password])
     }
 
-    /// What must be lifted by a proof, if anything. An account or address over its limit stays so
-    /// when a shorter memory than the window has forgotten the suspicion.
+    /// What must be lifted by a proof, if anything. An address or password over its limit stays so
+    /// when a shorter memory than the window has forgotten the suspicion. An account asks for a proof
+    /// only until its growing delay is over: who has none to show is slowed, not locked out.
     fn suspicion(
         &mut self,
         account: Standing,
@@ -244,7 +262,7 @@ impl LogIn<'_> {
             until.saturating_sub(now).max(over)
         };
         let by_address = left(&mut self.address, address);
-        let by_account = left(&mut self.account, account);
+        let by_account = if let Standing::Over(wait) = account { wait } else { 0 };
         let by_password = self.password.as_mut().map_or(0, |slot| left(slot, password));
         let (suspect, first) = [
             (Suspect::Address, by_address),

@@ -118,6 +118,9 @@ pub(super) struct Rules {
     pub(super) pair: Limit,
     pub(super) marks: Table,
     pub(super) mark: Limit,
+    /// All marks of an account together.
+    pub(super) marked: Table,
+    pub(super) marked_limit: Limit,
     pub(super) accounts: Table,
     pub(super) account: Growth,
     pub(super) addresses: Table,
@@ -129,6 +132,8 @@ pub(super) struct Rules {
     /// Nanoseconds for which suspicion lasts; zero: nothing becomes suspicious, because proofs, the
     /// only thing that everybody can show, are off.
     pub(super) remember: u64,
+    /// The same for an address, behind which others live: no longer than its window.
+    pub(super) remember_address: u64,
 }
 
 impl Rules {
@@ -140,11 +145,17 @@ impl Rules {
         let passwords = suspicion.and_then(|s| s.passwords).unwrap_or_default();
         let accounts = config.address.accounts;
         let plain = |failures| Limit { failures, accounts: 0 };
+        let remember = match (suspicion, proof) {
+            (Some(suspicion), Some(_)) => nanos(suspicion.remember),
+            _ => 0,
+        };
         Self {
             pairs: Table::new(capacity.pairs, nanos(config.pair.window), 0),
             pair: plain(config.pair.failures),
             marks: Table::new(capacity.pairs / 2, nanos(marks.window), 0),
             mark: plain(marks.failures),
+            marked: Table::new(capacity.accounts / 2, nanos(marks.window), 0),
+            marked_limit: plain(marks.account_failures),
             accounts: Table::new(capacity.accounts, nanos(config.account.window), 0),
             account: Growth::new(&config.account, proof.map_or(0, |p| nanos(p.account_pace))),
             addresses: Table::new(
@@ -161,10 +172,8 @@ impl Rules {
             password: Limit { failures: u32::MAX, accounts: passwords.accounts },
             sign_ups: Table::new(capacity.addresses, nanos(config.sign_up.window), 0),
             sign_up: config.sign_up.failures,
-            remember: match (suspicion, proof) {
-                (Some(suspicion), Some(_)) => nanos(suspicion.remember),
-                _ => 0,
-            },
+            remember,
+            remember_address: remember.min(nanos(config.address.window)),
         }
     }
 }

@@ -12,6 +12,8 @@ pub enum Axis {
     Pair,
     /// An account and a device mark.
     Mark,
+    /// An account with whatever device marks.
+    Marks,
     /// An account.
     Account,
     /// An address.
@@ -36,8 +38,14 @@ pub enum Subject {
         /// Of the password, if passwords are watched.
         password: Option<Id>,
     },
-    /// A log-in with a device mark: nothing but the mark's own counter.
-    Marked(Id),
+    /// A log-in with a device mark: nothing but the mark's own counter and the one that all marks of
+    /// the account share.
+    Marked {
+        /// Of account and mark.
+        mark: Id,
+        /// Of the name given.
+        account: Id,
+    },
     /// A sign-up from an address.
     SignUp(Id),
 }
@@ -53,7 +61,9 @@ impl Subject {
                 (Axis::Address, Some(address)),
                 (Axis::Password, password),
             ],
-            Self::Marked(mark) => [(Axis::Mark, Some(mark)), none, none, none],
+            Self::Marked { mark, account } => {
+                [(Axis::Mark, Some(mark)), (Axis::Marks, Some(account)), none, none]
+            }
             Self::SignUp(_) => [none; 4],
         };
         all.into_iter().filter_map(|(axis, id)| Some((axis, id?)))
@@ -98,7 +108,7 @@ pub enum Decision {
 /// How an admitted attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The password was right: places are given back, the failures of pair or mark forgotten.
+    /// The password was right: places are given back, the failures of pair or mark forgotten (those of all marks together are not).
     Success,
     /// It was wrong: the place becomes a failure on every axis.
     Failure,

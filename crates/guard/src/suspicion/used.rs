@@ -64,6 +64,15 @@ impl UsedProofs {
             true
         })
     }
+
+    /// The proof was not used after all. What was forgotten meanwhile stays used.
+    pub(crate) fn remove(&self, proof: u64, expires: u64) {
+        self.set(proof, |set| {
+            if let Some(place) = set.used.iter_mut().find(|used| **used == (proof, expires)) {
+                *place = (0, 0);
+            }
+        });
+    }
 }
 
 #[cfg(test)]
@@ -76,6 +85,19 @@ mod tests {
         assert!(!used.contains(7, 100));
         assert!(used.insert(7, 100));
         assert!(used.contains(7, 100));
+        assert!(!used.insert(7, 100));
+    }
+
+    #[test]
+    fn a_proof_that_is_given_back_is_taken_once_more_unless_it_was_forgotten() {
+        let used = UsedProofs::new(8);
+        assert!(used.insert(7, 100));
+        used.remove(7, 100);
+        assert!(used.insert(7, 100));
+        for proof in 0..8 {
+            used.insert(50 + proof, 200);
+        }
+        used.remove(7, 100);
         assert!(!used.insert(7, 100));
     }
 

@@ -5,7 +5,7 @@ use madang_guard::{
     config::{ProofConfig, Suspicion},
 };
 
-use crate::kit::{HOUR, Yard, at, config};
+use crate::kit::{MINUTE, Yard, assert_delay, at, config};
 
 /// As by default, but quick to solve.
 fn quick() -> GuardConfig {
@@ -113,13 +113,52 @@ async fn work_grows_with_what_fails_and_not_with_what_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn suspicion_ends_an_hour_after_the_last_excess() {
+async fn an_address_is_no_longer_suspicious_than_its_window_counts() {
     let yard = Yard::new(quick());
     attack(&yard).await;
-    yard.clock.advance(HOUR - std::time::Duration::from_nanos(1));
+    // All in the first step: they count for nine eighths of the window.
+    let counts = 10 * MINUTE * 9 / 8;
+    assert_delay(&yard.refused(at("x", CAFE)).await, counts);
+    yard.clock.advance(counts - std::time::Duration::from_nanos(1));
     assert_eq!(yard.reason(at("x", CAFE)).await, Reason::Suspicious(Suspect::Address));
     yard.clock.advance(std::time::Duration::from_nanos(1));
     yard.fail(at("x", CAFE)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_no_proof_gets_in_to_an_attacked_account_when_its_delay_is_over() {
+    let yard = Yard::new(quick());
+    for address in 0..20 {
+        yard.fail(at("kim", address)).await;
+    }
+    let attacked = Reason::Suspicious(Suspect::Account);
+    for (address, seconds) in [1, 2, 4, 8, 16, 32, 60, 60, 60].into_iter().enumerate() {
+        let next = at("kim", 100 + address as u32);
+        let refused = yard.refused(next).await;
+        assert_eq!(refused.reason, attacked);
+        assert!(refused.challenge.is_some());
+        assert_delay(&refused, std::time::Duration::from_secs(seconds));
+        yard.clock.advance(std::time::Duration::from_secs(seconds));
+        // One at a time.
+        let held = yard.admit(next).await.unwrap();
+        assert_eq!(yard.reason(at("kim", 99)).await, Reason::InFlight);
+        held.fail();
+    }
+    assert_eq!(yard.reason(at("kim", 98)).await, attacked);
+    yard.clock.advance(MINUTE);
+    yard.admit(at("kim", 98)).await.unwrap().succeed();
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_a_suspicious_address_an_account_whose_delay_is_over_still_needs_a_proof() {
+    let yard = Yard::new(quick());
+    attack(&yard).await;
+    for address in 100..120 {
+        yard.fail(at("kim", address)).await;
+    }
+    yard.clock.advance(MINUTE);
+    assert_eq!(yard.reason(at("kim", CAFE)).await, Reason::Suspicious(Suspect::Address));
+    yard.fail(at("kim", 120)).await;
 }
 
 #[tokio::test(start_paused = true)]

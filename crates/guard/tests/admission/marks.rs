@@ -59,6 +59,8 @@ async fn a_mark_expires_after_ninety_days() {
     attack(&yard).await;
     yard.admit(at("kim", 1).mark(&mark)).await.unwrap().succeed();
     yard.clock.advance(Duration::from_secs(1));
+    // Without a mark one attempt is due now.
+    yard.fail(at("kim", 2)).await;
     assert!(yard.admit(at("kim", 1).mark(&mark)).await.is_err());
 }
 
@@ -82,7 +84,30 @@ async fn a_stolen_mark_is_put_aside_after_ten_failures() {
     // From another address it is the same mark.
     assert!(yard.admit(at("kim", 67).mark(&mark)).await.is_err());
     yard.clock.advance(15 * MINUTE * 9 / 8);
-    assert_eq!(yard.guess(thief).await.0, 10);
+    // Ten by the mark, and the one that is due to the account without it.
+    assert_eq!(yard.guess(thief).await.0, 11);
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_marks_of_an_account_together_have_a_hundred_failures() {
+    let yard = Yard::new(config());
+    let (mut marks, mut of_lee) = (Vec::new(), None);
+    for _ in 0..12 {
+        marks.push(yard.admit(at("kim", 1)).await.unwrap().succeed().unwrap().value);
+        of_lee = yard.admit(at("lee", 1)).await.unwrap().succeed();
+    }
+    attack(&yard).await;
+    let mut guesses = 0;
+    for mark in &marks {
+        guesses += yard.guess(at("kim", 1).mark(mark)).await.0;
+    }
+    assert_eq!(guesses, 100);
+    // Whoever has a right one is asked for a proof, as everybody; other accounts are not concerned.
+    let owner = yard.reason(at("kim", 1).mark(&marks[11])).await;
+    assert_eq!(owner, Reason::Suspicious(Suspect::Account));
+    yard.fail(at("lee", 1).mark(&of_lee.unwrap().value)).await;
+    yard.clock.advance(15 * MINUTE * 9 / 8);
+    yard.admit(at("kim", 1).mark(&marks[11])).await.unwrap().succeed();
 }
 
 #[tokio::test(start_paused = true)]

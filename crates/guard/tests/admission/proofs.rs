@@ -66,6 +66,17 @@ async fn a_proof_is_good_for_one_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_proof_is_not_lost_to_an_attempt_that_was_not_compared() {
+    let yard = suspicious(quick()).await;
+    let proof = solve(&challenge(&yard, "kim").await);
+    for _ in 0..3 {
+        yard.admit(at("kim", 1).proof(&proof)).await.unwrap().cancel();
+    }
+    drop(yard.admit(at("kim", 1).proof(&proof)).await.unwrap());
+    assert_eq!(error(&yard, "kim", &proof).await, ProofError::Used);
+}
+
+#[tokio::test(start_paused = true)]
 async fn of_parallel_attempts_with_one_proof_one_goes_on() {
     let yard = suspicious(quick()).await;
     let proof = solve(&challenge(&yard, "kim").await);

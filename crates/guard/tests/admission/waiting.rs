@@ -67,6 +67,27 @@ async fn of_two_hundred_parallel_wrong_guesses_the_allowed_number_reach_the_hash
 }
 
 #[tokio::test(start_paused = true)]
+async fn three_hundred_neighbours_who_log_in_at_once_all_succeed() {
+    let yard = Yard::new(config());
+    let (queue, mut hash) = mpsc::unbounded_channel();
+    let mut tasks = JoinSet::new();
+    for user in 0..300 {
+        let (guard, queue) = (yard.guard.clone(), queue.clone());
+        tasks.spawn(async move {
+            let name = format!("user{user}");
+            let admitted = guard.admit(&at(&name, 1).attempt()).await;
+            admitted.map(|reservation| queue.send(reservation).unwrap())
+        });
+    }
+    drop(queue);
+    while let Some(reservation) = hash.recv().await {
+        reservation.succeed();
+    }
+    assert!(tasks.join_all().await.iter().all(Result::is_ok));
+    assert_eq!(yard.guard.metrics().waited, 250, "fifty accounts at once, the others wait");
+}
+
+#[tokio::test(start_paused = true)]
 async fn waiting_ends_after_two_seconds() {
     let yard = Yard::new(unsuspecting());
     let mut held = Vec::new();
