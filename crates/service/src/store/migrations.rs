@@ -54,6 +54,67 @@ pub(super) fn run(conn: &mut Connection) -> Result<(), StoreError> {
 mod tests {
     use super::*;
 
+    /// A file of version 1 with a track in it, as the first release leaves it.
+    fn filled_version_1() -> Connection {
+        let conn = Connection::open_in_memory().unwrap();
+        conn.pragma_update(None, "foreign_keys", true).unwrap();
+        conn.execute_batch(MIGRATIONS[0]).unwrap();
+        conn.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
+        conn.pragma_update(None, "user_version", 1).unwrap();
+        conn.execute_batch(
+            "INSERT INTO tracks VALUES (7, '한강', 4.5, 1234.5, 3, 37.5, 127.0, zeroblob(32), 99);
+             INSERT INTO track_paths VALUES (7, x'0102');
+             INSERT INTO tracks VALUES (9, 'gone', 0, 1, 2, 1, 1, randomblob(32), 99);
+             DELETE FROM tracks WHERE id = 9;",
+        )
+        .unwrap();
+        conn
+    }
+
+    #[test]
+    fn a_filled_file_of_version_1_keeps_its_rows_when_it_is_brought_up_to_date() {
+        let mut conn = filled_version_1();
+        run(&mut conn).unwrap();
+        assert_eq!(version(&conn), Ok(MIGRATIONS.len()));
+        let track = "SELECT name || ' ' || rate || ' ' || length_metres || ' ' || points || ' ' || start_lat
+             || ' ' || start_lon || ' ' || hex(path) || ' ' || ifnull(owner_id, 'nobody')
+             FROM tracks JOIN track_paths ON track_id = id WHERE id = 7";
+        let track: String = conn.query_row(track, [], |row| row.get(0)).unwrap();
+        assert_eq!(track, "한강 4.5 1234.5 3 37.5 127.0 0102 nobody");
+        let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+        assert_eq!(number("SELECT id FROM track_starts WHERE min_lat > 37"), 7);
+        assert_eq!(number("SELECT count(*) FROM pragma_foreign_key_check"), 0);
+        // What came since works on what was there, and an id that was used stays used.
+        conn.execute_batch(
+            "INSERT INTO users VALUES (1, 'mina', '-', 11, 0);
+             INSERT INTO track_records VALUES (1, 7, 1, 60000, 0, 0);
+             INSERT INTO track_bests VALUES (7, 1, 60000, 1);
+             INSERT INTO tracks (name, length_metres, points, start_lat, start_lon, fingerprint, created_at_ms, owner_id)
+             VALUES ('new', 1, 2, 0, 0, randomblob(32), 0, 1);",
+        )
+        .unwrap();
+        assert_eq!(number("SELECT max(id) FROM tracks"), 10);
+        conn.execute("DELETE FROM tracks WHERE id = 7", []).unwrap();
+        for gone in ["track_paths", "track_records", "track_bests"] {
+            assert_eq!(number(&format!("SELECT count(*) FROM {gone}")), 0, "{gone}");
+        }
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_version_before_it_whole() {
+        let mut conn = filled_version_1();
+        // In the way of the third step, after part of it was done.
+        conn.execute_batch("CREATE TABLE schedule_counts (other TEXT)").unwrap();
+        assert!(run(&mut conn).is_err());
+        assert_eq!(version(&conn), Ok(2));
+        let names = "SELECT count(*) FROM sqlite_schema WHERE name IN ('locations', 'schedules')";
+        assert_eq!(conn.query_row(names, [], |row| row.get(0)), Ok(0));
+        conn.execute_batch("DROP TABLE schedule_counts").unwrap();
+        run(&mut conn).unwrap();
+        assert_eq!(version(&conn), Ok(MIGRATIONS.len()));
+        assert_eq!(conn.query_row("SELECT count(*) FROM tracks", [], |row| row.get(0)), Ok(1));
+    }
+
     #[test]
     fn a_newer_or_foreign_file_is_refused() {
         let mut conn = Connection::open_in_memory().unwrap();
