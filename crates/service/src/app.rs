@@ -120,10 +120,12 @@ impl App {
     }
 }
 
-/// Uncached reads at once for each core: enough to keep the readers' and the compute threads busy
-/// while others are on their way between them, and few enough that the rest waits at the gate, where
-/// its time is watched, and not in the queues behind it.
-const READS_PER_CORE: usize = 16;
+/// Uncached reads at once for each core. What waits at the gate is watched, what waits in the queues
+/// behind it is not: so few. But threads that find their queue empty go to sleep, and waking them for
+/// every job costs more than a small job: so not too few. Measured with 300 clients on a track of 464
+/// points without a cache, two cores, processor time of a request: 50 µs with 16 a core, 43 with 32, 39
+/// with 64, 37 without a limit.
+const READS_PER_CORE: usize = 64;
 
 /// Uploads that are read at once: half of the compute threads, so that a flood of long files leaves the
 /// other half to reads. It also bounds the memory of those whose clients have left.

@@ -114,7 +114,7 @@ const GENERAL: &[Key] = &[
     key!(
         "server.max_in_flight" = "auto",
         "auto or 1 to 100000",
-        "reads that are not in the cache and may be worked on at once; more wait for their turn; auto = 16 per core",
+        "reads that are not in the cache and may be worked on at once; more wait for their turn; auto = 64 per core",
         |s, v| s.server.max_in_flight = auto(v, 100_000)?
     ),
     key!(

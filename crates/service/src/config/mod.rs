@@ -64,7 +64,7 @@ pub struct ServerSettings {
     pub workers: Option<usize>,
     /// Open client connections; one more is answered 503 and closed.
     pub max_connections: usize,
-    /// Reads that are not in the cache and may be worked on at once; `None` = 16 per core.
+    /// Reads that are not in the cache and may be worked on at once; `None` = 64 per core.
     pub max_in_flight: Option<usize>,
     /// Writes that may be worked on at once; `None` = two commit groups.
     pub max_writes_in_flight: Option<usize>,
