@@ -79,6 +79,16 @@ impl JsonObject {
         })
     }
 
+    /// A password to be compared with one of at most `most` bytes: as [`secret`](Self::secret), of any
+    /// length; `Some(None)` for a text so long that its normal form has more. It cannot be the right one,
+    /// and composing it would take as long as it is.
+    pub fn secret_within(&mut self, name: &'static str, most: usize) -> Option<Option<Secret>> {
+        if self.string(name).is_some_and(|text| text.len() / 3 > most) {
+            return Some(None);
+        }
+        self.secret(name, 0..=super::LARGEST_OBJECT).map(Some)
+    }
+
     /// A whole number. `2.0` and `2e0` are the number 2 as well: JSON knows one kind of number.
     pub fn whole(&mut self, name: &'static str, range: impl RangeBounds<i64>) -> Option<i64> {
         let read = self.find(name).and_then(whole).filter(|n| range.contains(n));

@@ -139,6 +139,19 @@ fn secrets_are_bounded_in_bytes_and_never_printed() {
 }
 
 #[test]
+fn a_password_to_compare_may_be_of_any_length_and_is_not_composed_beyond_reach() {
+    let within = |text: &str| field(&serde_json::json!(text).to_string()).secret_within("f", 10);
+    let exposed = |read: Option<Option<Secret>>| read.map(|s| s.map(|s| s.expose().to_owned()));
+    assert_eq!(exposed(within("")), Some(Some(String::new())));
+    // Three letters of three bytes each make one syllable.
+    assert_eq!(exposed(within("\u{1112}\u{1161}\u{11AB}")), Some(Some("한".to_owned())));
+    assert_eq!(exposed(within(&"x".repeat(32))), Some(Some("x".repeat(32))));
+    assert_eq!(exposed(within(&"x".repeat(33))), Some(None));
+    assert_eq!(exposed(within("a\nb")), None);
+    assert_eq!(exposed(field("7").secret_within("f", 10)), None);
+}
+
+#[test]
 fn numbers_are_numbers_of_any_spelling_and_nothing_else() {
     let whole = |value: &str| field(value).whole("f", ..);
     assert_eq!(whole("9223372036854775807"), Some(i64::MAX));
