@@ -208,7 +208,7 @@ pub(super) const KEYS: &[Key] = &[
     key!(
         "guard.account" = "20/1h",
         "COUNT/DURATION: 20/1h; 1 to 10000",
-        "wrong guesses at one account from anywhere, then a growing wait (1 s doubling, at most 60 s), never a lock",
+        "wrong guesses at one account from anywhere, then one attempt at a time after a growing wait (1 s doubling, at most 60 s; 1 s with a proof of work), never a lock",
         |s, v| s.guard.account = rate(v)?
     ),
     key!(
@@ -283,10 +283,13 @@ fn number(value: &str, most: u32) -> Result<u32, String> {
     u32::try_from(whole(value, 1, most as usize)?).map_err(|_| String::new())
 }
 
+/// The guard keeps no longer windows.
+const LONGEST_WINDOW: Duration = Duration::from_secs(31 * 86_400);
+
 /// 1 s to 31 days, as the guard keeps its windows.
 fn window(value: &str) -> Result<Duration, String> {
     match duration(value)? {
-        time if (1..=31 * 86_400).contains(&time.as_secs()) => Ok(time),
+        time if (Duration::from_secs(1)..=LONGEST_WINDOW).contains(&time) => Ok(time),
         _ => Err(String::new()),
     }
 }
@@ -296,3 +299,18 @@ fn rate(value: &str) -> Result<Rate, String> {
     Ok(Rate { count: number(count, 10_000)?, window: window(time)? })
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_that_is_taken_is_one_that_the_guard_keeps() {
+        for good in ["1/1s", "10/15min", "10000/31d"] {
+            assert!(rate(good).is_ok(), "{good}");
+        }
+        // 31 days and half a second among them.
+        for wrong in ["1/999ms", "1/2678400500ms", "1/32d", "0/1s", "10001/1s", "1", "/1s"] {
+            assert!(rate(wrong).is_err(), "{wrong}");
+        }
+    }
+}
