@@ -38,6 +38,30 @@ pub(super) fn problem(error: &PoolError) -> Problem {
             "the hash pool is full",
         ),
         PoolError::Closed => Problem::unavailable("the service is stopping", 1, "hash pool"),
-        other => Problem::internal(format!("hashing: {other}")),
+        // Rather than a 500: checking a larger old hash is likelier to find no memory than checking
+        // nobody's, and must not say that there is such an account.
+        other => Problem::unavailable(
+            "the password could not be checked right now",
+            1,
+            format!("hashing: {other}"),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::StatusCode;
+    use madang_guard::hash::HashError;
+    use std::time::Duration;
+
+    #[test]
+    fn no_failure_of_the_pool_is_told_from_a_full_one_by_its_status() {
+        let busy = PoolError::Busy { retry_after: Duration::from_secs(1) };
+        for error in
+            [busy, PoolError::Closed, PoolError::Panicked, PoolError::Hash(HashError::NoEntropy)]
+        {
+            assert_eq!(problem(&error).status(), StatusCode::SERVICE_UNAVAILABLE, "{error}");
+        }
     }
 }

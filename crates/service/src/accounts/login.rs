@@ -6,7 +6,6 @@ use super::token;
 use super::types::{PASSWORD_BYTES, account_key, is_nickname};
 use super::{Accounts, hashing};
 use crate::app::App;
-use crate::http::json::LARGEST_OBJECT;
 use crate::http::{ClientAddress, JsonObject, OverTls, Problem, Secret, rfc3339};
 use axum::Json;
 use axum::extract::State;
@@ -74,10 +73,12 @@ pub(super) async fn login(
     mut body: JsonObject,
 ) -> Result<Response, Problem> {
     let nickname = body.text("nickname", 0..=LONGEST_NAME);
-    let password = body.secret("password", 0..=LARGEST_OBJECT);
+    let password = body.secret_within("password", *PASSWORD_BYTES.end());
     let proof = body.optional("altcha", |body, name| body.text(name, 0..=LONGEST_PROOF));
     let (nickname, password) = body.finish((nickname, password))?;
     let key = account_key(&nickname);
+    // No account has the empty password: it stands for all that are too long.
+    let password = password.unwrap_or_else(|| Secret::from(String::new()));
     let attempt = Attempt {
         account: key.as_bytes(),
         address,
@@ -97,24 +98,20 @@ pub(super) async fn login(
 impl Accounts {
     /// Whose password this is, and the mark for the device; nothing when it is nobody's. Every way
     /// through costs one look-up and one hash.
-    async fn check(
+    pub(super) async fn check(
         &self,
         key: &str,
         password: &Secret,
         reservation: Reservation,
     ) -> Result<Option<(Credentials, Option<DeviceMark>)>, Problem> {
-        let found = match self.store().credentials(key.to_owned()).await {
-            Ok(found) => found,
-            Err(error) => {
-                reservation.cancel();
-                return Err(error.into());
-            }
-        };
+        let uncompared = Uncompared(Some(reservation));
+        let found = self.store().credentials(key.to_owned()).await?;
         // Neither can be right, and both are still compared: the answer must not come sooner.
         let possible = is_nickname(key) && PASSWORD_BYTES.contains(&password.expose().len());
         let text = if possible { password.expose() } else { "" };
         let stored = found.as_ref().filter(|_| possible).and_then(stored_hash);
-        let old = stored.clone().filter(|hash| hash.needs_upgrade(&self.hasher().scheme()));
+        let old = stored.clone();
+        let reservation = uncompared.begin();
         let (tell, told) = oneshot::channel();
         let settle = move |outcome| match outcome {
             // Nobody may be waiting for it any more.
@@ -126,8 +123,10 @@ impl Accounts {
         };
         let verdict = self.hasher().verify(Password::from(text), stored, settle).await;
         let verdict = verdict.map_err(|error| hashing::problem(&error))?;
-        let (Verdict::Right { .. }, Some(user)) = (verdict, found) else { return Ok(None) };
-        if let Some(old) = old {
+        let (Verdict::Right { needs_upgrade }, Some(user)) = (verdict, found) else {
+            return Ok(None);
+        };
+        if let Some(old) = old.filter(|_| needs_upgrade) {
             self.renew_hash(&user, old, Password::from(text));
         }
         Ok(Some((user, told.await.ok().flatten())))
@@ -173,6 +172,25 @@ impl Accounts {
             headers.insert(header::SET_COOKIE, cookie);
         }
         Ok(response)
+    }
+}
+
+/// A reservation until its password is given to the hash pool. A client that leaves before, or a store
+/// that does not answer, has not failed: nothing was compared.
+struct Uncompared(Option<Reservation>);
+
+impl Uncompared {
+    /// From here on dropping it is a failure.
+    fn begin(mut self) -> Reservation {
+        self.0.take().expect("it is taken here alone, once")
+    }
+}
+
+impl Drop for Uncompared {
+    fn drop(&mut self) {
+        if let Some(reservation) = self.0.take() {
+            reservation.cancel();
+        }
     }
 }
 

@@ -22,6 +22,9 @@ mod store;
 mod token;
 mod types;
 
+#[cfg(test)]
+mod tests;
+
 pub use caller::{Caller, MaybeCaller};
 pub use key::{KeyError, TokenKey};
 pub use regions::{RegionError, RegionId, RegionRow, Regions};

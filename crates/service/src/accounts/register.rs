@@ -8,11 +8,12 @@ use super::{Accounts, UserId, hashing};
 use crate::app::App;
 use crate::http::{ClientAddress, JsonObject, Problem, Secret};
 use crate::idempotency::{Done, IdempotencyKey};
+use crate::store::StoreError;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderValue, StatusCode, header};
-use madang_guard::hash::{Password, PoolError};
+use madang_guard::hash::Password;
 use serde::Serialize;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -112,18 +113,18 @@ impl Accounts {
     async fn sign_up(&self, address: IpAddr, new: &SignUp) -> Result<Done<UserId>, Problem> {
         let place =
             self.guard().admit_sign_up(address).await.map_err(|refused| refusal(&refused))?;
-        if let Some(done) = self.made_before(new).await? {
-            return Ok(done);
-        }
-        let hash = match self.hasher().hash(Password::from(new.password.expose())).await {
-            Ok(hash) => hash,
+        match self.made_before(new).await {
+            Ok(Made::Never) => {}
+            Ok(made) => return made.answer(),
             Err(error) => {
-                if matches!(error, PoolError::Busy { .. } | PoolError::Closed) {
-                    place.cancel();
-                }
-                return Err(hashing::problem(&error));
+                place.cancel();
+                return Err(error.into());
             }
-        };
+        }
+        // It counts from here on, however it ends: were a full pool for nothing, it would say which names
+        // are free beyond every limit.
+        let hash = self.hasher().hash(Password::from(new.password.expose())).await;
+        let hash = hash.map_err(|error| hashing::problem(&error))?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let user = NewUser {
             nickname: new.nickname.clone(),
@@ -134,22 +135,79 @@ impl Accounts {
         if let Some(id) = self.store().insert_once(user, new.key.clone()).await? {
             return Ok(Done::now(id));
         }
-        self.made_before(new).await?.ok_or_else(taken)
+        self.made_before(new).await?.answer()
     }
 
-    /// The account that the same request has made before; nothing when the name is free.
-    async fn made_before(&self, new: &SignUp) -> Result<Option<Done<UserId>>, Problem> {
+    /// Whether there is an account of this name, and the same request made it.
+    async fn made_before(&self, new: &SignUp) -> Result<Made, StoreError> {
         let Some(found) = self.store().credentials(new.nickname.clone()).await? else {
-            return Ok(None);
+            return Ok(Made::Never);
         };
         let again = self.store().was_made_by(new.key.clone(), found.id, &new.nickname, new.region);
-        if again.await? {
-            return Ok(Some(Done { outcome: found.id, replayed: true }));
-        }
-        Err(taken())
+        Ok(if again.await? { Made::ByThis(found.id) } else { Made::ByOther })
     }
 }
 
-fn taken() -> Problem {
-    Problem::conflict("nickname-taken", "this nickname is taken")
+/// Who made the account of a name.
+enum Made {
+    /// There is none.
+    Never,
+    /// The same request, sent before.
+    ByThis(UserId),
+    /// Another.
+    ByOther,
+}
+
+impl Made {
+    /// What the sign-up is answered when it does not make the account itself. Never made, though the
+    /// insert found the name taken: it was, for a moment.
+    fn answer(self) -> Result<Done<UserId>, Problem> {
+        match self {
+            Self::ByThis(id) => Ok(Done { outcome: id, replayed: true }),
+            Self::Never | Self::ByOther => {
+                Err(Problem::conflict("nickname-taken", "this nickname is taken"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accounts::tests::fresh;
+    use crate::config::Rate;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_sign_up_counts_once_its_name_was_looked_up_also_when_the_pool_is_full() {
+        let (_dir, _, accounts) = fresh(|settings| {
+            settings.guard.sign_up = Rate { count: 5, window: Duration::from_secs(3600) };
+            settings.accounts.hash_threads = Some(1);
+            settings.accounts.hash_wait = Duration::from_nanos(1);
+        });
+        // The thread that gives out hashes stands still behind this one, and another waits for it.
+        let (open, opened) = std::sync::mpsc::channel::<()>();
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let stand = move |_| {
+            let _ = tell.send(());
+            let _ = opened.recv();
+        };
+        let _standing = accounts.hasher().verify(Password::from("x"), None, stand);
+        told.await.unwrap();
+        let _waiting = accounts.hasher().verify(Password::from("x"), None, |_| {});
+        let address = "192.0.2.1".parse().unwrap();
+        let mut statuses = Vec::new();
+        for i in 0..7 {
+            let new = SignUp {
+                nickname: format!("free-{i}"),
+                password: Secret::from("correct-horse".to_owned()),
+                region: 11,
+                key: IdempotencyKey::default(),
+            };
+            statuses.push(accounts.sign_up(address, &new).await.err().unwrap().status());
+        }
+        drop(open);
+        assert_eq!(statuses[..5], [StatusCode::SERVICE_UNAVAILABLE; 5]);
+        assert_eq!(statuses[5..], [StatusCode::TOO_MANY_REQUESTS; 2]);
+    }
 }

@@ -69,8 +69,9 @@ pub(super) async fn logout(
     State(app): State<Arc<App>>,
     caller: Caller,
 ) -> Result<StatusCode, Problem> {
-    let _turn = app.writes.enter().await?;
-    app.accounts.revoke(&caller).await?;
+    let accounts = app.accounts.clone();
+    // To its end, and within the gate until then, also when the client leaves.
+    app.writes.run(async move { accounts.revoke(&caller).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }
 

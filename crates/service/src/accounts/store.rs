@@ -19,7 +19,7 @@ pub struct AccountStore {
 }
 
 /// A new account.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct NewUser {
     /// Display form; another that differs in the case of ASCII letters alone is the same name.
     pub nickname: String,
@@ -29,6 +29,13 @@ pub struct NewUser {
     pub region: RegionId,
     /// Milliseconds since 1970.
     pub created_at_ms: i64,
+}
+
+impl std::fmt::Debug for NewUser {
+    /// Without the hash: in a log it can be attacked like one in a stolen database.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NewUser").field("nickname", &self.nickname).finish_non_exhaustive()
+    }
 }
 
 /// What log-in needs of an account.
@@ -255,7 +262,7 @@ fn revoke(tx: &Tx<'_>, token: &Claims, now: i64) -> Result<Change, rusqlite::Err
         )?
         .execute(params![token.id.0, token.user, token.issued_at, token.expires_at])?;
     change.added = (added > 0).then_some(token.id);
-    fold(tx, token.user, &mut change)?;
+    fold(tx, token.user, now, &mut change)?;
     let dead = now - MARGIN_SECONDS;
     change.forgotten.extend(ids(
         tx,
@@ -271,8 +278,10 @@ fn revoke(tx: &Tx<'_>, token: &Claims, now: i64) -> Result<Change, rusqlite::Err
     Ok(change)
 }
 
-/// Folds the older half of a user's revocations into a cutoff when there are too many.
-fn fold(tx: &Tx<'_>, user: UserId, change: &mut Change) -> Result<(), rusqlite::Error> {
+/// Folds the older half of a user's revocations into a cutoff when there are too many. Tokens that were
+/// issued and revoked while the clock was ahead of `now` stay: a cutoff after now would refuse every
+/// token that the user is given until then.
+fn fold(tx: &Tx<'_>, user: UserId, now: i64, change: &mut Change) -> Result<(), rusqlite::Error> {
     let count: usize = tx
         .prepare_cached("SELECT count(*) FROM revoked_tokens WHERE user_id = ?")?
         .query_row([user], |row| row.get(0))?;
@@ -284,6 +293,7 @@ fn fold(tx: &Tx<'_>, user: UserId, change: &mut Change) -> Result<(), rusqlite::
             "SELECT issued_at FROM revoked_tokens WHERE user_id = ? ORDER BY issued_at LIMIT 1 OFFSET ?",
         )?
         .query_row(params![user, count / 2], |row| row.get(0))?;
+    let until = until.min(now);
     let cutoff = tx
         .prepare_cached(
             "INSERT INTO revoked_users (user_id, until, expires_at)
@@ -295,8 +305,9 @@ fn fold(tx: &Tx<'_>, user: UserId, change: &mut Change) -> Result<(), rusqlite::
         )?
         .query_row(named_params! { ":user": user, ":until": until }, |row| {
             Ok(Cutoff { until: row.get(0)?, expires_at: row.get(1)? })
-        })?;
-    change.folded = Some((user, cutoff));
+        })
+        .optional()?;
+    change.folded = cutoff.map(|cutoff| (user, cutoff));
     change.forgotten = ids(
         tx,
         "DELETE FROM revoked_tokens WHERE user_id = ? AND issued_at <= ? RETURNING id",

@@ -1,0 +1,99 @@
+//! What only shows from inside: a client that leaves between two steps, what is printed, a clock ahead.
+
+use super::*;
+use crate::config::Sources;
+use crate::http::Secret;
+use madang_guard::Attempt;
+use madang_guard::hash::Password;
+use std::pin::pin;
+use std::sync::Mutex;
+use std::sync::mpsc;
+use std::task::{Context, Poll, Waker};
+
+/// Accounts in a fresh store, with a hash that costs little.
+pub(super) fn fresh(set: impl FnOnce(&mut Settings)) -> (tempfile::TempDir, Store, Accounts) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = Sources::new().resolve().unwrap();
+    settings.data_dir = dir.path().to_owned();
+    settings.accounts.hash = "bcrypt:4".parse().unwrap();
+    set(&mut settings);
+    let store = Store::open(dir.path(), &settings.database).unwrap();
+    let accounts = Accounts::open(store.clone(), &settings).unwrap();
+    (dir, store, accounts)
+}
+
+fn new_user(nickname: &str) -> NewUser {
+    let hash = "bcrypt:4".parse::<madang_guard::hash::Scheme>().unwrap();
+    let password_hash = hash.hash(&Password::from("correct-horse")).unwrap().to_string();
+    NewUser { nickname: nickname.to_owned(), password_hash, region: 11, created_at_ms: 0 }
+}
+
+#[test]
+fn a_new_user_prints_without_the_hash() {
+    let user = new_user("mina");
+    let printed = format!("{user:?}");
+    assert!(printed.contains("mina"));
+    assert!(!printed.contains("$2b$") && !printed.contains(&user.password_hash), "{printed}");
+}
+
+fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_during_the_look_up_has_not_failed() {
+    let (_dir, store, accounts) = fresh(|settings| settings.database.max_connections = Some(2));
+    // Both readers stand still: no look-up comes to its end.
+    let (open, opened) = mpsc::channel::<()>();
+    let opened = Arc::new(Mutex::new(opened));
+    let stand = || {
+        let opened = Arc::clone(&opened);
+        store.read(move |_| Ok(drop(opened.lock().unwrap().recv())))
+    };
+    let (mut one, mut two) = (pin!(stand()), pin!(stand()));
+    assert!(poll(one.as_mut()).is_pending() && poll(two.as_mut()).is_pending());
+    let password = Secret::from("wrong-horse-battery".to_owned());
+    for _ in 0..20 {
+        let attempt = Attempt {
+            account: b"mina",
+            address: "192.0.2.1".parse().unwrap(),
+            password: password.expose().as_bytes(),
+            proof: None,
+            mark: None,
+        };
+        let reservation = accounts.guard().admit(&attempt).await.unwrap();
+        let check = pin!(accounts.check("mina", &password, reservation));
+        assert!(poll(check).is_pending());
+        // And here it leaves.
+    }
+    let metrics = accounts.guard().metrics();
+    assert_eq!((metrics.failures, metrics.in_flight), (0, 0));
+    drop(open);
+}
+
+#[tokio::test]
+async fn a_cutoff_is_never_after_the_clock() {
+    let (_dir, _, accounts) = fresh(|_| {});
+    let store = accounts.store();
+    let user = store.insert(new_user("mina")).await.unwrap().unwrap();
+    let token = |id: u8, issued_at| Claims {
+        id: TokenId([id; 16]),
+        user,
+        issued_at,
+        expires_at: issued_at + 1_000,
+    };
+    let revoke = async |claims: Claims, now| {
+        let revoked = Arc::clone(&accounts.inner.revoked);
+        store.revoke(claims, now, move |change| revoked.apply(&change)).await.unwrap();
+    };
+    // Logged out while the clock was 10,000 s ahead, and then once after it was set back.
+    let ahead: Vec<_> = (0..revoked::MOST_OF_ONE_USER as u8).map(|id| token(id, 11_000)).collect();
+    for claims in &ahead {
+        revoke(*claims, 11_000).await;
+    }
+    revoke(token(200, 999), 1_000).await;
+    let revoked = &accounts.inner.revoked;
+    assert!(!revoked.contains(&token(201, 1_001)), "a token of today is good");
+    assert!(revoked.contains(&token(200, 999)));
+    assert!(ahead.iter().all(|claims| revoked.contains(claims)));
+}
