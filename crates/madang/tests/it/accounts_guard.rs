@@ -12,7 +12,7 @@ const LOGIN: &str = "/v1/auth/user/login";
 const WRONG: &str = "wrong-horse-battery";
 
 /// Runs `one` so many times at once, each on a thread of its own.
-fn at_once<T: Send>(count: usize, one: impl Fn(usize) -> T + Sync) -> Vec<T> {
+pub fn at_once<T: Send>(count: usize, one: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let barrier = Barrier::new(count);
     std::thread::scope(|scope| {
         let run = |i| {
@@ -24,7 +24,7 @@ fn at_once<T: Send>(count: usize, one: impl Fn(usize) -> T + Sync) -> Vec<T> {
     })
 }
 
-fn hashed(server: &Server) -> f64 {
+pub fn hashed(server: &Server) -> f64 {
     server.metric("madang_hash_done_total", &[])
 }
 
@@ -33,7 +33,7 @@ fn count(answers: &[Answer], status: u16) -> usize {
 }
 
 /// A log-in with further fields and headers.
-fn attempt(
+pub fn attempt(
     server: &Server,
     nickname: &str,
     password: &str,
@@ -50,7 +50,7 @@ fn attempt(
 }
 
 /// What an ALTCHA widget would put into its field.
-fn solved(challenge: &Value) -> String {
+pub fn solved(challenge: &Value) -> String {
     let text = |name: &str| challenge[name].as_str().unwrap();
     assert_eq!(text("algorithm"), "SHA-256");
     let most = challenge["maxnumber"].as_u64().unwrap();

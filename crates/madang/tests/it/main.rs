@@ -9,6 +9,7 @@ mod accounts;
 mod accounts_guard;
 mod accounts_hash;
 mod accounts_input;
+mod accounts_suspicion;
 mod accounts_tokens;
 mod bodies;
 mod client_address;
