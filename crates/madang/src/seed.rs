@@ -71,6 +71,9 @@ pub struct Rows {
     /// How passwords are hashed (setting accounts.hash)
     #[arg(long, value_name = "SCHEME")]
     hash: Option<String>,
+    /// Accept a hash weaker than OWASP's minimum (setting unsafe_experiments)
+    #[arg(long)]
+    unsafe_experiments: bool,
     /// Hash once, with one salt, for all users: a hash for each takes some 25 ms of a core
     #[arg(long)]
     shared_hash: bool,
@@ -156,6 +159,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let too_many = || Usage(format!("{schedules} schedules: at most {MOST_ROWS} in one run"));
     ensure!(schedules <= MOST_ROWS, too_many());
     let mut sources = args.settings.sources()?;
+    if rows.unsafe_experiments {
+        let flag = Origin::Flag("--unsafe-experiments".to_owned());
+        sources.set("unsafe_experiments", "true", flag)?;
+    }
     if let Some(scheme) = &rows.hash {
         sources.set("accounts.hash", scheme, Origin::Flag("--hash".to_owned()))?;
     }
