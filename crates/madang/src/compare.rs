@@ -72,7 +72,7 @@ pub struct Args {
 }
 
 /// Compares, and gives the exit code.
-pub fn run(args: Args) -> ExitCode {
+pub fn run(args: &Args) -> ExitCode {
     match compare(args) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
@@ -111,10 +111,10 @@ struct Ready {
 }
 
 /// Checks all files before the first runs, and stops at the first that does not end with 0.
-fn compare(args: Args) -> anyhow::Result<u8> {
+fn compare(args: &Args) -> anyhow::Result<u8> {
     let files = Experiment::files(&args.path)?;
     let ready: Vec<Ready> =
-        files.iter().map(|file| check(file, &args)).collect::<anyhow::Result<_>>()?;
+        files.iter().map(|file| check(file, args)).collect::<anyhow::Result<_>>()?;
     if args.check {
         for Ready { experiment, plan } in &ready {
             say(&format!("{}: right; {} rounds\n", experiment.file.display(), plan.rounds()))?;

@@ -69,7 +69,7 @@ fn main() -> ExitCode {
         Command::Seed(args) => exit::code(seed::run(&args)),
         Command::Openapi(args) => exit::code(openapi::run(&args)),
         Command::Load(args) => load::run(args),
-        Command::Compare(args) => compare::run(args),
+        Command::Compare(args) => compare::run(&args),
         Command::Supervise(args) => supervise::run(args),
     }
 }
