@@ -174,7 +174,7 @@ impl Made {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounts::tests::fresh;
+    use crate::accounts::tests::{fresh, stop_hashing};
     use crate::config::Rate;
     use std::time::Duration;
 
@@ -185,15 +185,7 @@ mod tests {
             settings.accounts.hash_threads = Some(1);
             settings.accounts.hash_wait = Duration::from_nanos(1);
         });
-        // The thread that gives out hashes stands still behind this one, and another waits for it.
-        let (open, opened) = std::sync::mpsc::channel::<()>();
-        let (tell, told) = tokio::sync::oneshot::channel();
-        let stand = move |_| {
-            let _ = tell.send(());
-            let _ = opened.recv();
-        };
-        let _standing = accounts.hasher().verify(Password::from("x"), None, stand);
-        told.await.unwrap();
+        let go_on = stop_hashing(&accounts).await;
         let _waiting = accounts.hasher().verify(Password::from("x"), None, |_| {});
         let address = "192.0.2.1".parse().unwrap();
         let mut statuses = Vec::new();
@@ -206,7 +198,7 @@ mod tests {
             };
             statuses.push(accounts.sign_up(address, &new).await.err().unwrap().status());
         }
-        drop(open);
+        drop(go_on);
         assert_eq!(statuses[..5], [StatusCode::SERVICE_UNAVAILABLE; 5]);
         assert_eq!(statuses[5..], [StatusCode::TOO_MANY_REQUESTS; 2]);
     }

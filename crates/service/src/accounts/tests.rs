@@ -36,6 +36,19 @@ fn a_new_user_prints_without_the_hash() {
     assert!(!printed.contains("$2b$") && !printed.contains(&user.password_hash), "{printed}");
 }
 
+/// Stops the thread that gives out hashes, until the sender goes.
+pub(super) async fn stop_hashing(accounts: &Accounts) -> mpsc::Sender<()> {
+    let (go_on, stopped) = mpsc::channel();
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let stop = move |_| {
+        let _ = tell.send(());
+        let _ = stopped.recv();
+    };
+    drop(tokio::spawn(accounts.hasher().verify(Password::from("x"), None, stop)));
+    told.await.unwrap();
+    go_on
+}
+
 fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
@@ -48,7 +61,10 @@ async fn a_client_that_leaves_during_the_look_up_has_not_failed() {
     let opened = Arc::new(Mutex::new(opened));
     let stand = || {
         let opened = Arc::clone(&opened);
-        store.read(move |_| Ok(drop(opened.lock().unwrap().recv())))
+        store.read(move |_| {
+            let _ = opened.lock().unwrap().recv();
+            Ok(())
+        })
     };
     let (mut one, mut two) = (pin!(stand()), pin!(stand()));
     assert!(poll(one.as_mut()).is_pending() && poll(two.as_mut()).is_pending());
@@ -69,6 +85,33 @@ async fn a_client_that_leaves_during_the_look_up_has_not_failed() {
     let metrics = accounts.guard().metrics();
     assert_eq!((metrics.failures, metrics.in_flight), (0, 0));
     drop(open);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_the_hash_queue_has_not_failed() {
+    let (_dir, _, accounts) = fresh(|settings| settings.accounts.hash_threads = Some(1));
+    let go_on = stop_hashing(&accounts).await;
+    let attempt = Attempt {
+        account: b"mina",
+        address: "192.0.2.1".parse().unwrap(),
+        password: b"wrong-horse-battery",
+        proof: None,
+        mark: None,
+    };
+    let reservation = accounts.guard().admit(&attempt).await.unwrap();
+    let checking = accounts.clone();
+    let check = tokio::spawn(async move {
+        let password = Secret::from("wrong-horse-battery".to_owned());
+        checking.check("mina", &password, reservation).await.map(drop)
+    });
+    while accounts.hasher().metrics().queued == 0 {
+        tokio::task::yield_now().await;
+    }
+    check.abort();
+    assert!(check.await.unwrap_err().is_cancelled());
+    let metrics = accounts.guard().metrics();
+    assert_eq!((metrics.failures, metrics.in_flight), (0, 0));
+    drop(go_on);
 }
 
 #[tokio::test]
