@@ -7,26 +7,32 @@
 //! |---|---|---|---|
 //! | all within limits, none remembered | admitted | admitted, proof not used up | admitted |
 //! | pair used up | refused | refused | admitted: the mark has its own pair |
-//! | mark used up (put aside) | – | – | as if there were no mark |
-//! | account over its limit or remembered | challenge | admitted, one at a time, `account_pace` after the last failure | admitted |
-//! | address over a limit or remembered | challenge | admitted | admitted |
+//! | mark, or all marks of the account together, used up (put aside) | – | – | as if there were no mark |
+//! | account over its limit, its growing delay not over | challenge, and the delay that is left | admitted, one at a time, `account_pace` after the last failure | admitted |
+//! | account over its limit, its growing delay over | admitted, one at a time | admitted, one at a time, proof not used up | admitted |
+//! | address over a limit or remembered, for its window at most | challenge | admitted | admitted |
 //! | password over its limit or remembered | challenge | admitted | admitted |
 //! | allowance held by attempts in flight | waits | waits for pair and account | waits for the mark |
 //!
 //! With proofs off (or suspicion as a whole) nothing is remembered, and "challenge" reads "refused
 //! until the window, or the account's growing delay, allows it": a mark alone must not be what
 //! stands between an account and its owner, who may have none. With marks off the last column is
-//! the first; with passwords not watched, their row is gone.
+//! the first; with passwords not watched, their row is gone. Of several states that apply to one attempt,
+//! the strictest decides: at a suspicious address an account whose delay is over asks for a proof.
+//!
+//! That a delayed account takes an attempt without a proof, once a minute at the longest, is what keeps it
+//! from being locked to clients that cannot solve one. Only its own failures are held against it: an hour
+//! of suspicion could be had for twenty of them.
 //!
 //! # What a proof buys
 //! One attempt at one account from one address. It is used up when the attempt is admitted, and not
-//! when it is refused or waits in vain. It never lifts the limit of the pair, so an address gets its
+//! when it is refused, waits in vain, or ends without a comparison. It never lifts the limit of the pair, so an address gets its
 //! ten guesses at an account and no more, however much work it does. It shortens the account's
 //! delay from a minute to a second instead of lifting it: a botnet that solves challenges for a living
 //! gets 3,600 guesses per hour at one account, not one per proof. Its owner, who solves one too,
 //! competes with it for a place each second rather than each minute; a botnet that spends a proof
-//! every second can crowd out an owner who has no mark, and only a mark helps against that. And it lifts the limits of address
-//! and password altogether, because those are shared with people who did nothing: behind one address
+//! every second can crowd out an owner who has no mark, and only a mark helps against that. And it lifts
+//! the limits of address and password altogether, because those are shared with people who did nothing: behind one address
 //! are an attacker and 49 customers of a café, none of whom has been here before, and each of the
 //! 49 gets in for half a second of work, while each guess costs the attacker as much, on top of
 //! the pair's limit.
@@ -38,7 +44,8 @@
 //! # What a mark buys
 //! An allowance of its own, in which nothing that others do counts, and nothing it does counts
 //! for others. A stolen mark is good for ten guesses per 15 min at one account, more than which its
-//! thief would have had without it.
+//! thief would have had without it. Every log-in makes a mark, so all marks of an account together have
+//! a hundred: whoever logged in often in the past has no more than that.
 //!
 //! # Across nodes
 //! Nodes with the same key accept each other's challenges and marks. Which proofs were used is known
