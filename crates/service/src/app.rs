@@ -95,13 +95,8 @@ impl App {
             settings,
         )?;
         let proxies = Proxies::new(&settings.server.trusted_proxies);
-        let schedules = Schedules::new(
-            store.clone(),
-            &cache,
-            Arc::clone(&compute),
-            reads.clone(),
-            settings,
-        )?;
+        let schedules =
+            Schedules::new(store.clone(), &cache, Arc::clone(&compute), reads.clone(), settings)?;
         let accounts = Accounts::open(store.clone(), settings)?;
         Ok(App {
             accounts,
