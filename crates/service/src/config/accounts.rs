@@ -162,7 +162,7 @@ pub(super) const KEYS: &[Key] = &[
     key!(
         "accounts.hash_queue" = "256",
         "1 to 100000",
-        "hashes that may wait for a thread; one more is answered 503",
+        "hashes that may wait for a thread, those of sign-ups in half of it; one more is answered 503",
         |s, v| s.accounts.hash_queue = whole(v, 1, 100_000)?
     ),
     key!(
@@ -214,7 +214,7 @@ pub(super) const KEYS: &[Key] = &[
     key!(
         "guard.address" = "300/10min",
         "COUNT/DURATION: 300/10min; 1 to 10000",
-        "wrong guesses from one address (IPv6: one /64) at any account, then 429",
+        "wrong guesses from one address (IPv6: one /64) at any account, then 429 until they no longer count",
         |s, v| s.guard.address = rate(v)?
     ),
     key!(
