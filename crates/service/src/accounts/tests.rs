@@ -3,6 +3,7 @@
 use super::*;
 use crate::config::Sources;
 use crate::http::Secret;
+use axum::extract::State;
 use madang_guard::Attempt;
 use madang_guard::hash::Password;
 use std::pin::pin;
@@ -10,12 +11,18 @@ use std::sync::Mutex;
 use std::sync::mpsc;
 use std::task::{Context, Poll, Waker};
 
-/// Accounts in a fresh store, with a hash that costs little.
-pub(super) fn fresh(set: impl FnOnce(&mut Settings)) -> (tempfile::TempDir, Store, Accounts) {
+/// A directory, and settings for it with a hash that costs little.
+fn settings() -> (tempfile::TempDir, Settings) {
     let dir = tempfile::tempdir().unwrap();
     let mut settings = Sources::new().resolve().unwrap();
     settings.data_dir = dir.path().to_owned();
     settings.accounts.hash = "bcrypt:4".parse().unwrap();
+    (dir, settings)
+}
+
+/// Accounts in a fresh store.
+pub(super) fn fresh(set: impl FnOnce(&mut Settings)) -> (tempfile::TempDir, Store, Accounts) {
+    let (dir, mut settings) = settings();
     set(&mut settings);
     let store = Store::open(dir.path(), &settings.database).unwrap();
     let accounts = Accounts::open(store.clone(), &settings).unwrap();
@@ -112,6 +119,33 @@ async fn a_client_that_leaves_the_hash_queue_has_not_failed() {
     let metrics = accounts.guard().metrics();
     assert_eq!((metrics.failures, metrics.in_flight), (0, 0));
     drop(go_on);
+}
+
+#[tokio::test]
+async fn a_log_out_whose_client_leaves_holds_its_place_until_it_is_written() {
+    let (_dir, settings) = settings();
+    let app = Arc::new(App::open(&settings).unwrap());
+    let user = app.accounts.store().insert(new_user("mina")).await.unwrap().unwrap();
+    let (_, claims) = app.accounts.inner.tokens.issue(user, token::now()).unwrap();
+    // The writer stands still.
+    let (go_on, stopped) = mpsc::channel::<()>();
+    let mut standing = pin!(app.store.write(move |_| {
+        let _ = stopped.recv();
+        Ok::<_, StoreError>(())
+    }));
+    assert!(poll(standing.as_mut()).is_pending());
+    {
+        let caller = Caller { id: user, claims };
+        let leaving = pin!(session::logout(State(Arc::clone(&app)), caller));
+        assert!(poll(leaving).is_pending());
+    }
+    assert_eq!(app.writes.figures().in_flight, 1);
+    drop(go_on);
+    standing.await.unwrap();
+    while app.writes.figures().in_flight > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(app.accounts.inner.revoked.contains(&claims));
 }
 
 #[tokio::test]
