@@ -13,7 +13,7 @@ const seconds = Number(duration.replace('s', ''));
 const people = 49;
 const known = 200;
 // Seconds after which the attack is under way: what it is allowed has been used up by then.
-const underWay = 4;
+const underWay = 10;
 // Longest that somebody tries to get in, in seconds.
 const patience = 10;
 
