@@ -182,8 +182,15 @@ fn what_is_no_json_object_is_refused_by_its_kind() {
     }
     let deep = "[".repeat(10_000);
     assert_eq!(send("application/json", format!("{{\"title\":{deep}").as_bytes()).status, 400);
-    let large = format!("{{\"title\":\"{}\"}}", "x".repeat(2 << 20));
-    send("application/json", large.as_bytes()).problem(413);
+    // Announced only: the server answers and closes without reading it, and a client that is still
+    // sending then may lose the answer.
+    let length = (2u32 << 20).to_string();
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("Authorization", bearer.as_str()),
+        ("Content-Length", length.as_str()),
+    ];
+    server.connect().request("POST", "/v1/schedules", &headers).problem(413);
     assert_eq!(all(&server, &mina, 20).len(), 0);
     server.is_well();
 }
