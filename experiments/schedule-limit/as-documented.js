@@ -1,14 +1,9 @@
 // The documented load: 400 requests a second at a constant rate, 200 users who are logged in before.
 import http from 'k6/http';
 import exec from 'k6/execution';
-import { check, fail } from 'k6';
-import { Counter } from 'k6/metrics';
+import { base, count, logIn, params, schedule } from './schedules.js';
 
-const base = __ENV.BASE_URL || 'http://127.0.0.1:8080';
 const users = 200;
-
-const created = new Counter('created');
-const refused = new Counter('refused');
 
 export const options = {
   setupTimeout: '2m',
@@ -24,39 +19,9 @@ export const options = {
   },
 };
 
-// The one or the other is a right answer: which, the data say afterwards.
-http.setResponseCallback(http.expectedStatuses(200, 201, 409));
-
-export function setup() {
-  const tokens = [];
-  for (let n = 1; n <= users; n++) {
-    const body = JSON.stringify({
-      nickname: `user-${String(n).padStart(4, '0')}`,
-      password: 'madang-seed',
-    });
-    const res = http.post(`${base}/v1/auth/user/login`, body, {
-      headers: { 'Content-Type': 'application/json' },
-      tags: { name: 'login' },
-    });
-    if (res.status !== 200) fail(`log-in of user ${n}: ${res.status} ${res.body}`);
-    tokens.push(res.json('token'));
-  }
-  return tokens;
-}
+export const setup = () => logIn(users);
 
 export default function (tokens) {
   const n = exec.scenario.iterationInTest;
-  const body = JSON.stringify({
-    title: `schedule ${n}`,
-    locationId: 1,
-    startAt: '2027-05-01T09:00:00+09:00',
-    endAt: '2027-05-01T10:00:00+09:00',
-  });
-  const res = http.post(`${base}/v1/schedules`, body, {
-    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${tokens[n % users]}` },
-    tags: { name: 'create schedule' },
-  });
-  check(res, { 'created or refused': (r) => r.status === 201 || r.status === 409 });
-  if (res.status === 201) created.add(1);
-  if (res.status === 409) refused.add(1);
+  count(http.post(`${base}/v1/schedules`, schedule(`schedule ${n}`), params(tokens[n % users])));
 }

@@ -8,15 +8,16 @@ mod registry;
 mod scenario;
 mod series;
 mod sink;
+mod tags;
 
 pub(crate) use builtin::Builtin;
 pub use histogram::Histogram;
 pub(crate) use measured::{GroupMeasured, Measured, RequestKey};
 pub(crate) use recorder::{
-    CheckCount, GroupId, NameStats, Recorder, RequestMark, RequestSample, RequestTags, SampleTags,
-    Totals,
+    CheckCount, GroupId, NameStats, Recorder, RequestMark, RequestSample, Totals,
 };
 pub(crate) use registry::{Contains, MetricId, MetricKind, Registry, TagFilter};
 pub(crate) use scenario::ScenarioStats;
 pub(crate) use series::Series;
 pub(crate) use sink::Sink;
+pub(crate) use tags::{RequestTags, SampleTags};

@@ -1,7 +1,6 @@
 //! Everything one event loop measures. Nothing here is shared between threads; the recorders of
 //! all loops are merged when the run is over.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::{
     Builtin, GroupMeasured, Histogram, Measured, MetricId, MetricKind, Registry, RequestKey,
-    ScenarioStats, Series, Sink, TagFilter,
+    SampleTags, ScenarioStats, Series, Sink, TagFilter,
 };
 use crate::http::{Exchange, Timings};
 
@@ -67,64 +66,6 @@ impl NameStats {
         self.failed += other.failed;
         self.duration.merge(&other.duration);
         self.response.merge(&other.response);
-    }
-}
-
-/// The tags of one value, looked at only when some sub-metric asks.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct SampleTags<'a> {
-    pub(crate) scenario: &'a str,
-    pub(crate) group: &'a str,
-    pub(crate) check: &'a str,
-    /// Tags of the run, the scenario and the call; later ones win.
-    pub(crate) custom: &'a [(String, String)],
-    pub(crate) request: Option<RequestTags<'a>>,
-}
-
-/// The tags only requests have.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RequestTags<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) url: &'a str,
-    pub(crate) method: &'a str,
-    pub(crate) proto: &'a str,
-    pub(crate) status: u16,
-    pub(crate) error_code: u16,
-    pub(crate) error: &'a str,
-    /// `None` when the script wants no such tag (`setResponseCallback(null)`).
-    pub(crate) expected_response: Option<bool>,
-    pub(crate) tls_version: &'a str,
-}
-
-impl SampleTags<'_> {
-    pub(crate) fn get(&self, key: &str) -> Option<Cow<'_, str>> {
-        if let Some((_, value)) = self.custom.iter().rev().find(|(found, _)| found == key) {
-            return Some(value.as_str().into());
-        }
-        let text = |text: &'_ str| (!text.is_empty()).then(|| Cow::Owned(text.to_owned()));
-        match key {
-            "scenario" => return text(self.scenario),
-            "group" => return Some(self.group.into()),
-            "check" => return text(self.check),
-            _ => {}
-        }
-        let request = self.request?;
-        match key {
-            "name" => text(request.name),
-            "url" => text(request.url),
-            "method" => text(request.method),
-            "proto" => text(request.proto),
-            "status" => Some(request.status.to_string().into()),
-            "error" => text(request.error),
-            "error_code" => {
-                (request.error_code != 0).then(|| request.error_code.to_string().into())
-            }
-            "expected_response" => {
-                request.expected_response.map(|expected| expected.to_string().into())
-            }
-            "tls_version" => text(request.tls_version),
-            _ => None,
-        }
     }
 }
 
@@ -423,80 +364,4 @@ fn milliseconds(duration: Duration) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn recorder() -> Recorder {
-        let mut recorder = Recorder::new(&Registry::new());
-        recorder.start(Instant::now());
-        recorder
-    }
-
-    #[test]
-    fn nothing_is_kept_before_the_start() {
-        let mut recorder = Recorder::new(&Registry::new());
-        recorder.add(Builtin::Iterations.id(), 1.0, &SampleTags::default());
-        recorder.check(GroupId::ROOT, "c", true, &SampleTags::default());
-        recorder.start(Instant::now());
-        recorder.add(Builtin::Iterations.id(), 1.0, &SampleTags::default());
-        let measured = recorder.finish();
-        assert!(matches!(
-            measured.sinks[Builtin::Iterations as usize],
-            Sink::Counter { sum, .. } if sum == 1.0
-        ));
-        assert!(measured.groups[0].checks.is_empty());
-    }
-
-    #[test]
-    fn sub_metrics_only_count_values_with_their_tags() {
-        let mut registry = Registry::new();
-        let filter = TagFilter::new(vec![("scenario".into(), "a".into())]);
-        let sub = registry.define_sub("iterations{scenario:a}", Builtin::Iterations.id(), filter);
-        let mut recorder = Recorder::new(&registry);
-        recorder.start(Instant::now());
-        for scenario in ["a", "b", "a"] {
-            let tags = SampleTags { scenario, ..SampleTags::default() };
-            recorder.add(Builtin::Iterations.id(), 1.0, &tags);
-        }
-        let measured = recorder.finish();
-        assert!(matches!(measured.sinks[sub.0 as usize], Sink::Counter { sum, .. } if sum == 2.0));
-        assert!(matches!(
-            measured.sinks[Builtin::Iterations as usize],
-            Sink::Counter { sum, .. } if sum == 3.0
-        ));
-    }
-
-    #[test]
-    fn endless_names_of_checks_and_groups_stay_bounded() {
-        let mut recorder = recorder();
-        for index in 0..MAX_CHECKS + 100 {
-            recorder.check(GroupId::ROOT, &format!("check {index}"), true, &SampleTags::default());
-            recorder.group(GroupId::ROOT, &format!("group {index}"));
-        }
-        let measured = recorder.finish();
-        assert!(measured.groups.len() <= MAX_GROUPS + 1);
-        assert!(measured.groups[0].checks.len() <= MAX_CHECKS + 1);
-        let other = measured.groups[0].checks.iter().find(|(name, _)| name == OVERFLOW_NAME);
-        assert_eq!(other.unwrap().1.passes, 100);
-    }
-
-    #[test]
-    fn groups_and_checks_of_two_loops_are_joined_by_name() {
-        let measure = |order: [&str; 2]| {
-            let mut recorder = recorder();
-            for name in order {
-                let group = recorder.group(GroupId::ROOT, name);
-                let inner = recorder.group(group, "inner");
-                recorder.check(inner, "c", name == "a", &SampleTags::default());
-            }
-            recorder.finish()
-        };
-        let mut merged = measure(["a", "b"]);
-        merged.merge(measure(["b", "a"]));
-        let inner =
-            |path| merged.groups.iter().find(|group| group.path == path).unwrap().checks[0].1;
-        assert_eq!(inner("::a::inner"), CheckCount { passes: 2, fails: 0 });
-        assert_eq!(inner("::b::inner"), CheckCount { passes: 0, fails: 2 });
-        assert_eq!(merged.groups.len(), 5);
-    }
-}
+mod tests;

@@ -124,3 +124,26 @@ fn k6_utils_is_built_in() {
         check(all, { 'tells the result': (all) => all === true });";
     checks(imports, body).run().assert_all_checks_passed();
 }
+
+#[test]
+fn k6_utils_tells_and_tags_the_stage_that_runs() {
+    let ran = Script::new(
+        "import { sleep, check } from 'k6'; import exec from 'k6/execution';
+         import { getCurrentStageIndex, tagWithCurrentStageIndex }
+            from 'https://jslib.k6.io/k6-utils/1.4.0/index.js';
+         const stages = [{ duration: '1s', target: 1 }, { duration: '1s', target: 1 }];
+         export const options = { scenarios: { s: { executor: 'ramping-vus', startVUs: 1, stages } } };
+         export default function () {
+            if (exec.vu.iterationInInstance > 0) return sleep(0.1);
+            tagWithCurrentStageIndex();
+            check(null, { first: () => getCurrentStageIndex() === 0 && exec.vu.metrics.tags.stage === '0' });
+            sleep(1.2);
+            tagWithCurrentStageIndex();
+            check(null, { second: () => getCurrentStageIndex() === 1 && exec.vu.metrics.tags.stage === '1' });
+         }",
+    )
+    .run();
+    let checks = &ran.report().checks;
+    assert_eq!(checks.len(), 2, "{checks:?}");
+    assert!(checks.iter().all(|check| (check.passes, check.fails) == (1, 0)), "{checks:?}");
+}

@@ -1,6 +1,6 @@
 //! Lists: `limit` and an opaque `cursor` (keyset paging), answered as `{items, nextCursor}`.
 
-use super::problem::FieldError;
+use super::problem::{FieldError, Problem};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
@@ -17,6 +17,60 @@ pub struct Page<T> {
     pub items: Vec<T>,
     /// Pass it as `cursor` for the next page; null on the last one.
     pub next_cursor: Option<String>,
+}
+
+impl<T> Page<T> {
+    /// A page of what a store found when it was asked for one item more than fits: that one says
+    /// that there is a next page, and is not shown. `cursor` writes the position of the last item shown.
+    pub fn cut<R>(
+        mut found: Vec<R>,
+        limit: usize,
+        cursor: impl FnOnce(&R) -> String,
+        item: impl FnMut(R) -> T,
+    ) -> Self {
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next_cursor = found.last().filter(|_| more).map(cursor);
+        Page { items: found.into_iter().map(item).collect(), next_cursor }
+    }
+}
+
+/// Reads `limit` and `cursor` of a listing that is sorted by whole numbers (below 2^53 in size) and ids.
+///
+/// # Errors
+/// 422 with everything that is wrong with them.
+pub fn asked(query: &str, listing: &str) -> Result<(usize, Option<(i64, i64)>), Problem> {
+    let (mut limit, mut cursor) = (None, None);
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        match &*name {
+            "limit" => limit = Some(value.into_owned()),
+            "cursor" => cursor = Some(value.into_owned()),
+            _ => {}
+        }
+    }
+    let limit = self::limit(limit.as_deref());
+    let after = cursor.map(|cursor| read_whole_cursor(listing, &cursor)).transpose();
+    match (limit, after) {
+        (Ok(limit), Ok(after)) => Ok((limit, after)),
+        (limit, after) => {
+            Err(Problem::invalid(limit.err().into_iter().chain(after.err()).collect()))
+        }
+    }
+}
+
+/// [`write_cursor`] for a whole number, which a double holds exactly below 2^53: milliseconds up to
+/// the year 9999 are.
+#[allow(clippy::cast_precision_loss, reason = "callers sort by numbers below 2^53")]
+pub fn write_whole_cursor(listing: &str, sort: i64, id: i64) -> String {
+    write_cursor(listing, sort as f64, id)
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "what `write_whole_cursor` made of a whole number"
+)]
+fn read_whole_cursor(listing: &str, cursor: &str) -> Result<(i64, i64), FieldError> {
+    read_cursor(listing, cursor).map(|(sort, id)| (sort as i64, id))
 }
 
 /// Reads `limit`.

@@ -1,12 +1,11 @@
 //! `GET /v1/locations`: the places where something can be planned.
 
-use super::list::{asked, sort_value};
 use super::{LoadError, Location, LocationId, Schedules};
 use crate::app::App;
 use crate::http::Problem;
 use crate::http::body::{Compress, finish, respond};
 use crate::http::negotiate::Encodings;
-use crate::http::page::{Page, write_cursor};
+use crate::http::page::{Page, asked, write_whole_cursor};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
@@ -81,15 +80,10 @@ impl Schedules {
         let make = async move {
             let kept = this.locations.policy().enabled && after.is_none();
             let compress = Compress::plan(this.compression, kept.then_some(this.max_entry), client);
-            let mut found = this.store.locations(after.unwrap_or(0), limit + 1).await?;
-            let more = found.len() > limit;
-            found.truncate(limit);
-            let next_cursor = found
-                .last()
-                .filter(|_| more)
-                .map(|last| write_cursor(LISTING, sort_value(0), last.id));
-            let items: Vec<_> = found.into_iter().map(LocationItem::from).collect();
-            let value = this.write(Page { items, next_cursor }, compress).await?;
+            let found = this.store.locations(after.unwrap_or(0), limit + 1).await?;
+            let cursor = |last: &Location| write_whole_cursor(LISTING, 0, last.id);
+            let page = Page::cut(found, limit, cursor, LocationItem::from);
+            let value = this.write(page, compress).await?;
             Ok::<_, LoadError>(if kept { Loaded::Store(value) } else { Loaded::Bypass(value) })
         };
         let reads = self.reads.clone();

@@ -205,16 +205,14 @@ impl Tracks {
         limit: usize,
         compress: Compress,
     ) -> Result<Value, LoadError> {
-        let mut found = self.store.nearest(centre, after, limit + 1).await?;
-        let more = found.len() > limit;
-        found.truncate(limit);
-        let next_cursor = found
-            .last()
-            .filter(|_| more)
-            .map(|(track, metres)| write_cursor(&near_listing(centre), *metres, track.id));
-        let items =
-            found.into_iter().map(|(track, metres)| TrackItem::new(track, Some(metres))).collect();
-        self.write(Page { items, next_cursor }, compress).await
+        let found = self.store.nearest(centre, after, limit + 1).await?;
+        let page = Page::cut(
+            found,
+            limit,
+            |(track, metres)| write_cursor(&near_listing(centre), *metres, track.id),
+            |(track, metres)| TrackItem::new(track, Some(metres)),
+        );
+        self.write(page, compress).await
     }
 
     async fn length_page(
@@ -233,19 +231,14 @@ impl Tracks {
             // Only first pages are worth keeping: positions are endless, and anybody can make them up.
             let kept = this.lists.policy().enabled && after.is_none();
             let compress = Compress::plan(this.compression, kept.then_some(this.max_entry), client);
-            let mut tracks = this.store.by_length(after, limit + 1).await?;
-            let more = tracks.len() > limit;
-            tracks.truncate(limit);
-            let next_cursor = tracks
-                .last()
-                .filter(|_| more)
-                .map(|track| write_cursor(LENGTH_LISTING, track.length_metres, track.id));
-            let items = tracks.into_iter().map(|track| TrackItem::new(track, None)).collect();
-            this.write(Page { items, next_cursor }, compress).await.map(if kept {
-                Loaded::Store
-            } else {
-                Loaded::Bypass
-            })
+            let tracks = this.store.by_length(after, limit + 1).await?;
+            let page = Page::cut(
+                tracks,
+                limit,
+                |track| write_cursor(LENGTH_LISTING, track.length_metres, track.id),
+                |track| TrackItem::new(track, None),
+            );
+            this.write(page, compress).await.map(if kept { Loaded::Store } else { Loaded::Bypass })
         };
         let reads = self.reads.clone();
         let load = move || async move { reads.load(make).await };

@@ -18,11 +18,9 @@ pub(super) fn is_built_in(address: &str) -> bool {
     })
 }
 
-/// The text of a built-in library. `with_execution` says whether the module `k6/execution` is
-/// there.
-pub(super) fn source(address: &str, with_execution: bool) -> Option<String> {
-    let stages = if with_execution { STAGES_SOURCE } else { "" };
-    is_built_in(address).then(|| format!("{stages}\n{UTILS_SOURCE}"))
+/// The text of a built-in library.
+pub(super) fn source(address: &str) -> Option<String> {
+    is_built_in(address).then(|| format!("{STAGES_SOURCE}\n{UTILS_SOURCE}"))
 }
 
 #[cfg(test)]

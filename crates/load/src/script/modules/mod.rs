@@ -64,8 +64,7 @@ pub(super) fn declare<'js>(ctx: &Ctx<'js>, name: &str) -> Option<Result<Module<'
         "k6/http" => Some(Module::declare_def::<http::Http, _>(ctx.clone(), name)),
         "k6/metrics" => Some(Module::declare_def::<metrics::Metrics, _>(ctx.clone(), name)),
         _ => {
-            let with_execution = !MISSING_MODULES.contains(&"k6/execution");
-            let source = jslib::source(name, with_execution)?;
+            let source = jslib::source(name)?;
             Some(Module::declare(ctx.clone(), name, source))
         }
     }

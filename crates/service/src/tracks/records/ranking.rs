@@ -3,11 +3,11 @@
 use super::super::{LoadError, TrackId, Tracks, one_track};
 use super::{AfterTime, Ranked, ranking_of};
 use crate::app::App;
+use crate::http::Problem;
 use crate::http::body::{Compress, respond};
 use crate::http::negotiate::Encodings;
-use crate::http::page::{self, Page, read_cursor, write_cursor};
+use crate::http::page::{self, Page, write_whole_cursor};
 use crate::http::rfc3339::format_utc;
-use crate::http::{FieldError, Problem};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
@@ -54,7 +54,8 @@ pub(in super::super) async fn ranking(
 ) -> Result<Response, Problem> {
     let no_such_track = || Problem::not_found("there is no track with this id");
     let Ok(Path(track)) = id else { return Err(no_such_track()) };
-    let (limit, after) = asked(track, query.as_deref().unwrap_or("")).map_err(Problem::invalid)?;
+    let (limit, after) = page::asked(query.as_deref().unwrap_or(""), &listing(track))?;
+    let after = after.map(|(duration_ms, user)| AfterTime { duration_ms, user });
     match app.tracks.ranking(track, after, limit, &headers).await? {
         Some(value) => Ok(respond(&value, &headers)),
         None => Err(no_such_track()),
@@ -63,34 +64,6 @@ pub(in super::super) async fn ranking(
 
 fn listing(track: TrackId) -> String {
     format!("track-ranking:{track}")
-}
-
-fn asked(track: TrackId, query: &str) -> Result<(usize, Option<AfterTime>), Vec<FieldError>> {
-    let (mut limit, mut cursor) = (None, None);
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        match &*name {
-            "limit" => limit = Some(value.into_owned()),
-            "cursor" => cursor = Some(value.into_owned()),
-            _ => {}
-        }
-    }
-    let limit = page::limit(limit.as_deref());
-    let after = cursor.map(|cursor| read_cursor(&listing(track), &cursor)).transpose();
-    match (limit, after) {
-        (Ok(limit), Ok(after)) => Ok((limit, after.map(position))),
-        (limit, after) => Err(limit.err().into_iter().chain(after.err()).collect()),
-    }
-}
-
-/// A cursor carries its sort value as a float; milliseconds of a run are exact in one.
-#[allow(clippy::cast_possible_truncation, reason = "written from a whole number of milliseconds")]
-fn position((duration_ms, user): (f64, i64)) -> AfterTime {
-    AfterTime { duration_ms: duration_ms as i64, user }
-}
-
-#[allow(clippy::cast_precision_loss, reason = "at most a week in milliseconds")]
-fn cursor_after(track: TrackId, last: &Ranked) -> String {
-    write_cursor(&listing(track), last.duration_ms as f64, last.user)
 }
 
 impl Tracks {
@@ -115,12 +88,11 @@ impl Tracks {
             let kept = this.rankings.policy().enabled && after.is_none();
             let compress = Compress::plan(this.compression, kept.then_some(this.max_entry), client);
             let found = this.records.ranking(track, after, limit + 1).await?;
-            let Some(mut rows) = found else { return Ok::<_, LoadError>(Loaded::Absent) };
-            let more = rows.len() > limit;
-            rows.truncate(limit);
-            let next_cursor = rows.last().filter(|_| more).map(|last| cursor_after(track, last));
-            let items = rows.into_iter().map(RankItem::from).collect();
-            let value = this.write(Page { items, next_cursor }, compress).await?;
+            let Some(rows) = found else { return Ok::<_, LoadError>(Loaded::Absent) };
+            let listing = listing(track);
+            let cursor = |last: &Ranked| write_whole_cursor(&listing, last.duration_ms, last.user);
+            let page = Page::cut(rows, limit, cursor, RankItem::from);
+            let value = this.write(page, compress).await?;
             Ok(if kept { Loaded::Store(value) } else { Loaded::Bypass(value) })
         };
         let reads = self.reads.clone();

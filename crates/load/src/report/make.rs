@@ -1,0 +1,253 @@
+//! Makes the document from what was measured.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::{
+    Bytes, Check, Checks, Generator, Iterations, LifecycleReport, Metric, NameReport, OpenModel,
+    REPORT_VERSION, Report, Requests, ScenarioReport, SeriesReport, Step, ThresholdReport, Trend,
+};
+use crate::engine::Finished;
+use crate::generator;
+use crate::metrics::{
+    Builtin, CheckCount, GroupMeasured, Histogram, Measured, NameStats, Registry, RequestKey,
+    ScenarioStats, Series, Sink,
+};
+use crate::options::Scenario;
+use crate::summary::ThresholdResult;
+
+/// What the report says beyond what was measured.
+pub(crate) struct Context<'a> {
+    pub(crate) script: &'a str,
+    pub(crate) warm_up: Duration,
+    pub(crate) event_loops: usize,
+    pub(crate) iterations: Iterations,
+    pub(crate) scenarios: &'a [Scenario],
+    pub(crate) thresholds: Vec<(&'a str, &'a ThresholdResult)>,
+}
+
+/// Makes the report of a run.
+pub(crate) fn report(finished: &Finished, registry: &Registry, context: &Context<'_>) -> Report {
+    let measured = &finished.measured;
+    let counter = |metric: Builtin| match measured.sinks.get(metric as usize) {
+        Some(Sink::Counter { sum, .. }) => *sum as u64,
+        _ => 0,
+    };
+    let (trends, metrics) = trends_and_metrics(registry, measured);
+    Report {
+        version: REPORT_VERSION,
+        script: context.script.to_owned(),
+        started_at_seconds: seconds_since_epoch(finished.started_at),
+        ended_at_seconds: seconds_since_epoch(finished.ended_at),
+        duration_seconds: finished.duration.as_secs_f64(),
+        warm_up_seconds: context.warm_up.as_secs_f64(),
+        aborted: finished.aborted || finished.stopped.is_some(),
+        vus_max: finished.max_vus,
+        requests: Requests {
+            total: measured.totals.requests,
+            good: measured.totals.good,
+            failed: measured.totals.failed,
+        },
+        bytes: Bytes { sent: counter(Builtin::DataSent), received: counter(Builtin::DataReceived) },
+        status_codes: measured.statuses.iter().map(|(code, n)| (code.to_string(), *n)).collect(),
+        iterations: Iterations {
+            dropped: counter(Builtin::DroppedIterations),
+            ..context.iterations
+        },
+        trends,
+        names: grouped(measured, |key| Some(&key.name)),
+        groups: grouped(measured, |key| Some(&key.group)),
+        scenarios: scenarios(measured, context.scenarios),
+        thresholds: context.thresholds.iter().map(threshold).collect(),
+        setup: lifecycle(&finished.lifecycle.setup, finished.lifecycle.setup_took),
+        teardown: lifecycle(&finished.lifecycle.teardown, finished.lifecycle.teardown_took),
+        metrics,
+        checks: checks(&measured.groups),
+        generator: generator_report(
+            finished,
+            context.event_loops,
+            dropped_of_closed_models(measured, context.scenarios),
+        ),
+        series: series(&measured.series, finished.duration),
+    }
+}
+
+fn seconds_since_epoch(time: SystemTime) -> f64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+fn trend(histogram: &Histogram) -> Trend {
+    Trend {
+        count: histogram.count(),
+        avg: histogram.mean(),
+        min: histogram.min(),
+        med: histogram.quantile(0.5),
+        max: histogram.max(),
+        stddev: histogram.standard_deviation(),
+        p50: histogram.quantile(0.5),
+        p90: histogram.quantile(0.9),
+        p95: histogram.quantile(0.95),
+        p99: histogram.quantile(0.99),
+        p999: histogram.quantile(0.999),
+    }
+}
+
+fn trends_and_metrics(
+    registry: &Registry,
+    measured: &Measured,
+) -> (BTreeMap<String, Trend>, BTreeMap<String, Metric>) {
+    let (mut trends, mut metrics) = (BTreeMap::new(), BTreeMap::new());
+    for ((id, metric), sink) in registry.iter().zip(&measured.sinks) {
+        if sink.is_empty() {
+            continue;
+        }
+        let name = metric.name.clone();
+        let value = match sink {
+            Sink::Trend(histogram) => {
+                trends.insert(name, trend(histogram));
+                continue;
+            }
+            // Built-in ones have their own fields.
+            _ if Builtin::is_builtin(id) => continue,
+            Sink::Counter { sum, .. } => Metric::Counter { count: *sum },
+            Sink::Gauge { value, min, max, .. } => {
+                Metric::Gauge { value: *value, min: *min, max: *max }
+            }
+            Sink::Rate { trues, total } => Metric::Rate {
+                rate: *trues as f64 / (*total).max(1) as f64,
+                passes: *trues,
+                fails: total - trues,
+            },
+        };
+        metrics.insert(name, value);
+    }
+    (trends, metrics)
+}
+
+/// Requests by a part of their key; those without it are left out.
+fn grouped<'m>(
+    measured: &'m Measured,
+    part: impl Fn(&'m RequestKey) -> Option<&'m String>,
+) -> BTreeMap<String, NameReport> {
+    let mut joined: BTreeMap<&String, NameStats> = BTreeMap::new();
+    for (key, stats) in &measured.names {
+        if let Some(part) = part(key) {
+            joined.entry(part).or_default().merge(stats);
+        }
+    }
+    joined.into_iter().map(|(name, stats)| (name.clone(), name_report(&stats))).collect()
+}
+
+fn name_report(stats: &NameStats) -> NameReport {
+    let requests = Requests { total: stats.requests, good: stats.good, failed: stats.failed };
+    NameReport { requests, http_req_duration: trend(&stats.duration) }
+}
+
+fn scenarios(measured: &Measured, scenarios: &[Scenario]) -> BTreeMap<String, ScenarioReport> {
+    let nothing = ScenarioStats::default();
+    let report = |(index, scenario): (usize, &Scenario)| {
+        let stats = measured.scenarios.get(index).unwrap_or(&nothing);
+        let mut all = NameStats::default();
+        let own = measured.names.iter().filter(|(key, _)| key.scenario == index);
+        own.for_each(|(_, one)| all.merge(one));
+        let NameReport { requests, http_req_duration } = name_report(&all);
+        let report = ScenarioReport {
+            executor: scenario.executor.name().to_owned(),
+            requests,
+            http_req_duration,
+            names: grouped(measured, |key| (key.scenario == index).then_some(&key.name)),
+            iterations: Iterations {
+                complete: stats.complete,
+                interrupted: stats.interrupted,
+                dropped: stats.dropped,
+            },
+            iteration_duration: trend(&stats.iteration_duration),
+            checks: Checks { passes: stats.checks.passes, fails: stats.checks.fails },
+            open_model: scenario.executor.open().map(|_| OpenModel {
+                start_lag_ms: trend(&stats.start_lag),
+                http_req_response_ms: trend(&all.response),
+                iteration_response_ms: trend(&stats.iteration_response),
+            }),
+        };
+        (scenario.name.clone(), report)
+    };
+    scenarios.iter().enumerate().map(report).collect()
+}
+
+/// In an open model a dropped iteration says that the server kept all virtual users waiting.
+fn dropped_of_closed_models(measured: &Measured, scenarios: &[Scenario]) -> u64 {
+    let closed = scenarios.iter().zip(&measured.scenarios);
+    closed
+        .filter(|(scenario, _)| scenario.executor.open().is_none())
+        .map(|(_, it)| it.dropped)
+        .sum()
+}
+
+fn threshold((metric, result): &(&str, &ThresholdResult)) -> ThresholdReport {
+    ThresholdReport {
+        metric: (*metric).to_owned(),
+        threshold: result.source.clone(),
+        value: result.value,
+        ok: result.ok,
+    }
+}
+
+/// `None` when the function was not called.
+fn lifecycle(measured: &Measured, took: Duration) -> Option<LifecycleReport> {
+    let mut all = NameStats::default();
+    measured.names.values().for_each(|stats| all.merge(stats));
+    let NameReport { requests, http_req_duration } = name_report(&all);
+    let duration_seconds = took.as_secs_f64();
+    (!took.is_zero()).then_some(LifecycleReport { duration_seconds, requests, http_req_duration })
+}
+
+fn checks(groups: &[GroupMeasured]) -> Vec<Check> {
+    let check = |group: &GroupMeasured, (name, count): &(String, CheckCount)| Check {
+        group: group.path.clone(),
+        name: name.clone(),
+        passes: count.passes,
+        fails: count.fails,
+    };
+    groups.iter().flat_map(|group| group.checks.iter().map(|entry| check(group, entry))).collect()
+}
+
+fn generator_report(finished: &Finished, event_loops: usize, dropped: u64) -> Generator {
+    let lag = &finished.health.lag;
+    let start_lag = Some(&finished.health.start_lag).filter(|lag| lag.count() > 0);
+    let cpu_seconds = finished.cpu.as_secs_f64();
+    let reason =
+        generator::verdict(&finished.health, cpu_seconds, finished.duration.as_secs_f64(), dropped);
+    Generator {
+        cpu_seconds,
+        cores: generator::available_cores(),
+        event_loops,
+        busiest_loop: finished.health.busiest,
+        lag_p50_ms: lag.quantile(0.5),
+        lag_p99_ms: lag.quantile(0.99),
+        lag_max_ms: lag.max(),
+        start_lag_p99_ms: start_lag.map(|lag| lag.quantile(0.99)),
+        start_lag_max_ms: start_lag.map(Histogram::max),
+        limited: reason.is_some(),
+        reason,
+    }
+}
+
+fn series(series: &Series, duration: Duration) -> SeriesReport {
+    let length = f64::from(series.step_seconds());
+    let whole = (duration.as_secs_f64() / length).floor() as usize;
+    let steps: Vec<Step> = series
+        .steps()
+        .iter()
+        .map(|step| Step {
+            requests: step.requests,
+            good: step.good,
+            p95_ms: step.durations.quantile(0.95),
+        })
+        .collect();
+    let peak = steps.iter().take(whole).map(|step| step.good).max().unwrap_or(0);
+    SeriesReport {
+        step_seconds: series.step_seconds(),
+        peak_good_per_second: peak as f64 / length,
+        steps,
+    }
+}
