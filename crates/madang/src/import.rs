@@ -6,10 +6,9 @@ use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use madang_path::{Document, Limits};
 use madang_service::app::App;
+use madang_service::bodies::ChangeError;
 use madang_service::store::DirLock;
-use madang_service::tracks::{
-    NewTrack, PreparedTrack, Stored, TrackStore, Tracks, WriteTrackError,
-};
+use madang_service::tracks::{NewTrack, PreparedTrack, Stored, TrackStore, Tracks};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -233,7 +232,7 @@ async fn store(
     tracks: &Tracks,
     track: PreparedTrack,
     rate: Option<f64>,
-) -> Result<Stored, WriteTrackError> {
+) -> Result<Stored, ChangeError> {
     let stored = tracks.add_prepared(track).await?;
     if let (Stored::Exists(id), Some(rate)) = (stored, rate) {
         tracks.set_rate(id, rate).await?;

@@ -1,14 +1,18 @@
 //! The application: every system over one store and one cache, and the routes to them.
 
 use crate::accounts::{self, Accounts, AccountsError};
+use crate::articles::{self, Articles};
+use crate::bodies::Bodies;
 use crate::config::{CacheMode, Settings};
 use crate::exposition;
 use crate::http::edge::label_routes;
 use crate::http::server::{Routes, Signals};
 use crate::http::{Gate, Problem, Proxies, server};
 use crate::idempotency::Idempotency;
+use crate::markets::{self, Markets};
 use crate::ops::metrics::ServerMetrics;
 use crate::ops::{health, openapi};
+use crate::posts::{self, Posts};
 use crate::schedules::{self, Schedules};
 use crate::store::{Pool, Store, StoreError};
 use crate::tracks::{self, Tracks};
@@ -30,6 +34,12 @@ pub struct App {
     pub tracks: Tracks,
     /// Schedules and their places.
     pub schedules: Schedules,
+    /// Traditional markets.
+    pub markets: Markets,
+    /// Second-hand goods.
+    pub posts: Posts,
+    /// Articles, comments and likes.
+    pub articles: Articles,
     /// The store of every system.
     pub store: Store,
     /// The cache of every system.
@@ -87,21 +97,15 @@ impl App {
         let compute = Arc::new(Pool::start("compute", vec![(); threads], COMPUTE_QUEUE)?);
         let (reads, writes) = gates(settings, threads);
         let uploads = Gate::new(uploads_at_once(threads), settings.server.queue_time);
-        let tracks = Tracks::new(
-            store.clone(),
-            cache.clone(),
-            Arc::clone(&compute),
-            reads.clone(),
-            settings,
-        )?;
+        let bodies = Bodies::new(cache.clone(), Arc::clone(&compute), reads.clone(), settings);
         let proxies = Proxies::new(&settings.server.trusted_proxies);
-        let schedules =
-            Schedules::new(store.clone(), &cache, Arc::clone(&compute), reads.clone(), settings)?;
-        let accounts = Accounts::open(store.clone(), settings)?;
         Ok(App {
-            accounts,
-            tracks,
-            schedules,
+            accounts: Accounts::open(store.clone(), settings)?,
+            tracks: Tracks::new(store.clone(), bodies.clone(), settings)?,
+            schedules: Schedules::new(store.clone(), bodies.clone(), settings)?,
+            markets: Markets::new(store.clone(), bodies.clone(), settings)?,
+            posts: Posts::new(store.clone(), bodies.clone(), settings)?,
+            articles: Articles::new(store.clone(), bodies, settings)?,
             store,
             cache,
             compute,
@@ -141,6 +145,9 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .merge(accounts::router())
         .merge(tracks::router())
         .merge(schedules::router())
+        .merge(markets::router())
+        .merge(posts::router())
+        .merge(articles::router())
         .merge(health::router())
 }
 

@@ -8,16 +8,26 @@
 //! | [`idempotency`] | creates that may be sent again |
 //! | [`ops`] | metrics, health, OpenAPI |
 //! | [`tracks`] | running tracks |
+//! | [`markets`] | traditional markets |
+//! | [`posts`] | second-hand goods |
+//! | [`articles`] | articles, comments and likes |
+//! | [`accounts`] | who is who |
+//! | [`schedules`] | who plans what |
+//! | [`bodies`] | what their cached bodies share |
 //! | [`app`] | all of it put together |
 #![forbid(unsafe_code)]
 
 pub mod accounts;
 pub mod app;
+pub mod articles;
+pub mod bodies;
 pub mod config;
 mod exposition;
 pub mod http;
 pub mod idempotency;
+pub mod markets;
 pub mod ops;
+pub mod posts;
 pub mod schedules;
 pub mod store;
 pub mod tracks;

@@ -1,10 +1,12 @@
 //! The table of settings: one row a key. Rows of systems with many of them are in files of their own.
 
-use super::accounts::{self, AccountSettings, GuardSettings};
+use super::accounts::{AccountSettings, GuardSettings};
+use super::cache::CacheSettings;
+use super::likes::LikeSettings;
 use super::value::{duration, ranges, size, whole};
 use super::{
-    CacheMode, CacheSettings, DatabaseSettings, Detail, LimitCheck, LogFormat, LogSettings,
-    ScheduleSettings, ServerSettings, Settings, Simplify, TrackSettings,
+    DatabaseSettings, Detail, LimitCheck, LogFormat, LogSettings, ScheduleSettings, ServerSettings,
+    Settings, Simplify, TrackSettings, accounts, cache, likes,
 };
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -58,7 +60,19 @@ pub(super) use key;
 /// Every setting there is, in the order of `madang config`.
 pub static KEYS: &[Key] = &ALL;
 
-static ALL: [Key; GENERAL.len() + accounts::KEYS.len()] = joined(&[GENERAL, accounts::KEYS]);
+/// The rows of every file.
+const PARTS: &[&[Key]] = &[GENERAL, cache::KEYS, likes::KEYS, accounts::KEYS];
+
+static ALL: [Key; count(PARTS)] = joined(PARTS);
+
+const fn count(parts: &[&[Key]]) -> usize {
+    let (mut rows, mut part) = (0, 0);
+    while part < parts.len() {
+        rows += parts[part].len();
+        part += 1;
+    }
+    rows
+}
 
 const fn joined<const N: usize>(parts: &[&[Key]]) -> [Key; N] {
     let mut all = [parts[0][0]; N];
@@ -208,30 +222,6 @@ const GENERAL: &[Key] = &[
         |s, v| s.database.queue = whole(v, 1, 1_000_000)?
     ),
     key!(
-        "cache.mode" = "local",
-        "off or local",
-        "where finished bodies are kept; off = every request does all the work",
-        |s, v| s.cache.mode = choice(v, &[("off", CacheMode::Off), ("local", CacheMode::Local)])?
-    ),
-    key!(
-        "cache.capacity" = "32MiB",
-        "a size: 8MiB, 1GiB",
-        "bytes that all cached bodies may take together",
-        |s, v| s.cache.capacity = size(v)?
-    ),
-    key!(
-        "cache.max_entry" = "4MiB",
-        "a size: 512KiB, 4MiB",
-        "largest cached body with all its encodings; a larger one is served, not stored",
-        |s, v| s.cache.max_entry = size(v)?
-    ),
-    key!(
-        "cache.ttl.tracks" = "10min",
-        "a duration: 30s, 10min",
-        "time after which a cached track is refreshed; a change is seen at once whatever it says",
-        |s, v| s.cache.ttl_tracks = positive(v)?
-    ),
-    key!(
         "tracks.detail" = "medium",
         "full, high, medium or low",
         "detail of a track when the request names none (as documented: full)",
@@ -304,7 +294,8 @@ pub(super) fn blank() -> Settings {
         },
         compression: false,
         database: DatabaseSettings { max_connections: None, commit_group: 0, queue: 0 },
-        cache: CacheSettings { mode: CacheMode::Off, capacity: 0, max_entry: 0, ttl_tracks: zero },
+        cache: CacheSettings::blank(),
+        likes: LikeSettings::blank(),
         tracks: TrackSettings {
             detail: Detail::Full,
             simplify: Simplify::Metres,

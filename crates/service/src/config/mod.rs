@@ -4,12 +4,16 @@
 //! The same row parses it, prints it in `madang config` and explains it in an error.
 
 mod accounts;
+mod cache;
 mod keys;
+mod likes;
 mod source;
 pub mod value;
 
 pub use accounts::{AccountSettings, GuardMode, GuardSettings, HashPoolKind, Rate};
+pub use cache::{CacheMode, CacheSettings, Lifetimes};
 pub use keys::{KEYS, Key};
+pub use likes::{LikeSettings, LikesWrite};
 pub use source::{ConfigError, Origin, Sources};
 
 use madang_guard::net::Cidr;
@@ -36,6 +40,8 @@ pub struct Settings {
     pub tracks: TrackSettings,
     /// Schedules: their limit, and the way it is enforced.
     pub schedules: ScheduleSettings,
+    /// How likes reach the store.
+    pub likes: LikeSettings,
     /// `idempotency.keep`: how long the outcome of a create is kept beside its key.
     pub idempotency_keep: Duration,
     /// Log level and format.
@@ -49,7 +55,9 @@ pub struct Settings {
 impl Settings {
     /// Keys whose values are allowed only with `unsafe_experiments`, and what each gives up.
     fn unsafe_values(&self) -> Vec<(&'static str, &'static str)> {
-        self.accounts.unsafe_values()
+        let mut found = self.accounts.unsafe_values();
+        found.extend(self.likes.unsafe_values());
+        found
     }
 }
 
@@ -99,28 +107,6 @@ pub struct DatabaseSettings {
     pub commit_group: usize,
     /// Jobs that may wait for the writer, and for the readers; one more is answered 503.
     pub queue: usize,
-}
-
-/// `cache.*`: the in-process cache.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CacheSettings {
-    /// `off` or `local`.
-    pub mode: CacheMode,
-    /// Bytes that all cached bodies may take together.
-    pub capacity: usize,
-    /// Largest cached body, all its encodings together.
-    pub max_entry: usize,
-    /// Time after which a cached track is refreshed.
-    pub ttl_tracks: Duration,
-}
-
-/// Where finished bodies are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CacheMode {
-    /// Nowhere: every request does all the work.
-    Off,
-    /// In this process.
-    Local,
 }
 
 /// `tracks.*`.

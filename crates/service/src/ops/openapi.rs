@@ -12,7 +12,7 @@ use utoipa_swagger_ui::SwaggerUi;
     info(title = "Madang", description = "Backend of a neighbourhood app. Errors are `application/problem+json` (RFC 9457); lengths are metres, coordinates WGS 84 degrees, times RFC 3339."),
     components(schemas(crate::http::problem::ProblemBody<'static>)),
     modifiers(&Bearer),
-    tags((name = "accounts", description = "Register, log in, log out"), (name = "tracks", description = "Running tracks"), (name = "schedules", description = "Schedules and their places"), (name = "operations", description = "Health"))
+    tags((name = "accounts", description = "Register, log in, log out"), (name = "tracks", description = "Running tracks"), (name = "schedules", description = "Schedules and their places"), (name = "markets", description = "Traditional markets"), (name = "posts", description = "Second-hand goods"), (name = "articles", description = "Articles, comments and likes"), (name = "operations", description = "Health"))
 )]
 pub(crate) struct Document;
 

@@ -1,15 +1,15 @@
 //! `GET /v1/locations`: the places where something can be planned.
 
-use super::{LoadError, Location, LocationId, Schedules};
+use super::{Location, LocationId, Schedules};
 use crate::app::App;
+use crate::bodies::Wanted;
 use crate::http::Problem;
 use crate::http::body::{Compress, finish, respond};
-use crate::http::negotiate::Encodings;
 use crate::http::page::{Page, asked, write_whole_cursor};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
-use madang_cache::{Loaded, Stamp, Value};
+use madang_cache::{Stamp, Value};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -72,24 +72,15 @@ impl Schedules {
             None => format!("{limit}"),
             Some(after) => format!("{limit}.{after}"),
         };
-        if let Some(value) = self.locations.peek_fresh(&key) {
-            return Ok(value);
-        }
-        let client = Encodings::accepted(headers);
-        let this = self.clone();
-        let make = async move {
-            let kept = this.locations.policy().enabled && after.is_none();
-            let compress = Compress::plan(this.compression, kept.then_some(this.max_entry), client);
-            let found = this.store.locations(after.unwrap_or(0), limit + 1).await?;
+        let wanted = Wanted { key: &key, stamps: &[all_locations()], kept: after.is_none() };
+        let store = self.store.clone();
+        let make = move || async move {
+            let found = store.locations(after.unwrap_or(0), limit + 1).await?;
             let cursor = |last: &Location| write_whole_cursor(LISTING, 0, last.id);
-            let page = Page::cut(found, limit, cursor, LocationItem::from);
-            let value = this.write(page, compress).await?;
-            Ok::<_, LoadError>(if kept { Loaded::Store(value) } else { Loaded::Bypass(value) })
+            Ok(Some(Page::cut(found, limit, cursor, LocationItem::from)))
         };
-        let reads = self.reads.clone();
-        let load = move || async move { reads.load(make).await };
-        let found = self.locations.get(&key, &[all_locations()], load).await?;
-        Ok(found.value.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::NO)))
+        let found = self.bodies.get(&self.locations, wanted, headers, make).await?;
+        Ok(found.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::NO)))
     }
 }
 

@@ -28,11 +28,11 @@ pub use store::ScheduleStore;
 pub use types::{AfterStart, Deletion, Location, LocationId, NewSchedule, Schedule, ScheduleId};
 
 use crate::app::App;
-use crate::config::{CacheMode, Settings};
-use crate::http::{Gate, Problem};
+use crate::bodies::{Bodies, LoadError};
+use crate::config::Settings;
 use crate::idempotency::{Done, Once};
-use crate::store::{Pool, PoolError, Store, StoreError};
-use madang_cache::{Cache, CacheError, ConfigError, NamedCache, Policy};
+use crate::store::{Store, StoreError};
+use madang_cache::{ConfigError, NamedCache};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -52,11 +52,8 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
 pub struct Schedules {
     store: ScheduleStore,
     limit: Limit,
+    bodies: Bodies,
     locations: NamedCache<LoadError>,
-    compute: Arc<Pool<()>>,
-    reads: Gate,
-    compression: bool,
-    max_entry: usize,
     counted: Arc<Counted>,
 }
 
@@ -75,17 +72,6 @@ pub enum CreateError {
     /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-/// Why a body could not be made.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum LoadError {
-    /// The store did not answer.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The threads for heavy work did not.
-    #[error("compute pool: {0}")]
-    Compute(#[from] PoolError),
 }
 
 /// What has happened since the start.
@@ -107,35 +93,17 @@ struct Counted {
 }
 
 impl Schedules {
-    /// Schedules in `store`, the bodies of the places cached in `cache`; what is not passes `reads`.
+    /// Schedules in `store`, the bodies of the places among `bodies`.
     ///
     /// # Errors
     /// When the cache has a part of this name already, or its settings cannot work.
-    pub fn new(
-        store: Store,
-        cache: &Cache,
-        compute: Arc<Pool<()>>,
-        reads: Gate,
-        settings: &Settings,
-    ) -> Result<Self, ConfigError> {
-        let policy = match settings.cache.mode {
-            CacheMode::Off => Policy::off(),
-            CacheMode::Local => Policy {
-                max_entry_bytes: settings.cache.max_entry as u64,
-                // Loads queue at the gate alone.
-                max_loads_in_flight: reads.capacity(),
-                ..Policy::with_ttl(LOCATIONS_TTL, LOCATIONS_TTL.saturating_mul(6))
-            },
-        };
+    pub fn new(store: Store, bodies: Bodies, settings: &Settings) -> Result<Self, ConfigError> {
         let schedules = &settings.schedules;
         Ok(Self {
             store: ScheduleStore::new(store),
             limit: Limit { most: schedules.limit, check: schedules.limit_check },
-            locations: cache.named("locations", policy)?,
-            compute,
-            reads,
-            compression: settings.compression,
-            max_entry: settings.cache.max_entry,
+            locations: bodies.named("locations", LOCATIONS_TTL)?,
+            bodies,
             counted: Arc::default(),
         })
     }
@@ -176,29 +144,3 @@ impl Schedules {
 
 /// Places change with migrations only, so within one run of the program not at all.
 const LOCATIONS_TTL: Duration = Duration::from_secs(24 * 3600);
-
-impl From<LoadError> for Problem {
-    fn from(error: LoadError) -> Self {
-        match error {
-            LoadError::Store(error) => error.into(),
-            LoadError::Compute(error) => StoreError::from(error).into(),
-        }
-    }
-}
-
-impl From<CacheError<LoadError>> for Problem {
-    fn from(error: CacheError<LoadError>) -> Self {
-        let temporary = match error.load_error() {
-            Some(LoadError::Store(store)) => store.is_temporary(),
-            Some(LoadError::Compute(pool)) => !matches!(pool, PoolError::Panicked(_)),
-            None => !matches!(error, CacheError::Panicked | CacheError::StampCount { .. }),
-        };
-        if temporary {
-            let wait =
-                error.retry_after().map_or(1, |d| u32::try_from(d.as_secs()).unwrap_or(60) + 1);
-            Problem::unavailable("this cannot be made now", wait, error.to_string())
-        } else {
-            Problem::internal(error.to_string())
-        }
-    }
-}

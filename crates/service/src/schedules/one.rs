@@ -33,7 +33,7 @@ pub(super) async fn one(
     let schedules = &app.schedules;
     match schedules.store().find(id).await? {
         Some(found) if found.values.user == caller.id => {
-            Ok(schedules.private(ScheduleBody::from(found), &headers).await?)
+            Ok(schedules.bodies.private(ScheduleBody::from(found), &headers).await?)
         }
         Some(_) => Err(not_the_owner()),
         None => Err(no_such_schedule()),

@@ -11,6 +11,9 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_schedules.sql"),
     include_str!("migrations/0004_track_records.sql"),
     include_str!("migrations/0005_idempotency.sql"),
+    include_str!("migrations/0006_markets.sql"),
+    include_str!("migrations/0007_posts.sql"),
+    include_str!("migrations/0008_articles.sql"),
 ];
 
 /// `MADG` in ASCII: marks the file as ours (SQLite's `application_id`).

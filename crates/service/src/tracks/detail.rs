@@ -1,12 +1,13 @@
 //! `GET /v1/tracks/{id}`.
 
 use super::represent::{Form, Recipe, key, render};
-use super::{LoadError, TrackId, Tracks, one_track};
+use super::{TrackId, Tracks, one_track};
 use crate::app::App;
+use crate::bodies::LoadError;
 use crate::config::Detail;
 use crate::http::Problem;
-use crate::http::body::{Compress, respond};
-use crate::http::negotiate::{Encodings, media_type};
+use crate::http::body::respond;
+use crate::http::negotiate::media_type;
 use crate::http::problem::FieldError;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
@@ -96,9 +97,8 @@ impl Tracks {
         if let Some(value) = self.details.peek_fresh(&key) {
             return Ok(Some(value));
         }
-        let client = Encodings::accepted(headers);
-        let this = self.clone();
-        let reads = self.reads.clone();
+        let (client, this) = (headers.clone(), self.clone());
+        let reads = self.bodies.reads().clone();
         let load = move || async move { reads.load(this.load(id, detail, form, client)).await };
         Ok(self.details.get(&key, &[one_track(id)], load).await?.value)
     }
@@ -108,13 +108,13 @@ impl Tracks {
         id: TrackId,
         detail: Detail,
         form: Form,
-        client: Encodings,
+        client: HeaderMap,
     ) -> Result<Loaded, LoadError> {
         let Some(track) = self.store.find(id).await? else { return Ok(Loaded::Absent) };
         let kept = self.is_kept(track.summary.length_metres);
-        let compress = Compress::plan(self.compression, kept.then_some(self.max_entry), client);
+        let compress = self.bodies.compress(kept, &client);
         let recipe = Recipe { detail, form, simplify: self.settings.simplify };
-        let value = self.compute.run(move |()| render(&track, recipe, compress)).await??;
+        let value = self.bodies.compute().run(move |()| render(&track, recipe, compress)).await??;
         Ok(if kept { Loaded::Store(value) } else { Loaded::Bypass(value) })
     }
 }

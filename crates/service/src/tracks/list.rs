@@ -1,17 +1,17 @@
 //! `GET /v1/tracks`: by nearness or by length.
 
 use super::represent::length;
-use super::{AfterDistance, AfterLength, LoadError, TrackSummary, Tracks, all_tracks};
+use super::{AfterDistance, AfterLength, TrackSummary, Tracks, all_tracks};
 use crate::app::App;
+use crate::bodies::{LoadError, Wanted};
 use crate::http::Problem;
 use crate::http::body::{Compress, finish, respond};
-use crate::http::negotiate::Encodings;
 use crate::http::page::{self, Page, read_cursor, write_cursor};
 use crate::http::problem::FieldError;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
-use madang_cache::{Loaded, Value};
+use madang_cache::Value;
 use madang_path::Point;
 use serde::Serialize;
 use std::sync::Arc;
@@ -100,21 +100,13 @@ pub(super) async fn list(
     let tracks = app.tracks.clone();
     let value = match asked.order {
         Order::Near(centre, after) => {
-            let _turn = tracks.reads.enter().await?;
-            let compress = Compress::plan(tracks.compression, None, Encodings::accepted(&headers));
-            tracks.near_page(centre, after, asked.limit, compress).await.map_err(load_problem)?
+            let _turn = tracks.bodies.reads().enter().await?;
+            let page = tracks.near_page(centre, after, asked.limit).await?;
+            tracks.bodies.json(page, tracks.bodies.compress(false, &headers)).await?
         }
         Order::Length(after) => tracks.length_page(after, asked.limit, &headers).await?,
     };
     Ok(respond(&value, &headers))
-}
-
-fn load_problem(error: LoadError) -> Problem {
-    match error {
-        LoadError::Store(error) => error.into(),
-        LoadError::Compute(error) => crate::store::StoreError::from(error).into(),
-        damaged @ LoadError::Damaged(..) => Problem::internal(damaged.to_string()),
-    }
 }
 
 /// What a request asks for.
@@ -203,16 +195,14 @@ impl Tracks {
         centre: Point,
         after: Option<AfterDistance>,
         limit: usize,
-        compress: Compress,
-    ) -> Result<Value, LoadError> {
+    ) -> Result<Page<TrackItem>, LoadError> {
         let found = self.store.nearest(centre, after, limit + 1).await?;
-        let page = Page::cut(
+        Ok(Page::cut(
             found,
             limit,
             |(track, metres)| write_cursor(&near_listing(centre), *metres, track.id),
             |(track, metres)| TrackItem::new(track, Some(metres)),
-        );
-        self.write(page, compress).await
+        ))
     }
 
     async fn length_page(
@@ -225,38 +215,19 @@ impl Tracks {
             None => format!("{limit}"),
             Some(after) => format!("{limit}.{:x}.{}", after.length_metres.to_bits(), after.id),
         };
-        let client = Encodings::accepted(headers);
-        let this = self.clone();
-        let make = async move {
-            // Only first pages are worth keeping: positions are endless, and anybody can make them up.
-            let kept = this.lists.policy().enabled && after.is_none();
-            let compress = Compress::plan(this.compression, kept.then_some(this.max_entry), client);
-            let tracks = this.store.by_length(after, limit + 1).await?;
-            let page = Page::cut(
+        // Only first pages are worth keeping: positions are endless, and anybody can make them up.
+        let wanted = Wanted { key: &key, stamps: &[all_tracks()], kept: after.is_none() };
+        let store = self.store.clone();
+        let make = move || async move {
+            let tracks = store.by_length(after, limit + 1).await?;
+            Ok(Some(Page::cut(
                 tracks,
                 limit,
                 |track| write_cursor(LENGTH_LISTING, track.length_metres, track.id),
                 |track| TrackItem::new(track, None),
-            );
-            this.write(page, compress).await.map(if kept { Loaded::Store } else { Loaded::Bypass })
+            )))
         };
-        let reads = self.reads.clone();
-        let load = move || async move { reads.load(make).await };
-        let found = self.lists.get(&key, &[all_tracks()], load).await?;
-        Ok(found.value.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::NO)))
-    }
-
-    /// JSON on the compute pool: a page is up to 100 items, and is compressed.
-    pub(super) async fn write<T: Serialize + Send + 'static>(
-        &self,
-        page: Page<T>,
-        compress: Compress,
-    ) -> Result<Value, LoadError> {
-        let value = self.compute.run(move |()| {
-            // Numbers and strings into memory: cannot fail.
-            let body = serde_json::to_vec(&page).unwrap_or_default();
-            finish(body, "application/json", compress)
-        });
-        Ok(value.await?)
+        let found = self.bodies.get(&self.lists, wanted, headers, make).await?;
+        Ok(found.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::NO)))
     }
 }

@@ -21,14 +21,13 @@ pub use types::{
 
 use crate::accounts::UserId;
 use crate::app::App;
-use crate::config::{CacheMode, CacheSettings, Settings, TrackSettings};
-use crate::http::{Gate, Problem};
+use crate::bodies::{Bodies, ChangeError, Effect, LoadError};
+use crate::config::{Settings, TrackSettings};
 use crate::idempotency::{Done, Once};
-use crate::store::{Pool, PoolError, Store, StoreError};
-use madang_cache::{Cache, CacheError, ConfigError, NamedCache, Policy, Stamp, WriteError};
+use crate::store::{Store, StoreError};
+use madang_cache::{ConfigError, NamedCache, Stamp};
 use records::RecordStore;
 use std::sync::Arc;
-use std::time::Duration;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -40,79 +39,33 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(records::ranking::ranking, records::add::add))
 }
 
-/// The system: its store, its cached bodies, and the threads that make them.
+/// The system: its store, its cached bodies, and what they are made with.
 #[derive(Clone, Debug)]
 pub struct Tracks {
     store: TrackStore,
-    cache: Cache,
+    bodies: Bodies,
     details: NamedCache<LoadError>,
     lists: NamedCache<LoadError>,
     records: RecordStore,
     rankings: NamedCache<LoadError>,
-    compute: Arc<Pool<()>>,
-    /// What everything passes that is not in the cache.
-    reads: Gate,
     settings: TrackSettings,
-    compression: bool,
-    max_entry: usize,
-}
-
-/// Why a body could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The store did not answer.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The threads for heavy work did not.
-    #[error("compute pool: {0}")]
-    Compute(#[from] PoolError),
-    /// What is stored is no path.
-    #[error("track {0}: the stored path is damaged: {1}")]
-    Damaged(TrackId, String),
-}
-
-/// Why a track could not be written.
-#[derive(Debug, thiserror::Error)]
-pub enum WriteTrackError {
-    /// The store refused or failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The cache takes no more writes at once.
-    #[error(transparent)]
-    Cache(#[from] WriteError),
-    /// Its owner is gone, or never was.
-    #[error("there is no such user")]
-    UnknownUser,
-    /// The task that ran the write was ended with its event loop.
-    #[error("the write was abandoned: its outcome is unknown")]
-    Abandoned,
 }
 
 impl Tracks {
-    /// Tracks in `store`, cached in `cache`.
+    /// Tracks in `store`, their bodies among `bodies`.
     ///
     /// # Errors
     /// When the cache has parts of these names already, or its settings cannot work.
-    pub fn new(
-        store: Store,
-        cache: Cache,
-        compute: Arc<Pool<()>>,
-        reads: Gate,
-        settings: &Settings,
-    ) -> Result<Self, ConfigError> {
-        let policy = policy(&settings.cache, &reads);
+    pub fn new(store: Store, bodies: Bodies, settings: &Settings) -> Result<Self, ConfigError> {
+        let ttl = settings.cache.ttl.tracks;
         Ok(Self {
             records: RecordStore::new(store.clone()),
             store: TrackStore::new(store),
-            details: cache.named("tracks", policy.clone())?,
-            lists: cache.named("track_lists", policy.clone())?,
-            rankings: cache.named("track_rankings", policy)?,
-            cache,
-            compute,
-            reads,
+            details: bodies.named("tracks", ttl)?,
+            lists: bodies.named("track_lists", ttl)?,
+            rankings: bodies.named("track_rankings", ttl)?,
+            bodies,
             settings: settings.tracks.clone(),
-            compression: settings.compression,
-            max_entry: settings.cache.max_entry,
         })
     }
 
@@ -126,9 +79,9 @@ impl Tracks {
     /// # Errors
     /// When the store or the cache cannot take it; nothing was stored then, unless the error says
     /// that the outcome is unknown.
-    pub async fn add(&self, track: NewTrack) -> Result<Stored, WriteTrackError> {
+    pub async fn add(&self, track: NewTrack) -> Result<Stored, ChangeError> {
         // Packing and hashing a long path is no work for an event loop.
-        let prepared = self.compute.run(move |()| TrackStore::prepare(track)).await;
+        let prepared = self.bodies.compute().run(move |()| TrackStore::prepare(track)).await;
         self.add_prepared(prepared.map_err(StoreError::from)?).await
     }
 
@@ -137,7 +90,7 @@ impl Tracks {
     ///
     /// # Errors
     /// As [`add`](Self::add).
-    pub async fn add_prepared(&self, prepared: PreparedTrack) -> Result<Stored, WriteTrackError> {
+    pub async fn add_prepared(&self, prepared: PreparedTrack) -> Result<Stored, ChangeError> {
         Ok(self.add_once(prepared, Once::default()).await?.outcome)
     }
 
@@ -149,31 +102,15 @@ impl Tracks {
         &self,
         prepared: PreparedTrack,
         once: Once,
-    ) -> Result<Done<Stored>, WriteTrackError> {
-        let this = self.clone();
-        run_to_end(async move {
-            let write = this.cache.begin_write(&[all_tracks()]).await?;
-            let stored = this.store.insert_once(prepared, once).await?;
-            let Stored::Created(id) = stored.outcome else {
-                write.unchanged().await?;
-                return Ok(stored);
-            };
-            if stored.replayed {
-                write.unchanged().await?;
-                return Ok(stored);
-            }
-            // "There is no such track" may be remembered for the id that is now taken. The track
-            // stands by now, so a cache that cannot be told is no reason to report a failure.
-            match this.cache.begin_write(&[one_track(id)]).await {
-                Ok(taken) => taken.finish().await?,
-                Err(error) => {
-                    tracing::warn!(%error, id, "a remembered absence may outlive a new track");
-                }
-            }
-            write.finish().await?;
-            Ok(stored)
-        })
-        .await
+    ) -> Result<Done<Stored>, ChangeError> {
+        let store = self.store.clone();
+        let effect = |stored: &Done<Stored>| match stored.outcome {
+            // "There is no such track" may be remembered for the id that is now taken.
+            Stored::Created(id) if !stored.replayed => Effect::AlsoOn(vec![one_track(id)]),
+            _ => Effect::Nothing,
+        };
+        let insert = async move { store.insert_once(prepared, once).await };
+        self.bodies.write(vec![all_tracks()], effect, insert).await
     }
 
     /// Sets a track's rating, 0 to 5 stars; answers whether there is such a track. Runs to its end even
@@ -181,53 +118,37 @@ impl Tracks {
     ///
     /// # Errors
     /// As [`add`](Self::add).
-    pub async fn set_rate(&self, id: TrackId, rate: f64) -> Result<bool, WriteTrackError> {
-        let this = self.clone();
-        run_to_end(async move {
-            let write = this.cache.begin_write(&[all_tracks(), one_track(id)]).await?;
-            let found = this.store.set_rate(id, rate).await?;
-            write.finish().await?;
-            Ok(found)
-        })
-        .await
+    pub async fn set_rate(&self, id: TrackId, rate: f64) -> Result<bool, ChangeError> {
+        let store = self.store.clone();
+        self.change(id, is_changed, async move { Ok(store.set_rate(id, rate).await?) }).await
     }
 
     /// Deletes a track; answers whether there was one. Runs to its end even when the caller goes away.
     ///
     /// # Errors
     /// As [`add`](Self::add).
-    pub async fn remove(&self, id: TrackId) -> Result<bool, WriteTrackError> {
-        let this = self.clone();
-        run_to_end(async move {
-            let write = this.cache.begin_write(&[all_tracks(), one_track(id)]).await?;
-            let removed = this.store.delete(id).await?;
-            write.finish().await?;
-            Ok(removed)
-        })
-        .await
+    pub async fn remove(&self, id: TrackId) -> Result<bool, ChangeError> {
+        let store = self.store.clone();
+        self.change(id, is_changed, async move { Ok(store.delete(id).await?) }).await
     }
 
     /// Deletes a track of this owner. Runs to its end even when the caller goes away.
     ///
     /// # Errors
     /// As [`add`](Self::add).
-    pub async fn remove_owned(
+    pub async fn remove_owned(&self, id: TrackId, owner: UserId) -> Result<Deleted, ChangeError> {
+        let store = self.store.clone();
+        let effect = |deleted: &Deleted| is_changed(&matches!(deleted, Deleted::Gone));
+        self.change(id, effect, async move { Ok(store.delete_owned(id, owner).await?) }).await
+    }
+
+    async fn change<T: Send + 'static>(
         &self,
         id: TrackId,
-        owner: UserId,
-    ) -> Result<Deleted, WriteTrackError> {
-        let this = self.clone();
-        run_to_end(async move {
-            let write = this.cache.begin_write(&[all_tracks(), one_track(id)]).await?;
-            let deleted = this.store.delete_owned(id, owner).await?;
-            match deleted {
-                Deleted::Gone => write.finish().await?,
-                // Anybody may ask; the bodies that everybody reads must not pay for it.
-                Deleted::NotOwner | Deleted::Missing => write.unchanged().await?,
-            }
-            Ok(deleted)
-        })
-        .await
+        effect: impl FnOnce(&T) -> Effect + Send + 'static,
+        work: impl Future<Output = Result<T, ChangeError>> + Send + 'static,
+    ) -> Result<T, ChangeError> {
+        self.bodies.write(vec![all_tracks(), one_track(id)], effect, work).await
     }
 
     fn is_kept(&self, length_metres: f64) -> bool {
@@ -235,25 +156,8 @@ impl Tracks {
     }
 }
 
-/// A task of its own: a client that leaves must not stop a commit half-way to its invalidation.
-async fn run_to_end<T: Send + 'static>(
-    work: impl Future<Output = Result<T, WriteTrackError>> + Send + 'static,
-) -> Result<T, WriteTrackError> {
-    crate::http::gate::run_to_end(work).await.unwrap_or(Err(WriteTrackError::Abandoned))
-}
-
-fn policy(settings: &CacheSettings, reads: &Gate) -> Policy {
-    if settings.mode == CacheMode::Off {
-        return Policy::off();
-    }
-    // A path changes only through a write, which is seen at once; age matters for nothing but memory.
-    let hard_ttl = settings.ttl_tracks.saturating_mul(6).max(Duration::from_secs(60));
-    Policy {
-        max_entry_bytes: settings.max_entry as u64,
-        // Loads queue at the gate alone.
-        max_loads_in_flight: reads.capacity(),
-        ..Policy::with_ttl(settings.ttl_tracks, hard_ttl)
-    }
+fn is_changed(changed: &bool) -> Effect {
+    if *changed { Effect::Announced } else { Effect::Nothing }
 }
 
 fn all_tracks() -> Stamp {
@@ -262,22 +166,4 @@ fn all_tracks() -> Stamp {
 
 fn one_track(id: TrackId) -> Stamp {
     Stamp::from_args(format_args!("track:{id}"))
-}
-
-impl From<CacheError<LoadError>> for Problem {
-    fn from(error: CacheError<LoadError>) -> Self {
-        let temporary = match error.load_error() {
-            Some(LoadError::Store(store)) => store.is_temporary(),
-            Some(LoadError::Compute(pool)) => !matches!(pool, PoolError::Panicked(_)),
-            Some(LoadError::Damaged(..)) => false,
-            None => !matches!(error, CacheError::Panicked | CacheError::StampCount { .. }),
-        };
-        if temporary {
-            let wait =
-                error.retry_after().map_or(1, |d| u32::try_from(d.as_secs()).unwrap_or(60) + 1);
-            Problem::unavailable("this cannot be made now", wait, error.to_string())
-        } else {
-            Problem::internal(error.to_string())
-        }
-    }
 }

@@ -1,7 +1,8 @@
 //! A track as bytes: JSON with points or polylines, GeoJSON, GPX.
 
+use super::TrackId;
 use super::types::{StoredTrack, TrackSummary};
-use super::{LoadError, TrackId};
+use crate::bodies::LoadError;
 use crate::config::{Detail, Simplify};
 use crate::http::body::{Compress, finish};
 use madang_cache::Value;
@@ -60,7 +61,9 @@ pub(super) fn render(
     recipe: Recipe,
     compress: Compress,
 ) -> Result<Value, LoadError> {
-    let damaged = |why: String| LoadError::Damaged(track.summary.id, why);
+    let damaged = |why: String| {
+        LoadError::Damaged(format!("track {}: the stored path is damaged: {why}", track.summary.id))
+    };
     let full = compact::decode(&track.path).map_err(|e| damaged(e.to_string()))?;
     let (path, tolerance) = match (recipe.detail, recipe.simplify) {
         (Detail::Full, _) => (full, 0.0),

@@ -1,12 +1,12 @@
 //! Transactions on tracks. One method is one whole transaction.
 #![allow(clippy::disallowed_types, reason = "this is the store of tracks: SQL types live here")]
 
-use super::WriteTrackError;
 use super::near;
 use super::types::{
     AfterDistance, AfterLength, Deleted, NewTrack, Stored, StoredTrack, TrackId, TrackSummary,
 };
 use crate::accounts::{self, UserId};
+use crate::bodies::ChangeError;
 use crate::idempotency::{Done, Once};
 use crate::store::{Store, StoreError};
 use madang_path::{Point, compact};
@@ -86,7 +86,7 @@ impl TrackStore {
     ///
     /// # Errors
     /// When the store cannot answer or refuses the values, or there is no such owner.
-    pub async fn insert(&self, track: NewTrack) -> Result<Stored, WriteTrackError> {
+    pub async fn insert(&self, track: NewTrack) -> Result<Stored, ChangeError> {
         self.insert_prepared(Self::prepare(track)).await
     }
 
@@ -100,7 +100,7 @@ impl TrackStore {
     ///
     /// # Errors
     /// As [`insert`](Self::insert).
-    pub async fn insert_prepared(&self, track: PreparedTrack) -> Result<Stored, WriteTrackError> {
+    pub async fn insert_prepared(&self, track: PreparedTrack) -> Result<Stored, ChangeError> {
         Ok(self.insert_once(track, Once::default()).await?.outcome)
     }
 
@@ -112,14 +112,14 @@ impl TrackStore {
         &self,
         track: PreparedTrack,
         once: Once,
-    ) -> Result<Done<Stored>, WriteTrackError> {
+    ) -> Result<Done<Stored>, ChangeError> {
         let PreparedTrack(row) = track;
         self.store
             .write(move |tx| {
                 if let Some(owner) = row.owner
                     && !accounts::exists(tx, owner).map_err(StoreError::from)?
                 {
-                    return Err(WriteTrackError::UnknownUser);
+                    return Err(ChangeError::UnknownUser);
                 }
                 once.run(tx, |tx| Ok(row.insert(tx).map_err(StoreError::from)?))
             })

@@ -3,7 +3,7 @@
 mod read;
 
 use super::represent::length;
-use super::{Deleted, NewTrack, PreparedTrack, Stored, TrackId, TrackStore, WriteTrackError};
+use super::{Deleted, NewTrack, PreparedTrack, Stored, TrackId, TrackStore};
 use crate::accounts::{Caller, UserId};
 use crate::app::App;
 use crate::http::Problem;
@@ -159,19 +159,4 @@ fn created(stored: Stored, about: &About) -> Response {
     };
     let location = [(header::LOCATION, format!("/v1/tracks/{id}"))];
     (StatusCode::CREATED, location, axum::Json(body)).into_response()
-}
-
-impl From<WriteTrackError> for Problem {
-    fn from(error: WriteTrackError) -> Self {
-        match error {
-            WriteTrackError::Store(error) => error.into(),
-            WriteTrackError::Cache(error) => {
-                Problem::unavailable("too many writes at once", 1, error.to_string())
-            }
-            WriteTrackError::UnknownUser => Problem::invalid_token("this account no longer exists"),
-            WriteTrackError::Abandoned => {
-                Problem::unavailable("the server is stopping", 1, error.to_string())
-            }
-        }
-    }
 }

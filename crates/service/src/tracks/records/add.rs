@@ -1,9 +1,10 @@
 //! `POST /v1/tracks/{id}/records`: a run.
 
-use super::super::{TrackId, Tracks, WriteTrackError, run_to_end};
+use super::super::{TrackId, Tracks};
 use super::{NewRun, StoredRun, ranking_of};
 use crate::accounts::Caller;
 use crate::app::App;
+use crate::bodies::{ChangeError, Effect};
 use crate::http::rfc3339::format_utc;
 use crate::http::{JsonObject, Problem};
 use crate::idempotency::{Done, IdempotencyKey, Once};
@@ -122,19 +123,13 @@ impl Tracks {
         &self,
         run: NewRun,
         once: Once,
-    ) -> Result<Done<Option<StoredRun>>, WriteTrackError> {
-        let this = self.clone();
-        run_to_end(async move {
-            let write = this.cache.begin_write(&[ranking_of(run.track)]).await?;
-            let stored = this.records.add(run, once).await?;
+    ) -> Result<Done<Option<StoredRun>>, ChangeError> {
+        let (track, records) = (run.track, self.records.clone());
+        let effect = |stored: &Done<Option<StoredRun>>| {
             let ranked = stored.outcome.is_some_and(|run| run.personal_best) && !stored.replayed;
-            if ranked {
-                write.finish().await?;
-            } else {
-                write.unchanged().await?;
-            }
-            Ok(stored)
-        })
-        .await
+            if ranked { Effect::Announced } else { Effect::Nothing }
+        };
+        let add = async move { records.add(run, once).await };
+        self.bodies.write(vec![ranking_of(track)], effect, add).await
     }
 }

@@ -1,18 +1,18 @@
 //! `GET /v1/tracks/{id}/records`: who is fastest.
 
-use super::super::{LoadError, TrackId, Tracks, one_track};
+use super::super::{TrackId, Tracks, one_track};
 use super::{AfterTime, Ranked, ranking_of};
 use crate::app::App;
+use crate::bodies::Wanted;
 use crate::http::Problem;
-use crate::http::body::{Compress, respond};
-use crate::http::negotiate::Encodings;
+use crate::http::body::respond;
 use crate::http::page::{self, Page, write_whole_cursor};
 use crate::http::rfc3339::format_utc;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
-use madang_cache::{Loaded, Value};
+use madang_cache::Value;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -79,25 +79,16 @@ impl Tracks {
             None => format!("{track}.{limit}"),
             Some(after) => format!("{track}.{limit}.{}.{}", after.duration_ms, after.user),
         };
-        if let Some(value) = self.rankings.peek_fresh(&key) {
-            return Ok(Some(value));
-        }
-        let client = Encodings::accepted(headers);
-        let this = self.clone();
-        let make = async move {
-            let kept = this.rankings.policy().enabled && after.is_none();
-            let compress = Compress::plan(this.compression, kept.then_some(this.max_entry), client);
-            let found = this.records.ranking(track, after, limit + 1).await?;
-            let Some(rows) = found else { return Ok::<_, LoadError>(Loaded::Absent) };
+        let stamps = [one_track(track), ranking_of(track)];
+        let wanted = Wanted { key: &key, stamps: &stamps, kept: after.is_none() };
+        let records = self.records.clone();
+        let make = move || async move {
+            let found = records.ranking(track, after, limit + 1).await?;
             let listing = listing(track);
             let cursor = |last: &Ranked| write_whole_cursor(&listing, last.duration_ms, last.user);
-            let page = Page::cut(rows, limit, cursor, RankItem::from);
-            let value = this.write(page, compress).await?;
-            Ok(if kept { Loaded::Store(value) } else { Loaded::Bypass(value) })
+            Ok(found.map(|rows| Page::cut(rows, limit, cursor, RankItem::from)))
         };
-        let reads = self.reads.clone();
-        let load = move || async move { reads.load(make).await };
-        Ok(self.rankings.get(&key, &[one_track(track), ranking_of(track)], load).await?.value)
+        self.bodies.get(&self.rankings, wanted, headers, make).await
     }
 }
 

@@ -1,9 +1,10 @@
 //! Transactions on runs and the ranking. One method is one whole transaction.
 #![allow(clippy::disallowed_types, reason = "this is the store of runs: SQL types live here")]
 
-use super::super::{TrackId, WriteTrackError};
+use super::super::TrackId;
 use super::{AfterTime, NewRun, Ranked, StoredRun};
 use crate::accounts;
+use crate::bodies::ChangeError;
 use crate::idempotency::{Done, Once};
 use crate::store::{Store, StoreError, Tx};
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -29,11 +30,11 @@ impl RecordStore {
         &self,
         run: NewRun,
         once: Once,
-    ) -> Result<Done<Option<StoredRun>>, WriteTrackError> {
+    ) -> Result<Done<Option<StoredRun>>, ChangeError> {
         self.store
             .write(move |tx| {
                 if !accounts::exists(tx, run.user).map_err(StoreError::from)? {
-                    return Err(WriteTrackError::UnknownUser);
+                    return Err(ChangeError::UnknownUser);
                 }
                 once.run(tx, |tx| Ok(insert(tx, &run).map_err(StoreError::from)?))
             })

@@ -1,0 +1,301 @@
+//! Cached bodies: what every system does to answer from the cache, and to write past it.
+//!
+//! A hit costs one look-up and no task, no SQL and no JSON. A miss takes a place among the uncached
+//! reads, reads the store, and is written and compressed on the compute pool. A write announces the
+//! stamps of what it changes before its transaction and ends the announcement before it is answered.
+
+use crate::config::{CacheMode, CacheSettings, Settings};
+use crate::http::body::{Compress, finish, respond};
+use crate::http::negotiate::Encodings;
+use crate::http::{Gate, Problem, gate};
+use crate::store::{Pool, PoolError, StoreError};
+use axum::response::Response;
+use http::{HeaderMap, HeaderValue, header};
+use madang_cache::{
+    Cache, CacheError, ConfigError, Loaded, NamedCache, Policy, Stamp, Value, WriteError,
+};
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The cache and what bodies are made with; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Bodies {
+    cache: Cache,
+    compute: Arc<Pool<()>>,
+    reads: Gate,
+    settings: CacheSettings,
+    compression: bool,
+}
+
+/// Why a body could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The store did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The threads for heavy work did not.
+    #[error("compute pool: {0}")]
+    Compute(#[from] PoolError),
+    /// What is stored makes no sense.
+    #[error("{0}")]
+    Damaged(String),
+}
+
+/// The task that ran a write was ended with its event loop.
+#[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("the write was abandoned: its outcome is unknown")]
+pub struct Abandoned;
+
+/// Why something that cached bodies depend on could not be changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// The store refused or failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The cache takes no more writes at once.
+    #[error(transparent)]
+    Cache(#[from] WriteError),
+    /// Its owner is gone, or never was.
+    #[error("there is no such user")]
+    UnknownUser,
+    /// Whether it was changed is not known.
+    #[error(transparent)]
+    Abandoned(#[from] Abandoned),
+}
+
+/// What a write did to the bodies that depend on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing: it was refused or changed nothing. Anybody may ask; the bodies that everybody reads must
+    /// not pay for it.
+    Nothing,
+    /// It changed what was announced.
+    Announced,
+    /// It changed that, and more that only the transaction could know.
+    AlsoOn(Vec<Stamp>),
+}
+
+/// Which cached body a request asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// Its key within its part of the cache.
+    pub key: &'a str,
+    /// What it depends on, one to four.
+    pub stamps: &'a [Stamp],
+    /// Whether it may be kept; a body that is not kept is shared by those who wait for it now.
+    pub kept: bool,
+}
+
+impl Bodies {
+    /// Bodies in `cache`, written on `compute`; loads pass `reads`.
+    pub fn new(cache: Cache, compute: Arc<Pool<()>>, reads: Gate, settings: &Settings) -> Self {
+        Self {
+            cache,
+            compute,
+            reads,
+            settings: settings.cache.clone(),
+            compression: settings.compression,
+        }
+    }
+
+    /// The part of the cache of this name. Its entries are refreshed after `ttl`, and never served when
+    /// six times as old; a change is seen at once whatever it says. Zero: nothing is kept.
+    ///
+    /// # Errors
+    /// When the cache has a part of this name already, or the settings cannot work.
+    pub fn named(&self, name: &str, ttl: Duration) -> Result<NamedCache<LoadError>, ConfigError> {
+        let policy = if self.settings.mode == CacheMode::Off || ttl.is_zero() {
+            Policy::off()
+        } else {
+            Policy {
+                max_entry_bytes: self.settings.max_entry as u64,
+                // Loads queue at the gate alone.
+                max_loads_in_flight: self.reads.capacity(),
+                ..Policy::with_ttl(ttl, ttl.saturating_mul(6).max(Duration::from_secs(60)))
+            }
+        };
+        self.cache.named(name, policy)
+    }
+
+    /// The cache of every system.
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// The threads for heavy work.
+    pub fn compute(&self) -> &Arc<Pool<()>> {
+        &self.compute
+    }
+
+    /// What everything passes that is not in the cache.
+    pub fn reads(&self) -> &Gate {
+        &self.reads
+    }
+
+    /// Whether pages behind the first may be kept (setting `cache.first_pages_only`).
+    pub fn keeps_later_pages(&self) -> bool {
+        !self.settings.first_pages_only
+    }
+
+    /// Which encodings to make for this client of a body that is, or is not, `kept`.
+    pub fn compress(&self, kept: bool, headers: &HeaderMap) -> Compress {
+        let kept_within = kept.then_some(self.settings.max_entry);
+        Compress::plan(self.compression, kept_within, Encodings::accepted(headers))
+    }
+
+    /// The finished body: from the cache without any other work, else made of what `make` finds; nothing
+    /// when that finds nothing.
+    ///
+    /// # Errors
+    /// As a problem, when the store or the compute pool cannot answer.
+    pub async fn get<T, F, Fut>(
+        &self,
+        part: &NamedCache<LoadError>,
+        wanted: Wanted<'_>,
+        headers: &HeaderMap,
+        make: F,
+    ) -> Result<Option<Value>, Problem>
+    where
+        T: Serialize + Send + 'static,
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<Option<T>, LoadError>> + Send + 'static,
+    {
+        if let Some(value) = part.peek_fresh(wanted.key) {
+            return Ok(Some(value));
+        }
+        let kept = wanted.kept && part.policy().enabled;
+        let compress = self.compress(kept, headers);
+        let (found, this) = (make(), self.clone());
+        let make = async move {
+            let Some(body) = found.await? else { return Ok::<_, LoadError>(Loaded::Absent) };
+            let value = this.json(body, compress).await?;
+            Ok(if kept { Loaded::Store(value) } else { Loaded::Bypass(value) })
+        };
+        let reads = self.reads.clone();
+        let load = move || async move { reads.load(make).await };
+        Ok(part.get(wanted.key, wanted.stamps, load).await?.value)
+    }
+
+    /// JSON on the compute pool: a page is up to 100 items, and is compressed.
+    ///
+    /// # Errors
+    /// When the pool takes no more.
+    pub async fn json(
+        &self,
+        body: impl Serialize + Send + 'static,
+        compress: Compress,
+    ) -> Result<Value, LoadError> {
+        let value = self.compute.run(move |()| {
+            // Numbers and strings into memory: cannot fail.
+            let json = serde_json::to_vec(&body).unwrap_or_default();
+            finish(json, "application/json", compress)
+        });
+        Ok(value.await?)
+    }
+
+    /// The answer with something of the caller's own: no cache that others share may keep it.
+    ///
+    /// # Errors
+    /// When the pool takes no more.
+    pub async fn private(
+        &self,
+        body: impl Serialize + Send + 'static,
+        headers: &HeaderMap,
+    ) -> Result<Response, LoadError> {
+        let value = self.json(body, self.compress(false, headers)).await?;
+        let mut response = respond(&value, headers);
+        make_private(&mut response);
+        Ok(response)
+    }
+
+    /// Runs one write that cached bodies depend on, to its end even when the caller goes away:
+    /// announces `stamps`, runs `work`, and ends the announcement by what `effect` says of the outcome.
+    ///
+    /// # Errors
+    /// Those of `work`; when the cache takes no more writes; [`Abandoned`] when the event loop ended.
+    pub async fn write<T, E>(
+        &self,
+        stamps: Vec<Stamp>,
+        effect: impl FnOnce(&T) -> Effect + Send + 'static,
+        work: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<WriteError> + From<Abandoned> + Send + 'static,
+    {
+        let cache = self.cache.clone();
+        let announced = async move {
+            let write = cache.begin_write(&stamps).await?;
+            // An error drops the announcement, which ends it: the outcome may be unknown.
+            let done = work.await?;
+            match effect(&done) {
+                Effect::Nothing => write.unchanged().await?,
+                Effect::Announced => write.finish().await?,
+                Effect::AlsoOn(stamps) => {
+                    // It is committed by now, so a cache that cannot be told is no reason to report a
+                    // failure; entries end with their time.
+                    match cache.begin_write(&stamps).await {
+                        Ok(more) => more.finish().await?,
+                        Err(error) => {
+                            tracing::warn!(%error, "a cached body may outlive its change");
+                        }
+                    }
+                    write.finish().await?;
+                }
+            }
+            Ok(done)
+        };
+        gate::run_to_end(announced).await.unwrap_or_else(|| Err(E::from(Abandoned)))
+    }
+}
+
+/// Marks an answer as its caller's own.
+pub fn make_private(response: &mut Response) {
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.append(header::VARY, HeaderValue::from_static("authorization"));
+}
+
+impl From<LoadError> for Problem {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Store(error) => error.into(),
+            LoadError::Compute(error) => StoreError::from(error).into(),
+            damaged @ LoadError::Damaged(_) => Problem::internal(damaged.to_string()),
+        }
+    }
+}
+
+impl From<CacheError<LoadError>> for Problem {
+    fn from(error: CacheError<LoadError>) -> Self {
+        let temporary = match error.load_error() {
+            Some(LoadError::Store(store)) => store.is_temporary(),
+            Some(LoadError::Compute(pool)) => !matches!(pool, PoolError::Panicked(_)),
+            Some(LoadError::Damaged(_)) => false,
+            None => !matches!(error, CacheError::Panicked | CacheError::StampCount { .. }),
+        };
+        if temporary {
+            let wait =
+                error.retry_after().map_or(1, |d| u32::try_from(d.as_secs()).unwrap_or(60) + 1);
+            Problem::unavailable("this cannot be made now", wait, error.to_string())
+        } else {
+            Problem::internal(error.to_string())
+        }
+    }
+}
+
+impl From<ChangeError> for Problem {
+    fn from(error: ChangeError) -> Self {
+        match error {
+            ChangeError::Store(error) => error.into(),
+            ChangeError::Cache(error) => {
+                Problem::unavailable("too many writes at once", 1, error.to_string())
+            }
+            ChangeError::UnknownUser => Problem::invalid_token("this account no longer exists"),
+            ChangeError::Abandoned(error) => {
+                Problem::unavailable("the server is stopping", 1, error.to_string())
+            }
+        }
+    }
+}

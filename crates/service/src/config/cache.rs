@@ -1,0 +1,130 @@
+//! Settings of the cache.
+
+use super::keys::{Key, choice, key, switch};
+use super::value::{duration, size};
+use std::time::Duration;
+
+/// `cache.*`: the in-process cache.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CacheSettings {
+    /// `off` or `local`.
+    pub mode: CacheMode,
+    /// Bytes that all cached bodies may take together.
+    pub capacity: usize,
+    /// Largest cached body, all its encodings together.
+    pub max_entry: usize,
+    /// Whether only the first page of a listing is kept.
+    pub first_pages_only: bool,
+    /// Times after which bodies are refreshed.
+    pub ttl: Lifetimes,
+}
+
+/// `cache.ttl.*`: the age at which a cached body is refreshed; zero = such bodies are not kept. A change
+/// ends it at once whatever they say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifetimes {
+    /// Tracks, their lists and rankings.
+    pub tracks: Duration,
+    /// Listings of posts and of articles.
+    pub lists: Duration,
+    /// Categories of posts.
+    pub categories: Duration,
+    /// Posts.
+    pub posts: Duration,
+    /// Articles, and their comments.
+    pub articles: Duration,
+    /// Markets, and what is found of them.
+    pub markets: Duration,
+}
+
+/// Where finished bodies are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheMode {
+    /// Nowhere: every request does all the work.
+    Off,
+    /// In this process.
+    Local,
+}
+
+impl CacheSettings {
+    pub(super) fn blank() -> Self {
+        let zero = Duration::ZERO;
+        Self {
+            mode: CacheMode::Off,
+            capacity: 0,
+            max_entry: 0,
+            first_pages_only: false,
+            ttl: Lifetimes {
+                tracks: zero,
+                lists: zero,
+                categories: zero,
+                posts: zero,
+                articles: zero,
+                markets: zero,
+            },
+        }
+    }
+}
+
+pub(super) const KEYS: &[Key] = &[
+    key!(
+        "cache.mode" = "local",
+        "off or local",
+        "where finished bodies are kept; off = every request does all the work",
+        |s, v| s.cache.mode = choice(v, &[("off", CacheMode::Off), ("local", CacheMode::Local)])?
+    ),
+    key!(
+        "cache.capacity" = "32MiB",
+        "a size: 8MiB, 1GiB",
+        "bytes that all cached bodies may take together",
+        |s, v| s.cache.capacity = size(v)?
+    ),
+    key!(
+        "cache.max_entry" = "4MiB",
+        "a size: 512KiB, 4MiB",
+        "largest cached body with all its encodings; a larger one is served, not stored",
+        |s, v| s.cache.max_entry = size(v)?
+    ),
+    key!(
+        "cache.first_pages_only" = "off",
+        "on or off",
+        "whether only the first page of a listing of posts or articles is kept (as documented: on)",
+        |s, v| s.cache.first_pages_only = switch(v)?
+    ),
+    key!(
+        "cache.ttl.tracks" = "10min",
+        "a duration: 30s, 10min; 0 = not kept",
+        "time after which a cached track is refreshed; a change is seen at once whatever it says",
+        |s, v| s.cache.ttl.tracks = duration(v)?
+    ),
+    key!(
+        "cache.ttl.lists" = "5min",
+        "a duration: 30s, 10min; 0 = not kept",
+        "the same for listings of posts and of articles (as documented: 5min)",
+        |s, v| s.cache.ttl.lists = duration(v)?
+    ),
+    key!(
+        "cache.ttl.categories" = "24h",
+        "a duration: 30s, 24h; 0 = not kept",
+        "the same for the categories of posts (as documented: 24h)",
+        |s, v| s.cache.ttl.categories = duration(v)?
+    ),
+    key!(
+        "cache.ttl.posts" = "10min",
+        "a duration: 30s, 10min; 0 = not kept",
+        "the same for posts (as documented: 0, only listings and categories are cached)",
+        |s, v| s.cache.ttl.posts = duration(v)?
+    ),
+    key!(
+        "cache.ttl.articles" = "10min",
+        "a duration: 30s, 10min; 0 = not kept",
+        "the same for articles and their comments; likes are never in a cached body",
+        |s, v| s.cache.ttl.articles = duration(v)?
+    ),
+    key!(
+        "cache.ttl.markets" = "1h",
+        "a duration: 30s, 10min; 0 = not kept",
+        "the same for markets and searches for them; view counts are never in a cached body",
+        |s, v| s.cache.ttl.markets = duration(v)?
+    ),
+];

@@ -1,0 +1,2 @@
+-- Traditional markets.
+SELECT 1;

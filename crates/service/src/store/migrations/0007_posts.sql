@@ -1,0 +1,2 @@
+-- Second-hand goods.
+SELECT 1;

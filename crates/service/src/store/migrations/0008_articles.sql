@@ -1,0 +1,2 @@
+-- Articles, comments, likes.
+SELECT 1;
