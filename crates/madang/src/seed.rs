@@ -8,15 +8,17 @@
 //! A limit on how many a user may have does not hold here: to see what a limit does to a user who is
 //! far beyond it is one of the things a filled store is for. The counts that enforce it are kept.
 //!
-//! One file is one kind of row; `fill` puts them in the order in which they need each other.
+//! One file is one kind of row: its flags (flattened into [`Rows`]) and how it is filled. `fill` names
+//! the kinds in the order in which they need each other.
 
+mod batches;
 mod random;
 mod schedules;
 mod users;
 
-use crate::settings::{SettingsArgs, Usage};
-use anyhow::ensure;
+use crate::settings::SettingsArgs;
 use indicatif::{ProgressBar, ProgressStyle};
+use madang_service::accounts::UserId;
 use madang_service::app::App;
 use madang_service::config::{Origin, Settings};
 use madang_service::http::rfc3339;
@@ -29,9 +31,6 @@ pub const DEFAULT_PASSWORD: &str = "madang-seed";
 /// 2027-01-01T00:00:00Z: rows are made then, and schedules lie in the year after it.
 const DEFAULT_EPOCH: &str = "2027-01-01T00:00:00Z";
 const MOST_USERS: i64 = 1_000_000;
-const MOST_OF_ONE_USER: i64 = 1_000_000;
-/// Most rows of one kind in one run: some 10 GB of schedules.
-const MOST_ROWS: u64 = 100_000_000;
 
 /// Arguments of `madang seed`.
 #[derive(clap::Args, Debug)]
@@ -62,9 +61,8 @@ pub struct Rows {
     /// Users that there shall be, 1 to 1000000
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_USERS))]
     users: u32,
-    /// Schedules that each of them shall have, up to 1000000
-    #[arg(long, value_name = "M", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=MOST_OF_ONE_USER))]
-    schedules_per_user: u32,
+    #[command(flatten)]
+    schedules: schedules::Flags,
     /// Password of all of them: 8 to 1024 printable ASCII characters
     #[arg(long, value_name = "TEXT", default_value = DEFAULT_PASSWORD, hide_default_value = true, value_parser = password)]
     password: String,
@@ -143,21 +141,36 @@ pub struct Added {
     pub old: u64,
 }
 
-/// What became of all of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Filled {
-    /// Users.
-    pub users: Added,
-    /// Schedules.
-    pub schedules: Added,
+/// What became of all of them: kinds in the order in which they were filled, without those of which
+/// no row was asked for.
+pub type Filled = Vec<(&'static str, Added)>;
+
+/// What a kind is filled from: the store, what is wanted, and the users whose rows they are.
+struct Ground<'a> {
+    app: &'a App,
+    wanted: &'a Rows,
+    /// Ids of the seeded users, by their numbers less one.
+    users: &'a [UserId],
+    bar: &'a ProgressBar,
+}
+
+impl Ground<'_> {
+    /// The bar of a kind with so many rows.
+    fn begin(&self, kind: &'static str, rows: u64) {
+        begin(self.bar, kind, rows);
+    }
+}
+
+fn begin(bar: &ProgressBar, kind: &'static str, rows: u64) {
+    bar.set_length(rows);
+    bar.set_position(0);
+    bar.set_message(kind);
 }
 
 /// Fills a store, and says how to log in.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let rows = &args.rows;
-    let schedules = u64::from(rows.users) * u64::from(rows.schedules_per_user);
-    let too_many = || Usage(format!("{schedules} schedules: at most {MOST_ROWS} in one run"));
-    ensure!(schedules <= MOST_ROWS, too_many());
+    rows.schedules.check(rows.users)?;
     let mut sources = args.settings.sources()?;
     if rows.unsafe_experiments {
         let flag = Origin::Flag("--unsafe-experiments".to_owned());
@@ -173,7 +186,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let filled = fill(&app, &settings, rows)?;
     let took = started.elapsed().as_secs_f64();
     // The work is done whether or not somebody reads of it.
-    let _ = write!(std::io::stdout(), "{}", told(rows, filled, took));
+    let _ = write!(std::io::stdout(), "{}", told(rows, &filled, took));
     Ok(())
 }
 
@@ -183,19 +196,20 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 /// When the store cannot take it. What was added until then stays.
 pub fn fill(app: &App, settings: &Settings, rows: &Rows) -> anyhow::Result<Filled> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let bar = bar(u64::from(rows.users) * (1 + u64::from(rows.schedules_per_user)));
+    let bar = bar();
     let filled = runtime.block_on(async {
         let (ids, users) = users::fill(app, settings, rows, &bar).await?;
-        let schedules = schedules::fill(app, &ids, rows, &bar).await?;
-        anyhow::Ok(Filled { users, schedules })
+        let ground = Ground { app, wanted: rows, users: &ids, bar: &bar };
+        let filled = [("users", users), ("schedules", schedules::fill(&ground).await?)];
+        anyhow::Ok(filled.into_iter().filter(|(_, added)| added.new + added.old > 0).collect())
     })?;
     bar.finish_and_clear();
     Ok(filled)
 }
 
 /// Drawn on stderr, and only on a terminal.
-fn bar(total: u64) -> ProgressBar {
-    let bar = ProgressBar::new(total);
+fn bar() -> ProgressBar {
+    let bar = ProgressBar::new(0);
     bar.set_style(
         ProgressStyle::with_template("{bar:30} {human_pos}/{human_len} {wide_msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar()),
@@ -204,16 +218,22 @@ fn bar(total: u64) -> ProgressBar {
     bar
 }
 
-fn told(rows: &Rows, filled: Filled, seconds: f64) -> String {
-    let Filled { users, schedules } = filled;
-    let first = users::nickname(1);
-    let mut text = format!(
-        "added {} users and {} schedules in {seconds:.1} s; already there: {} and {}\n",
-        users.new, schedules.new, users.old, schedules.old
-    );
-    if users.old > 0 {
+fn told(rows: &Rows, filled: &Filled, seconds: f64) -> String {
+    let listed = |count: fn(&Added) -> u64| {
+        let each: Vec<_> =
+            filled.iter().map(|(kind, added)| format!("{} {kind}", count(added))).collect();
+        match each.split_last() {
+            Some((last, [])) => last.clone(),
+            Some((last, before)) => format!("{} and {last}", before.join(", ")),
+            None => "nothing".to_owned(),
+        }
+    };
+    let (new, old) = (listed(|added| added.new), listed(|added| added.old));
+    let mut text = format!("added {new} in {seconds:.1} s; already there: {old}\n");
+    if filled.iter().any(|(kind, added)| *kind == "users" && added.old > 0) {
         text += "users who were there already keep their passwords\n";
     }
+    let first = users::nickname(1);
     let (password, said) = if rows.password == DEFAULT_PASSWORD {
         (DEFAULT_PASSWORD, format!("the password {DEFAULT_PASSWORD}"))
     } else {

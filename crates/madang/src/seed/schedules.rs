@@ -1,16 +1,17 @@
 //! Schedules of the seeded users, within a year of the epoch.
 
+use super::batches::Batches;
 use super::random::Random;
-use super::{Added, Rows};
+use super::{Added, Ground, Rows};
+use crate::settings::Usage;
 use anyhow::ensure;
-use indicatif::ProgressBar;
 use madang_service::accounts::UserId;
-use madang_service::app::App;
 use madang_service::schedules::{LocationId, NewSchedule};
 use std::collections::HashMap;
 
-/// Rows of one transaction: some 2 MB of log, and a hundredth of a second of the writer.
-const AT_ONCE: usize = 5_000;
+const MOST_OF_ONE_USER: i64 = 1_000_000;
+/// Most of them in one run: some 10 GB.
+const MOST: u64 = 100_000_000;
 const MINUTE_MS: i64 = 60_000;
 const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
 
@@ -29,71 +30,52 @@ const TITLES: [&str; 12] = [
     "Picnic",
 ];
 
+/// How many there shall be.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(super) struct Flags {
+    /// Schedules that each user shall have, up to 1000000
+    #[arg(long, value_name = "M", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=MOST_OF_ONE_USER))]
+    schedules_per_user: u32,
+}
+
+impl Flags {
+    /// Refuses more than one run can be meant to make.
+    pub(super) fn check(self, users: u32) -> Result<(), Usage> {
+        let all = u64::from(users) * u64::from(self.schedules_per_user);
+        let too_many = || Usage(format!("{all} schedules: at most {MOST} in one run"));
+        if all <= MOST { Ok(()) } else { Err(too_many()) }
+    }
+}
+
 /// Brings each user up to the wanted number. What is there counts, not which: comparing rows would read
 /// them all for the sake of stores that somebody has used since.
-pub(super) async fn fill(
-    app: &App,
-    users: &[UserId],
-    wanted: &Rows,
-    bar: &ProgressBar,
-) -> anyhow::Result<Added> {
+pub(super) async fn fill(ground: &Ground<'_>) -> anyhow::Result<Added> {
     let mut added = Added::default();
-    if wanted.schedules_per_user == 0 {
+    let each = ground.wanted.schedules.schedules_per_user;
+    if each == 0 {
         return Ok(added);
     }
-    bar.set_message("schedules");
-    let store = app.schedules.store();
+    ground.begin("schedules", ground.users.len() as u64 * u64::from(each));
+    let store = ground.app.schedules.store();
     let places: Vec<_> =
         store.locations(0, 1000).await?.into_iter().map(|place| place.id).collect();
     ensure!(!places.is_empty(), "there are no locations in this store");
     let counts: HashMap<UserId, u64> = store.counts().await?.into_iter().collect();
-    let mut writing = None;
-    let mut rows = Vec::with_capacity(AT_ONCE);
-    for (number, user) in (1..).zip(users) {
+    let mut batches = Batches::new(ground.bar, |rows| {
+        let store = store.clone();
+        async move { store.create_all(rows).await }
+    });
+    for (number, user) in (1..).zip(ground.users) {
         let there = counts.get(user).map_or(0, |n| u32::try_from(*n).unwrap_or(u32::MAX));
-        let there = there.min(wanted.schedules_per_user);
+        let there = there.min(each);
         added.old += u64::from(there);
-        bar.inc(u64::from(there));
-        for index in there..wanted.schedules_per_user {
-            rows.push(schedule(wanted, number, *user, index, &places));
-            if rows.len() == AT_ONCE {
-                write(app, &mut rows, &mut writing, &mut added, bar).await?;
-            }
+        ground.bar.inc(u64::from(there));
+        for index in there..each {
+            batches.push(schedule(ground.wanted, number, *user, index, &places)).await?;
         }
     }
-    write(app, &mut rows, &mut writing, &mut added, bar).await?;
-    // The last part is under way still.
-    write(app, &mut rows, &mut writing, &mut added, bar).await?;
+    added.new = batches.finish().await?;
     Ok(added)
-}
-
-type Writing = tokio::task::JoinHandle<anyhow::Result<u64>>;
-
-/// Hands rows to the writer's thread and waits for those before them: the next rows are made meanwhile.
-async fn write(
-    app: &App,
-    rows: &mut Vec<NewSchedule>,
-    writing: &mut Option<Writing>,
-    added: &mut Added,
-    bar: &ProgressBar,
-) -> anyhow::Result<()> {
-    if let Some(before) = writing.take() {
-        let written = before.await??;
-        added.new += written;
-        bar.inc(written);
-    }
-    if !rows.is_empty() {
-        let rows = std::mem::replace(rows, Vec::with_capacity(AT_ONCE));
-        let store = app.schedules.store().clone();
-        *writing = Some(tokio::spawn(async move {
-            let count = rows.len() as u64;
-            store.create_all(rows).await?;
-            Ok(count)
-        }));
-        // Lets it begin.
-        tokio::task::yield_now().await;
-    }
-    Ok(())
 }
 
 /// The schedule of this index of the user of this number: between half an hour and four hours long,

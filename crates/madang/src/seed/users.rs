@@ -1,7 +1,7 @@
 //! Users: `user-0001` and on, all with the same password.
 
 use super::random::Random;
-use super::{Added, Rows};
+use super::{Added, Rows, begin};
 use anyhow::Context as _;
 use indicatif::ProgressBar;
 use madang_guard::hash::{HashError, Password, Scheme};
@@ -40,7 +40,7 @@ pub(super) async fn fill(
     wanted: &Rows,
     bar: &ProgressBar,
 ) -> anyhow::Result<(Vec<UserId>, Added)> {
-    bar.set_message("users");
+    begin(bar, "users", u64::from(wanted.users));
     let hashes = Hashes::new(settings.accounts.hash, wanted)?;
     let regions = REGIONS
         .iter()

@@ -1,0 +1,64 @@
+//! Rows written in transactions of thousands, while the next ones are made.
+
+use indicatif::ProgressBar;
+use madang_service::store::StoreError;
+use tokio::task::JoinHandle;
+
+/// Rows of one transaction: some 2 MB of log, and a hundredth of a second of the writer.
+const AT_ONCE: usize = 5_000;
+
+/// Collects rows and hands them to `write`, so many at once and in order.
+pub(super) struct Batches<'a, T, W> {
+    rows: Vec<T>,
+    write: W,
+    /// What the writer has now, and how many rows that is.
+    writing: Option<(u64, JoinHandle<Result<(), StoreError>>)>,
+    written: u64,
+    bar: &'a ProgressBar,
+}
+
+impl<'a, T, W, F> Batches<'a, T, W>
+where
+    W: FnMut(Vec<T>) -> F,
+    F: Future<Output = Result<(), StoreError>> + Send + 'static,
+{
+    /// Nothing yet; `write` is one transaction.
+    pub(super) fn new(bar: &'a ProgressBar, write: W) -> Self {
+        Self { rows: Vec::with_capacity(AT_ONCE), write, writing: None, written: 0, bar }
+    }
+
+    /// Adds a row.
+    pub(super) async fn push(&mut self, row: T) -> anyhow::Result<()> {
+        self.rows.push(row);
+        if self.rows.len() == AT_ONCE { self.hand_over().await } else { Ok(()) }
+    }
+
+    /// Writes the rest; answers how many rows were written in all.
+    pub(super) async fn finish(mut self) -> anyhow::Result<u64> {
+        self.hand_over().await?;
+        self.settle().await?;
+        Ok(self.written)
+    }
+
+    /// Hands rows to the writer's thread and waits for those before them: the next are made meanwhile.
+    async fn hand_over(&mut self) -> anyhow::Result<()> {
+        self.settle().await?;
+        if !self.rows.is_empty() {
+            let rows = std::mem::replace(&mut self.rows, Vec::with_capacity(AT_ONCE));
+            let count = rows.len() as u64;
+            self.writing = Some((count, tokio::spawn((self.write)(rows))));
+            // Lets it begin.
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+
+    async fn settle(&mut self) -> anyhow::Result<()> {
+        if let Some((count, before)) = self.writing.take() {
+            before.await??;
+            self.written += count;
+            self.bar.inc(count);
+        }
+        Ok(())
+    }
+}
