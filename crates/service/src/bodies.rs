@@ -7,6 +7,7 @@
 use crate::config::{CacheMode, CacheSettings, Settings};
 use crate::http::body::{Compress, finish, respond};
 use crate::http::negotiate::Encodings;
+use crate::http::splice::Template;
 use crate::http::{Gate, Problem, gate};
 use crate::store::{Pool, PoolError, StoreError};
 use axum::response::Response;
@@ -161,6 +162,42 @@ impl Bodies {
         F: FnOnce() -> Fut,
         Fut: Future<Output = Result<Option<T>, LoadError>> + Send + 'static,
     {
+        self.load(part, wanted, headers, make, plain).await
+    }
+
+    /// [`get`](Self::get) for an object that is answered with members of the moment, which are in no cache.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub async fn get_template<T, F, Fut>(
+        &self,
+        part: &NamedCache<LoadError>,
+        wanted: Wanted<'_>,
+        headers: &HeaderMap,
+        make: F,
+    ) -> Result<Option<Template>, Problem>
+    where
+        T: Serialize + Send + 'static,
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<Option<T>, LoadError>> + Send + 'static,
+    {
+        let value = self.load(part, wanted, headers, make, template).await?;
+        Ok(value.map(Template::of))
+    }
+
+    async fn load<T, F, Fut>(
+        &self,
+        part: &NamedCache<LoadError>,
+        wanted: Wanted<'_>,
+        headers: &HeaderMap,
+        make: F,
+        write: Write,
+    ) -> Result<Option<Value>, Problem>
+    where
+        T: Serialize + Send + 'static,
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<Option<T>, LoadError>> + Send + 'static,
+    {
         if let Some(value) = part.peek_fresh(wanted.key) {
             return Ok(Some(value));
         }
@@ -169,7 +206,7 @@ impl Bodies {
         let (found, this) = (make(), self.clone());
         let make = async move {
             let Some(body) = found.await? else { return Ok::<_, LoadError>(Loaded::Absent) };
-            let value = this.json(body, compress).await?;
+            let value = this.written(body, compress, write).await?;
             Ok(if kept { Loaded::Store(value) } else { Loaded::Bypass(value) })
         };
         let reads = self.reads.clone();
@@ -186,12 +223,21 @@ impl Bodies {
         body: impl Serialize + Send + 'static,
         compress: Compress,
     ) -> Result<Value, LoadError> {
+        self.written(body, compress, plain).await
+    }
+
+    async fn written(
+        &self,
+        body: impl Serialize + Send + 'static,
+        compress: Compress,
+        write: Write,
+    ) -> Result<Value, LoadError> {
         let value = self.compute.run(move |()| {
             // Numbers and strings into memory: cannot fail.
             let json = serde_json::to_vec(&body).unwrap_or_default();
-            finish(json, "application/json", compress)
+            write(json, compress)
         });
-        Ok(value.await?)
+        value.await?
     }
 
     /// The answer with something of the caller's own: no cache that others share may keep it.
@@ -248,6 +294,17 @@ impl Bodies {
         };
         gate::run_to_end(announced).await.unwrap_or_else(|| Err(E::from(Abandoned)))
     }
+}
+
+/// What JSON is kept as.
+type Write = fn(Vec<u8>, Compress) -> Result<Value, LoadError>;
+
+fn plain(json: Vec<u8>, compress: Compress) -> Result<Value, LoadError> {
+    Ok(finish(json, "application/json", compress))
+}
+
+fn template(json: Vec<u8>, compress: Compress) -> Result<Value, LoadError> {
+    Template::value(json, compress).map_err(|error| LoadError::Damaged(error.to_string()))
 }
 
 /// Marks an answer as its caller's own.

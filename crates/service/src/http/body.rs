@@ -12,7 +12,7 @@ use std::io::Write as _;
 use std::time::SystemTime;
 
 /// Below this a compressed body saves no packet.
-const COMPRESS_FROM_BYTES: usize = 860;
+pub(super) const COMPRESS_FROM_BYTES: usize = 860;
 
 /// Which encodings to make.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,17 +41,22 @@ impl Compress {
 
 /// Makes a finished body with its ETag and encodings. CPU-heavy: belongs on the compute pool.
 pub fn finish(identity: Vec<u8>, content_type: &'static str, compress: Compress) -> Value {
-    let digest = Sha256::digest(&identity);
-    // 96 bits: a collision between two bodies of one resource is out of the question.
-    let etag_base: String = digest.iter().take(12).map(|b| format!("{b:02x}")).collect();
+    let etag_base = base_tag(&identity);
     let encoded = encodings(&identity, compress);
     Value::from_parts(ValueParts {
         identity: Bytes::from(identity),
         encoded,
         content_type: content_type.into(),
-        etag_base: etag_base.into(),
+        etag_base,
         created: SystemTime::now(),
     })
+}
+
+/// What the tags of a body begin with.
+pub(super) fn base_tag(body: &[u8]) -> Box<str> {
+    // 96 bits: a collision between two bodies of one resource is out of the question.
+    let digest = Sha256::digest(body);
+    digest.iter().take(12).map(|b| format!("{b:02x}")).collect::<String>().into()
 }
 
 /// What the cache keeps beside the bodies of an entry: tags, key, structures; generously.
@@ -116,15 +121,27 @@ pub fn respond(value: &Value, request: &HeaderMap) -> Response {
     let encoding =
         Encodings::accepted(request).by_preference().find(|e| value.body(Some(*e)).is_some());
     let etag = value.etag(encoding).unwrap_or_default();
+    send(etag, value.content_type(), encoding, request, || {
+        value.body(encoding).cloned().unwrap_or_default()
+    })
+}
+
+/// The answer with the body of this tag, which is made only for a client that does not have it already.
+pub(super) fn send(
+    etag: &str,
+    content_type: &str,
+    encoding: Option<Encoding>,
+    request: &HeaderMap,
+    body: impl FnOnce() -> Bytes,
+) -> Response {
     let mut response = if has_already(request, etag) {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         response
     } else {
-        let body = value.body(encoding).cloned().unwrap_or_default();
-        let mut response = Response::new(Body::from(body));
+        let mut response = Response::new(Body::from(body()));
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, plain(value.content_type()));
+        headers.insert(header::CONTENT_TYPE, plain(content_type));
         if let Some(encoding) = encoding {
             headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding.as_str()));
         }

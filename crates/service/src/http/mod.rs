@@ -15,6 +15,7 @@ pub mod problem;
 mod request_id;
 pub mod rfc3339;
 pub mod server;
+pub mod splice;
 mod worker;
 
 pub use client::{ClientAddress, OverTls, Proxies};

@@ -1,0 +1,315 @@
+//! Cached objects with a few members of the moment: counts, or whether the caller likes it.
+//!
+//! Such members change too often, or belong to one caller, so they are never in a cached body. Writing and
+//! compressing the whole answer for them would give away what the cache is for. So the cached body is a
+//! [`Template`]: a JSON object that ends after its last member, and the same compressed up to that
+//! point. An answer is that prefix, the members, and the closing brace.
+//!
+//! Compressed, too, it is one stream: gzip data (RFC 1952) whose deflate blocks (RFC 1951) hold the
+//! prefix up to a byte boundary, then one stored block with the rest, then the checksum, which goes on
+//! from that of the prefix. Only gzip: every client that reads another coding reads it as well.
+//!
+//! The ETag names bytes, so it is made of that of the prefix and of the members as they were sent.
+
+use super::body::{COMPRESS_FROM_BYTES, Compress, base_tag, send};
+use super::negotiate::Encodings;
+use axum::response::Response;
+use bytes::Bytes;
+use flate2::{Compress as Deflater, Compression, FlushCompress, Status};
+use http::HeaderMap;
+use madang_cache::{Encoding, Value, ValueParts};
+use std::fmt::Write as _;
+use std::time::SystemTime;
+
+/// Magic, deflate, no flags, no time, no hint, unknown system (RFC 1952, 2.3).
+const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
+
+/// The checksum of the prefix, at the end of its compressed form.
+const CHECKSUM_BYTES: usize = 4;
+
+/// A value of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Member {
+    /// A whole number.
+    Number(i64),
+    /// True or false.
+    Flag(bool),
+    /// Not known, or nobody's.
+    Null,
+}
+
+impl From<i64> for Member {
+    fn from(number: i64) -> Self {
+        Member::Number(number)
+    }
+}
+
+impl From<bool> for Member {
+    fn from(flag: bool) -> Self {
+        Member::Flag(flag)
+    }
+}
+
+impl<T: Into<Member>> From<Option<T>> for Member {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Member::Null, Into::into)
+    }
+}
+
+impl std::fmt::Display for Member {
+    /// As in JSON.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Member::Number(number) => number.fmt(f),
+            Member::Flag(flag) => flag.fmt(f),
+            Member::Null => f.write_str("null"),
+        }
+    }
+}
+
+/// A JSON object that is answered with further members.
+///
+/// What it holds is no body as it stands: it is sent by [`respond`](Self::respond) alone.
+#[derive(Clone, Debug)]
+pub struct Template(Value);
+
+/// The text is no JSON object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("members can be added to a JSON object alone")]
+pub struct NotAnObject;
+
+impl Template {
+    /// The value that a template of this JSON object is kept as. CPU-heavy when it compresses: belongs on
+    /// the compute pool.
+    ///
+    /// # Errors
+    /// When it is no object.
+    pub fn value(mut object: Vec<u8>, compress: Compress) -> Result<Value, NotAnObject> {
+        if object.first() != Some(&b'{') || object.pop() != Some(b'}') {
+            return Err(NotAnObject);
+        }
+        let gzip = (compress != Compress::NO && object.len() >= COMPRESS_FROM_BYTES)
+            .then(|| open_gzip(&object))
+            .flatten();
+        let etag_base = base_tag(&object);
+        Ok(Value::from_parts(ValueParts {
+            identity: Bytes::from(object),
+            encoded: gzip.map(|gzip| (Encoding::Gzip, gzip)).into_iter().collect(),
+            content_type: "application/json".into(),
+            etag_base,
+            created: SystemTime::now(),
+        }))
+    }
+
+    /// The template that was kept as `value`.
+    pub fn of(value: Value) -> Self {
+        Self(value)
+    }
+
+    /// The object with these members behind its own, for a client with these headers: 304 when it has it
+    /// already. Names are the field's own words: letters, neither escaped nor used by the object.
+    ///
+    /// An answer that is its caller's own must still be [marked so](crate::bodies::make_private).
+    pub fn respond(&self, members: &[(&'static str, Member)], request: &HeaderMap) -> Response {
+        let gzip = self.0.body(Some(Encoding::Gzip)).filter(|_| {
+            Encodings::accepted(request).by_preference().any(|encoding| encoding == Encoding::Gzip)
+        });
+        let prefix = self.0.identity();
+        let tail = tail(prefix.len() > 1, members);
+        let (etag, encoding) = (self.etag(members, gzip.is_some()), gzip.map(|_| Encoding::Gzip));
+        send(&etag, self.0.content_type(), encoding, request, || match gzip {
+            Some(gzip) => close_gzip(gzip, prefix.len(), &tail),
+            None => [prefix, &tail[..]].concat().into(),
+        })
+    }
+
+    /// The strong tag of the object with these members.
+    fn etag(&self, members: &[(&'static str, Member)], gzip: bool) -> String {
+        let mut tag = format!("\"{}", self.0.parts().etag_base);
+        for (name, member) in members {
+            // No comma: lists of tags are split at commas.
+            let _ = write!(tag, ".{name}:{member}");
+        }
+        tag.push_str(if gzip { "-gzip\"" } else { "\"" });
+        tag
+    }
+}
+
+/// What stands behind the prefix.
+fn tail(mut comma: bool, members: &[(&'static str, Member)]) -> Vec<u8> {
+    let mut tail = String::with_capacity(32 * members.len() + 1);
+    for (name, member) in members {
+        debug_assert!(name.bytes().all(|b| b.is_ascii_alphanumeric()), "{name} is to be escaped");
+        let _ = write!(tail, "{}\"{name}\":{member}", if comma { "," } else { "" });
+        comma = true;
+    }
+    tail.push('}');
+    tail.into_bytes()
+}
+
+/// Header and deflate blocks of the prefix up to a byte boundary, and its checksum. Nothing when that is
+/// not shorter.
+fn open_gzip(prefix: &[u8]) -> Option<Bytes> {
+    let mut out = Vec::with_capacity(prefix.len() + prefix.len() / 8 + 64);
+    out.extend_from_slice(&GZIP_HEADER);
+    let mut deflater = Deflater::new(Compression::new(6), false);
+    // A sync flush ends with an empty stored block, which ends at a byte boundary (RFC 1951, 3.2.4).
+    let status = deflater.compress_vec(prefix, &mut out, FlushCompress::Sync).ok()?;
+    // Room left means that nothing is waiting to be written.
+    let whole = deflater.total_in() == prefix.len() as u64 && out.len() < out.capacity();
+    if status != Status::Ok || !whole || out.len() >= prefix.len() {
+        return None;
+    }
+    out.extend_from_slice(&crc32fast::hash(prefix).to_le_bytes());
+    Some(Bytes::from(out.into_boxed_slice()))
+}
+
+/// One gzip stream of the prefix and the tail.
+fn close_gzip(open: &[u8], prefix_bytes: usize, tail: &[u8]) -> Bytes {
+    let (blocks, checksum) = open.split_at(open.len() - CHECKSUM_BYTES);
+    let checksum = checksum.try_into().map_or(0, u32::from_le_bytes);
+    let mut checksum = crc32fast::Hasher::new_with_initial(checksum);
+    checksum.update(tail);
+    // A stored block holds 65,535 bytes; a handful of members has some hundred.
+    let mut chunks = tail.chunks(usize::from(u16::MAX)).peekable();
+    let mut out = Vec::with_capacity(blocks.len() + tail.len() + 32);
+    out.extend_from_slice(blocks);
+    while let Some(chunk) = chunks.next() {
+        let bytes = u16::try_from(chunk.len()).unwrap_or(u16::MAX);
+        out.push(u8::from(chunks.peek().is_none()));
+        out.extend_from_slice(&bytes.to_le_bytes());
+        out.extend_from_slice(&(!bytes).to_le_bytes());
+        out.extend_from_slice(chunk);
+    }
+    out.extend_from_slice(&checksum.finalize().to_le_bytes());
+    // Modulo 2^32 by definition (RFC 1952, 2.3.1).
+    #[allow(clippy::cast_possible_truncation, reason = "the format's own modulus")]
+    let size = (prefix_bytes + tail.len()) as u32;
+    out.extend_from_slice(&size.to_le_bytes());
+    Bytes::from(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{HeaderValue, StatusCode, header};
+    use proptest::prelude::*;
+    use std::io::Read as _;
+
+    const MEMBERS: &[(&str, Member)] =
+        &[("viewCount", Member::Number(17)), ("liked", Member::Null), ("new", Member::Flag(true))];
+
+    fn kept() -> Compress {
+        Compress::plan(true, Some(1 << 20), Encodings::default())
+    }
+
+    fn template(object: &str) -> Template {
+        Template::of(Template::value(object.as_bytes().to_vec(), kept()).unwrap())
+    }
+
+    fn long() -> String {
+        let filler: String = (0..500).map(|i| format!("시장 {i} ")).collect();
+        serde_json::json!({ "id": 7, "name": filler }).to_string()
+    }
+
+    /// Status, ETag and decoded body for a client that accepts `accept` and has `known`.
+    fn ask(
+        template: &Template,
+        members: &[(&'static str, Member)],
+        accept: &'static str,
+        known: Option<&str>,
+    ) -> (StatusCode, String, Option<String>, Vec<u8>) {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(accept));
+        if let Some(known) = known {
+            headers.insert(header::IF_NONE_MATCH, HeaderValue::from_str(known).unwrap());
+        }
+        let (head, body) = template.respond(members, &headers).into_parts();
+        let text = |name| head.headers.get(name).map(|v| v.to_str().unwrap().to_owned());
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let body = runtime.block_on(axum::body::to_bytes(body, usize::MAX)).unwrap();
+        (head.status, text(header::ETAG).unwrap(), text(header::CONTENT_ENCODING), body.to_vec())
+    }
+
+    fn gunzip(bytes: &[u8]) -> Vec<u8> {
+        let (mut reader, mut out) = (flate2::bufread::GzDecoder::new(bytes), Vec::new());
+        reader.read_to_end(&mut out).unwrap();
+        assert!(reader.into_inner().is_empty(), "one stream, and nothing behind it");
+        out
+    }
+
+    #[test]
+    fn members_stand_behind_those_of_the_object() {
+        let (_, _, encoding, body) = ask(&template(r#"{"id":7}"#), MEMBERS, "gzip", None);
+        assert_eq!(encoding, None, "too short to compress");
+        assert_eq!(body, br#"{"id":7,"viewCount":17,"liked":null,"new":true}"#);
+        let (.., body) = ask(&template("{}"), MEMBERS, "", None);
+        assert_eq!(body, br#"{"viewCount":17,"liked":null,"new":true}"#);
+        let (.., body) = ask(&template(r#"{"id":7}"#), &[], "", None);
+        assert_eq!(body, br#"{"id":7}"#);
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        for text in ["", "}", "{", "[]", "7", "{]"] {
+            let made = Template::value(text.as_bytes().to_vec(), kept());
+            assert_eq!(made.unwrap_err(), NotAnObject, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_tag_follows_the_members_and_the_coding() {
+        let template = template(&long());
+        let tag = |members, accept| ask(&template, members, accept, None).1;
+        let seven: &[(&str, Member)] = &[("n", Member::Number(7))];
+        let eight: &[(&str, Member)] = &[("n", Member::Number(8))];
+        let tags = [tag(seven, ""), tag(eight, ""), tag(seven, "gzip"), tag(eight, "gzip")];
+        for (i, tag) in tags.iter().enumerate() {
+            assert!(!tags[..i].contains(tag), "{tags:?}");
+        }
+        assert_eq!(ask(&template, seven, "", Some(&tags[0])).0, StatusCode::NOT_MODIFIED);
+        assert_eq!(ask(&template, seven, "br, gzip", Some(&tags[2])).0, StatusCode::NOT_MODIFIED);
+        assert_eq!(ask(&template, eight, "", Some(&tags[0])).0, StatusCode::OK);
+        assert_eq!(ask(&template, seven, "gzip", Some(&tags[0])).0, StatusCode::OK);
+        let list = format!("\"x\", W/{}", tags[1]);
+        assert_eq!(ask(&template, eight, "", Some(&list)).0, StatusCode::NOT_MODIFIED);
+    }
+
+    #[test]
+    fn clients_without_gzip_get_the_object_as_it_is() {
+        let template = template(&long());
+        for accept in ["", "identity", "br", "gzip;q=0", "zstd"] {
+            assert_eq!(ask(&template, MEMBERS, accept, None).2, None, "{accept}");
+        }
+        let plain = Template::of(Template::value(long().into_bytes(), Compress::NO).unwrap());
+        assert_eq!(ask(&plain, MEMBERS, "gzip", None).2, None, "compression is off");
+        let (_, _, encoding, body) = ask(&template, MEMBERS, "br, zstd, gzip", None);
+        assert_eq!(encoding.as_deref(), Some("gzip"));
+        assert!(body.len() < long().len() / 2, "{}", body.len());
+    }
+
+    proptest! {
+        #[test]
+        fn a_spliced_stream_decodes_to_the_object_and_its_members(
+            text in "[ -~가-힣]{0,9000}", repeat in 1usize..8, number: i64, flag: Option<bool>,
+        ) {
+            let object = serde_json::json!({ "text": text.repeat(repeat) }).to_string();
+            let members: &[(&str, Member)] = &[("n", number.into()), ("flag", flag.into())];
+            let template = template(&object);
+            let (_, _, encoding, body) = ask(&template, members, "gzip", None);
+            let body = if encoding.is_some() { gunzip(&body) } else { body };
+            let wanted = format!("{},\"n\":{number},\"flag\":{}}}", &object[..object.len() - 1],
+                flag.map_or("null".to_owned(), |flag| flag.to_string()));
+            prop_assert_eq!(String::from_utf8(body).unwrap(), wanted);
+        }
+
+        #[test]
+        fn any_bytes_and_any_tail_make_one_stream(prefix in prop::collection::vec(any::<u8>(), 0..4000), repeat in 1usize..40, tail in prop::collection::vec(any::<u8>(), 1..70_000)) {
+            let prefix = prefix.repeat(repeat);
+            if let Some(open) = open_gzip(&prefix) {
+                let body = close_gzip(&open, prefix.len(), &tail);
+                prop_assert_eq!(gunzip(&body), [prefix, tail].concat());
+            }
+        }
+    }
+}
