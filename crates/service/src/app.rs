@@ -5,6 +5,7 @@ use crate::articles::{self, Articles};
 use crate::bodies::Bodies;
 use crate::config::{CacheMode, Settings};
 use crate::exposition;
+use crate::home::{self, Home};
 use crate::http::edge::label_routes;
 use crate::http::server::{Routes, Signals};
 use crate::http::{Gate, Problem, Proxies, server};
@@ -17,7 +18,6 @@ use crate::schedules::{self, Schedules};
 use crate::store::{Pool, Store, StoreError};
 use crate::tracks::{self, Tracks};
 use axum::Router;
-use axum::routing::get;
 use madang_cache::{Cache, CacheConfig, ConfigError};
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
@@ -180,12 +180,10 @@ pub fn serve(
     ]) {
         metrics.add_route(template);
     }
+    let home = Home::start(settings, &app, &metrics)?;
     let router: Router<Arc<App>> = router
         .merge(openapi::router(&document))
-        .route(
-            "/",
-            get(async || Problem::not_found("the API is under /v1, its description under /docs")),
-        )
+        .merge(home.as_ref().map_or_else(home::nothing, Home::router))
         .fallback(async || {
             Problem::not_found("there is nothing under this path; /docs lists what there is")
         })

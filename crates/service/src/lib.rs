@@ -14,6 +14,7 @@
 //! | [`accounts`] | who is who |
 //! | [`schedules`] | who plans what |
 //! | [`bodies`] | what their cached bodies share |
+//! | `home` | the page at `/` |
 //! | [`app`] | all of it put together |
 #![forbid(unsafe_code)]
 
@@ -23,6 +24,7 @@ pub mod articles;
 pub mod bodies;
 pub mod config;
 mod exposition;
+mod home;
 pub mod http;
 pub mod idempotency;
 pub mod markets;

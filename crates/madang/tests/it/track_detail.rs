@@ -149,7 +149,7 @@ fn an_id_that_is_not_there_is_not_found() {
 #[test]
 fn an_unknown_path_and_an_unknown_method_are_told_apart() {
     let (_dir, server) = serve();
-    for path in ["/v1/track", "/v1/tracks/1/", "/v1/tracks/1/2", "/v1", "//v1/tracks", "/"] {
+    for path in ["/v1/track", "/v1/tracks/1/", "/v1/tracks/1/2", "/v1", "//v1/tracks"] {
         server.get(path).problem(404);
     }
     for method in ["POST", "PUT", "PATCH", "BREW"] {

@@ -2,11 +2,12 @@
 
 use super::accounts::{AccountSettings, GuardSettings};
 use super::cache::CacheSettings;
+use super::home::HomeSettings;
 use super::likes::LikeSettings;
 use super::value::{duration, ranges, size, whole};
 use super::{
     DatabaseSettings, Detail, LimitCheck, LogFormat, LogSettings, ScheduleSettings, ServerSettings,
-    Settings, Simplify, TrackSettings, accounts, cache, likes,
+    Settings, Simplify, TrackSettings, accounts, cache, home, likes,
 };
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -61,7 +62,7 @@ pub(super) use key;
 pub static KEYS: &[Key] = &ALL;
 
 /// The rows of every file.
-const PARTS: &[&[Key]] = &[GENERAL, cache::KEYS, likes::KEYS, accounts::KEYS];
+const PARTS: &[&[Key]] = &[GENERAL, cache::KEYS, likes::KEYS, accounts::KEYS, home::KEYS];
 
 static ALL: [Key; count(PARTS)] = joined(PARTS);
 
@@ -306,6 +307,7 @@ pub(super) fn blank() -> Settings {
         log: LogSettings { level: String::new(), format: LogFormat::Text },
         accounts: AccountSettings::blank(),
         guard: GuardSettings::blank(),
+        home: HomeSettings::default(),
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod cache;
+mod home;
 mod keys;
 mod likes;
 mod source;
@@ -12,6 +13,7 @@ pub mod value;
 
 pub use accounts::{AccountSettings, GuardMode, GuardSettings, HashPoolKind, Rate};
 pub use cache::{CacheMode, CacheSettings, Lifetimes};
+pub use home::HomeSettings;
 pub use keys::{KEYS, Key};
 pub use likes::{LikeSettings, LikesWrite};
 pub use source::{ConfigError, Origin, Sources};
@@ -50,6 +52,8 @@ pub struct Settings {
     pub accounts: AccountSettings,
     /// Limits on log-in attempts and sign-ups.
     pub guard: GuardSettings,
+    /// The home page.
+    pub home: HomeSettings,
 }
 
 impl Settings {

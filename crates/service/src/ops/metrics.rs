@@ -3,6 +3,7 @@
 //! A request touches only counters that were made before it: one array look-up for its method and
 //! status, no label is hashed or allocated on the way.
 
+use super::latency::Latencies;
 use http::{Method, StatusCode};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -55,6 +56,7 @@ pub struct ServerMetrics {
     /// Grows by one entry for each route template of the program, while it starts.
     routes: Mutex<Vec<&'static RouteMetrics>>,
     unmatched: &'static RouteMetrics,
+    latencies: Arc<Latencies>,
 }
 
 impl ServerMetrics {
@@ -62,7 +64,9 @@ impl ServerMetrics {
     pub fn new(registry: &mut Registry) -> Self {
         let durations: Durations = Family::new_with_constructor(|| Histogram::new(BUCKETS));
         let requests = Family::default();
-        let unmatched = RouteMetrics::leak("unmatched", &requests, &durations);
+        let latencies = Arc::new(Latencies::default());
+        let unmatched =
+            RouteMetrics::leak("unmatched", &requests, &durations, Some(Arc::clone(&latencies)));
         let metrics = Self {
             requests,
             durations,
@@ -77,6 +81,7 @@ impl ServerMetrics {
             expired: Family::default(),
             routes: Mutex::default(),
             unmatched,
+            latencies,
         };
         let http = registry.sub_registry_with_prefix("http_server");
         http.register(
@@ -132,8 +137,22 @@ impl ServerMetrics {
 
     /// Prepares the counters of a route template.
     pub fn add_route(&self, template: &str) {
-        let route = RouteMetrics::leak(template, &self.requests, &self.durations);
+        self.add(template, Some(Arc::clone(&self.latencies)));
+    }
+
+    /// Prepares the counters of a route template whose answers are not among [`latencies`](Self::latencies).
+    pub fn add_route_apart(&self, template: &str) {
+        self.add(template, None);
+    }
+
+    fn add(&self, template: &str, latencies: Option<Arc<Latencies>>) {
+        let route = RouteMetrics::leak(template, &self.requests, &self.durations, latencies);
         self.lock_routes().push(route);
+    }
+
+    /// How long the answers of all routes took, but of those kept apart.
+    pub fn latencies(&self) -> &Arc<Latencies> {
+        &self.latencies
     }
 
     /// The counters of every route template.
@@ -198,6 +217,7 @@ pub struct RouteMetrics {
     template: &'static str,
     requests: Family<RequestLabels, Counter>,
     durations: Durations,
+    latencies: Option<Arc<Latencies>>,
     slots: [MethodSlots; METHODS.len()],
 }
 
@@ -221,11 +241,13 @@ impl RouteMetrics {
         template: &str,
         requests: &Family<RequestLabels, Counter>,
         durations: &Durations,
+        latencies: Option<Arc<Latencies>>,
     ) -> &'static RouteMetrics {
         Box::leak(Box::new(RouteMetrics {
             template: Box::leak(template.to_owned().into_boxed_str()),
             requests: requests.clone(),
             durations: durations.clone(),
+            latencies,
             slots: std::array::from_fn(|_| MethodSlots::default()),
         }))
     }
@@ -249,5 +271,8 @@ impl RouteMetrics {
             .duration
             .get_or_init(|| self.durations.get_or_create_owned(&labels()))
             .observe(took.as_secs_f64());
+        if let Some(latencies) = &self.latencies {
+            latencies.observe(took);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Operations: metrics, health, the OpenAPI document.
 
 pub mod health;
+pub mod latency;
 pub mod metrics;
 pub mod openapi;
 pub(crate) mod process;

@@ -1,0 +1,17 @@
+//! Settings of the home page.
+
+use super::keys::{Key, key, switch};
+
+/// `home.*`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HomeSettings {
+    /// Whether there is a page at `/`.
+    pub page: bool,
+}
+
+pub(super) const KEYS: &[Key] = &[key!(
+    "home.page" = "on",
+    "on or off",
+    "the page at /: trails, markets, and how many requests a second are answered how fast; off = 404",
+    |s, v| s.home.page = switch(v)?
+)];

@@ -1,0 +1,78 @@
+// What all parts of the page share: elements, numbers, requests. Text from outside becomes text nodes only.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** The element with this id. */
+export const byId = (id) => document.getElementById(id);
+
+/** An element with attributes and children; strings become text. */
+export function element(name, attributes = {}, ...children) {
+  return filled(document.createElement(name), attributes, children);
+}
+
+/** The same for SVG. */
+export function drawn(name, attributes = {}, ...children) {
+  return filled(document.createElementNS(SVG, name), attributes, children);
+}
+
+function filled(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== undefined && value !== false) node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children);
+  return node;
+}
+
+/** Marks names written in Hangul, so that fonts and screen readers take them as Korean. */
+export const languageOf = (text) => (/[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]/.test(text) ? "ko" : undefined);
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const tenths = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+
+export const count = (n) => whole.format(n);
+
+/** Three digits, whatever the size. */
+export function short(n) {
+  if (n === 0) return "0";
+  return new Intl.NumberFormat("en", { maximumSignificantDigits: n < 100 ? 2 : 3 }).format(n);
+}
+
+export const bytes = (n) => (n < 1000 ? `${whole.format(n)} B` : `${tenths.format(n / 1000)} kB`);
+
+export function metres(n) {
+  if (n < 1000) return `${whole.format(n)} m`;
+  return `${(n < 100_000 ? tenths : whole).format(n / 1000)} km`;
+}
+
+/** What went wrong, in words for the reader. */
+export class Refusal extends Error {
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** Asks the API; an error carries what the problem body says. */
+export async function ask(url, options) {
+  const response = await fetch(url, options).catch((error) => {
+    if (error.name === "AbortError") throw error;
+    throw new Refusal("The server does not answer.", 0);
+  });
+  if (response.ok) return response;
+  const problem = await response.json().catch(() => ({}));
+  const fields = (problem.errors ?? []).map((e) => `${e.field}: ${e.detail}`).join("; ");
+  throw new Refusal(fields || problem.detail || `The server answered ${response.status}.`, response.status);
+}
+
+export const askJson = async (url, options) => (await ask(url, options)).json();
+
+/** Whether an error only says that something newer was asked for. */
+export const isAborted = (error) => error?.name === "AbortError";
+
+/** Calls `redraw` when the colours change: light and dark. */
+export function onColours(redraw) {
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw());
+}
+
+/** The value of a colour of the style sheet. */
+export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

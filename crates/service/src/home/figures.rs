@@ -1,0 +1,279 @@
+//! How many requests a second were answered, and how fast: a sample each second, for the last minute.
+//!
+//! Requests only count (`ops/latency.rs`); one thread reads the counts each second, whoever looks. So the
+//! page shows the past minute at once, and a hundred viewers cost no more than their answers. Without
+//! labels: nothing here tells what was asked, or by whom. Requests for these figures are not in them.
+
+use crate::http::Problem;
+use crate::ops::latency::{Latencies, Reading};
+use axum::response::{IntoResponse as _, Response};
+use http::{HeaderValue, header};
+use madang_cache::Cache;
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Time between two samples.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Samples that are kept.
+const KEPT: usize = 60;
+/// Samples whose answers make a percentile: a second of a quiet service has too few.
+const WINDOW: usize = 10;
+
+/// One second.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Sample {
+    /// Counts the samples since the start, from 1.
+    number: u64,
+    /// Answers in this second, divided by how long it really was.
+    requests_per_second: f64,
+    /// Time within which half of the answers of the last ten seconds were given, from a complete head to
+    /// the answer's head; absent without answers.
+    p50_milliseconds: Option<f64>,
+    /// The same for 95 of 100.
+    p95_milliseconds: Option<f64>,
+    /// The same for 99 of 100.
+    p99_milliseconds: Option<f64>,
+    /// Share of the look-ups of the last ten seconds that the cache answered, 0 to 1; absent without any.
+    cache_hit_ratio: Option<f64>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Figures {
+    interval_seconds: f64,
+    window_seconds: f64,
+    /// Answers since the start, as of the last sample.
+    requests: u64,
+    samples: Vec<Sample>,
+}
+
+/// The last minute.
+#[derive(Debug, Default)]
+pub(super) struct Samples {
+    kept: Mutex<(u64, VecDeque<Sample>)>,
+}
+
+/// Takes a sample each second until it is dropped.
+#[derive(Debug)]
+pub(super) struct Sampler {
+    samples: Arc<Samples>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Sampler {
+    /// Starts its thread.
+    ///
+    /// # Errors
+    /// When the system has none.
+    pub(super) fn start(latencies: Arc<Latencies>, cache: Cache) -> std::io::Result<Sampler> {
+        let samples = Arc::<Samples>::default();
+        let stop = Arc::<AtomicBool>::default();
+        let (into, stopped) = (Arc::clone(&samples), Arc::clone(&stop));
+        let look = move || Counts::read(&latencies, &cache);
+        let thread = std::thread::Builder::new()
+            .name("figures".to_owned())
+            .spawn(move || sample(look, &into, &stopped))?;
+        Ok(Sampler { samples, stop, thread: Some(thread) })
+    }
+
+    /// Where the samples are.
+    pub(super) fn samples(&self) -> Arc<Samples> {
+        Arc::clone(&self.samples)
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // It panics nowhere, and if it did there would be nothing left to do.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// All counts at one moment.
+#[derive(Clone, Debug)]
+struct Counts {
+    at: Instant,
+    answers: Reading,
+    look_ups: u64,
+    hits: u64,
+}
+
+impl Counts {
+    fn read(latencies: &Latencies, cache: &Cache) -> Counts {
+        let (mut look_ups, mut hits) = (0, 0);
+        for (_, part) in cache.metrics() {
+            let answered = part.hits + part.negative_hits + part.stale_served;
+            hits += answered;
+            look_ups += answered + part.misses + part.coalesced;
+        }
+        Counts { at: Instant::now(), answers: latencies.read(), look_ups, hits }
+    }
+}
+
+fn sample(look: impl Fn() -> Counts, into: &Samples, stop: &AtomicBool) {
+    let mut past = VecDeque::from([look()]);
+    loop {
+        let next = past.back().map_or_else(Instant::now, |last| last.at + INTERVAL);
+        while let Some(wait) = next.checked_duration_since(Instant::now()) {
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
+            std::thread::park_timeout(wait);
+        }
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        past.push_back(look());
+        into.add(&past);
+        if past.len() > WINDOW {
+            past.pop_front();
+        }
+    }
+}
+
+impl Samples {
+    /// Adds what lies between the last counts and those before.
+    fn add(&self, past: &VecDeque<Counts>) {
+        let (Some(first), Some(now)) = (past.front(), past.back()) else { return };
+        let before = past.iter().rev().nth(1).unwrap_or(first);
+        let total = now.answers.total();
+        let seconds = now.at.duration_since(before.at).as_secs_f64();
+        let window = now.answers.since(&first.answers);
+        let milliseconds = |share| window.percentile(share).map(|s| rounded(s * 1e3, 3));
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (requests, samples) = &mut *kept;
+        *requests = total;
+        let sample = Sample {
+            number: samples.back().map_or(1, |last| last.number + 1),
+            requests_per_second: rounded(ratio(total - before.answers.total(), seconds), 1),
+            p50_milliseconds: milliseconds(0.5),
+            p95_milliseconds: milliseconds(0.95),
+            p99_milliseconds: milliseconds(0.99),
+            cache_hit_ratio: hit_ratio(first, now),
+        };
+        if samples.len() == KEPT {
+            samples.pop_front();
+        }
+        samples.push_back(sample);
+    }
+
+    /// Samples after this number; all of them when there was no such number yet.
+    fn after(&self, number: u64) -> Figures {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (requests, samples) = &*kept;
+        let known = samples.back().is_some_and(|last| number <= last.number);
+        let from = if known { number } else { 0 };
+        Figures {
+            interval_seconds: INTERVAL.as_secs_f64(),
+            window_seconds: INTERVAL.as_secs_f64() * WINDOW as f64,
+            requests: *requests,
+            samples: samples.iter().filter(|sample| sample.number > from).copied().collect(),
+        }
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "counts of seconds are far below 2^53")]
+fn ratio(count: u64, whole: f64) -> f64 {
+    if whole > 0.0 { count as f64 / whole } else { 0.0 }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "counts of seconds are far below 2^53")]
+fn hit_ratio(first: &Counts, now: &Counts) -> Option<f64> {
+    let look_ups = now.look_ups.saturating_sub(first.look_ups);
+    let hits = now.hits.saturating_sub(first.hits);
+    (look_ups > 0).then(|| rounded(ratio(hits, look_ups as f64), 4))
+}
+
+fn rounded(value: f64, decimals: i32) -> f64 {
+    let scale = 10f64.powi(decimals);
+    (value * scale).round() / scale
+}
+
+/// Answers `?after=NUMBER`.
+pub(super) fn answer(samples: &Samples, query: &str) -> Result<Response, Problem> {
+    let after = form_urlencoded::parse(query.as_bytes())
+        .find(|(name, _)| name == "after")
+        .map(|(_, value)| value.parse::<u64>())
+        .transpose()
+        .map_err(|_| Problem::invalid_field("after", "the number of a sample"))?;
+    let text = serde_json::to_vec(&samples.after(after.unwrap_or(0)))
+        .map_err(|error| Problem::internal(error.to_string()))?;
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    ];
+    Ok((headers, text).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts a number of seconds after `start`, with answers of a millisecond.
+    fn counts(start: Instant, second: u32, latencies: &Latencies, answers: u32) -> Counts {
+        (0..answers).for_each(|_| latencies.observe(Duration::from_millis(1)));
+        Counts {
+            at: start + INTERVAL * second,
+            answers: latencies.read(),
+            look_ups: u64::from(second) * 4,
+            hits: u64::from(second) * 3,
+        }
+    }
+
+    #[test]
+    fn a_rate_is_that_of_a_second_and_a_percentile_that_of_the_window() {
+        let (start, latencies, samples) =
+            (Instant::now(), Latencies::default(), Samples::default());
+        let mut past = VecDeque::from([counts(start, 0, &latencies, 5)]);
+        past.push_back(counts(start, 1, &latencies, 20));
+        samples.add(&past);
+        past.push_back(counts(start, 3, &latencies, 0));
+        samples.add(&past);
+        past.push_back(counts(start, 5, &latencies, 30));
+        samples.add(&past);
+        let figures = samples.after(0);
+        let rates: Vec<f64> = figures.samples.iter().map(|s| s.requests_per_second).collect();
+        assert_eq!(rates, [20.0, 0.0, 15.0]);
+        assert_eq!(figures.requests, 55);
+        assert_eq!(figures.samples[2].cache_hit_ratio, Some(0.75));
+        let p99 = figures.samples[1].p99_milliseconds.unwrap();
+        assert!((p99 - 1.0).abs() < 0.125, "{p99}");
+        assert_eq!(samples.after(2).samples.len(), 1);
+        assert_eq!(samples.after(3).samples.len(), 0);
+        assert_eq!(samples.after(4).samples.len(), 3, "of a server that has started anew");
+    }
+
+    #[test]
+    fn a_minute_is_kept_and_a_silence_has_no_percentile() {
+        let (start, latencies, samples) =
+            (Instant::now(), Latencies::default(), Samples::default());
+        let mut past = VecDeque::from([counts(start, 0, &latencies, 0)]);
+        for second in 1..100 {
+            past.push_back(counts(start, second, &latencies, 0));
+            samples.add(&past);
+        }
+        let figures = samples.after(0);
+        assert_eq!(figures.samples.len(), KEPT);
+        assert_eq!(figures.samples[0].number, 40);
+        assert_eq!(figures.samples[0].p50_milliseconds, None);
+    }
+
+    #[test]
+    fn dropping_the_sampler_ends_its_thread_at_once() {
+        let sampler = Sampler::start(Arc::default(), Cache::disabled()).unwrap();
+        let samples = sampler.samples();
+        drop(sampler);
+        assert_eq!(Arc::strong_count(&samples), 1, "the thread holds the other one");
+    }
+}
