@@ -35,6 +35,9 @@ pub struct Experiment {
     pub reference: String,
     /// What its author expects. At least one.
     pub predictions: Vec<Prediction>,
+    /// A difference that does not matter, as a share: with 0.05, a ratio between 1/1.05 and 1.05 is
+    /// "no difference" for metrics that no prediction is about.
+    pub band: f64,
     /// Figures of others to print beside ours, as they were written.
     pub documented: Vec<Documented>,
     /// Handed to the host as it is: what to fill a store with.

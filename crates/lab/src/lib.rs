@@ -23,6 +23,7 @@ mod cancel;
 mod copy;
 pub mod experiment;
 pub mod expression;
+pub mod finding;
 pub mod host;
 mod launch;
 pub mod load_metric;

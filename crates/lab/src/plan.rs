@@ -49,6 +49,8 @@ pub struct Plan {
     /// The rows of the report: those that every report has, what the file observes, and what the
     /// predictions are about.
     pub metrics: Vec<Metric>,
+    /// Ratios this close to 1 are no difference that matters; see [`Experiment::band`].
+    pub band: f64,
     /// Whether the reference is compared with itself.
     pub calibration: bool,
     /// How and how often.
@@ -127,6 +129,7 @@ impl Plan {
             reference: experiment.reference.clone(),
             metrics: metrics(experiment),
             predictions,
+            band: experiment.band,
             calibration: options.calibration,
             settings: settings(experiment, options),
             seed: options.seed.unwrap_or_else(|| fastrand::u64(..1 << 53)),

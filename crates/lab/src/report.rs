@@ -1,6 +1,7 @@
 //! What came of a run: for a machine, for a page, for a terminal.
 
 mod doubts;
+mod findings;
 mod invariants;
 mod markdown;
 mod predictions;
@@ -21,6 +22,7 @@ use crate::{
     verdict::{Undecided, Verdict},
 };
 
+pub use findings::Judgement;
 pub use invariants::{Broken, InvariantSummary};
 pub use predictions::Answer;
 pub use summary::{Comparison, Row, VariantSummary};
@@ -112,6 +114,8 @@ pub struct ExperimentPart {
     pub reference: String,
     /// What was expected; empty in a calibration.
     pub predictions: Vec<Prediction>,
+    /// A difference that does not matter.
+    pub band: f64,
     /// The host's data.
     pub data: toml::Table,
     /// Each variant's name and how it is started.
@@ -184,12 +188,13 @@ impl Report {
     #[must_use]
     pub fn new(experiment: &Experiment, plan: &Plan, host: &dyn Host, course: Course) -> Self {
         let Course { rounds, ended, noisy, started } = course;
-        let variants = summary::summarise(plan, &rounds, &experiment.documented);
+        let mut variants = summary::summarise(plan, &rounds, &experiment.documented);
         let undecided = if ended == Ended::Complete {
             noisy.then(|| doubts::disturbance(&rounds))
         } else {
             Some(Undecided::Unfinished)
         };
+        findings::judge(&mut variants, plan, &rounds, undecided.is_some());
         let largest = rounds.iter().filter(|round| round.counted).map(|round| round.block);
         let complete_blocks = largest.max().unwrap_or(0);
         let evidence = predictions::Evidence { plan, variants: &variants, rounds: &rounds };
@@ -215,7 +220,7 @@ impl Report {
             machine: MachinePart::read(),
             versions: host.versions(),
             complete_blocks,
-            warnings: doubts::warnings(plan, &rounds, ended),
+            warnings: doubts::warnings(plan, &rounds, &variants, ended),
             variants,
             rounds,
         }
@@ -283,6 +288,7 @@ impl ExperimentPart {
             script: experiment.load.script.display().to_string(),
             reference: plan.reference.clone(),
             predictions: if plan.calibration { Vec::new() } else { plan.predictions.clone() },
+            band: plan.band,
             data: experiment.data.clone(),
             variants: variants.collect(),
             documented: experiment.documented.clone(),

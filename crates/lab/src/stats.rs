@@ -1,10 +1,34 @@
 //! Ratios between variants, with confidence intervals. The sample is the round, never the request:
 //! requests of one round share one server's state, and pooling them gives false certainty.
+//!
+//! | question | answer |
+//! |---|---|
+//! | how large is the ratio? | [`estimate`]: geometric mean, paired t on logarithms |
+//! | could it be chance, whatever the distribution? | [`sign_flip`]: permutation test |
+//! | could one of many be chance? | [`holm`]: adjusted p-values |
+//! | how often would it have to be measured? | [`blocks_needed`] |
+//! | has it changed since another run? | [`between_runs`]: Welch's t on logarithms |
+//!
+//! The paired t was chosen by simulation: `examples/interval_coverage.rs` compares it with the
+//! studentised bootstrap, and docs/PERFORMANCE.md has its table.
 
+mod holm;
 mod level;
+mod permutation;
+mod planning;
 mod ratio;
 mod student;
+mod welch;
 
+pub use holm::holm;
 pub use level::{Level, level};
-pub use ratio::{Estimate, estimate};
-pub use student::{cumulative, quantile};
+pub use permutation::sign_flip;
+pub use planning::{MOST_BLOCKS, POWER, blocks_needed};
+pub use ratio::{CONFIDENCE, Estimate, estimate, log_ratios};
+pub use student::{cumulative, quantile, two_sided};
+pub use welch::{Change, between_runs};
+
+#[cfg(test)]
+mod noise;
+#[cfg(test)]
+mod simulation;

@@ -155,3 +155,26 @@ fn a_variant_s_own_environment_reaches_its_script_only() {
     assert_eq!(report.verdict, Verdict::Supported, "{}", report.to_text());
     assert!(report.to_text().contains("weight.value"), "{}", report.to_text());
 }
+
+#[test]
+fn what_nobody_predicted_gets_a_word_that_depends_on_the_band() {
+    let words = |band: &str| {
+        let text = two("serve = { ballast_mb = 100 }", "serve = {}", 3, "");
+        let lab = Lab::new("get", &format!("{band}\n{text}"));
+        let report = lab.run();
+        let json = lab.json();
+        let row = |metric: &str| {
+            let rows = json["variants"][1]["metrics"].as_array().unwrap();
+            rows.iter().find(|row| row["metric"] == metric).unwrap().clone()
+        };
+        assert!(row("http_req_duration.p50")["finding"].is_null(), "a prediction is about it");
+        let memory = row("peak_rss");
+        // Three blocks on one side: 2 of 2^3 patterns.
+        assert_eq!(memory["permutation_p_value"], 0.25, "{memory}");
+        let word = memory["finding"]["word"].as_str().unwrap().to_owned();
+        assert!(report.to_text().contains(&word.replace('_', " ")), "{}", report.to_text());
+        (word, json["experiment"]["band"].as_f64().unwrap())
+    };
+    assert_eq!(words(""), ("lower".to_owned(), 0.05));
+    assert_eq!(words("band = 1000"), ("no_difference".to_owned(), 1000.0));
+}

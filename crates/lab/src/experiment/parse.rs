@@ -28,6 +28,9 @@ const DEFAULT_RETRIES: u32 = 2;
 const DEFAULT_START_LIMIT: Duration = Duration::from_secs(60);
 /// The longest documented load runs 11 minutes.
 const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(3600);
+/// What shared machines let two equal things differ by, by experience and by their A/A runs; less
+/// is for quiet machines, and the file may say so.
+const DEFAULT_BAND: f64 = 0.05;
 /// Names become parts of file names.
 const NAME_BYTES: usize = 64;
 
@@ -57,6 +60,7 @@ fn top(mut top: Reader<'_>, text: &str, file: &Path, dir: &Path) -> Option<Exper
     let question = top.required_text("question").map(|found| found.value);
     let reference = top.required_text("reference");
     let claims = top.list("prediction").or_else(|| top.missing("prediction"));
+    let band = top.positive("band").unwrap_or(DEFAULT_BAND);
     let observe = top.table("observe");
     let documented = top.table("documented");
     let data = top.table("data").and_then(|_| whole.get("data")?.as_table().cloned());
@@ -104,6 +108,7 @@ fn top(mut top: Reader<'_>, text: &str, file: &Path, dir: &Path) -> Option<Exper
         question: question?,
         reference: reference.value,
         predictions,
+        band,
         documented: documented.map_or_else(Vec::new, |reader| documented_of(&reader)),
         data: data.unwrap_or_default(),
         load,

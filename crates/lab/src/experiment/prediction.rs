@@ -36,6 +36,22 @@ pub enum Bound {
 }
 
 impl Bound {
+    /// How far a value is from what would decide about it, below and above; infinite where nothing
+    /// would. Of ratios, on the scale of logarithms.
+    #[must_use]
+    pub fn distances(self, value: f64) -> (f64, f64) {
+        let one = |distance: f64| (distance.abs(), f64::INFINITY);
+        match self {
+            Self::RatioAtMost(limit) | Self::RatioAtLeast(limit) => one(value.ln() - limit.ln()),
+            Self::DifferenceBelow(share) => {
+                let (place, edge) = (value.ln().abs(), share.ln_1p());
+                // Outside of the band, it is to be shown that it lies outside.
+                if place < edge { (edge - place, edge + place) } else { one(place - edge) }
+            }
+            Self::AtMost(limit) | Self::AtLeast(limit) => one(value - limit),
+        }
+    }
+
     /// Whether it compares with the reference.
     #[must_use]
     pub fn is_ratio(self) -> bool {
@@ -63,5 +79,26 @@ impl fmt::Display for Prediction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let claim = self.claim("the reference").replace('`', "");
         write!(f, "{} of {} is {claim}", self.metric.label(), self.variant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_to_decide_is_the_way_to_the_bound() {
+        let e = 1.0_f64.exp();
+        let close = |found: (f64, f64), expected: (f64, f64)| {
+            assert!((found.0 - expected.0).abs() < 1e-9, "{found:?}");
+            assert!(found.1 == expected.1 || (found.1 - expected.1).abs() < 1e-9, "{found:?}");
+        };
+        close(Bound::RatioAtMost(e).distances(1.0), (1.0, f64::INFINITY));
+        close(Bound::RatioAtLeast(1.0).distances(e), (1.0, f64::INFINITY));
+        close(Bound::AtMost(20.0).distances(15.0), (5.0, f64::INFINITY));
+        // A band of ± 1 on logarithms: inside of it, both edges; outside, the nearer one.
+        let band = Bound::DifferenceBelow(e - 1.0);
+        close(band.distances((0.25_f64).exp()), (0.75, 1.25));
+        close(band.distances((-1.5_f64).exp()), (0.5, f64::INFINITY));
     }
 }

@@ -2,12 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Ended, counted};
+use super::{Ended, Row, VariantSummary, counted};
 use crate::{
+    finding,
     plan::Plan,
     record::{Measured, Outcome, RoundRecord, Warning},
     verdict::Undecided,
 };
+
+/// With fewer blocks a permutation test cannot have a p-value of 5 %.
+const PERMUTABLE: usize = 6;
 
 /// What too many rounds were refused for: by others, unless it was never anything but the
 /// generator.
@@ -21,7 +25,12 @@ pub fn disturbance(rounds: &[RoundRecord]) -> Undecided {
 }
 
 /// What makes the numbers doubtful, most telling first.
-pub fn warnings(plan: &Plan, rounds: &[RoundRecord], ended: Ended) -> Vec<String> {
+pub fn warnings(
+    plan: &Plan,
+    rounds: &[RoundRecord],
+    variants: &[VariantSummary],
+    ended: Ended,
+) -> Vec<String> {
     let mut lines = Vec::new();
     let failed = rounds.iter().filter_map(|round| match &round.outcome {
         Outcome::Failed(failure) => Some((round, failure)),
@@ -49,8 +58,37 @@ pub fn warnings(plan: &Plan, rounds: &[RoundRecord], ended: Ended) -> Vec<String
             lines.push(format!("block {block} broke {attempts} times, so the run was given up"));
         }
     }
+    lines.extend(assumptions(plan, variants));
     lines.extend(doubts(plan, rounds));
     lines
+}
+
+/// Predicted ratios that the interval tells from 1 and a test without its assumption does not.
+fn assumptions(plan: &Plan, variants: &[VariantSummary]) -> Vec<String> {
+    let rows = variants.iter().flat_map(|variant| {
+        let predicted = |row: &&Row| {
+            plan.predictions.iter().any(|prediction| {
+                prediction.variant == variant.name && prediction.metric == row.metric
+            })
+        };
+        variant.metrics.iter().filter(predicted).map(|row| (&variant.name, row))
+    });
+    let line = |(name, row): (&String, &Row)| {
+        let estimate = row.comparison.estimate()?;
+        let p_value = row.permutation_p_value?;
+        let is_lonely = estimate.blocks >= PERMUTABLE
+            && !estimate.includes_no_difference()
+            && p_value > finding::LEVEL;
+        is_lonely.then(|| {
+            format!(
+                "{} of `{name}` differs from the reference only if the blocks' ratios are spread \
+                 about normally: a permutation test, which assumes nothing, sees no difference \
+                 (p = {p_value:.3})",
+                row.metric.label()
+            )
+        })
+    };
+    rows.filter_map(line).collect()
 }
 
 /// How much of what the verdict rests on others disturbed: said beside the verdict, because it is
@@ -133,6 +171,7 @@ mod tests {
                 bound: Bound::RatioAtLeast(1.0),
             }],
             metrics: Metric::ALL.to_vec(),
+            band: 0.05,
             calibration: false,
             settings: Settings {
                 quick: false,

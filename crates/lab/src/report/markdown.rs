@@ -77,7 +77,12 @@ fn write_table(page: &mut String, report: &Report) -> std::fmt::Result {
             write!(page, " {}", text::value(row))?;
             match &row.comparison {
                 Comparison::Reference => {}
-                Comparison::Ratio(estimate) => write!(page, "<br>{}", summary::show(estimate))?,
+                Comparison::Ratio(estimate) => {
+                    write!(page, "<br>{}", summary::show(estimate))?;
+                    if let Some(found) = row.finding {
+                        write!(page, ": {}", found.word.text())?;
+                    }
+                }
                 Comparison::NoRatio(why) => write!(page, "<br>no ratio: {why}")?,
             }
             if let Some(documented) = &row.documented {
@@ -119,9 +124,13 @@ fn write_method(page: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(
         page,
         "Values are geometric means over rounds (arithmetic ones where a round has zero). A ratio is against the reference in the same \
-         block; intervals are 95 %, by Student's paired t on the logarithms of the ratios. Good \
+         block; intervals are 95 %, by Student's paired t on the logarithms of the ratios. The word beside a \
+         ratio that no prediction is about: \"no difference\" when its whole interval lies within \
+         {} % of 1, \"higher\" or \"lower\" when its p-value, adjusted by Holm over all of them, is at \
+         most 0.05. Good \
          requests are those that did not fail and none of whose checks failed; response times are \
          over all requests. Server CPU and memory are of its whole process tree.{}\n",
+        crate::metric::digits(report.experiment.band * 100.0),
         pinning(report)
     )
 }

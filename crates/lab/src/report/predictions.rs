@@ -5,6 +5,8 @@ use serde::Serialize;
 use super::{Comparison, Row, VariantSummary, counted, summary::show};
 use crate::{
     experiment::Prediction,
+    finding,
+    metric::Metric,
     plan::Plan,
     record::RoundRecord,
     stats::{self, Level},
@@ -23,6 +25,9 @@ pub struct Answer {
     pub undecided_because: Option<&'static str>,
     /// The answer in words.
     pub sentence: String,
+    /// Of an interval too wide: with how many blocks it would be decided with a chance of 80 %, if
+    /// mean and spread stay as they are; `null` otherwise, and if more than 1,000.
+    pub blocks_needed: Option<u32>,
     /// What was measured, of a claim about a value; that of a ratio is in its row.
     pub level: Option<Level>,
 }
@@ -43,10 +48,13 @@ impl Evidence<'_> {
                 Some(why) => Verdict::Undecided(why),
                 None => self.verdict(prediction, level.as_ref()),
             };
+            let blocks_needed = self.blocks_needed(prediction, level.as_ref(), verdict);
             Answer {
+                blocks_needed,
                 verdict,
                 undecided_because: verdict.reason(),
-                sentence: self.sentence(prediction, level.as_ref(), verdict, blocks),
+                sentence: self.sentence(prediction, level.as_ref(), verdict, blocks)
+                    + &more(verdict, blocks_needed),
                 prediction: prediction.clone(),
                 level,
             }
@@ -82,26 +90,55 @@ impl Evidence<'_> {
             let why = if is_ratio { Undecided::NoRatio } else { Undecided::NoValue };
             return Verdict::Undecided(why);
         };
-        let metric = &prediction.metric;
-        let is_refused = |name: &str| {
-            counted(self.rounds, name).any(|(_, measured)| metric.has_bad_requests(measured))
+        let about = (&prediction.metric, &prediction.variant);
+        let is_doubtful = if prediction.bound.is_ratio() {
+            tells_about_refusals(self.plan, self.rounds, about.0, about.1)
+        } else {
+            has_refusals(self.rounds, about.0, about.1)
         };
-        let compared = prediction.bound.is_ratio() && is_refused(&self.plan.reference);
-        if metric.is_response_time() && (compared || is_refused(&prediction.variant)) {
+        if is_doubtful {
             return Verdict::Undecided(Undecided::BadRequests);
         }
         if !self.plan.calibration {
             return Verdict::of(prediction.bound, interval);
         }
-        // A calibration predicts no difference.
-        match estimate {
-            None => Verdict::Undecided(Undecided::NoRatio),
-            Some(estimate) if estimate.interval.is_none() => {
-                Verdict::Undecided(Undecided::TooFewBlocks)
-            }
-            Some(estimate) if estimate.includes_no_difference() => Verdict::Supported,
+        // A calibration predicts no difference. Of several metrics one may differ by chance: they
+        // are adjusted for, so that the whole is wrong in one run of twenty.
+        match self.adjusted_p_value(prediction) {
+            None if estimate.is_none() => Verdict::Undecided(Undecided::NoRatio),
+            None => Verdict::Undecided(Undecided::TooFewBlocks),
+            Some(p_value) if p_value > finding::LEVEL => Verdict::Supported,
             Some(_) => Verdict::Refuted,
         }
+    }
+
+    /// The p-value of "the ratio is 1", adjusted by Holm over all predictions.
+    fn adjusted_p_value(&self, prediction: &Prediction) -> Option<f64> {
+        let p_value =
+            |prediction: &Prediction| self.row(prediction)?.comparison.estimate()?.p_value;
+        let own = p_value(prediction)?;
+        let all: Vec<f64> = self.plan.predictions.iter().filter_map(p_value).collect();
+        let place = all.iter().position(|one| *one == own)?;
+        stats::holm(&all).get(place).copied()
+    }
+
+    fn blocks_needed(
+        &self,
+        prediction: &Prediction,
+        level: Option<&Level>,
+        verdict: Verdict,
+    ) -> Option<u32> {
+        if verdict != Verdict::Undecided(Undecided::TooWide) {
+            return None;
+        }
+        let (value, spread) = if prediction.bound.is_ratio() {
+            let estimate = self.row(prediction)?.comparison.estimate()?;
+            (estimate.ratio, estimate.spread?)
+        } else {
+            (level?.value, level?.spread?)
+        };
+        let (below, above) = prediction.bound.distances(value);
+        stats::blocks_needed(spread, below, above)
     }
 
     /// The answer as a person would say it.
@@ -134,6 +171,36 @@ impl Evidence<'_> {
             plural(blocks),
         )
     }
+}
+
+/// What an interval that is too wide would take.
+fn more(verdict: Verdict, blocks: Option<u32>) -> String {
+    let chance = stats::POWER * 100.0;
+    match (verdict, blocks) {
+        (Verdict::Undecided(Undecided::TooWide), Some(blocks)) => format!(
+            " About {blocks} blocks would decide it with a chance of {chance} %, if mean and \
+             spread stay as they are."
+        ),
+        (Verdict::Undecided(Undecided::TooWide), None) => {
+            format!(" Even {} blocks would hardly decide it.", stats::MOST_BLOCKS)
+        }
+        _ => String::new(),
+    }
+}
+
+/// Whether a comparison of response times would compare refusals.
+pub fn tells_about_refusals(
+    plan: &Plan,
+    rounds: &[RoundRecord],
+    metric: &Metric,
+    variant: &str,
+) -> bool {
+    has_refusals(rounds, metric, &plan.reference) || has_refusals(rounds, metric, variant)
+}
+
+fn has_refusals(rounds: &[RoundRecord], metric: &Metric, variant: &str) -> bool {
+    metric.is_response_time()
+        && counted(rounds, variant).any(|(_, measured)| metric.has_bad_requests(measured))
 }
 
 /// `12.3 ms (95 % interval 11.9 ms to 12.7 ms)`.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::counted;
+use super::{counted, findings::Judgement};
 use crate::{
     experiment::Documented,
     metric::{Absent, Metric},
@@ -40,6 +40,12 @@ pub struct Row {
     /// Against the reference.
     #[serde(flatten)]
     pub comparison: Comparison,
+    /// Two-sided p-value of a sign-flip test of the ratio, which assumes no distribution; `null`
+    /// where there is no ratio, and with fewer than two blocks.
+    pub permutation_p_value: Option<f64>,
+    /// What the rounds say about it when no prediction does; `null` of a predicted ratio, and
+    /// where there is no interval.
+    pub finding: Option<Judgement>,
     /// What others published for it, as they wrote it.
     pub documented: Option<String>,
 }
@@ -81,16 +87,21 @@ pub fn summarise(
             .map_or(&[][..], |documented| &documented.figures);
         let is_reference = name == plan.reference;
         let own: Vec<(u32, &Measured)> = counted(rounds, name).collect();
-        let rows = plan.metrics.iter().map(|metric| Row {
-            metric: metric.clone(),
-            unit: metric.unit(),
-            value: mean(metric, &own),
-            comparison: if is_reference {
-                Comparison::Reference
+        let rows = plan.metrics.iter().map(|metric| {
+            let (comparison, logs) = if is_reference {
+                (Comparison::Reference, Vec::new())
             } else {
                 compare(metric, &reference, &own, (&plan.reference, name))
-            },
-            documented: figure(figures, &metric.id()),
+            };
+            Row {
+                metric: metric.clone(),
+                unit: metric.unit(),
+                value: mean(metric, &own),
+                comparison,
+                permutation_p_value: stats::sign_flip(&logs),
+                finding: None,
+                documented: figure(figures, &metric.id()),
+            }
         });
         let is_row = |name: &str| plan.metrics.iter().any(|metric| metric.id() == name);
         let others = figures.iter().filter(|(name, _)| !is_row(name));
@@ -122,13 +133,13 @@ fn mean(metric: &Metric, rounds: &[(u32, &Measured)]) -> Option<f64> {
 }
 
 /// A metric that is absent in any round has no ratio at all: leaving such rounds out would
-/// compare only those in which the variant did well.
+/// compare only those in which the variant did well. Beside a ratio, the logarithms of the blocks'.
 fn compare(
     metric: &Metric,
     reference: &BTreeMap<u32, &Measured>,
     own: &[(u32, &Measured)],
     names: (&str, &str),
-) -> Comparison {
+) -> (Comparison, Vec<f64>) {
     let mut pairs = Vec::new();
     let mut absent: BTreeMap<(&str, &'static str), u32> = BTreeMap::new();
     for (block, round) in own {
@@ -147,11 +158,12 @@ fn compare(
     }
     if let Some(((name, why), rounds)) = absent.first_key_value() {
         let all = own.len();
-        return Comparison::NoRatio(format!("{why} ({name}, {rounds} of {all} rounds)"));
+        let why = format!("{why} ({name}, {rounds} of {all} rounds)");
+        return (Comparison::NoRatio(why), Vec::new());
     }
     match stats::estimate(&pairs) {
-        Some(estimate) => Comparison::Ratio(estimate),
-        None => Comparison::NoRatio("no block is complete".to_owned()),
+        Some(estimate) => (Comparison::Ratio(estimate), stats::log_ratios(&pairs)),
+        None => (Comparison::NoRatio("no block is complete".to_owned()), Vec::new()),
     }
 }
 

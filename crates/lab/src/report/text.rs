@@ -88,10 +88,11 @@ pub fn ratio(row: &Row) -> String {
         Comparison::NoRatio(_) => "no ratio".to_owned(),
         Comparison::Ratio(estimate) => match estimate.interval {
             Some((low, high)) => format!(
-                "×{} [{} – {}]",
+                "×{} [{} – {}]{}",
                 summary::ratio(estimate.ratio),
                 summary::ratio(low),
-                summary::ratio(high)
+                summary::ratio(high),
+                row.finding.map_or_else(String::new, |found| format!(" {}", found.word.text()))
             ),
             None => format!("×{}", summary::ratio(estimate.ratio)),
         },

@@ -13,6 +13,8 @@ pub struct Level {
     pub interval: Option<(f64, f64)>,
     /// Blocks it rests on.
     pub blocks: usize,
+    /// Standard deviation of the rounds' values; `None` with fewer than two blocks.
+    pub spread: Option<f64>,
 }
 
 /// Estimates the mean from one value per block, by Student's t (Student, "The probable error of a
@@ -25,13 +27,15 @@ pub fn level(values: &[f64]) -> Option<Level> {
     }
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
-    let interval = (values.len() >= 2).then(|| {
+    let spread = (values.len() >= 2).then(|| {
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        let standard_error = (squares / (n - 1.0) / n).sqrt();
-        let reach = student::quantile(0.5 + CONFIDENCE / 2.0, n - 1.0) * standard_error;
+        (squares / (n - 1.0)).sqrt()
+    });
+    let interval = spread.map(|spread| {
+        let reach = student::quantile(0.5 + CONFIDENCE / 2.0, n - 1.0) * spread / n.sqrt();
         (mean - reach, mean + reach)
     });
-    Some(Level { value: mean, interval, blocks: values.len() })
+    Some(Level { value: mean, interval, blocks: values.len(), spread })
 }
 
 #[cfg(test)]

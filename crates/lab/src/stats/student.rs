@@ -81,6 +81,17 @@ pub fn cumulative(t: f64, degrees: f64) -> f64 {
     if t >= 0.0 { 1.0 - tail } else { tail }
 }
 
+/// The chance that a mean with this standard error is at least so far from zero on either side when
+/// the truth is zero. Without any error, a mean of zero is certain and any other impossible.
+#[must_use]
+pub fn two_sided(mean: f64, standard_error: f64, degrees: f64) -> f64 {
+    if standard_error == 0.0 {
+        return f64::from(u8::from(mean == 0.0));
+    }
+    // From the lower tail, which keeps its digits where 1 − P would not.
+    2.0 * cumulative(-(mean / standard_error).abs(), degrees)
+}
+
 /// The t with P(T ≤ t) = `probability`, for a probability strictly between 0 and 1. By bisection:
 /// it is needed a few times per report, so certainty is worth more than speed.
 #[must_use]
@@ -93,9 +104,12 @@ pub fn quantile(probability: f64, degrees: f64) -> f64 {
         high *= 2.0;
     }
     let mut low = 0.0;
-    // 100 halvings exhaust the precision of a float from any start.
-    for _ in 0..100 {
+    loop {
         let middle = f64::midpoint(low, high);
+        // No float is left between the two.
+        if middle <= low || middle >= high {
+            break;
+        }
         if cumulative(middle, degrees) < probability {
             low = middle;
         } else {
