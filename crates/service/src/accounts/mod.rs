@@ -27,7 +27,7 @@ mod tests;
 
 pub use caller::{Caller, MaybeCaller};
 pub use key::{KeyError, TokenKey};
-pub use regions::{RegionError, RegionId, RegionRow, Regions};
+pub use regions::{LONGEST as LONGEST_REGION, RegionError, RegionId, RegionRow, Regions};
 pub use store::{AccountStore, Credentials, NewUser, User, exists};
 pub use token::{Claims, TokenError, TokenId, Tokens};
 

@@ -95,19 +95,10 @@ impl Regions {
     /// # Errors
     /// When it is none, or several.
     pub fn find(&self, text: &str) -> Result<RegionId, RegionError> {
-        let name = folded(text);
-        if let Some(id) = self.provinces.get(&name) {
-            return Ok(*id);
+        if let Ok(id) = self.find_province(text) {
+            return Ok(id);
         }
-        for names in [&self.municipalities, &self.stems] {
-            let found: BTreeSet<_> = names.get(&name).chain(self.within(&name, names)).collect();
-            match (found.len(), found.first()) {
-                (0, _) => {}
-                (1, Some(id)) => return Ok(*id),
-                _ => return Err(RegionError::Ambiguous(self.choices(&found))),
-            }
-        }
-        Err(RegionError::Unknown)
+        self.find_municipality(text, None)
     }
 
     /// Municipalities whose name stands before or after that of their province.
@@ -122,6 +113,45 @@ impl Regions {
             let found = rests.into_iter().flatten().flat_map(|rest| names.get(rest));
             found.filter(|found| self.rows.get(found).is_some_and(|r| r.province == Some(*id)))
         })
+    }
+
+    /// The row of a region.
+    pub fn row(&self, id: RegionId) -> Option<&RegionRow> {
+        self.rows.get(&id)
+    }
+
+    /// The province that people mean by `text`.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn find_province(&self, text: &str) -> Result<RegionId, RegionError> {
+        self.provinces.get(&folded(text)).copied().ok_or(RegionError::Unknown)
+    }
+
+    /// The municipality that people mean by `text`, alone or with its province before or after it; of
+    /// this province, when one is given: then 중구 is one, and 세종시 not the province of that name.
+    ///
+    /// # Errors
+    /// When it is none, or several.
+    pub fn find_municipality(
+        &self,
+        text: &str,
+        province: Option<RegionId>,
+    ) -> Result<RegionId, RegionError> {
+        let name = folded(text);
+        let fits = |id: &RegionId| {
+            province.is_none() || self.rows.get(id).is_some_and(|row| row.province == province)
+        };
+        for names in [&self.municipalities, &self.stems] {
+            let found = names.get(&name).chain(self.within(&name, names)).filter(fits);
+            let found: BTreeSet<_> = found.collect();
+            match (found.len(), found.first()) {
+                (0, _) => {}
+                (1, Some(id)) => return Ok(*id),
+                _ => return Err(RegionError::Ambiguous(self.choices(&found))),
+            }
+        }
+        Err(RegionError::Unknown)
     }
 
     fn choices(&self, ids: &BTreeSet<RegionId>) -> Vec<String> {
@@ -247,6 +277,27 @@ mod tests {
                 assert_eq!(regions.find(name), Ok(code), "{name}");
             }
         }
+    }
+
+    #[test]
+    fn a_municipality_is_found_within_its_province() {
+        let regions = fresh();
+        for (province, name, code) in [
+            (11, "중구", 11020),
+            (11, "강서구", 11160),
+            (21, "강서구", 21120),
+            (29, "세종시", 29010),
+            (31, "경기도 광주시", 31250),
+            (31, "분당", 31023),
+        ] {
+            assert_eq!(regions.find_municipality(name, Some(province)), Ok(code), "{name}");
+        }
+        assert_eq!(regions.find_municipality("종로구", Some(21)), Err(RegionError::Unknown));
+        assert_eq!(regions.find_municipality("서울", None), Err(RegionError::Unknown));
+        assert_eq!(regions.find_municipality("세종시", None), Ok(29010));
+        assert_eq!(regions.find_province("종로구"), Err(RegionError::Unknown));
+        assert_eq!(regions.find_province("강원도"), Ok(32));
+        assert_eq!(regions.row(11020).map(|row| row.name.as_str()), Some("중구"));
     }
 
     #[test]

@@ -1,30 +1,176 @@
-//! Second-hand goods.
+//! Second-hand goods: posts by area and category, newest, cheapest or dearest first.
+//!
+//! What was wrong in the documented system: cache keys without the order or the size of a page, eviction
+//! under a name that no entry had, removed posts that were still listed, everybody's e-mail in a body for
+//! all. Here a cached listing depends on one stamp, named after its area and category, and a write announces
+//! the stamps of every listing that the post was in or is in: four levels of area (six in a district of a
+//! large city), each with its category and without. Nobody enumerates keys, so orders, page sizes
+//! and later pages end with it. Bodies say of the owner the nickname, and nothing of whoever reads them.
+//!
+//! Limits: an area is what the tables of regions have; towns are free text, told apart by their letters. An
+//! account that an operator deletes by SQL stays in cached bodies with its nickname until their time is over.
 
-use crate::app::App;
-use crate::bodies::Bodies;
+mod area;
+mod categories;
+mod change;
+mod create;
+mod draft;
+mod list;
+mod one;
+mod represent;
+mod store;
+#[cfg(test)]
+mod tests;
+mod types;
+
+pub use area::Area;
+pub use draft::{
+    Changes, Draft, HIGHEST_PRICE, LARGEST_STOCK, LONGEST_CONTENT, LONGEST_TITLE, LONGEST_TOWN,
+    Names,
+};
+pub use store::{Asked, Changed, PostStore};
+pub use types::{
+    After, Category, CategoryId, Change, NewPost, Order, Place, Post, PostId, PostSummary,
+    PostValues, Status,
+};
+
+use crate::accounts::{Accounts, UserId};
+use crate::app::{App, AppError};
+use crate::bodies::{Bodies, ChangeError, Effect, LoadError};
 use crate::config::Settings;
+use crate::idempotency::{Done, Once};
 use crate::store::Store;
-use madang_cache::ConfigError;
+use madang_cache::{NamedCache, Stamp};
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-/// Routes of posts.
+/// Routes of posts and their categories.
 pub fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
+        .routes(routes!(categories::list))
+        .routes(routes!(create::create, list::list))
+        .routes(routes!(one::one, change::change, change::delete))
 }
 
-/// The system.
+/// The system: its store and its cached bodies.
 #[derive(Clone, Debug)]
 pub struct Posts {
-    _bodies: Bodies,
+    store: PostStore,
+    bodies: Bodies,
+    /// They come with migrations, so they stay the same while the program runs.
+    categories: Arc<[Category]>,
+    category_bodies: NamedCache<LoadError>,
+    lists: NamedCache<LoadError>,
+    details: NamedCache<LoadError>,
 }
 
 impl Posts {
-    /// The system in `store`, its bodies among `bodies`.
+    /// The system in `store`, its bodies among `bodies`. Blocks the thread.
     ///
     /// # Errors
-    /// When the cache has parts of its names already, or its settings cannot work.
-    pub fn new(_store: Store, bodies: Bodies, _settings: &Settings) -> Result<Self, ConfigError> {
-        Ok(Self { _bodies: bodies })
+    /// When the store cannot answer, the cache has parts of these names already, or its settings cannot
+    /// work.
+    pub fn new(store: Store, bodies: Bodies, settings: &Settings) -> Result<Self, AppError> {
+        let store = PostStore::new(store);
+        let ttl = settings.cache.ttl;
+        Ok(Self {
+            categories: store.remembered()?.into(),
+            category_bodies: bodies.named("post_categories", ttl.categories)?,
+            lists: bodies.named("post_lists", ttl.lists)?,
+            details: bodies.named("posts", ttl.posts)?,
+            store,
+            bodies,
+        })
     }
+
+    /// The store of posts.
+    pub fn store(&self) -> &PostStore {
+        &self.store
+    }
+
+    /// All categories, in the order in which they are shown.
+    pub fn categories(&self) -> &[Category] {
+        &self.categories
+    }
+
+    /// What names in bodies of posts are resolved with.
+    pub fn names<'a>(&'a self, accounts: &'a Accounts) -> Names<'a> {
+        Names { regions: accounts.regions(), categories: &self.categories }
+    }
+
+    /// Stores a post, `once`. Runs to its end even when the caller goes away.
+    ///
+    /// # Errors
+    /// When its author is gone, or the store or the cache cannot take it; nothing was stored then, unless
+    /// the error says that the outcome is unknown.
+    pub async fn add(&self, new: NewPost, once: Once) -> Result<Done<PostId>, ChangeError> {
+        let store = self.store.clone();
+        let stamps = area::listings(&new.values);
+        let effect = |made: &Done<PostId>| match made {
+            Done { replayed: true, .. } => Effect::Nothing,
+            // "There is no such post" may be remembered for the id that is now taken.
+            Done { outcome, .. } => Effect::AlsoOn(vec![one_post(*outcome)]),
+        };
+        self.bodies.write(stamps, effect, async move { store.create(new, once).await }).await
+    }
+
+    /// Changes a post of this author. Runs to its end even when the caller goes away.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub async fn change(
+        &self,
+        id: PostId,
+        by: UserId,
+        changes: Changes,
+    ) -> Result<Change<Post>, ChangeError> {
+        let store = self.store.clone();
+        let effect = |changed: &Change<Changed>| match changed {
+            Change::Done(changed) => changed.effect(),
+            Change::NotOwner | Change::Absent => Effect::Nothing,
+        };
+        let work = async move { store.change(id, by, changes, draft::now_ms()).await };
+        let changed = self.bodies.write(vec![one_post(id)], effect, work).await?;
+        Ok(changed.map(|changed| changed.after))
+    }
+
+    /// Removes a post of this author. Runs to its end even when the caller goes away.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub async fn remove(&self, id: PostId, by: UserId) -> Result<Change<()>, ChangeError> {
+        let store = self.store.clone();
+        let effect = |removed: &Change<PostValues>| match removed {
+            Change::Done(values) => Effect::AlsoOn(area::listings(values)),
+            Change::NotOwner | Change::Absent => Effect::Nothing,
+        };
+        let work = async move { store.remove(id, by, draft::now_ms()).await };
+        let removed = self.bodies.write(vec![one_post(id)], effect, work).await?;
+        Ok(removed.map(drop))
+    }
+}
+
+impl Changed {
+    /// The body of the post always changes; listings only with what they show of it, which is all but the
+    /// content.
+    fn effect(&self) -> Effect {
+        let (before, after) = (&self.before, &self.after.values);
+        if before == after {
+            return Effect::Nothing;
+        }
+        let shown = PostValues { content: before.content.clone(), ..after.clone() };
+        if shown == *before {
+            return Effect::Announced;
+        }
+        let mut stamps = area::listings(before);
+        if (&before.place, before.category) != (&after.place, after.category) {
+            stamps.extend(area::listings(after));
+        }
+        Effect::AlsoOn(stamps)
+    }
+}
+
+fn one_post(id: PostId) -> Stamp {
+    Stamp::from_args(format_args!("post:{id}"))
 }

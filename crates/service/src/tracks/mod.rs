@@ -15,6 +15,8 @@ mod upload;
 
 pub use represent::Form;
 pub use store::{PreparedTrack, TrackStore};
+#[cfg(test)]
+pub(crate) use store::tests::plan;
 pub use types::{
     AfterDistance, AfterLength, Deleted, NewTrack, Stored, StoredTrack, TrackId, TrackSummary,
 };

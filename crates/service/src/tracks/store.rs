@@ -292,11 +292,11 @@ fn in_box(
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// What SQLite intends to do for a statement.
-    pub(in super::super) async fn plan(store: &Store, sql: &str) -> String {
+    pub(crate) async fn plan(store: &Store, sql: &str) -> String {
         let sql = format!("EXPLAIN QUERY PLAN {sql}");
         let rows = store.read(move |conn| {
             let mut statement = conn.prepare(&sql)?;

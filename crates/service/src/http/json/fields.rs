@@ -53,7 +53,7 @@ impl JsonObject {
     /// may be empty. So many characters (Unicode scalar values), counted in the normal form C that is
     /// answered, so that Hangul counts and compares alike however its keyboard composes it.
     pub fn text(&mut self, name: &'static str, chars: RangeInclusive<usize>) -> Option<String> {
-        let read = self.string(name).and_then(|text| one_line(text, &chars));
+        let read = self.string(name).and_then(|text| line(text, &chars));
         self.noted(name, read, || format!("a text of {} characters in one line", span(&chars)))
     }
 
@@ -177,7 +177,12 @@ impl JsonObject {
     }
 }
 
-fn one_line(text: Cow<'_, str>, chars: &RangeInclusive<usize>) -> Option<String> {
+/// What [`JsonObject::text`] accepts, of a text from elsewhere, such as a query.
+pub fn one_line(text: &str, chars: RangeInclusive<usize>) -> Option<String> {
+    line(Cow::Borrowed(text), &chars)
+}
+
+fn line(text: Cow<'_, str>, chars: &RangeInclusive<usize>) -> Option<String> {
     let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     if text.contains(breaks) { None } else { sized(text, chars) }
 }

@@ -18,7 +18,7 @@
 mod fields;
 mod syntax;
 
-pub use fields::{AllRead, Secret};
+pub use fields::{AllRead, Secret, one_line};
 
 use super::problem::{FieldError, Problem};
 use axum::body::Body;

@@ -1,0 +1,88 @@
+//! Areas: what a listing covers, and which listings a post may be in.
+//!
+//! Codes of Statistics Korea that end in 0 are those of whole municipalities; a large one has districts
+//! with codes of its own, which end in 1 to 9. A post in a district is also in the listings of its
+//! city, so a listing of a city covers the codes from its own on to the next that ends in 0.
+
+use super::types::{CategoryId, Place, PostValues};
+use crate::accounts::RegionId;
+use madang_cache::Stamp;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// What a listing covers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Area {
+    /// All posts.
+    Everywhere,
+    /// A province.
+    State(RegionId),
+    /// A municipality with its districts, or one district.
+    City(RegionId),
+    /// A town of this name in a municipality or district.
+    Town(RegionId, String),
+}
+
+/// Names the area in keys, stamps and cursors. A town comes last, for it may have any character in it.
+impl fmt::Display for Area {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Area::Everywhere => f.write_str("all"),
+            Area::State(id) | Area::City(id) => write!(f, "{id}"),
+            Area::Town(city, name) => write!(f, "{city}.{name}"),
+        }
+    }
+}
+
+/// The codes of a municipality and its districts, as far as there are such; a district has only its own.
+pub(super) fn with_districts(city: RegionId) -> RangeInclusive<RegionId> {
+    if city % 10 == 0 { city..=city + 9 } else { city..=city }
+}
+
+/// Every area that a place is in.
+fn areas(place: &Place) -> impl Iterator<Item = Area> + '_ {
+    let whole = place.city - place.city % 10;
+    let cities = [Some(place.city), (whole != place.city).then_some(whole)];
+    let cities = cities.into_iter().flatten();
+    [Area::Everywhere, Area::State(place.state)]
+        .into_iter()
+        .chain(cities.flat_map(|city| [Area::City(city), Area::Town(city, place.town.clone())]))
+}
+
+/// The stamp of the listings of an area, of one category or of all.
+pub(super) fn listing(area: &Area, category: Option<CategoryId>) -> Stamp {
+    match category {
+        Some(category) => Stamp::from_args(format_args!("posts:{category}:{area}")),
+        None => Stamp::from_args(format_args!("posts:*:{area}")),
+    }
+}
+
+/// The stamps of every listing that a post with these values may be in.
+pub(super) fn listings(values: &PostValues) -> Vec<Stamp> {
+    areas(&values.place)
+        .flat_map(|area| [listing(&area, None), listing(&area, Some(values.category))])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn covered(city: RegionId) -> Vec<String> {
+        let place = Place { state: city / 1000, city, town: "정자동".to_owned() };
+        areas(&place).map(|area| area.to_string()).collect()
+    }
+
+    #[test]
+    fn a_post_is_in_its_town_its_city_its_state_and_everywhere() {
+        assert_eq!(covered(11010), ["all", "11", "11010", "11010.정자동"]);
+    }
+
+    #[test]
+    fn a_post_in_a_district_is_also_in_its_city() {
+        let all = ["all", "31", "31023", "31023.정자동", "31020", "31020.정자동"];
+        assert_eq!(covered(31023), all);
+        assert_eq!(with_districts(31020), 31020..=31029);
+        assert_eq!(with_districts(31023), 31023..=31023);
+    }
+}

@@ -1,0 +1,164 @@
+//! `GET /v1/posts`: by area and category, newest, cheapest or dearest first.
+
+use super::area::{Area, listing};
+use super::draft::{LONGEST_TOWN, asked_place, forces_direction};
+use super::represent::PostItem;
+use super::types::{After, Category, CategoryId, Order, PostSummary};
+use super::{Asked, Posts};
+use crate::accounts::{Accounts, Regions};
+use crate::app::App;
+use crate::bodies::Wanted;
+use crate::http::Problem;
+use crate::http::body::{Compress, finish, respond};
+use crate::http::json::one_line;
+use crate::http::page::{self, Page, write_whole_cursor};
+use crate::http::problem::FieldError;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use http::HeaderMap;
+use madang_cache::Value;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// Posts of an area and a category.
+///
+/// The listing of a municipality has the posts of its districts in it. A town that nobody has named yet
+/// is an empty page.
+#[utoipa::path(get, path = "/v1/posts", tag = "posts", operation_id = "listPosts",
+    params(
+        ("state" = Option<String>, Query, description = "province, in Korean or English"),
+        ("city" = Option<String>, Query, description = "municipality, or a district of one; of `state` if that is given"),
+        ("town" = Option<String>, Query, description = "읍, 면 or 동 of `city`"),
+        ("category" = Option<String>, Query, description = "slug of one of `GET /v1/categories`"),
+        ("sort" = Option<String>, Query, description = "newest (default), price (cheapest first) or -price (dearest first)"),
+        ("limit" = Option<u32>, Query, description = "items, 1 to 100; default 20"),
+        ("cursor" = Option<String>, Query, description = "nextCursor of the page before"),
+    ),
+    responses(
+        (status = 200, description = "One page", body = Page<PostItem>),
+        (status = 304, description = "The client has it already (If-None-Match)"),
+        (status = 422, description = "A parameter has a wrong value"),
+        (status = 503, description = "Too much is in progress"),
+    ))]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let query = query.as_deref().unwrap_or("");
+    let (asked, limit) = read(query, app.accounts.regions(), &app.posts.categories)?;
+    let value = app.posts.listing(&app.accounts, asked, limit, &headers).await?;
+    Ok(respond(&value, &headers))
+}
+
+/// Reads a query, and says everything that is wrong with it at once; a cursor last, for it belongs to the
+/// listing that the others name.
+fn read(
+    query: &str,
+    regions: &Regions,
+    categories: &[Category],
+) -> Result<(Asked, usize), Problem> {
+    let (mut state, mut city, mut town, mut category, mut sort) = (None, None, None, None, None);
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        match &*name {
+            "state" => state = Some(value),
+            "city" => city = Some(value),
+            "town" => town = Some(value),
+            "category" => category = Some(value),
+            "sort" => sort = Some(value),
+            _ => {}
+        }
+    }
+    let area = area(regions, state.as_deref(), city.as_deref(), town.as_deref());
+    let category = category.map(|slug| find_category(categories, &slug)).transpose();
+    let order = sort.map_or(Ok(Order::Newest), |word| find_order(&word));
+    match (area, category, order) {
+        (Ok(area), Ok(category), Ok(order)) => {
+            let asked = Asked { area, category, order, after: None };
+            let (limit, after) = page::asked(query, &name(&asked))?;
+            let after = after.map(|(price, id)| After { price, id });
+            Ok((Asked { after, ..asked }, limit))
+        }
+        (area, category, order) => {
+            let errors = [area.err(), category.err(), order.err()];
+            Err(Problem::invalid(errors.into_iter().flatten().collect()))
+        }
+    }
+}
+
+fn area(
+    regions: &Regions,
+    state: Option<&str>,
+    city: Option<&str>,
+    town: Option<&str>,
+) -> Result<Area, FieldError> {
+    let wrong = |detail: &str| FieldError::new("town", detail);
+    let town = town.map(|town| {
+        let read = one_line(town.trim(), 1..=LONGEST_TOWN).filter(|town| !forces_direction(town));
+        read.ok_or_else(|| wrong("a text of 1 to 40 characters in one line"))
+    });
+    let town = town.transpose()?;
+    Ok(match (asked_place(regions, state, city)?, town) {
+        ((_, None), Some(_)) => return Err(wrong("only together with its city")),
+        ((_, Some(city)), Some(town)) => Area::Town(city, town),
+        ((_, Some(city)), None) => Area::City(city),
+        ((Some(state), None), None) => Area::State(state),
+        ((None, None), None) => Area::Everywhere,
+    })
+}
+
+fn find_category(categories: &[Category], slug: &str) -> Result<CategoryId, FieldError> {
+    let found = categories.iter().find(|category| category.slug == slug);
+    found.map(|category| category.id).ok_or_else(|| {
+        let slugs: Vec<_> = categories.iter().map(|category| category.slug.as_str()).collect();
+        FieldError::new("category", format!("one of {}", slugs.join(", ")))
+    })
+}
+
+fn find_order(word: &str) -> Result<Order, FieldError> {
+    let found = Order::WORDS.iter().find(|(name, _)| *name == word);
+    found.map(|(_, order)| *order).ok_or_else(|| {
+        FieldError::new("sort", "newest, price (cheapest first) or -price (dearest first)")
+    })
+}
+
+/// Names a listing, whatever the page: cursors belong to it. Areas and categories by id, however a client
+/// spells them.
+fn name(asked: &Asked) -> String {
+    let category = asked.category.map_or_else(|| "*".to_owned(), |id| id.to_string());
+    format!("posts:{}:{category}:{}", asked.order.as_str(), asked.area)
+}
+
+impl Posts {
+    async fn listing(
+        &self,
+        accounts: &Accounts,
+        asked: Asked,
+        limit: usize,
+        headers: &HeaderMap,
+    ) -> Result<Value, Problem> {
+        let name = name(&asked);
+        let mut key = format!("{limit}");
+        if let Some(After { price, id }) = asked.after {
+            // Writing to a string does not fail.
+            let _ = write!(key, ".{price}.{id}");
+        }
+        let _ = write!(key, " {name}");
+        let stamps = [listing(&asked.area, asked.category)];
+        let kept = asked.after.is_none() || self.bodies.keeps_later_pages();
+        let wanted = Wanted { key: &key, stamps: &stamps, kept };
+        let (this, accounts) = (self.clone(), accounts.clone());
+        let order = asked.order;
+        let make = move || async move {
+            let found = this.store.page(asked, limit + 1).await?;
+            let cursor = |last: &PostSummary| {
+                let price = if order == Order::Newest { 0 } else { last.price };
+                write_whole_cursor(&name, price, last.id)
+            };
+            let names = this.names(&accounts);
+            Ok(Some(Page::cut(found, limit, cursor, |post| PostItem::new(post, names))))
+        };
+        let found = self.bodies.get(&self.lists, wanted, headers, make).await?;
+        Ok(found.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::NO)))
+    }
+}

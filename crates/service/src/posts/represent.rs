@@ -1,0 +1,124 @@
+//! Posts as clients see them. Nothing of the reader, and of the owner the nickname alone: these bodies are
+//! the same for everybody.
+
+use super::draft::Names;
+use super::types::{Category, CategoryId, Place, Post, PostSummary};
+use crate::accounts::RegionId;
+use crate::http::rfc3339::format_utc;
+use serde::Serialize;
+
+/// A post in a list.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PostItem {
+    /// Identifier.
+    id: i64,
+    /// Title.
+    title: String,
+    /// What is sold.
+    item_name: String,
+    /// Price in won.
+    price: i64,
+    /// How many there are.
+    stock: i64,
+    /// The `slug` of one of `GET /v1/categories`.
+    category: String,
+    /// Province, in Korean.
+    state: String,
+    /// Municipality or district, in Korean.
+    city: String,
+    /// 읍, 면 or 동.
+    town: String,
+    /// selling, reserved or sold.
+    status: &'static str,
+    /// When it was made, RFC 3339, UTC with milliseconds.
+    created_at: String,
+}
+
+/// A post.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PostBody {
+    #[serde(flatten)]
+    item: PostItem,
+    /// What is said about it. Lines end with `\n`.
+    content: String,
+    /// Nickname of its owner; null once the account is gone.
+    author: Option<String>,
+    /// When it was last changed, RFC 3339, UTC with milliseconds.
+    updated_at: String,
+}
+
+/// A category.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CategoryItem {
+    /// Identifier.
+    id: i64,
+    /// Its name in addresses and bodies.
+    slug: String,
+    /// Name in Korean.
+    name: String,
+    /// Name in English.
+    name_english: String,
+}
+
+impl PostItem {
+    pub(super) fn new(post: PostSummary, names: Names<'_>) -> Self {
+        let PostSummary { id, title, item_name, price, stock, category, place, status, .. } = post;
+        let Place { state, city, town } = place;
+        Self {
+            id,
+            title,
+            item_name,
+            price,
+            stock,
+            category: slug(category, names),
+            state: region(state, names),
+            city: region(city, names),
+            town,
+            status: status.as_str(),
+            created_at: format_utc(post.created_at_ms),
+        }
+    }
+}
+
+impl PostBody {
+    pub(super) fn new(post: Post, names: Names<'_>) -> Self {
+        let values = post.values;
+        let summary = PostSummary {
+            id: post.id,
+            title: values.title,
+            item_name: values.item_name,
+            price: values.price,
+            stock: values.stock,
+            category: values.category,
+            place: values.place,
+            status: values.status,
+            created_at_ms: post.created_at_ms,
+        };
+        Self {
+            item: PostItem::new(summary, names),
+            content: values.content,
+            author: post.author,
+            updated_at: format_utc(post.updated_at_ms),
+        }
+    }
+}
+
+impl From<Category> for CategoryItem {
+    fn from(category: Category) -> Self {
+        let Category { id, slug, name, name_english } = category;
+        Self { id, slug, name, name_english }
+    }
+}
+
+/// Foreign keys see to it that there is one.
+fn slug(id: CategoryId, names: Names<'_>) -> String {
+    let category = names.categories.iter().find(|category| category.id == id);
+    category.map(|category| category.slug.clone()).unwrap_or_default()
+}
+
+fn region(id: RegionId, names: Names<'_>) -> String {
+    names.regions.row(id).map(|row| row.name.clone()).unwrap_or_default()
+}

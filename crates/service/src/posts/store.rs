@@ -1,0 +1,281 @@
+//! Transactions on posts. One method is one whole transaction; listings are in `store/listing.rs`.
+#![allow(clippy::disallowed_types, reason = "this is the store of posts: SQL types live here")]
+
+mod listing;
+
+pub use listing::Asked;
+
+use super::draft::Changes;
+use super::types::{Category, Change, NewPost, Place, Post, PostId, PostValues, Status};
+use crate::accounts::{self, RegionId, UserId};
+use crate::bodies::ChangeError;
+use crate::idempotency::{Done, Once};
+use crate::store::{Store, StoreError, Tx};
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
+use std::collections::HashMap;
+
+/// Whoever is gone is nobody, be it that the column still says who it was.
+const FIND: &str =
+    "SELECT p.id, u.nickname, p.title, p.content, p.item_name, p.price, p.stock, p.category_id,
+        p.state_id, p.city_id, t.name, p.status, p.created_at_ms, p.updated_at_ms, u.id
+   FROM posts p JOIN towns t ON t.id = p.town_id LEFT JOIN users u ON u.id = p.author_id
+  WHERE p.id = ? AND p.removed = 0";
+
+/// Posts in the store.
+#[derive(Clone, Debug)]
+pub struct PostStore {
+    store: Store,
+}
+
+/// What a change found and what it left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// The values before.
+    pub before: PostValues,
+    /// The post as it is now.
+    pub after: Post,
+}
+
+impl PostStore {
+    /// Posts in `store`.
+    pub fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    /// All categories, in the order in which they are shown.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn categories(&self) -> Result<Vec<Category>, StoreError> {
+        self.store.read(all_categories).await
+    }
+
+    /// The same, for opening the application; blocks the thread.
+    ///
+    /// # Errors
+    /// As [`categories`](Self::categories).
+    pub fn remembered(&self) -> Result<Vec<Category>, StoreError> {
+        self.store.read_blocking(all_categories)
+    }
+
+    /// Stores a post, `once`.
+    ///
+    /// # Errors
+    /// When its author is gone, or the store cannot answer; nothing is stored then.
+    pub async fn create(&self, new: NewPost, once: Once) -> Result<Done<PostId>, ChangeError> {
+        self.store
+            .write(move |tx| {
+                if !accounts::exists(tx, new.author).map_err(StoreError::from)? {
+                    return Err(ChangeError::UnknownUser);
+                }
+                once.run(tx, |tx| {
+                    let town = intern(tx, new.values.place.city, &new.values.place.town)?;
+                    Ok(insert(tx, &new, town)?)
+                })
+            })
+            .await
+    }
+
+    /// Stores posts in one transaction, in order. For filling a store.
+    ///
+    /// # Errors
+    /// When one is refused or the store cannot answer; none is stored then.
+    pub async fn create_all(&self, all: Vec<NewPost>) -> Result<(), StoreError> {
+        self.store
+            .write(move |tx| {
+                let mut towns: HashMap<(RegionId, &str), i64> = HashMap::new();
+                for new in &all {
+                    let Place { city, town, .. } = &new.values.place;
+                    let known = towns.get(&(*city, town.as_str())).copied();
+                    let id = match known {
+                        Some(id) => id,
+                        None => intern(tx, *city, town)?,
+                    };
+                    towns.insert((*city, town), id);
+                    insert(tx, new, id)?;
+                }
+                Ok(())
+            })
+            .await
+    }
+
+    /// The post of this id, unless it was removed.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn find(&self, id: PostId) -> Result<Option<Post>, StoreError> {
+        self.store.read(move |conn| Ok(find(conn, id)?.map(|(post, _)| post))).await
+    }
+
+    /// Changes a post of this author.
+    ///
+    /// # Errors
+    /// When the author is gone, or the store cannot answer; nothing is changed then.
+    pub async fn change(
+        &self,
+        id: PostId,
+        by: UserId,
+        changes: Changes,
+        now_ms: i64,
+    ) -> Result<Change<Changed>, ChangeError> {
+        self.store
+            .write(move |tx| {
+                let own = owned(tx, id, by)?;
+                let mut after = match own {
+                    Change::Done(post) => post,
+                    Change::NotOwner => return Ok(Change::NotOwner),
+                    Change::Absent => return Ok(Change::Absent),
+                };
+                let before = after.values.clone();
+                changes.apply(&mut after.values);
+                if after.values != before {
+                    after.updated_at_ms = now_ms;
+                    update(tx, &after)?;
+                }
+                Ok(Change::Done(Changed { before, after }))
+            })
+            .await
+    }
+
+    /// Removes a post of this author: nobody sees it any more. Answers what it was.
+    ///
+    /// # Errors
+    /// As [`change`](Self::change).
+    pub async fn remove(
+        &self,
+        id: PostId,
+        by: UserId,
+        now_ms: i64,
+    ) -> Result<Change<PostValues>, ChangeError> {
+        self.store
+            .write(move |tx| {
+                let own = owned(tx, id, by)?;
+                if matches!(own, Change::Done(_)) {
+                    tx.prepare_cached(
+                        "UPDATE posts SET removed = 1, updated_at_ms = ? WHERE id = ?",
+                    )
+                    .and_then(|mut update| update.execute([now_ms, id]))
+                    .map_err(StoreError::from)?;
+                }
+                Ok(own.map(|post| post.values))
+            })
+            .await
+    }
+
+    /// How many posts were ever stored, removed ones included.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn count(&self) -> Result<u64, StoreError> {
+        self.store
+            .read(|conn| conn.query_row("SELECT count(*) FROM posts", [], |row| row.get(0)))
+            .await
+    }
+}
+
+/// The post, if it is this user's and they still exist.
+fn owned(tx: &Tx<'_>, id: PostId, by: UserId) -> Result<Change<Post>, ChangeError> {
+    if !accounts::exists(tx, by).map_err(StoreError::from)? {
+        return Err(ChangeError::UnknownUser);
+    }
+    Ok(match find(tx, id).map_err(StoreError::from)? {
+        None => Change::Absent,
+        Some((post, author)) if author == Some(by) => Change::Done(post),
+        Some(_) => Change::NotOwner,
+    })
+}
+
+/// The post of this id and its author's, unless it was removed.
+fn find(conn: &Connection, id: PostId) -> Result<Option<(Post, Option<UserId>)>, rusqlite::Error> {
+    conn.prepare_cached(FIND)?.query_row([id], |row| Ok((post(row)?, row.get(14)?))).optional()
+}
+
+/// The id of a town, which it gets when it is named for the first time.
+fn intern(tx: &Tx<'_>, city: RegionId, name: &str) -> Result<i64, StoreError> {
+    let mut look = tx.prepare_cached("SELECT id FROM towns WHERE city_id = ? AND name = ?")?;
+    if let Some(id) = look.query_row(params![city, name], |row| row.get(0)).optional()? {
+        return Ok(id);
+    }
+    tx.prepare_cached("INSERT INTO towns (city_id, name) VALUES (?, ?)")?
+        .execute(params![city, name])?;
+    Ok(tx.last_insert_rowid())
+}
+
+fn insert(tx: &Tx<'_>, new: &NewPost, town: i64) -> Result<PostId, StoreError> {
+    let values = &new.values;
+    tx.prepare_cached(
+        "INSERT INTO posts (author_id, category_id, state_id, city_id, town_id, price, stock, status, removed,
+                            created_at_ms, updated_at_ms, title, item_name, content)
+         VALUES (:author, :category, :state, :city, :town, :price, :stock, :status, :removed,
+                 :now, :now, :title, :item, :content)",
+    )?
+    .execute(named_params! {
+        ":author": new.author, ":category": values.category, ":state": values.place.state,
+        ":city": values.place.city, ":town": town, ":price": values.price, ":stock": values.stock,
+        ":status": number_of(values.status), ":removed": new.removed, ":now": new.created_at_ms,
+        ":title": values.title, ":item": values.item_name, ":content": values.content,
+    })?;
+    Ok(tx.last_insert_rowid())
+}
+
+fn update(tx: &Tx<'_>, post: &Post) -> Result<(), StoreError> {
+    let values = &post.values;
+    let town = intern(tx, values.place.city, &values.place.town)?;
+    tx.prepare_cached(
+        "UPDATE posts SET category_id = :category, state_id = :state, city_id = :city, town_id = :town,
+                price = :price, stock = :stock, status = :status, updated_at_ms = :now,
+                title = :title, item_name = :item, content = :content
+          WHERE id = :id",
+    )?
+    .execute(named_params! {
+        ":id": post.id, ":category": values.category, ":state": values.place.state,
+        ":city": values.place.city, ":town": town, ":price": values.price, ":stock": values.stock,
+        ":status": number_of(values.status), ":now": post.updated_at_ms,
+        ":title": values.title, ":item": values.item_name, ":content": values.content,
+    })?;
+    Ok(())
+}
+
+fn all_categories(conn: &Connection) -> Result<Vec<Category>, rusqlite::Error> {
+    conn.prepare_cached("SELECT id, slug, name, name_english FROM post_categories ORDER BY id")?
+        .query_map([], |row| {
+            Ok(Category {
+                id: row.get(0)?,
+                slug: row.get(1)?,
+                name: row.get(2)?,
+                name_english: row.get(3)?,
+            })
+        })?
+        .collect()
+}
+
+fn post(row: &Row<'_>) -> Result<Post, rusqlite::Error> {
+    Ok(Post {
+        id: row.get(0)?,
+        author: row.get(1)?,
+        values: PostValues {
+            title: row.get(2)?,
+            content: row.get(3)?,
+            item_name: row.get(4)?,
+            price: row.get(5)?,
+            stock: row.get(6)?,
+            category: row.get(7)?,
+            place: Place { state: row.get(8)?, city: row.get(9)?, town: row.get(10)? },
+            status: status_of(row.get(11)?),
+        },
+        created_at_ms: row.get(12)?,
+        updated_at_ms: row.get(13)?,
+    })
+}
+
+/// Statuses as they are stored.
+const STATUSES: [Status; 3] = [Status::Selling, Status::Reserved, Status::Sold];
+
+fn number_of(status: Status) -> i64 {
+    (0..).zip(STATUSES).find(|(_, s)| *s == status).map_or(0, |(number, _)| number)
+}
+
+/// The table has no other numbers.
+fn status_of(number: i64) -> Status {
+    usize::try_from(number).ok().and_then(|n| STATUSES.get(n)).copied().unwrap_or(Status::Selling)
+}

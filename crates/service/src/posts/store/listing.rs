@@ -1,0 +1,230 @@
+//! Pages of posts, by searches that read an index from one place on and no further than a page is long.
+//!
+//! One category in one part of an area is a walk along one index. Other listings are merged: a search for
+//! each (12 categories; a municipality with districts has up to ten codes), each of which gives as many
+//! rows as the page has, and the first of them all are the page. That costs tens of short walks more, and
+//! saves eight indexes that every write would have to keep.
+//!
+//! By price a walk has two halves: the rest of the posts of the price where the page before ended, then
+//! those beyond that price. `(price, id) > (?, ?)` says the same in one, but SQLite 3.54 seeks to the price
+//! alone when the id is the row's own, and reads past all that have been shown: with round prices that
+//! is tens of thousands.
+#![allow(clippy::disallowed_types, reason = "this is the store of posts: SQL types live here")]
+
+use super::super::area::{Area, with_districts};
+use super::super::types::{After, CategoryId, Order, Place, PostId, PostSummary};
+use super::{PostStore, status_of};
+use crate::store::StoreError;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+const SUMMARY: &str =
+    "SELECT p.id, p.title, p.item_name, p.price, p.stock, p.category_id, p.state_id, p.city_id,
+        t.name, p.status, p.created_at_ms
+   FROM posts p JOIN towns t ON t.id = p.town_id WHERE p.id = ?";
+
+/// What is listed, and from where on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Where.
+    pub area: Area,
+    /// Of one category, or of all.
+    pub category: Option<CategoryId>,
+    /// In which order.
+    pub order: Order,
+    /// After this post; from the first one without it.
+    pub after: Option<After>,
+}
+
+impl PostStore {
+    /// Up to `limit` posts.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn page(&self, asked: Asked, limit: usize) -> Result<Vec<PostSummary>, StoreError> {
+        self.store
+            .read(move |conn| {
+                let found = merged(conn, &asked, limit)?;
+                let mut look = conn.prepare_cached(SUMMARY)?;
+                found.into_iter().map(|(_, id)| look.query_row([id], summary)).collect()
+            })
+            .await
+    }
+}
+
+/// A post by what it is sorted by; all prices are 0 when they do not matter.
+type Found = (i64, PostId);
+
+/// The first of what is found in all parts and all categories.
+fn merged(conn: &Connection, asked: &Asked, limit: usize) -> Result<Vec<Found>, rusqlite::Error> {
+    let categories = match asked.category {
+        Some(category) => vec![category],
+        None => all_ids(conn)?,
+    };
+    let mut found = Vec::new();
+    for part in parts(conn, &asked.area)? {
+        for category in &categories {
+            walk(conn, asked, (part, *category), limit, &mut found)?;
+        }
+    }
+    found.sort_unstable();
+    if asked.order != Order::Cheapest {
+        found.reverse();
+    }
+    found.truncate(limit);
+    Ok(found)
+}
+
+/// Adds up to `limit` posts of one category in one part of the area.
+fn walk(
+    conn: &Connection,
+    asked: &Asked,
+    (part, category): (i64, CategoryId),
+    limit: usize,
+    found: &mut Vec<Found>,
+) -> Result<(), rusqlite::Error> {
+    let column = column(&asked.area);
+    let mut search = |walk, price, id, limit| {
+        let before = found.len();
+        let mut statement = conn.prepare_cached(&walk_sql(column, walk))?;
+        let rows = statement
+            .query_map(params![part, category, price, id, limit], |r| Ok((r.get(0)?, r.get(1)?)))?;
+        for row in rows {
+            found.push(row?);
+        }
+        Ok::<_, rusqlite::Error>(found.len() - before)
+    };
+    let (same_price, beyond, nowhere) = match asked.order {
+        Order::Newest => {
+            let id = asked.after.map_or(i64::MAX, |after| after.id);
+            return search(Walk::Newest, 0, id, limit).map(drop);
+        }
+        Order::Cheapest => (Walk::CheapestOfPrice, Walk::Cheapest, -1),
+        Order::Dearest => (Walk::DearestOfPrice, Walk::Dearest, i64::MAX),
+    };
+    let shown = match asked.after {
+        Some(after) => search(same_price, after.price, after.id, limit)?,
+        None => 0,
+    };
+    if shown < limit {
+        search(beyond, asked.after.map_or(nowhere, |after| after.price), 0, limit - shown)?;
+    }
+    Ok(())
+}
+
+/// A walk along an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Walk {
+    Newest,
+    CheapestOfPrice,
+    Cheapest,
+    DearestOfPrice,
+    Dearest,
+}
+
+/// The column that says whether a post is in a part of such an area.
+fn column(area: &Area) -> Option<&'static str> {
+    match area {
+        Area::Everywhere => None,
+        Area::State(_) => Some("state"),
+        Area::City(_) => Some("city"),
+        Area::Town(..) => Some("town"),
+    }
+}
+
+/// The posts of a part of an area (`?1`) and a category (`?2`), from a price (`?3`) and an id (`?4`) on. Each
+/// walk takes all values, so that there is one way to ask. The index is named: no statistics can ever
+/// make SQLite choose another.
+fn walk_sql(column: Option<&str>, walk: Walk) -> String {
+    let (kind, price, from, by) = match walk {
+        Walk::Newest => ("newest", "0", "id < ?4 AND ?3 IS NOT NULL", "id DESC"),
+        Walk::CheapestOfPrice => ("price", "price", "price = ?3 AND id > ?4", "id"),
+        Walk::Cheapest => ("price", "price", "price > ?3 AND ?4 IS NOT NULL", "price, id"),
+        Walk::DearestOfPrice => ("price", "price", "price = ?3 AND id < ?4", "id DESC"),
+        Walk::Dearest => ("price", "price", "price < ?3 AND ?4 IS NOT NULL", "price DESC, id DESC"),
+    };
+    let (index, part) = match column {
+        None => (format!("posts_{kind}"), "?1 IS NOT NULL".to_owned()),
+        Some(level) => (format!("posts_{kind}_by_{level}"), format!("{level}_id = ?1")),
+    };
+    format!(
+        "SELECT {price}, id FROM posts INDEXED BY {index}
+         WHERE {part} AND category_id = ?2 AND removed = 0 AND {from} ORDER BY {by} LIMIT ?5"
+    )
+}
+
+/// What an area is searched for: ids in its column. A town that nobody has named has no part.
+fn parts(conn: &Connection, area: &Area) -> Result<Vec<i64>, rusqlite::Error> {
+    match area {
+        Area::Everywhere => Ok(vec![0]),
+        Area::State(id) => Ok(vec![*id]),
+        Area::City(id) => cities(conn, *id),
+        Area::Town(city, name) => {
+            let mut look =
+                conn.prepare_cached("SELECT id FROM towns WHERE city_id = ? AND name = ?")?;
+            let mut found = Vec::new();
+            for city in cities(conn, *city)? {
+                found.extend(look.query_row(params![city, name], |row| row.get(0)).optional()?);
+            }
+            Ok(found)
+        }
+    }
+}
+
+fn cities(conn: &Connection, city: i64) -> Result<Vec<i64>, rusqlite::Error> {
+    let codes = with_districts(city);
+    conn.prepare_cached("SELECT id FROM regions WHERE id BETWEEN ? AND ?")?
+        .query_map([codes.start(), codes.end()], |row| row.get(0))?
+        .collect()
+}
+
+fn all_ids(conn: &Connection) -> Result<Vec<CategoryId>, rusqlite::Error> {
+    conn.prepare_cached("SELECT id FROM post_categories")?
+        .query_map([], |row| row.get(0))?
+        .collect()
+}
+
+fn summary(row: &Row<'_>) -> Result<PostSummary, rusqlite::Error> {
+    Ok(PostSummary {
+        id: row.get(0)?,
+        title: row.get(1)?,
+        item_name: row.get(2)?,
+        price: row.get(3)?,
+        stock: row.get(4)?,
+        category: row.get(5)?,
+        place: Place { state: row.get(6)?, city: row.get(7)?, town: row.get(8)? },
+        status: status_of(row.get(9)?),
+        created_at_ms: row.get(10)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+    use crate::tracks::plan;
+
+    #[tokio::test]
+    async fn no_listing_scans_or_sorts_and_searches_read_the_index_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = crate::config::Sources::new().resolve().unwrap().database;
+        let store = Store::open(dir.path(), &settings).unwrap();
+        for column in [None, Some("state"), Some("city"), Some("town")] {
+            for (walk, end) in [
+                (Walk::Newest, "removed=? AND rowid<?)"),
+                (Walk::CheapestOfPrice, "removed=? AND price=? AND rowid>?)"),
+                (Walk::Cheapest, "removed=? AND price>?)"),
+                (Walk::DearestOfPrice, "removed=? AND price=? AND rowid<?)"),
+                (Walk::Dearest, "removed=? AND price<?)"),
+            ] {
+                let part = column.map_or(String::new(), |level| format!("{level}_id=? AND "));
+                let plan = plan(&store, &walk_sql(column, walk)).await;
+                let wanted = format!("({part}category_id=? AND {end}");
+                assert!(plan.starts_with("SEARCH posts USING COVERING INDEX posts_"), "{plan}");
+                assert!(plan.ends_with(&wanted), "{plan}, not {wanted}");
+                assert_eq!(plan.lines().count(), 1, "{plan}");
+            }
+        }
+        let rows = plan(&store, SUMMARY).await;
+        assert!(rows.lines().all(|line| line.contains("USING INTEGER PRIMARY KEY")), "{rows}");
+    }
+}
