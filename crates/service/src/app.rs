@@ -1,7 +1,7 @@
 //! The application: every system over one store and one cache, and the routes to them.
 
 use crate::accounts::{self, Accounts, AccountsError};
-use crate::articles::{self, Articles};
+use crate::articles::{self, Articles, Housekeeping};
 use crate::bodies::Bodies;
 use crate::config::{CacheMode, Settings};
 use crate::exposition;
@@ -181,6 +181,7 @@ pub fn serve(
         metrics.add_route(template);
     }
     let home = Home::start(settings, &app, &metrics)?;
+    let housekeeping = Housekeeping::start(&app.articles)?;
     let router: Router<Arc<App>> = router
         .merge(openapi::router(&document))
         .merge(home.as_ref().map_or_else(home::nothing, Home::router))
@@ -189,5 +190,8 @@ pub fn serve(
         })
         .method_not_allowed_fallback(async || Problem::method_not_allowed());
     let api = label_routes(router.with_state(app), &metrics);
-    server.run(&settings.server, Routes { api, operations, metrics }, signals)
+    let served = server.run(&settings.server, Routes { api, operations, metrics }, signals);
+    // Nobody asks any longer: what was acknowledged and is not stored is written now.
+    drop(housekeeping);
+    served
 }

@@ -57,6 +57,7 @@ impl Collector for AppCollector {
         store_figures(encoder, &self.app.store.figures())?;
         self.app.accounts.encode_figures(encoder)?;
         schedule_figures(encoder, self.app.schedules.figures())?;
+        self.app.articles.encode_figures(encoder)?;
         gauge(
             encoder,
             "compute_queue",

@@ -1,22 +1,80 @@
 //! Articles, comments and likes.
+//!
+//! What was slow in the documented system: a like looked for a row, inserted or deleted it, and changed a
+//! count, each by itself; two clicks raced, and every click made its article's body old. Here a like is
+//! one transaction that shares its commit ([`likes`]), and counts are in no cached body: an article is
+//! cached without them, and they are added to each answer from a memory that follows the commits
+//! (`counts.rs`). So a like ends no cached body at all.
+//!
+//! Listings hold counts, and are in the order of one of them. They are kept for a second at most, so
+//! what they say of likes and comments is at most a second old; an article that is written, changed or
+//! deleted ends them at once.
 
+mod change;
+mod comments;
+mod counts;
+mod create;
+mod detail;
+mod draft;
+mod figures;
+mod housekeeping;
+pub mod likes;
+mod list;
+mod represent;
+mod store;
+#[cfg(test)]
+mod tests;
+mod types;
+
+pub use comments::CommentStore;
+pub use draft::{Draft, LONGEST_COMMENT, LONGEST_CONTENT, LONGEST_TITLE};
+pub use housekeeping::{Housekeeping, KeptFigures};
+pub use store::{ArticleStore, Compared, Edited};
+pub use types::{
+    After, Article, ArticleId, Author, Comment, CommentId, Counts, Edit, NewArticle, NewComment,
+    Order, Owned, Summary,
+};
+
+use crate::accounts::UserId;
 use crate::app::App;
-use crate::bodies::Bodies;
+use crate::bodies::{Bodies, ChangeError, Effect, LoadError};
 use crate::config::Settings;
+use crate::http::Problem;
+use crate::idempotency::{Done, Once};
 use crate::store::Store;
-use madang_cache::ConfigError;
+use counts::CountMemory;
+use likes::{LikeFigures, LikeLog, LikeStore};
+use madang_cache::{ConfigError, NamedCache, Stamp};
 use std::sync::Arc;
+use std::time::Duration;
 use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 /// Routes of articles.
 pub fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
+        .routes(routes!(list::list, create::create))
+        .routes(routes!(detail::detail, change::patch, change::delete))
+        .routes(routes!(comments::list::list, comments::add::add))
+        .routes(routes!(comments::delete::delete))
+        .routes(routes!(likes::routes::toggle, likes::routes::like, likes::routes::unlike))
 }
 
-/// The system.
+/// Longest time that a listing is kept: what it says of counts, and its order by likes, may be so old.
+const LISTS_TTL: Duration = Duration::from_secs(1);
+
+/// The system: its stores, its cached bodies, the counts that go into them. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Articles {
-    _bodies: Bodies,
+    store: ArticleStore,
+    comments: CommentStore,
+    likes: LikeLog,
+    counts: Arc<CountMemory>,
+    kept: Arc<housekeeping::Kept>,
+    bodies: Bodies,
+    details: NamedCache<LoadError>,
+    lists: NamedCache<LoadError>,
+    comment_lists: NamedCache<LoadError>,
 }
 
 impl Articles {
@@ -24,7 +82,138 @@ impl Articles {
     ///
     /// # Errors
     /// When the cache has parts of its names already, or its settings cannot work.
-    pub fn new(_store: Store, bodies: Bodies, _settings: &Settings) -> Result<Self, ConfigError> {
-        Ok(Self { _bodies: bodies })
+    pub fn new(store: Store, bodies: Bodies, settings: &Settings) -> Result<Self, ConfigError> {
+        let ttl = settings.cache.ttl;
+        let counts = Arc::new(CountMemory::new());
+        Ok(Self {
+            likes: LikeLog::new(store.clone(), Arc::clone(&counts), &settings.likes),
+            comments: CommentStore::new(store.clone()),
+            store: ArticleStore::new(store),
+            counts,
+            kept: Arc::default(),
+            details: bodies.named("articles", ttl.articles)?,
+            lists: bodies.named("article_lists", ttl.lists.min(LISTS_TTL))?,
+            comment_lists: bodies.named("article_comments", ttl.articles)?,
+            bodies,
+        })
     }
+
+    /// The store of articles.
+    pub fn store(&self) -> &ArticleStore {
+        &self.store
+    }
+
+    /// The store of comments.
+    pub fn comments(&self) -> &CommentStore {
+        &self.comments
+    }
+
+    /// The store of likes.
+    pub fn likes(&self) -> &LikeStore {
+        self.likes.store()
+    }
+
+    /// What has happened to likes so far.
+    pub fn like_figures(&self) -> LikeFigures {
+        self.likes.figures()
+    }
+
+    /// What was found and mended so far.
+    pub fn kept_figures(&self) -> KeptFigures {
+        self.kept.figures()
+    }
+
+    /// Stores an article, `once`. Runs to its end even when the caller goes away.
+    ///
+    /// # Errors
+    /// When the store or the cache cannot take it, or its author is gone.
+    pub async fn add(&self, new: NewArticle, once: Once) -> Result<Done<ArticleId>, ChangeError> {
+        let store = self.store.clone();
+        let effect = |done: &Done<ArticleId>| match done.replayed {
+            true => Effect::Nothing,
+            // "There is no such article" may be remembered for the id that is now taken.
+            false => Effect::AlsoOn(vec![one_article(done.outcome), comments_of(done.outcome)]),
+        };
+        self.bodies
+            .write(vec![all_articles()], effect, async move { store.create(new, once).await })
+            .await
+    }
+
+    /// Changes an article of this user. Runs to its end even when the caller goes away.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub async fn edit(
+        &self,
+        id: ArticleId,
+        user: UserId,
+        edit: Edit,
+    ) -> Result<Owned<Edited>, ChangeError> {
+        let store = self.store.clone();
+        let effect = |edited: &Owned<Edited>| match edited {
+            Owned::Done(edited) if edited.changed => Effect::Announced,
+            _ => Effect::Nothing,
+        };
+        let work = async move { store.edit(id, user, edit, types::now_ms()).await };
+        self.bodies.write(vec![all_articles(), one_article(id)], effect, work).await
+    }
+
+    /// Deletes an article of this user with its comments and likes. Runs to its end even when the caller
+    /// goes away.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub async fn remove(&self, id: ArticleId, user: UserId) -> Result<Owned<()>, ChangeError> {
+        let (store, counts, kept) =
+            (self.store.clone(), Arc::clone(&self.counts), Arc::clone(&self.kept));
+        let effect = |removed: &Owned<()>| match removed {
+            Owned::Done(()) => Effect::Announced,
+            Owned::NotOwner | Owned::Absent => Effect::Nothing,
+        };
+        let committed = move || {
+            counts.forget(id);
+            kept.sweep_soon();
+        };
+        let work = async move { Ok(store.delete(id, user, committed).await?) };
+        let stamps = vec![all_articles(), one_article(id), comments_of(id)];
+        self.bodies.write(stamps, effect, work).await
+    }
+
+    /// The counts of an article: from memory without any other work, else from the store. Nothing when
+    /// there is no such article.
+    async fn counts(&self, id: ArticleId) -> Result<Option<Counts>, Problem> {
+        let stored = match self.counts.get(id) {
+            Some(counts) => Some(counts),
+            None => {
+                let _turn = self.bodies.reads().enter().await?;
+                self.likes.read_counts(id).await?
+            }
+        };
+        Ok(stored.map(|stored| self.likes.count_with_waiting(id, stored)))
+    }
+
+    /// Whether this user likes an article.
+    async fn liked(&self, id: ArticleId, user: UserId) -> Result<bool, Problem> {
+        if let Some(waiting) = self.likes.waiting(id, user) {
+            return Ok(waiting);
+        }
+        let _turn = self.bodies.reads().enter().await?;
+        Ok(self.likes.store().has(id, user).await?)
+    }
+}
+
+fn all_articles() -> Stamp {
+    Stamp::new("articles")
+}
+
+fn one_article(id: ArticleId) -> Stamp {
+    Stamp::from_args(format_args!("article:{id}"))
+}
+
+fn comments_of(id: ArticleId) -> Stamp {
+    Stamp::from_args(format_args!("article-comments:{id}"))
+}
+
+fn no_such_article() -> Problem {
+    Problem::not_found("there is no article with this id")
 }

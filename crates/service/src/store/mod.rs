@@ -35,6 +35,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
+use writer::Company;
 
 /// Name of the database file in the data directory.
 pub const FILE: &str = "madang.db";
@@ -146,7 +147,32 @@ impl Store {
         E: From<StoreError> + Send + 'static,
         F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     {
-        self.inner.writer.run(job).await
+        self.inner.writer.run(Company::Shared, job).await
+    }
+
+    /// [`write`](Self::write) with a commit of its own, as if there were no group commit.
+    pub(crate) async fn write_alone<T, E, F>(&self, job: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        self.inner.writer.run(Company::Alone, job).await
+    }
+
+    /// [`write`](Self::write) for whoever does not wait: `settle` is told on the writer's thread what
+    /// became of it, after the commit and its hooks. It must be short: the next group waits for it.
+    ///
+    /// # Errors
+    /// When the job was not taken; `settle` is not called then.
+    pub(crate) fn submit<T, E, F, S>(&self, job: F, settle: S) -> Result<(), StoreError>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        S: FnOnce(Result<T, E>) + Send + 'static,
+    {
+        self.inner.writer.submit(Company::Shared, job, settle)
     }
 
     /// What the store has done so far.

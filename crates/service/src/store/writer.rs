@@ -17,7 +17,21 @@ type Hook = Box<dyn FnOnce() + Send>;
 /// Answers a job's caller once the fate of the commit is known.
 type Settle = Box<dyn FnOnce(Result<(), StoreError>)>;
 /// Given an error, a job does not run: there is no transaction to run it in.
-type Job = Box<dyn FnOnce(Result<&mut Connection, StoreError>) -> Settle + Send>;
+type Run = Box<dyn FnOnce(Result<&mut Connection, StoreError>) -> Settle + Send>;
+
+/// With whom a job commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Company {
+    /// With those that wait.
+    Shared,
+    /// In a group of one.
+    Alone,
+}
+
+struct Job {
+    company: Company,
+    run: Run,
+}
 
 /// One write transaction as its job sees it: a savepoint within the group's transaction.
 pub struct Tx<'conn> {
@@ -86,15 +100,34 @@ impl Writer {
         self.queue.as_ref().map_or(0, Sender::len)
     }
 
-    pub(super) async fn run<T, E, F>(&self, job: F) -> Result<T, E>
+    pub(super) async fn run<T, E, F>(&self, company: Company, job: F) -> Result<T, E>
     where
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
         F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     {
         let (answer, result) = oneshot::channel();
+        // The caller may have left; the write stands all the same.
+        self.submit(company, job, move |outcome| drop(answer.send(outcome)))?;
+        result.await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
+    }
+
+    /// Hands a job over; `settle` is told on the writer's thread what became of it, unless the job was
+    /// not taken.
+    pub(super) fn submit<T, E, F, S>(
+        &self,
+        company: Company,
+        job: F,
+        settle: S,
+    ) -> Result<(), StoreError>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        S: FnOnce(Result<T, E>) + Send + 'static,
+    {
         let stats = Arc::clone(&self.stats);
-        let job: Job = Box::new(move |conn| {
+        let run: Run = Box::new(move |conn| {
             let outcome = match conn {
                 Ok(conn) => in_savepoint(conn, job),
                 Err(error) => Err(E::from(error)),
@@ -103,7 +136,7 @@ impl Writer {
                 stats.failed_jobs.fetch_add(1, Ordering::Relaxed);
             }
             Box::new(move |commit: Result<(), StoreError>| {
-                let outcome = match (outcome, commit) {
+                settle(match (outcome, commit) {
                     (Ok((value, hooks)), Ok(())) => {
                         stats.committed_jobs.fetch_add(1, Ordering::Relaxed);
                         run_hooks(hooks);
@@ -111,19 +144,14 @@ impl Writer {
                     }
                     (Ok(_), Err(error)) => Err(E::from(error)),
                     (Err(error), _) => Err(error),
-                };
-                // The caller may have left; the write stands all the same.
-                let _ = answer.send(outcome);
+                });
             })
         });
-        match self.queue.as_ref().map(|queue| queue.try_send(job)) {
-            Some(Ok(())) => {}
-            Some(Err(TrySendError::Full(_))) => return Err(StoreError::Busy.into()),
-            Some(Err(TrySendError::Disconnected(_))) | None => {
-                return Err(StoreError::Closed.into());
-            }
+        match self.queue.as_ref().map(|queue| queue.try_send(Job { company, run })) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(TrySendError::Full(_))) => Err(StoreError::Busy),
+            Some(Err(TrySendError::Disconnected(_))) | None => Err(StoreError::Closed),
         }
-        result.await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
     }
 }
 
@@ -165,20 +193,27 @@ where
 
 fn work(mut conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterStats) {
     let mut settle: Vec<Settle> = Vec::with_capacity(group.min(256));
-    while let Ok(first) = queue.recv() {
+    // One that commits alone, taken from the queue while a group was gathered.
+    let mut next_first = None;
+    while let Some(first) = next_first.take().or_else(|| queue.recv().ok()) {
+        let group = if first.company == Company::Alone { 1 } else { group };
         let begun = conn.execute_batch("BEGIN IMMEDIATE").map_err(StoreError::from);
         match &begun {
             Ok(()) => {
-                settle.push(first(Ok(&mut conn)));
+                settle.push((first.run)(Ok(&mut conn)));
                 while settle.len() < group && !conn.is_autocommit() {
                     let Ok(next) = queue.try_recv() else { break };
-                    settle.push(next(Ok(&mut conn)));
+                    if next.company == Company::Alone {
+                        next_first = Some(next);
+                        break;
+                    }
+                    settle.push((next.run)(Ok(&mut conn)));
                 }
             }
             // Beginning may have taken its whole timeout: whoever waits now need not wait for another.
             Err(error) => {
                 let waiting = std::iter::once(first).chain(queue.try_iter());
-                settle.extend(waiting.map(|job| job(Err(error.clone()))));
+                settle.extend(waiting.map(|job| (job.run)(Err(error.clone()))));
             }
         }
         let outcome = begun.and_then(|()| commit(&conn, stats));

@@ -1,0 +1,83 @@
+//! `POST /v1/articles/{id}/comments`.
+
+use crate::accounts::Caller;
+use crate::app::App;
+use crate::articles::create::CreatedBody;
+use crate::articles::types::{ArticleId, CommentId, NewComment};
+use crate::articles::{Articles, comments_of, draft, no_such_article};
+use crate::bodies::{ChangeError, Effect};
+use crate::http::{JsonObject, Problem};
+use crate::idempotency::{Done, IdempotencyKey, Once};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse as _, Response};
+use http::{StatusCode, header};
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// A comment to be written (documentation of the JSON that is read).
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[allow(dead_code, reason = "describes the body in the OpenAPI document")]
+pub(in super::super) struct NewCommentBody {
+    /// Content: 1 to 1,000 characters on any number of lines.
+    #[schema(min_length = 1, max_length = 1000)]
+    content: String,
+}
+
+/// Writes a comment on an article.
+#[utoipa::path(post, path = "/v1/articles/{id}/comments", tag = "articles", operation_id = "createComment",
+    security(("bearer" = [])),
+    params(
+        ("id" = i64, Path, description = "Id of the article"),
+        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters: sent again with the same body, the first answer comes back"),
+    ),
+    request_body = NewCommentBody,
+    responses(
+        (status = 201, description = "Written; `Location` leads to the comments", body = CreatedBody),
+        (status = 400, description = "The body is no JSON"),
+        (status = 401, description = "No valid token"),
+        (status = 404, description = "There is no such article"),
+        (status = 422, description = "A field has a wrong type or value"),
+        (status = 503, description = "Too much is in progress"),
+    ))]
+pub(in super::super) async fn add(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    id: Result<Path<ArticleId>, PathRejection>,
+    key: IdempotencyKey,
+    body: JsonObject,
+) -> Result<Response, Problem> {
+    let Ok(Path(article)) = id else { return Err(no_such_article()) };
+    let once = key.of(caller.id, body.bytes());
+    let new = draft::comment(body, article, caller.id)?;
+    let articles = app.articles.clone();
+    let made = app.writes.run(async move { articles.comment(new, once).await }).await??;
+    let made = made.made().ok_or_else(no_such_article)?;
+    Ok(made.answer(|id| {
+        let location = [(header::LOCATION, format!("/v1/articles/{article}/comments"))];
+        (StatusCode::CREATED, location, axum::Json(CreatedBody { id })).into_response()
+    }))
+}
+
+impl Articles {
+    /// Stores a comment, `once`; nothing when there is no such article. Runs to its end even when the
+    /// caller goes away.
+    ///
+    /// # Errors
+    /// When the store or the cache cannot take it, or its author is gone.
+    pub async fn comment(
+        &self,
+        new: NewComment,
+        once: Once,
+    ) -> Result<Done<Option<CommentId>>, ChangeError> {
+        let (store, counts) = (self.comments.clone(), Arc::clone(&self.counts));
+        let article = new.article;
+        let effect = |done: &Done<Option<CommentId>>| {
+            let stored = done.outcome.is_some() && !done.replayed;
+            if stored { Effect::Announced } else { Effect::Nothing }
+        };
+        let committed = move |now| counts.set(article, now);
+        let work = async move { store.add(new, once, committed).await };
+        self.bodies.write(vec![comments_of(article)], effect, work).await
+    }
+}

@@ -1,0 +1,65 @@
+//! `DELETE /v1/articles/{id}/comments/{commentId}`: for its author alone.
+
+use crate::accounts::{Caller, UserId};
+use crate::app::App;
+use crate::articles::types::{ArticleId, CommentId, Owned};
+use crate::articles::{Articles, comments_of};
+use crate::bodies::{ChangeError, Effect};
+use crate::http::Problem;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use http::StatusCode;
+use std::sync::Arc;
+
+/// Deletes a comment. Only its author may.
+#[utoipa::path(delete, path = "/v1/articles/{id}/comments/{commentId}", tag = "articles", operation_id = "deleteComment",
+    security(("bearer" = [])),
+    params(
+        ("id" = i64, Path, description = "Id of the article"),
+        ("commentId" = i64, Path, description = "Id of the comment"),
+    ),
+    responses(
+        (status = 204, description = "It is gone"),
+        (status = 401, description = "No valid token"),
+        (status = 403, description = "It is somebody else's"),
+        (status = 404, description = "There is no such comment on this article, or no longer"),
+        (status = 503, description = "Too much is in progress"),
+    ))]
+pub(in super::super) async fn delete(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    ids: Result<Path<(ArticleId, CommentId)>, PathRejection>,
+) -> Result<StatusCode, Problem> {
+    let absent = || Problem::not_found("there is no such comment on this article");
+    let Ok(Path((article, id))) = ids else { return Err(absent()) };
+    let articles = app.articles.clone();
+    let removed =
+        app.writes.run(async move { articles.remove_comment(article, id, caller.id).await });
+    match removed.await?? {
+        Owned::Done(()) => Ok(StatusCode::NO_CONTENT),
+        Owned::NotOwner => Err(Problem::forbidden("only its author may delete a comment")),
+        Owned::Absent => Err(absent()),
+    }
+}
+
+impl Articles {
+    /// Deletes a comment of this user. Runs to its end even when the caller goes away.
+    ///
+    /// # Errors
+    /// When the store or the cache cannot take it.
+    pub async fn remove_comment(
+        &self,
+        article: ArticleId,
+        id: CommentId,
+        user: UserId,
+    ) -> Result<Owned<()>, ChangeError> {
+        let (store, counts) = (self.comments.clone(), Arc::clone(&self.counts));
+        let effect = |removed: &Owned<()>| match removed {
+            Owned::Done(()) => Effect::Announced,
+            Owned::NotOwner | Owned::Absent => Effect::Nothing,
+        };
+        let committed = move |now| counts.set(article, now);
+        let work = async move { Ok(store.delete(article, id, user, committed).await?) };
+        self.bodies.write(vec![comments_of(article)], effect, work).await
+    }
+}

@@ -1,0 +1,161 @@
+//! Transactions on comments. One method is one whole transaction.
+#![allow(clippy::disallowed_types, reason = "this is the store of comments: SQL types live here")]
+
+use crate::accounts::UserId;
+use crate::articles::store::{author, author_exists, counts};
+use crate::articles::types::{ArticleId, Comment, CommentId, Counts, NewComment, Owned};
+use crate::bodies::ChangeError;
+use crate::idempotency::{Done, Once};
+use crate::store::{Store, StoreError, Tx};
+use rusqlite::{OptionalExtension as _, Row, params};
+use std::collections::BTreeMap;
+
+/// Comments in the store.
+#[derive(Clone, Debug)]
+pub struct CommentStore {
+    store: Store,
+}
+
+impl CommentStore {
+    /// Comments in `store`.
+    pub fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    /// Stores a comment, `once`; nothing when there is no such article. `committed` is told its article's
+    /// counts after the commit, on the writer's thread.
+    ///
+    /// # Errors
+    /// When its author is gone or the store cannot answer; nothing is stored then.
+    pub async fn add(
+        &self,
+        new: NewComment,
+        once: Once,
+        committed: impl FnOnce(Counts) + Send + 'static,
+    ) -> Result<Done<Option<CommentId>>, ChangeError> {
+        self.store
+            .write(move |tx| {
+                author_exists(tx, new.author)?;
+                once.run(tx, |tx| {
+                    let Some(before) = counts(tx, new.article).map_err(StoreError::from)? else {
+                        return Ok(None);
+                    };
+                    let id = insert(tx, &new)?;
+                    let now = Counts { comments: before.comments + 1, ..before };
+                    set_count(tx, new.article, now.comments)?;
+                    tx.after_commit(move || committed(now));
+                    Ok(Some(id))
+                })
+            })
+            .await
+    }
+
+    /// Stores comments on articles that are there, in one transaction. Counts follow. For filling a store.
+    ///
+    /// # Errors
+    /// When one is refused or the store cannot answer; none is stored then.
+    pub async fn add_all(&self, all: Vec<NewComment>) -> Result<(), StoreError> {
+        self.store
+            .write(move |tx| {
+                let mut more = BTreeMap::<ArticleId, u64>::new();
+                for new in &all {
+                    insert(tx, new)?;
+                    *more.entry(new.article).or_default() += 1;
+                }
+                for (article, more) in more {
+                    let now = counts(tx, article)?.unwrap_or_default().comments + more;
+                    set_count(tx, article, now)?;
+                }
+                Ok(())
+            })
+            .await
+    }
+
+    /// Up to `limit` comments on an article after this one, the oldest first; nothing when there is no
+    /// such article.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn page(
+        &self,
+        article: ArticleId,
+        after: CommentId,
+        limit: usize,
+    ) -> Result<Option<Vec<Comment>>, StoreError> {
+        self.store
+            .read(move |conn| {
+                if counts(conn, article)?.is_none() {
+                    return Ok(None);
+                }
+                conn.prepare_cached(page_sql())?
+                    .query_map(params![article, after, limit], comment)?
+                    .collect::<Result<_, _>>()
+                    .map(Some)
+            })
+            .await
+    }
+
+    /// Deletes a comment of this user. `committed` is told its article's counts, as with
+    /// [`add`](Self::add).
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn delete(
+        &self,
+        article: ArticleId,
+        id: CommentId,
+        user: UserId,
+        committed: impl FnOnce(Counts) + Send + 'static,
+    ) -> Result<Owned<()>, StoreError> {
+        self.store
+            .write(move |tx| {
+                let Some(before) = counts(tx, article)? else { return Ok(Owned::Absent) };
+                let found: Option<Option<UserId>> = tx
+                    .prepare_cached(
+                        "SELECT author_id FROM article_comments WHERE id = ? AND article_id = ?",
+                    )?
+                    .query_row([id, article], |row| row.get(0))
+                    .optional()?;
+                match found {
+                    None => return Ok(Owned::Absent),
+                    Some(author) if author != Some(user) => return Ok(Owned::NotOwner),
+                    Some(_) => {}
+                }
+                tx.prepare_cached("DELETE FROM article_comments WHERE id = ?")?.execute([id])?;
+                let now = Counts { comments: before.comments.saturating_sub(1), ..before };
+                set_count(tx, article, now.comments)?;
+                tx.after_commit(move || committed(now));
+                Ok(Owned::Done(()))
+            })
+            .await
+    }
+}
+
+pub(in super::super) fn page_sql() -> &'static str {
+    "SELECT c.id, c.author_id, u.nickname, c.content, c.created_at_ms
+     FROM article_comments c LEFT JOIN users u ON u.id = c.author_id
+     WHERE c.article_id = ? AND c.id > ? ORDER BY c.id LIMIT ?"
+}
+
+fn insert(tx: &Tx<'_>, new: &NewComment) -> Result<CommentId, StoreError> {
+    tx.prepare_cached(
+        "INSERT INTO article_comments (article_id, author_id, content, created_at_ms) VALUES (?, ?, ?, ?)",
+    )?
+    .execute(params![new.article, new.author, new.content, new.created_at_ms])?;
+    Ok(tx.last_insert_rowid())
+}
+
+fn set_count(tx: &Tx<'_>, article: ArticleId, comments: u64) -> Result<(), StoreError> {
+    tx.prepare_cached("UPDATE articles SET comment_count = ? WHERE id = ?")?
+        .execute(params![comments, article])?;
+    Ok(())
+}
+
+fn comment(row: &Row<'_>) -> Result<Comment, rusqlite::Error> {
+    Ok(Comment {
+        id: row.get(0)?,
+        author: author(row, 1)?,
+        content: row.get(3)?,
+        created_at_ms: row.get(4)?,
+    })
+}

@@ -1,0 +1,189 @@
+//! The counts of the articles that are asked for, in memory: a cached article is answered without SQL.
+//!
+//! The truth is a row of the store. It is read when it is asked for first ([`CountMemory::fill`]), and
+//! set again by a hook of every transaction that changes it ([`CountMemory::set`]). Hooks run on the
+//! writer's thread in the order of commits and set what their transaction has left in the row, never a
+//! difference, so what is here cannot drift.
+//!
+//! **A reader and a hook at once.** A reader notes a version before it opens its transaction, and what it
+//! finds is kept only if that is still the version. Every hook takes the version further, also that of
+//! an article which is not here. So a reader whose transaction began before a commit, and which is done
+//! after that commit's hook, finds another version and keeps nothing: the value of the hook stays. If it is
+//! done before the hook, the hook replaces what it kept. A reader whose transaction began after a commit
+//! whose hook has not run keeps nothing or what that hook is about to set.
+//!
+//! Bounded: sets of eight, chosen by a hash of the id; the version belongs to a set. In a full set the one
+//! goes that was not asked for since the hand last passed (Corbató 1968, "clock").
+
+use super::types::{ArticleId, Counts};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Places of a set.
+const WAYS: usize = 8;
+/// Sets: 32,768 articles in about 1 MB.
+const SETS: usize = 4096;
+
+/// Counts of articles.
+pub(super) struct CountMemory {
+    sets: Box<[Mutex<Set>]>,
+}
+
+/// How often the articles of a set were changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Version(u64);
+
+#[derive(Clone, Copy, Default)]
+struct Place {
+    /// 0: free.
+    article: ArticleId,
+    counts: Counts,
+    asked_for: bool,
+}
+
+#[derive(Default)]
+struct Set {
+    version: u64,
+    places: [Place; WAYS],
+    hand: usize,
+}
+
+impl CountMemory {
+    pub(super) fn new() -> Self {
+        Self { sets: (0..SETS).map(|_| Mutex::default()).collect() }
+    }
+
+    /// The counts of an article, if they are here.
+    pub(super) fn get(&self, article: ArticleId) -> Option<Counts> {
+        let mut set = self.set_of(article);
+        let place = set.find(article)?;
+        place.asked_for = true;
+        Some(place.counts)
+    }
+
+    /// To be noted before the store is read for [`fill`](Self::fill).
+    pub(super) fn version(&self, article: ArticleId) -> Version {
+        Version(self.set_of(article).version)
+    }
+
+    /// Keeps what a reader has found, unless something has changed since it noted the version.
+    pub(super) fn fill(&self, article: ArticleId, counts: Counts, since: Version) {
+        let mut set = self.set_of(article);
+        if set.version == since.0 {
+            set.put(article, counts);
+        }
+    }
+
+    /// Sets what a transaction has left; for its hook alone.
+    pub(super) fn set(&self, article: ArticleId, counts: Counts) {
+        let mut set = self.set_of(article);
+        set.version += 1;
+        set.put(article, counts);
+    }
+
+    /// Forgets an article that a transaction has deleted; for its hook alone.
+    pub(super) fn forget(&self, article: ArticleId) {
+        let mut set = self.set_of(article);
+        set.version += 1;
+        if let Some(place) = set.find(article) {
+            *place = Place::default();
+        }
+    }
+
+    fn set_of(&self, article: ArticleId) -> MutexGuard<'_, Set> {
+        // Fibonacci hashing (Knuth, TAOCP 3, 6.4): ids that follow each other are spread evenly.
+        let hash = article.cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let index = usize::try_from(hash >> 32).unwrap_or(0) % self.sets.len();
+        self.sets[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Set {
+    fn find(&mut self, article: ArticleId) -> Option<&mut Place> {
+        self.places.iter_mut().find(|place| place.article == article && article != 0)
+    }
+
+    fn put(&mut self, article: ArticleId, counts: Counts) {
+        if let Some(place) = self.find(article) {
+            place.counts = counts;
+            return;
+        }
+        let index = self.free();
+        self.places[index] = Place { article, counts, asked_for: true };
+    }
+
+    /// A place for another article: a free one, else that of one which was not asked for lately.
+    fn free(&mut self) -> usize {
+        if let Some(free) = self.places.iter().position(|place| place.article == 0) {
+            return free;
+        }
+        loop {
+            let at = self.hand;
+            self.hand = (at + 1) % WAYS;
+            // Ends within two turns: the first takes every mark away.
+            if !std::mem::take(&mut self.places[at].asked_for) {
+                return at;
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for CountMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CountMemory").field("sets", &self.sets.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn likes(likes: u64) -> Counts {
+        Counts { likes, comments: 0 }
+    }
+
+    #[test]
+    fn a_reader_that_began_before_a_commit_keeps_nothing_after_its_hook() {
+        let memory = CountMemory::new();
+        let before = memory.version(7);
+        memory.set(7, likes(2));
+        memory.fill(7, likes(1), before);
+        assert_eq!(memory.get(7), Some(likes(2)));
+        // Neither when the article was not here, or is gone.
+        let before = memory.version(8);
+        memory.set(8, likes(5));
+        memory.forget(8);
+        memory.fill(8, likes(4), before);
+        assert_eq!(memory.get(8), None);
+    }
+
+    #[test]
+    fn what_a_reader_kept_is_replaced_by_the_hook_that_follows() {
+        let memory = CountMemory::new();
+        memory.fill(7, likes(1), memory.version(7));
+        assert_eq!(memory.get(7), Some(likes(1)));
+        memory.set(7, likes(2));
+        assert_eq!(memory.get(7), Some(likes(2)));
+        // A second look of a reader finds what somebody else's connection has changed.
+        memory.fill(7, likes(9), memory.version(7));
+        assert_eq!(memory.get(7), Some(likes(9)));
+    }
+
+    #[test]
+    fn it_is_bounded_and_keeps_what_is_asked_for() {
+        let memory = CountMemory::new();
+        for article in 1..=1_000_000 {
+            memory.set(article, likes(1));
+            if article % 100 == 0 {
+                assert!(memory.get(1).is_some(), "at {article}");
+            }
+        }
+        let kept = (1..=1_000_000).filter(|article| memory.get(*article).is_some()).count();
+        assert!(kept <= SETS * WAYS, "{kept}");
+    }
+
+    #[test]
+    fn there_is_no_article_0() {
+        let memory = CountMemory::new();
+        assert_eq!(memory.get(0), None);
+    }
+}

@@ -1,0 +1,39 @@
+//! Figures of articles and likes for `/metrics`, read when they are asked for.
+
+use super::Articles;
+use crate::exposition::{counter, gauge};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Unit;
+use std::fmt::Error;
+
+impl Articles {
+    /// Writes all of them.
+    pub(crate) fn encode_figures(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        let likes = self.like_figures();
+        let help = "Likes and unlikes answered with their new state";
+        counter(encoder, "likes_acknowledged", help, likes.acknowledged)?;
+        counter(encoder, "likes_changed", "Rows of likes added or taken away", likes.changed)?;
+        counter(
+            encoder,
+            "likes_batches",
+            "Transactions that likes were written in",
+            likes.batches,
+        )?;
+        gauge(encoder, "likes_pending", "Likes waiting to be stored", likes.pending)?;
+        counter(encoder, "likes_refused", "Likes refused because too many waited", likes.refused)?;
+        let help = "Writes of acknowledged likes that failed and are tried again";
+        counter(encoder, "likes_flush_failures", help, likes.failed_flushes)?;
+        let lag = ConstGauge::new(likes.lag.as_secs_f64());
+        let help = "Age of the oldest like that is acknowledged and not stored";
+        let kind = lag.metric_type();
+        lag.encode(encoder.encode_descriptor("likes_lag", help, Some(&Unit::Seconds), kind)?)?;
+        let kept = self.kept_figures();
+        let help = "Passes over all articles that compared counts with rows";
+        counter(encoder, "article_check_passes", help, kept.passes)?;
+        let help = "Articles whose counts were compared with their rows";
+        counter(encoder, "article_counts_checked", help, kept.checked)?;
+        let help = "Articles whose counts were wrong and were set right";
+        counter(encoder, "article_counts_repaired", help, kept.repaired)
+    }
+}

@@ -1,0 +1,63 @@
+//! What has happened to likes.
+
+use super::{LikeError, Liked};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// What has happened to likes since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LikeFigures {
+    /// Answered with their new state.
+    pub acknowledged: u64,
+    /// Rows that were added or taken away.
+    pub changed: u64,
+    /// Transactions in which that happened, or might have.
+    pub batches: u64,
+    /// Likes that wait for one now.
+    pub pending: u64,
+    /// How long the oldest of them has been acknowledged without being stored; 0 where that cannot be.
+    pub lag: Duration,
+    /// Batches of acknowledged likes that could not be written and are tried again.
+    pub failed_flushes: u64,
+    /// Likes refused because too many waited.
+    pub refused: u64,
+}
+
+#[derive(Debug, Default)]
+pub(in super::super) struct Counted {
+    acknowledged: AtomicU64,
+    changed: AtomicU64,
+    batches: AtomicU64,
+    failed_flushes: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl Counted {
+    pub(super) fn answered(&self, done: &Result<Liked, LikeError>) {
+        match done {
+            Ok(_) => self.acknowledged.fetch_add(1, Relaxed),
+            Err(LikeError::Full) => self.refused.fetch_add(1, Relaxed),
+            Err(_) => return,
+        };
+    }
+
+    pub(super) fn committed(&self, changed: u64) {
+        self.batches.fetch_add(1, Relaxed);
+        self.changed.fetch_add(changed, Relaxed);
+    }
+
+    pub(super) fn flush_failed(&self) {
+        self.failed_flushes.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn figures(&self) -> LikeFigures {
+        LikeFigures {
+            acknowledged: self.acknowledged.load(Relaxed),
+            changed: self.changed.load(Relaxed),
+            batches: self.batches.load(Relaxed),
+            failed_flushes: self.failed_flushes.load(Relaxed),
+            refused: self.refused.load(Relaxed),
+            ..LikeFigures::default()
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Likes: how they reach the store, in four ways (`likes.write`).
+//!
+//! | way | acknowledged | lost in a crash |
+//! |---|---|---|
+//! | [`direct`] | after a commit of its own | nothing |
+//! | [`behind`] | after a commit that it shares with the likes that came meanwhile | nothing |
+//! | [`queue`] | from memory; written every so often, as documented | what was not written yet |
+//! | [`discard`] | at once, and never stored: the cost of everything else | everything |
+//!
+//! Of the documented system's mistakes none is left in the first two: one statement decides whether a row
+//! is added, so two clicks cannot both be "the first"; the row and the count are one transaction, so
+//! neither can be there without the other; what is acknowledged is synced. And a client whose answer was
+//! lost may send PUT or DELETE again: only the toggle inverts when it is repeated.
+//!
+//! Whatever the way, the answers are as if likes ran one after another: a batch is folded for the store,
+//! not for those who wait ([`batch`]).
+
+mod batch;
+mod behind;
+mod direct;
+mod discard;
+mod figures;
+mod queue;
+pub(super) mod routes;
+mod store;
+
+pub(super) use figures::Counted;
+pub use figures::LikeFigures;
+pub use store::LikeStore;
+
+use super::counts::CountMemory;
+use super::types::{ArticleId, Counts};
+use crate::accounts::UserId;
+use crate::config::{LikeSettings, LikesWrite};
+use crate::http::gate::Permit;
+use crate::store::{Store, StoreError};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What somebody wants of a like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// That it is there.
+    On,
+    /// That it is not.
+    Off,
+    /// The other of the two.
+    Toggle,
+}
+
+impl Change {
+    /// The state that follows this one.
+    fn of(self, liked: bool) -> bool {
+        match self {
+            Change::On => true,
+            Change::Off => false,
+            Change::Toggle => !liked,
+        }
+    }
+}
+
+/// A like to be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Like {
+    /// Of which article.
+    pub article: ArticleId,
+    /// By whom.
+    pub user: UserId,
+    /// How.
+    pub change: Change,
+}
+
+/// A like and its article as they are after a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Liked {
+    /// Whether the user likes the article.
+    pub liked: bool,
+    /// How many do.
+    pub count: u64,
+}
+
+/// Why a like was not changed.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum LikeError {
+    /// There is no such article.
+    #[error("there is no such article")]
+    NoArticle,
+    /// The account is gone.
+    #[error("there is no such user")]
+    NoUser,
+    /// Too many wait already.
+    #[error("too many likes wait already")]
+    Full,
+    /// The store refused or failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What all ways work on.
+#[derive(Clone, Debug)]
+struct Parts {
+    store: LikeStore,
+    counts: Arc<CountMemory>,
+    counted: Arc<Counted>,
+}
+
+/// The way in which likes reach the store.
+#[derive(Clone, Debug)]
+pub(super) struct LikeLog {
+    parts: Parts,
+    way: Way,
+}
+
+#[derive(Clone, Debug)]
+enum Way {
+    Direct,
+    Behind(behind::Behind),
+    Queue(queue::Queue),
+    Discard,
+}
+
+impl LikeLog {
+    pub(super) fn new(store: Store, counts: Arc<CountMemory>, settings: &LikeSettings) -> Self {
+        let counted = Arc::default();
+        let parts = Parts { store: LikeStore::new(store), counts, counted };
+        let way = match settings.write {
+            LikesWrite::Direct => Way::Direct,
+            LikesWrite::Behind => Way::Behind(behind::Behind::new(parts.clone())),
+            LikesWrite::Queue => Way::Queue(queue::Queue::new(parts.clone(), settings.queue_flush)),
+            LikesWrite::Discard => Way::Discard,
+        };
+        Self { parts, way }
+    }
+
+    /// The store of likes.
+    pub(super) fn store(&self) -> &LikeStore {
+        &self.parts.store
+    }
+
+    /// The counts of an article from the store, kept in memory from then on; nothing when there is none.
+    pub(super) async fn read_counts(&self, id: ArticleId) -> Result<Option<Counts>, StoreError> {
+        self.parts.read_counts(id).await
+    }
+
+    /// Changes a like; done when it is acknowledged, in the sense of its way. A like that was taken is
+    /// changed whether or not anybody waits, and holds its place among the writes until then.
+    pub(super) async fn apply(&self, like: Like, turn: Permit) -> Result<Liked, LikeError> {
+        let done = match &self.way {
+            Way::Behind(behind) => behind.apply(like, turn).await,
+            Way::Direct => direct::apply(&self.parts, like, turn).await,
+            Way::Queue(queue) => queue.apply(like, turn).await,
+            Way::Discard => discard::apply(&self.parts, like, turn).await,
+        };
+        self.parts.counted.answered(&done);
+        done
+    }
+
+    /// The counts of an article with what is acknowledged and not in the store yet.
+    pub(super) fn count_with_waiting(&self, article: ArticleId, stored: Counts) -> Counts {
+        match &self.way {
+            Way::Queue(queue) => queue.count(article, stored),
+            Way::Direct | Way::Behind(_) | Way::Discard => stored,
+        }
+    }
+
+    /// Whether this user likes it, if that is acknowledged and not in the store yet.
+    pub(super) fn waiting(&self, article: ArticleId, user: UserId) -> Option<bool> {
+        match &self.way {
+            Way::Queue(queue) => queue.state(article, user),
+            Way::Direct | Way::Behind(_) | Way::Discard => None,
+        }
+    }
+
+    /// How long until [`flush`](Self::flush) is due again; nothing when there is none to be done.
+    pub(super) fn flush_every(&self) -> Option<Duration> {
+        match &self.way {
+            Way::Queue(queue) => Some(queue.every()),
+            Way::Direct | Way::Behind(_) | Way::Discard => None,
+        }
+    }
+
+    /// Writes what is acknowledged and not in the store yet.
+    pub(super) async fn flush(&self) {
+        if let Way::Queue(queue) = &self.way {
+            queue.flush().await;
+        }
+    }
+
+    /// What has happened so far.
+    pub(super) fn figures(&self) -> LikeFigures {
+        let mut figures = self.parts.counted.figures();
+        match &self.way {
+            Way::Behind(behind) => figures.pending = behind.pending(),
+            Way::Queue(queue) => (figures.pending, figures.lag) = queue.pending(),
+            Way::Direct | Way::Discard => {}
+        }
+        figures
+    }
+}
+
+/// What the store says of a pair.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    counts: Counts,
+    liked: bool,
+}
+
+impl Parts {
+    async fn read_counts(&self, article: ArticleId) -> Result<Option<Counts>, StoreError> {
+        let version = self.counts.version(article);
+        let found = self.store.counts(article).await?;
+        if let Some(counts) = found {
+            self.counts.fill(article, counts, version);
+        }
+        Ok(found)
+    }
+
+    /// The same with the state of a pair.
+    async fn look(&self, article: ArticleId, user: UserId) -> Result<Look, LikeError> {
+        let version = self.counts.version(article);
+        let look = self.store.look(article, user).await??;
+        self.counts.fill(article, look.counts, version);
+        Ok(look)
+    }
+}

@@ -1,0 +1,106 @@
+//! `POST`, `PUT` and `DELETE /v1/articles/{id}/like`.
+
+use super::{Change, Like, LikeError, Liked};
+use crate::accounts::Caller;
+use crate::app::App;
+use crate::articles::no_such_article;
+use crate::articles::types::ArticleId;
+use crate::http::Problem;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse as _, Response};
+use http::header;
+use serde::Serialize;
+use std::sync::Arc;
+
+/// The caller's like after the change.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in super::super) struct LikeBody {
+    /// Whether the caller likes the article.
+    liked: bool,
+    /// How many do.
+    like_count: u64,
+}
+
+/// Likes an article, or takes the like back.
+///
+/// A toggle that is sent again inverts itself: a client that may have to repeat a request should use
+/// `PUT` or `DELETE`.
+#[utoipa::path(post, path = "/v1/articles/{id}/like", tag = "articles", operation_id = "toggleLike",
+    security(("bearer" = [])),
+    params(("id" = i64, Path, description = "Id of the article")),
+    responses(
+        (status = 200, description = "Whether the caller likes it now, and how many do", body = LikeBody),
+        (status = 401, description = "No valid token"),
+        (status = 404, description = "There is no such article"),
+        (status = 503, description = "Too much is in progress"),
+    ))]
+pub(in super::super) async fn toggle(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    id: Result<Path<ArticleId>, PathRejection>,
+) -> Result<Response, Problem> {
+    change(&app, &caller, id, Change::Toggle).await
+}
+
+/// Likes an article. Sent again, it changes nothing.
+#[utoipa::path(put, path = "/v1/articles/{id}/like", tag = "articles", operation_id = "like",
+    security(("bearer" = [])),
+    params(("id" = i64, Path, description = "Id of the article")),
+    responses(
+        (status = 200, description = "The caller likes it; how many do", body = LikeBody),
+        (status = 401, description = "No valid token"),
+        (status = 404, description = "There is no such article"),
+        (status = 503, description = "Too much is in progress"),
+    ))]
+pub(in super::super) async fn like(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    id: Result<Path<ArticleId>, PathRejection>,
+) -> Result<Response, Problem> {
+    change(&app, &caller, id, Change::On).await
+}
+
+/// Takes a like back. Sent again, it changes nothing.
+#[utoipa::path(delete, path = "/v1/articles/{id}/like", tag = "articles", operation_id = "unlike",
+    security(("bearer" = [])),
+    params(("id" = i64, Path, description = "Id of the article")),
+    responses(
+        (status = 200, description = "The caller does not like it; how many do", body = LikeBody),
+        (status = 401, description = "No valid token"),
+        (status = 404, description = "There is no such article"),
+        (status = 503, description = "Too much is in progress"),
+    ))]
+pub(in super::super) async fn unlike(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    id: Result<Path<ArticleId>, PathRejection>,
+) -> Result<Response, Problem> {
+    change(&app, &caller, id, Change::Off).await
+}
+
+async fn change(
+    app: &App,
+    caller: &Caller,
+    id: Result<Path<ArticleId>, PathRejection>,
+    change: Change,
+) -> Result<Response, Problem> {
+    let Ok(Path(article)) = id else { return Err(no_such_article()) };
+    let turn = app.writes.enter().await?;
+    let like = Like { article, user: caller.id, change };
+    let Liked { liked, count } = app.articles.likes.apply(like, turn).await?;
+    let fresh = [(header::CACHE_CONTROL, "no-store")];
+    Ok((fresh, axum::Json(LikeBody { liked, like_count: count })).into_response())
+}
+
+impl From<LikeError> for Problem {
+    fn from(error: LikeError) -> Self {
+        match error {
+            LikeError::NoArticle => no_such_article(),
+            LikeError::NoUser => Problem::invalid_token("this account no longer exists"),
+            LikeError::Full => Problem::unavailable("too many likes at once", 1, error.to_string()),
+            LikeError::Store(error) => error.into(),
+        }
+    }
+}

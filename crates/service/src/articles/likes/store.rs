@@ -1,0 +1,170 @@
+//! Transactions on likes.
+#![allow(clippy::disallowed_types, reason = "this is the store of likes: SQL types live here")]
+
+use super::batch::{Fold, OfArticle, Sorted};
+use super::{Like, LikeError, Liked, Look};
+use crate::accounts::{self, UserId};
+use crate::articles::store::{counts, likes};
+use crate::articles::types::{ArticleId, Counts};
+use crate::store::{Store, StoreError, Tx};
+use rusqlite::params;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+/// Likes in the store.
+#[derive(Clone, Debug)]
+pub struct LikeStore {
+    pub(super) store: Store,
+}
+
+/// What a transaction has done.
+#[derive(Debug, Default)]
+pub(super) struct Applied {
+    /// What each like is answered, in the order of the batch.
+    pub(super) answers: Vec<Result<Liked, LikeError>>,
+    /// What the counts of the articles are now.
+    pub(super) counts: Vec<(ArticleId, Counts)>,
+    /// Rows added or taken away.
+    pub(super) changed: u64,
+}
+
+impl LikeStore {
+    /// Likes in `store`.
+    pub fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    /// Whether this user likes this article, in the store.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn has(&self, article: ArticleId, user: UserId) -> Result<bool, StoreError> {
+        self.store.read(move |conn| likes(conn, article, user)).await
+    }
+
+    /// The counts of an article; nothing when there is none of this id.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn counts(&self, article: ArticleId) -> Result<Option<Counts>, StoreError> {
+        self.store.read(move |conn| counts(conn, article)).await
+    }
+
+    /// The counts of an article, and whether this user likes it.
+    pub(super) async fn look(
+        &self,
+        article: ArticleId,
+        user: UserId,
+    ) -> Result<Result<Look, LikeError>, StoreError> {
+        let look = self.store.read(move |conn| {
+            let Some(counts) = counts(conn, article)? else { return Ok(Err(LikeError::NoArticle)) };
+            if !accounts::exists(conn, user)? {
+                return Ok(Err(LikeError::NoUser));
+            }
+            Ok(Ok(Look { counts, liked: likes(conn, article, user)? }))
+        });
+        look.await
+    }
+
+    /// Stores likes in one transaction, those that are there already not again; answers how many were
+    /// added. Counts follow. For filling a store.
+    ///
+    /// # Errors
+    /// When the store cannot answer; none is stored then.
+    pub async fn like_all(&self, pairs: Vec<(ArticleId, UserId)>) -> Result<u64, StoreError> {
+        self.store
+            .write(move |tx| {
+                let on = |(article, user)| Like { article, user, change: super::Change::On };
+                let likes: Vec<_> = pairs.into_iter().map(on).collect();
+                Ok::<_, StoreError>(apply(tx, &likes)?.changed)
+            })
+            .await
+    }
+}
+
+/// Applies likes, as if one after another, each row and each count being written once. A like of an article
+/// or by a user that is not there is refused for itself.
+pub(super) fn apply(tx: &Tx<'_>, likes: &[Like]) -> Result<Applied, StoreError> {
+    let mut applied =
+        Applied { answers: vec![Err(LikeError::NoArticle); likes.len()], ..Applied::default() };
+    let mut users = HashMap::with_capacity(likes.len().min(256));
+    for of_article in Sorted::new(likes).articles() {
+        apply_one(tx, &of_article, &mut users, &mut applied)?;
+    }
+    Ok(applied)
+}
+
+fn apply_one(
+    tx: &Tx<'_>,
+    of_article: &OfArticle<'_>,
+    users: &mut HashMap<UserId, bool>,
+    applied: &mut Applied,
+) -> Result<(), StoreError> {
+    let article = of_article.article();
+    let Some(counted) = counts(tx, article)? else { return Ok(()) };
+    let mut before = HashMap::new();
+    let (mut added, mut removed) = (0u64, 0u64);
+    for (user, fold) in of_article.folded() {
+        if !exists(tx, user, users)? {
+            continue;
+        }
+        let was = change(tx, article, user, fold)?;
+        let is = fold.of(was);
+        added += u64::from(is && !was);
+        removed += u64::from(was && !is);
+        before.insert(user, was);
+    }
+    for (at, answer) in of_article.answers(counted, before) {
+        applied.answers[at] = answer.ok_or(LikeError::NoUser);
+    }
+    let likes = (counted.likes + added).saturating_sub(removed);
+    if likes != counted.likes {
+        tx.prepare_cached("UPDATE articles SET like_count = ? WHERE id = ?")?
+            .execute(params![likes, article])?;
+    }
+    applied.changed += added + removed;
+    applied.counts.push((article, Counts { likes, ..counted }));
+    Ok(())
+}
+
+/// Whether a user exists, asked of the store once in a batch.
+fn exists(
+    tx: &Tx<'_>,
+    user: UserId,
+    known: &mut HashMap<UserId, bool>,
+) -> Result<bool, StoreError> {
+    match known.entry(user) {
+        Entry::Occupied(known) => Ok(*known.get()),
+        Entry::Vacant(vacant) => Ok(*vacant.insert(accounts::exists(tx, user)?)),
+    }
+}
+
+/// Brings the row of a pair to what its likes come down to; answers whether it was there before. The
+/// statement that writes is the one that decides: nothing is looked up first.
+fn change(tx: &Tx<'_>, article: ArticleId, user: UserId, fold: Fold) -> Result<bool, StoreError> {
+    Ok(match fold {
+        Fold::Keep => likes(tx, article, user)?,
+        Fold::Set(true) => !insert(tx, article, user)?,
+        Fold::Set(false) => delete(tx, article, user)?,
+        Fold::Flip => {
+            let was = delete(tx, article, user)?;
+            if !was {
+                insert(tx, article, user)?;
+            }
+            was
+        }
+    })
+}
+
+fn insert(tx: &Tx<'_>, article: ArticleId, user: UserId) -> Result<bool, StoreError> {
+    let mut insert = tx.prepare_cached(
+        "INSERT INTO article_likes (article_id, user_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
+    )?;
+    Ok(insert.execute([article, user])? > 0)
+}
+
+fn delete(tx: &Tx<'_>, article: ArticleId, user: UserId) -> Result<bool, StoreError> {
+    let mut delete =
+        tx.prepare_cached("DELETE FROM article_likes WHERE article_id = ? AND user_id = ?")?;
+    Ok(delete.execute([article, user])? > 0)
+}

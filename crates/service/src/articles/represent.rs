@@ -1,0 +1,141 @@
+//! Articles and comments as clients see them.
+
+use super::types::{Article, Author, Comment, Counts, Summary};
+use crate::http::rfc3339::format_utc;
+use serde::Serialize;
+
+/// Who wrote something.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct AuthorBody {
+    /// Identifier of the user.
+    id: i64,
+    /// Nickname.
+    nickname: String,
+}
+
+/// An article without its counts: what is cached of it.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ArticleText {
+    /// Identifier.
+    id: i64,
+    /// Title, on one line.
+    title: String,
+    /// Content, of any number of lines.
+    content: String,
+    /// Who wrote it; null when the account is gone.
+    author: Option<AuthorBody>,
+    /// When it was written, RFC 3339 in UTC.
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// When it was last changed, likewise.
+    #[schema(format = DateTime)]
+    updated_at: String,
+}
+
+/// An article.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ArticleBody {
+    #[serde(flatten)]
+    text: ArticleText,
+    /// How many like it.
+    like_count: u64,
+    /// How many comments it has.
+    comment_count: u64,
+    /// Whether the caller likes it; null without a token.
+    liked: Option<bool>,
+}
+
+/// An article in a listing.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ArticleItem {
+    /// Identifier.
+    id: i64,
+    /// Title, on one line.
+    title: String,
+    /// Who wrote it; null when the account is gone.
+    author: Option<AuthorBody>,
+    /// When it was written, RFC 3339 in UTC.
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// When it was last changed, likewise.
+    #[schema(format = DateTime)]
+    updated_at: String,
+    /// How many like it, as of the last second.
+    like_count: u64,
+    /// How many comments it has, likewise.
+    comment_count: u64,
+}
+
+/// A comment.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CommentItem {
+    /// Identifier.
+    id: i64,
+    /// Content, of any number of lines.
+    content: String,
+    /// Who wrote it; null when the account is gone.
+    author: Option<AuthorBody>,
+    /// When it was written, RFC 3339 in UTC.
+    #[schema(format = DateTime)]
+    created_at: String,
+}
+
+impl From<Author> for AuthorBody {
+    fn from(author: Author) -> Self {
+        Self { id: author.id, nickname: author.nickname }
+    }
+}
+
+impl From<Article> for ArticleText {
+    fn from(article: Article) -> Self {
+        Self {
+            id: article.id,
+            title: article.title,
+            content: article.content,
+            author: article.author.map(AuthorBody::from),
+            created_at: format_utc(article.created_at_ms),
+            updated_at: format_utc(article.updated_at_ms),
+        }
+    }
+}
+
+impl ArticleBody {
+    /// The article with its counts, for a caller who likes it or does not.
+    pub(super) fn new(article: Article, counts: Counts, liked: Option<bool>) -> Self {
+        Self {
+            text: article.into(),
+            like_count: counts.likes,
+            comment_count: counts.comments,
+            liked,
+        }
+    }
+}
+
+impl From<Summary> for ArticleItem {
+    fn from(article: Summary) -> Self {
+        Self {
+            id: article.id,
+            title: article.title,
+            author: article.author.map(AuthorBody::from),
+            created_at: format_utc(article.created_at_ms),
+            updated_at: format_utc(article.updated_at_ms),
+            like_count: article.counts.likes,
+            comment_count: article.counts.comments,
+        }
+    }
+}
+
+impl From<Comment> for CommentItem {
+    fn from(comment: Comment) -> Self {
+        Self {
+            id: comment.id,
+            content: comment.content,
+            author: comment.author.map(AuthorBody::from),
+            created_at: format_utc(comment.created_at_ms),
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! Transactions on articles. One method is one whole transaction.
+#![allow(clippy::disallowed_types, reason = "this is the store of articles: SQL types live here")]
+
+use super::types::{
+    After, Article, ArticleId, Author, Counts, Edit, NewArticle, Order, Owned, Summary,
+};
+use crate::accounts::{self, UserId};
+use crate::bodies::ChangeError;
+use crate::idempotency::{Done, Once};
+use crate::store::{Store, StoreError, Tx};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+/// Articles in the store.
+#[derive(Clone, Debug)]
+pub struct ArticleStore {
+    store: Store,
+}
+
+/// An article after an [`Edit`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edited {
+    /// As it is now.
+    pub article: Article,
+    /// Its comments and likes.
+    pub counts: Counts,
+    /// Whether the one who changed it likes it.
+    pub liked: bool,
+    /// Whether anything is different from before.
+    pub changed: bool,
+}
+
+/// The counts of an article in one snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// The article.
+    pub article: ArticleId,
+    /// As they are kept.
+    pub kept: Counts,
+    /// As its rows are.
+    pub rows: Counts,
+}
+
+impl ArticleStore {
+    /// Articles in `store`.
+    pub fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    /// Stores an article, `once`.
+    ///
+    /// # Errors
+    /// When its author is gone or the store cannot answer; nothing is stored then.
+    pub async fn create(
+        &self,
+        new: NewArticle,
+        once: Once,
+    ) -> Result<Done<ArticleId>, ChangeError> {
+        self.store
+            .write(move |tx| {
+                author_exists(tx, new.author)?;
+                once.run(tx, |tx| Ok(insert(tx, &new)?))
+            })
+            .await
+    }
+
+    /// Stores articles in one transaction; gives their ids, in order. For filling a store.
+    ///
+    /// # Errors
+    /// When one is refused or the store cannot answer; none is stored then.
+    pub async fn create_all(&self, all: Vec<NewArticle>) -> Result<Vec<ArticleId>, StoreError> {
+        self.store.write(move |tx| all.iter().map(|new| insert(tx, new)).collect()).await
+    }
+
+    /// The article of this id.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn find(&self, id: ArticleId) -> Result<Option<Article>, StoreError> {
+        self.store.read(move |conn| find(conn, id)).await
+    }
+
+    /// Up to `limit` articles in this order, after a position.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn page(
+        &self,
+        order: Order,
+        after: Option<After>,
+        limit: usize,
+    ) -> Result<Vec<Summary>, StoreError> {
+        self.store
+            .read(move |conn| {
+                // Beyond every article, so that the first page needs no query of its own.
+                let after = after.unwrap_or(After { likes: i64::MAX, id: i64::MAX });
+                let mut page = conn.prepare_cached(page_sql(order))?;
+                let rows = match order {
+                    Order::Newest => page.query_map(params![after.id, limit], summary)?,
+                    Order::Likes => {
+                        page.query_map(params![after.likes, after.id, limit], summary)?
+                    }
+                };
+                rows.collect()
+            })
+            .await
+    }
+
+    /// Changes an article of this user.
+    ///
+    /// # Errors
+    /// When the account is gone or the store cannot answer.
+    pub async fn edit(
+        &self,
+        id: ArticleId,
+        user: UserId,
+        edit: Edit,
+        now_ms: i64,
+    ) -> Result<Owned<Edited>, ChangeError> {
+        self.store
+            .write(move |tx| {
+                author_exists(tx, user)?;
+                match owner(tx, id)? {
+                    Owned::Done(owner) if owner == user => {}
+                    Owned::Absent => return Ok(Owned::Absent),
+                    _ => return Ok(Owned::NotOwner),
+                }
+                let changed = change(tx, id, &edit, now_ms).map_err(StoreError::from)?;
+                let now = now_is(tx, id, user).map_err(StoreError::from)?;
+                Ok(now.map_or(Owned::Absent, |(article, counts, liked)| {
+                    Owned::Done(Edited { article, counts, liked, changed })
+                }))
+            })
+            .await
+    }
+
+    /// Deletes an article of this user; its comments and likes are gone for everybody from then on, and
+    /// their rows go in [`sweep`](Self::sweep). `committed` runs after the commit, on the writer's thread.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn delete(
+        &self,
+        id: ArticleId,
+        user: UserId,
+        committed: impl FnOnce() + Send + 'static,
+    ) -> Result<Owned<()>, StoreError> {
+        self.store
+            .write(move |tx| {
+                match owner(tx, id)? {
+                    Owned::Done(owner) if owner == user => {}
+                    Owned::Absent => return Ok(Owned::Absent),
+                    _ => return Ok(Owned::NotOwner),
+                }
+                tx.prepare_cached("DELETE FROM articles WHERE id = ?")?.execute([id])?;
+                tx.after_commit(committed);
+                Ok(Owned::Done(()))
+            })
+            .await
+    }
+
+    /// Up to `limit` articles after this one, by id, with their counts as they are kept and as their rows are.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn compare(
+        &self,
+        after: ArticleId,
+        limit: usize,
+    ) -> Result<Vec<Compared>, StoreError> {
+        self.store
+            .read(move |conn| {
+                conn.prepare_cached(
+                    "SELECT a.id, a.like_count, a.comment_count,
+                       (SELECT count(*) FROM article_likes WHERE article_id = a.id),
+                       (SELECT count(*) FROM article_comments WHERE article_id = a.id)
+                     FROM articles a WHERE a.id > ? ORDER BY a.id LIMIT ?",
+                )?
+                .query_map(params![after, limit], |row| {
+                    Ok(Compared {
+                        article: row.get(0)?,
+                        kept: Counts { likes: row.get(1)?, comments: row.get(2)? },
+                        rows: Counts { likes: row.get(3)?, comments: row.get(4)? },
+                    })
+                })?
+                .collect()
+            })
+            .await
+    }
+
+    /// Sets the counts of these articles to what their rows are; answers how many were wrong. `committed`
+    /// is told each after the commit, on the writer's thread.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn repair(
+        &self,
+        articles: Vec<ArticleId>,
+        committed: impl Fn(ArticleId, Counts) + Send + 'static,
+    ) -> Result<u64, StoreError> {
+        self.store
+            .write(move |tx| {
+                let repaired = repair(tx, &articles)?;
+                let count = repaired.len() as u64;
+                tx.after_commit(move || repaired.iter().for_each(|(id, now)| committed(*id, *now)));
+                Ok(count)
+            })
+            .await
+    }
+
+    /// Takes away up to about `rows` comments and likes of deleted articles, in one transaction; answers
+    /// whether there may be more.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn sweep(&self, rows: usize) -> Result<bool, StoreError> {
+        // Looked at on a reader first: there is nothing to do nearly always, and then nothing is written.
+        let left = self.store.read(|conn| {
+            conn.prepare_cached("SELECT min(id) FROM deleted_articles")?
+                .query_row([], |row| row.get::<_, Option<ArticleId>>(0))
+        });
+        let Some(id) = left.await? else { return Ok(false) };
+        self.store.write(move |tx| sweep(tx, id, rows).map_err(StoreError::from)).await?;
+        Ok(true)
+    }
+}
+
+/// Whether the account of who writes still exists.
+///
+/// # Errors
+/// When it does not, or the store cannot answer.
+pub(super) fn author_exists(tx: &Tx<'_>, user: UserId) -> Result<(), ChangeError> {
+    if accounts::exists(tx, user).map_err(StoreError::from)? {
+        Ok(())
+    } else {
+        Err(ChangeError::UnknownUser)
+    }
+}
+
+fn insert(tx: &Tx<'_>, new: &NewArticle) -> Result<ArticleId, StoreError> {
+    tx.prepare_cached(
+        "INSERT INTO articles (author_id, title, created_at_ms, updated_at_ms) VALUES (?1, ?2, ?3, ?3)",
+    )?
+    .execute(params![new.author, new.title, new.created_at_ms])?;
+    let id = tx.last_insert_rowid();
+    tx.prepare_cached("INSERT INTO article_contents (article_id, content) VALUES (?, ?)")?
+        .execute(params![id, new.content])?;
+    Ok(id)
+}
+
+/// The user whose article this is.
+fn owner(tx: &Tx<'_>, id: ArticleId) -> Result<Owned<UserId>, StoreError> {
+    let found: Option<Option<UserId>> = tx
+        .prepare_cached("SELECT author_id FROM articles WHERE id = ?")?
+        .query_row([id], |row| row.get(0))
+        .optional()?;
+    Ok(match found {
+        None => Owned::Absent,
+        Some(None) => Owned::NotOwner,
+        Some(Some(owner)) => Owned::Done(owner),
+    })
+}
+
+/// Writes what differs; answers whether anything did.
+fn change(tx: &Tx<'_>, id: ArticleId, edit: &Edit, now: i64) -> Result<bool, rusqlite::Error> {
+    let mut changed = 0;
+    if let Some(title) = &edit.title {
+        changed += tx
+            .prepare_cached("UPDATE articles SET title = ?2 WHERE id = ?1 AND title <> ?2")?
+            .execute(params![id, title])?;
+    }
+    if let Some(content) = &edit.content {
+        changed += tx
+            .prepare_cached(
+                "UPDATE article_contents SET content = ?2 WHERE article_id = ?1 AND content <> ?2",
+            )?
+            .execute(params![id, content])?;
+    }
+    if changed > 0 {
+        // A clock that was set back must not take an article's change before its making.
+        tx.prepare_cached(
+            "UPDATE articles SET updated_at_ms = max(updated_at_ms, ?2) WHERE id = ?1",
+        )?
+        .execute(params![id, now])?;
+    }
+    Ok(changed > 0)
+}
+
+fn now_is(
+    conn: &Connection,
+    id: ArticleId,
+    user: UserId,
+) -> Result<Option<(Article, Counts, bool)>, rusqlite::Error> {
+    let Some((article, counts)) = find(conn, id)?.zip(counts(conn, id)?) else { return Ok(None) };
+    Ok(Some((article, counts, likes(conn, id, user)?)))
+}
+
+fn find(conn: &Connection, id: ArticleId) -> Result<Option<Article>, rusqlite::Error> {
+    conn.prepare_cached(
+        "SELECT a.id, a.author_id, u.nickname, a.title, a.created_at_ms, a.updated_at_ms, c.content
+         FROM articles a JOIN article_contents c ON c.article_id = a.id
+         LEFT JOIN users u ON u.id = a.author_id WHERE a.id = ?",
+    )?
+    .query_row([id], |row| {
+        Ok(Article {
+            id: row.get(0)?,
+            author: author(row, 1)?,
+            title: row.get(3)?,
+            created_at_ms: row.get(4)?,
+            updated_at_ms: row.get(5)?,
+            content: row.get(6)?,
+        })
+    })
+    .optional()
+}
+
+/// The counts of an article; nothing when there is none of this id.
+pub(super) fn counts(conn: &Connection, id: ArticleId) -> Result<Option<Counts>, rusqlite::Error> {
+    conn.prepare_cached("SELECT like_count, comment_count FROM articles WHERE id = ?")?
+        .query_row([id], |row| Ok(Counts { likes: row.get(0)?, comments: row.get(1)? }))
+        .optional()
+}
+
+/// Whether this user likes this article.
+pub(super) fn likes(
+    conn: &Connection,
+    article: ArticleId,
+    user: UserId,
+) -> Result<bool, rusqlite::Error> {
+    conn.prepare_cached("SELECT 1 FROM article_likes WHERE article_id = ? AND user_id = ?")?
+        .exists([article, user])
+}
+
+pub(super) fn page_sql(order: Order) -> &'static str {
+    match order {
+        Order::Newest => {
+            "SELECT a.id, a.author_id, u.nickname, a.title, a.created_at_ms, a.updated_at_ms, a.like_count, a.comment_count
+             FROM articles a LEFT JOIN users u ON u.id = a.author_id
+             WHERE a.id < ? ORDER BY a.id DESC LIMIT ?"
+        }
+        Order::Likes => {
+            "SELECT a.id, a.author_id, u.nickname, a.title, a.created_at_ms, a.updated_at_ms, a.like_count, a.comment_count
+             FROM articles a LEFT JOIN users u ON u.id = a.author_id
+             WHERE (a.like_count, a.id) < (?, ?) ORDER BY a.like_count DESC, a.id DESC LIMIT ?"
+        }
+    }
+}
+
+fn summary(row: &Row<'_>) -> Result<Summary, rusqlite::Error> {
+    Ok(Summary {
+        id: row.get(0)?,
+        author: author(row, 1)?,
+        title: row.get(3)?,
+        created_at_ms: row.get(4)?,
+        updated_at_ms: row.get(5)?,
+        counts: Counts { likes: row.get(6)?, comments: row.get(7)? },
+    })
+}
+
+/// The author from two columns, of which the second is null when the account is gone.
+pub(super) fn author(row: &Row<'_>, at: usize) -> Result<Option<Author>, rusqlite::Error> {
+    let nickname: Option<String> = row.get(at + 1)?;
+    nickname.map(|nickname| Ok(Author { id: row.get(at)?, nickname })).transpose()
+}
+
+fn repair(
+    tx: &Tx<'_>,
+    articles: &[ArticleId],
+) -> Result<Vec<(ArticleId, Counts)>, rusqlite::Error> {
+    let mut repair = tx.prepare_cached(
+        "UPDATE articles SET (like_count, comment_count) =
+           ((SELECT count(*) FROM article_likes WHERE article_id = ?1),
+            (SELECT count(*) FROM article_comments WHERE article_id = ?1))
+         WHERE id = ?1 RETURNING like_count, comment_count",
+    )?;
+    let mut repaired = Vec::with_capacity(articles.len());
+    for id in articles {
+        let now = repair
+            .query_row([id], |row| Ok(Counts { likes: row.get(0)?, comments: row.get(1)? }))
+            .optional()?;
+        repaired.extend(now.map(|now| (*id, now)));
+    }
+    Ok(repaired)
+}
+
+fn sweep(tx: &Tx<'_>, id: ArticleId, rows: usize) -> Result<(), rusqlite::Error> {
+    let likes = tx
+        .prepare_cached(
+            "DELETE FROM article_likes WHERE article_id = ?1 AND user_id IN
+             (SELECT user_id FROM article_likes WHERE article_id = ?1 LIMIT ?2)",
+        )?
+        .execute(params![id, rows])?;
+    let comments = tx
+        .prepare_cached(
+            "DELETE FROM article_comments WHERE id IN
+             (SELECT id FROM article_comments WHERE article_id = ? LIMIT ?)",
+        )?
+        .execute(params![id, rows - likes])?;
+    if likes + comments < rows {
+        tx.prepare_cached("DELETE FROM deleted_articles WHERE id = ?")?.execute([id])?;
+    }
+    Ok(())
+}
