@@ -40,6 +40,9 @@ pub struct LoadReport {
     /// Checks, by name and group.
     #[serde(default)]
     pub checks: Vec<Check>,
+    /// Scenarios, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub scenarios: BTreeMap<String, ScenarioPart>,
     /// What the generator saw of itself.
     pub generator: Generator,
 }
@@ -126,6 +129,22 @@ pub enum Sampled {
         /// How often it was not.
         fails: u64,
     },
+}
+
+/// A scenario of the script.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ScenarioPart {
+    /// What is known only of those whose iterations start by the clock.
+    #[serde(default)]
+    pub open_model: Option<OpenModel>,
+}
+
+/// What is known of iterations that have a time they should start at.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct OpenModel {
+    /// Response times counted from when the request's iteration should have started, in
+    /// milliseconds.
+    pub http_req_response_ms: Trend,
 }
 
 /// A check of the script.

@@ -61,6 +61,8 @@ pub struct Bench<'r> {
     pub work: &'r Path,
     /// Where logs of broken rounds stay.
     pub logs: &'r Path,
+    /// Iterations the generator is told to start per second, whatever the script says.
+    pub rate: Option<u32>,
     pub cancel: &'r Cancel,
 }
 
@@ -254,6 +256,9 @@ impl Bench<'_> {
         }
         if let Some(duration) = self.settings.duration {
             spec = spec.args(["--duration".to_owned(), time::milliseconds(duration)]);
+        }
+        if let Some(rate) = self.rate {
+            spec = spec.args(["--rate".to_owned(), rate.to_string()]);
         }
         spec = without_shell(spec, self.host);
         spec.dir(&self.experiment.dir)

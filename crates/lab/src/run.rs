@@ -135,6 +135,7 @@ pub fn run(
         template: template.as_deref(),
         work: &out.work,
         logs: &out.logs,
+        rate: None,
         cancel,
     };
     let mut blocks =

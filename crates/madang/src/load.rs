@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ArgAction;
-use madang_load::{Config, Layer, Stage, parse_duration, parse_stage};
+use madang_load::{
+    Config, ExecutorConfig, Layer, Scenario, Stage, VuPool, parse_duration, parse_stage,
+};
 
 /// Arguments of `madang load`. Named as k6's, so that a command line can be taken over.
 #[derive(clap::Args, Debug)]
@@ -19,6 +21,7 @@ Examples:
   madang load script.js                            as the script's options say
   madang load script.js -u 50 -d 10s               50 virtual users for 10 s
   madang load script.js -s 10s:100 -s 30s:100      up to 100 virtual users in 10 s, then 30 s of them
+  madang load script.js --rate 200 -d 10s -u 50    200 iterations/s by the clock, by up to 50 of them
   madang load script.js -e BASE_URL=http://127.0.0.1:8080
   madang load script.js --warm-up 5s --report run.json
                                                    5 s unrecorded; everything measured as JSON
@@ -43,6 +46,11 @@ pub struct Args {
     /// A stage of a ramp; may be repeated
     #[arg(short = 's', long = "stage", value_name = "TIME:VUS", value_parser = stage)]
     stages: Vec<Stage>,
+    /// Iterations started per second, by the clock and however long they take, as long as one of
+    /// --vus virtual users is free; instead of the script's scenarios. Needs --duration
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
+          requires = "duration", conflicts_with_all = ["iterations", "stages"])]
+    rate: Option<u32>,
     /// A variable of the script's `__ENV`; may be repeated
     #[arg(short = 'e', long = "env", value_name = "NAME=VALUE", value_parser = pair)]
     environment: Vec<(String, String)>,
@@ -128,12 +136,27 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 impl Args {
+    /// The scenario that `--rate` stands for.
+    fn arrivals(&self) -> Option<Scenario> {
+        let vus = self.vus.unwrap_or(1);
+        let executor = ExecutorConfig::ConstantArrivalRate {
+            rate: self.rate?,
+            time_unit: Duration::from_secs(1),
+            duration: self.duration?,
+            pool: VuPool { pre_allocated_vus: vus, max_vus: vus },
+        };
+        Some(Scenario::new("default", executor))
+    }
+
     fn layer(&self) -> Layer {
+        let arrivals = self.arrivals();
         let given = |flag: bool| flag.then_some(true);
         let list = |list: &[String]| (!list.is_empty()).then(|| list.to_vec());
         Layer {
             vus: self.vus,
-            duration: self.duration,
+            // Of what says how long to run, only one may be given.
+            duration: self.duration.filter(|_| arrivals.is_none()),
+            scenarios: arrivals.map(|scenario| vec![scenario]),
             iterations: self.iterations,
             stages: (!self.stages.is_empty()).then(|| self.stages.clone()),
             tags: self.tags.clone(),
