@@ -45,7 +45,7 @@ function show(figures) {
   const peak = Math.max(...rates);
   const rate = byId("live-rate");
   write(rate, ".big", short(now.requestsPerSecond));
-  write(rate, ".peak", `peak ${short(peak)} in a minute`);
+  write(rate, ".peak", `peak ${short(peak)} this minute`);
   write(rate, ".total", `${count(figures.requests)} so far`);
   plot(rate, ".line", rates, peak);
   plot(rate, ".area", rates, peak, true);
@@ -104,6 +104,5 @@ async function askOften(button) {
     }
   };
   await Promise.allSettled(Array.from({ length: AT_ONCE }, one));
-  performance.clearResourceTimings();
   button.disabled = false;
 }

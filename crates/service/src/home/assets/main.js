@@ -1,20 +1,23 @@
-import { bytes, byId } from "./page.js";
+import { bytes, byId, observeTimings, onTiming } from "./page.js";
 import { startLive } from "./live.js";
 import { startMarkets } from "./markets.js";
 import { startTrails } from "./trails.js";
 
-/** What this page itself weighed, as the browser measured it. */
+/** What this page itself weighs, as the browser measures it: its files, not the data it shows. */
 function weigh() {
-  const navigation = performance.getEntriesByType("navigation")[0];
-  const own = performance
-    .getEntriesByType("resource")
-    .filter((entry) => /^\/home\/[a-z]+\.[a-z]+$/.test(new URL(entry.name).pathname));
-  const sum = own.reduce((total, entry) => total + entry.encodedBodySize, navigation?.encodedBodySize ?? 0);
-  if (sum > 0) byId("weight").textContent = `This page: ${own.length + 1} files, ${bytes(sum)} compressed, all from this server.`;
+  const files = new Map();
+  onTiming((entry) => {
+    const { pathname } = new URL(entry.name);
+    if (!/^\/home\/\w+\.\w+$/.test(pathname)) return;
+    files.set(pathname, entry.encodedBodySize);
+    const page = performance.getEntriesByType("navigation")[0]?.encodedBodySize ?? 0;
+    const sum = [...files.values()].reduce((a, b) => a + b, page);
+    byId("weight").textContent = `This page: ${files.size + 1} files, ${bytes(sum)} as transferred, all from this server.`;
+  });
 }
 
+weigh();
+observeTimings();
 startLive();
 startTrails();
 startMarkets();
-if (document.readyState === "complete") weigh();
-else addEventListener("load", () => setTimeout(weigh, 500));

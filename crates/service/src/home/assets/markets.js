@@ -19,8 +19,8 @@ let timer;
 
 export function startMarkets() {
   const region = byId("market-region");
-  for (const [, name, english] of PROVINCES) {
-    region.append(element("option", { value: name, lang: "ko" }, `${name} ${english}`));
+  for (const [, name, short, english] of PROVINCES) {
+    region.append(element("option", { value: name, lang: "ko" }, `${short} ${english}`));
   }
   const query = byId("market-query");
   const later = (pause) => {
@@ -118,8 +118,8 @@ function show() {
   byId("market-more").hidden = rows >= found.length && !cursor;
   const searched = typed() || byId("market-region").value || here;
   if (found.length === 0 && !searched) return nothing();
-  const all = cursor ? `the first ${count(found.length)}` : count(found.length);
-  say(found.length === 0 ? "Nothing found." : `${all} ${found.length === 1 ? "market" : "markets"}, ${count(rows)} listed.`);
+  const all = `${cursor ? "The first " : ""}${count(found.length)} ${found.length === 1 ? "market" : "markets"}`;
+  say(found.length === 0 ? "Nothing found." : rows < found.length ? `${all}, ${count(rows)} of them listed.` : `${all}.`);
   const placed = found.filter((entry) => entry.dot).length;
   const lost = found.length - placed;
   byId("market-caption").textContent = lost > 0 ? `${count(placed)} on the map; of ${count(lost)} the position is not known.` : "\u00a0";

@@ -27,7 +27,7 @@ function filled(node, attributes, children) {
 export const languageOf = (text) => (/[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]/.test(text) ? "ko" : undefined);
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
-const tenths = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const tenths = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
 export const count = (n) => whole.format(n);
 
@@ -41,7 +41,8 @@ export const bytes = (n) => (n < 1000 ? `${whole.format(n)} B` : `${tenths.forma
 
 export function metres(n) {
   if (n < 1000) return `${whole.format(n)} m`;
-  return `${(n < 100_000 ? tenths : whole).format(n / 1000)} km`;
+  const format = n % 1000 === 0 || n >= 100_000 ? whole : tenths;
+  return `${format.format(n / 1000)} km`;
 }
 
 /** What went wrong, in words for the reader. */
@@ -76,3 +77,37 @@ export function onColours(redraw) {
 
 /** The value of a colour of the style sheet. */
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/** Longest wait for the browser to tell what it measured. */
+const TELLING_MS = 10_000;
+const waiting = new Map();
+const listeners = [];
+
+/** Calls `listener` with each request's timing from the start of the page on. */
+export function onTiming(listener) {
+  listeners.push(listener);
+}
+
+/** What the browser measures of the next request to this address; nothing when it does not tell. */
+export function timingOf(url) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, TELLING_MS);
+    waiting.set(url, (entry) => {
+      clearTimeout(timer);
+      waiting.delete(url);
+      resolve(entry);
+    });
+  });
+}
+
+// An observer hears of every request; the browser's own list of them ends at 250.
+export function observeTimings() {
+  const observer = new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) {
+      waiting.get(entry.name)?.(entry);
+      for (const listener of listeners) listener(entry);
+    }
+    performance.clearResourceTimings();
+  });
+  observer.observe({ type: "resource", buffered: true });
+}

@@ -88,6 +88,8 @@ export function widestGap(full, simple) {
       if (!a || !b) break;
       if (point.x === b.x && point.y === b.y) {
         leg += 1;
+      } else if (point.x === a.x && point.y === a.y) {
+        // The start of the leg, kept as well.
       } else if (Math.abs(b.x - a.x) + Math.abs(b.y - a.y) < FLAT_DEGREES) {
         const metres = distance(point, a, b);
         if (!widest || metres > widest.metres) widest = { metres, point };

@@ -1,11 +1,11 @@
 // One trail at a time: its full path and its three levels over it, each with what it cost to send.
 
-import { ask, askJson, byId, bytes, count, element, isAborted, languageOf, metres, onColours } from "./page.js";
+import { ask, askJson, byId, bytes, count, element, isAborted, languageOf, metres, onColours, timingOf } from "./page.js";
 import { around, bounds, measured, nearestShare, positionAt, unwrap, widestGap } from "./path.js";
 import { LEVELS, draw } from "./draw.js";
 
 /** The heaviest trail that is shown unasked: a stranger's first load stays small. */
-const UNASKED_POINTS = 5000;
+const UNASKED_POINTS = 2000;
 const LARGEST_PAGE = 100;
 
 const trails = [];
@@ -76,8 +76,14 @@ function list() {
     return element("label", {}, input, element("span", { class: "row" }, name, element("span", { class: "small" }, about)));
   });
   byId("trail-list").replaceChildren(...rows);
-  const checked = byId("trail-list").querySelector(":checked")?.closest("label");
-  if (checked) byId("trail-list").scrollTop = checked.offsetTop - byId("trail-list").clientHeight / 2;
+  intoView(byId("trail-list"), byId("trail-list").querySelector(":checked")?.closest("label"));
+}
+
+/** Scrolls the list, and only the list, until the row is seen. */
+function intoView(list, row) {
+  if (!row) return;
+  const below = row.offsetTop + row.offsetHeight - list.clientHeight;
+  list.scrollTop = Math.min(Math.max(list.scrollTop, below), row.offsetTop);
 }
 
 async function choose(trail) {
@@ -135,24 +141,13 @@ function controls(on) {
   for (const id of ["trail-along", "trail-in", "trail-out"]) byId(id).disabled = !on;
 }
 
-/** What the browser has measured of each request, told once it is known. */
-const timings = new Map();
-new PerformanceObserver((entries) => {
-  for (const entry of entries.getEntries()) timings.get(entry.name)?.(entry);
-}).observe({ type: "resource" });
-
 async function fetchLevel(id, detail, signal) {
   const url = new URL(`/v1/tracks/${id}?detail=${detail}`, location.href).href;
-  const told = new Promise((resolve) => {
-    timings.set(url, resolve);
-    setTimeout(resolve, 10_000);
-  });
+  const told = timingOf(url);
   const response = await ask(url, { signal });
   const body = await response.arrayBuffer();
   const track = JSON.parse(new TextDecoder().decode(body));
   const entry = await told;
-  timings.delete(url);
-  performance.clearResourceTimings();
   return {
     lines: unwrap(track.segments),
     points: track.pointsReturned,
@@ -173,7 +168,7 @@ function legend() {
       paint();
     });
     const label = element("label", {}, input, element("span", { class: `stroke ${name}`, "aria-hidden": "true" }), name);
-    const cells = ["tolerance", "points", "transferred", "decoded"].map((kind) => element("td", { class: kind }, "–"));
+    const cells = ["tolerance", "points", "transferred", "share", "decoded"].map((kind) => element("td", { class: kind }, "–"));
     return element("tr", { "data-level": name }, element("th", { scope: "row" }, label), ...cells);
   });
   document.querySelector("#trail-levels tbody").replaceChildren(...rows);
@@ -182,23 +177,23 @@ function legend() {
 function figures() {
   for (const row of document.querySelectorAll("#trail-levels tbody tr")) {
     const level = levels[row.dataset.level];
-    const share = levels.full && level && level !== levels.full ? ` (${percent(level.transferred, levels.full.transferred)})` : "";
+    const share = levels.full && level && level !== levels.full ? percent(level.transferred, levels.full.transferred) : "";
+    // Unrounded, for whoever points at them.
+    row.title = level ? `${level.points} points, ${level.transferred ?? "?"} of ${level.decoded} bytes, ${level.encoding ?? "identity"}` : "";
     const text = {
       tolerance: level && (level.tolerance > 0 ? metres(level.tolerance) : "exact"),
       points: level && count(level.points),
-      transferred: level && (level.transferred ? `${bytes(level.transferred)}${share}` : "not told"),
+      transferred: level && (level.transferred ? bytes(level.transferred) : "not told"),
+      share,
       decoded: level && bytes(level.decoded),
     };
     for (const [kind, value] of Object.entries(text)) {
-      const cell = row.querySelector(`.${kind}`);
-      cell.textContent = value ?? "–";
-      if (kind === "transferred") cell.title = level ? `${level.transferred ?? "?"} bytes, ${level.encoding ?? "not compressed"}` : "";
-      if (kind === "decoded") cell.title = level ? `${level.decoded} bytes` : "";
+      row.querySelector(`.${kind}`).textContent = value ?? "–";
     }
   }
 }
 
-const percent = (part, whole) => (part && whole ? `${Math.max(1, Math.round((100 * part) / whole))} %` : "?");
+const percent = (part, whole) => (part && whole ? `${Math.max(1, Math.round((100 * part) / whole))} %` : "");
 
 /** Draws what is there and switched on. */
 function paint() {
@@ -208,7 +203,7 @@ function paint() {
   const box = best ? bounds(best) : { west: 0, east: 1, south: 0, north: 1 };
   const ready = close.way.length > 0;
   const centre = ready ? positionAt(close.way, close.share) : undefined;
-  overview = draw(byId("trail-overview"), box, on, { padding: 28, mark: centre });
+  overview = draw(byId("trail-overview"), box, on, { padding: 28, scale: 0.85, mark: centre });
   const canvas = byId("trail-overview");
   canvas.dataset.levels = on.map(({ style }) => style.name).join(" ");
   if (ready) draw(byId("trail-close"), around(centre, close.metres), on, { padding: 0, scale: 1.3, dots: true });
