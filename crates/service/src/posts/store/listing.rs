@@ -163,7 +163,9 @@ fn parts(conn: &Connection, area: &Area) -> Result<Vec<i64>, rusqlite::Error> {
                 conn.prepare_cached("SELECT id FROM towns WHERE city_id = ? AND name = ?")?;
             let mut found = Vec::new();
             for city in cities(conn, *city)? {
-                found.extend(look.query_row(params![city, name], |row| row.get(0)).optional()?);
+                found.extend(
+                    look.query_row(params![city, name], |row| row.get::<_, i64>(0)).optional()?,
+                );
             }
             Ok(found)
         }
