@@ -8,7 +8,7 @@ mod reader;
 
 use std::{fs, io, path::Path, path::PathBuf, time::Duration};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{load_metric::LoadMetric, prometheus::Selector, record::Warning};
 
@@ -25,6 +25,8 @@ pub const FILE_NAME: &str = "experiment.toml";
 pub struct Experiment {
     /// The file it was read from.
     pub file: PathBuf,
+    /// What it was read from, for whoever reads a run of it later.
+    pub sources: Sources,
     /// The directory that relative paths in it start from.
     pub dir: PathBuf,
     /// Letters, digits, `-`, `_` and `.`; part of the results' directory name.
@@ -56,6 +58,15 @@ pub struct Experiment {
     pub values: Vec<NamedValue>,
     /// What must hold after every round.
     pub invariants: Vec<Invariant>,
+}
+
+/// The texts an experiment was read from.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Sources {
+    /// The experiment's file.
+    pub file: String,
+    /// The script and those beside it, one after another.
+    pub scripts: String,
 }
 
 /// Figures that become rows of the report beside those that every report has.
@@ -222,8 +233,17 @@ impl Experiment {
             _ => Path::new("."),
         };
         let dir = dir.canonicalize().map_err(unreadable)?;
-        parse::experiment(&text, &file, &dir)
+        parse::experiment(&text, &file, &dir, None)
             .map_err(|mistakes| FileError::Wrong { path: file, mistakes })
+    }
+
+    /// The experiment of a stored run, whose script need not be there any more.
+    ///
+    /// # Errors
+    /// With every mistake, as when this version accepts less than the one that stored it.
+    pub fn stored(file: &Path, dir: &Path, sources: &Sources) -> Result<Self, FileError> {
+        parse::experiment(&sources.file, file, dir, Some(&sources.scripts))
+            .map_err(|mistakes| FileError::Wrong { path: file.to_owned(), mistakes })
     }
 
     /// The experiment files that `path` means: itself, the `experiment.toml` of a directory, or, in

@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod action;
+pub mod baseline;
 mod cancel;
 mod copy;
 pub mod experiment;
@@ -38,11 +39,13 @@ pub mod report;
 mod round;
 mod run;
 pub mod stats;
+pub mod stored;
 mod time;
 mod values;
 mod verdict;
 mod words;
 
+pub use baseline::Regression;
 pub use cancel::Cancel;
 pub use experiment::Experiment;
 pub use host::Host;
@@ -54,5 +57,7 @@ pub use record::{
     Pinned, RoundRecord, Warning,
 };
 pub use report::Report;
-pub use run::{Finished, RunError, check, default_out, run};
+pub use run::{Finished, RunError, check, default_out, report_again, resume, run};
+pub use stored::Stored;
+pub use time::rfc3339;
 pub use verdict::{Undecided, Verdict};

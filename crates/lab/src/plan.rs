@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     experiment::{Bound, Experiment, Prediction, QuickLoad, QuickRounds, Target, Variant},
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// What the person who runs an experiment may change about it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     /// Use the file's quick settings.
     pub quick: bool,
@@ -134,6 +134,17 @@ impl Plan {
             settings: settings(experiment, options),
             seed: options.seed.unwrap_or_else(|| fastrand::u64(..1 << 53)),
         })
+    }
+
+    /// Options that make this plan again, with its seed.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        Options {
+            quick: self.settings.quick,
+            blocks: Some(self.settings.blocks),
+            calibration: self.calibration,
+            seed: Some(self.seed),
+        }
     }
 
     /// The order of one block's rounds, as indices of the variants. Each block has an order of its

@@ -18,6 +18,8 @@ use crate::{
 pub trait Progress {
     /// The run begins.
     fn begin(&mut self, _plan: &Plan) {}
+    /// That many rounds are there already, of a run that goes on.
+    fn resumed(&mut self, _rounds: usize) {}
     /// The data are being made.
     fn preparing(&mut self) {}
     /// A round begins: its block, from 1, and its variant.
@@ -44,6 +46,8 @@ pub struct Console {
     begun: Instant,
     rounds: u32,
     done: u32,
+    /// Those of `done` that were there before this run went on.
+    earlier: u32,
     block: u32,
     /// Rounds done when the current run of the block began.
     before_attempt: u32,
@@ -59,7 +63,15 @@ impl Console {
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        Self { bar, begun: Instant::now(), rounds: 0, done: 0, block: 0, before_attempt: 0 }
+        Self {
+            bar,
+            begun: Instant::now(),
+            rounds: 0,
+            done: 0,
+            earlier: 0,
+            block: 0,
+            before_attempt: 0,
+        }
     }
 
     fn say(&self, line: &str) {
@@ -73,7 +85,8 @@ impl Console {
     /// From the rounds so far.
     fn left(&self) -> Option<Duration> {
         let left = self.rounds.saturating_sub(self.done);
-        (self.done > 0).then(|| self.begun.elapsed() / self.done * left)
+        let own = self.done - self.earlier;
+        (own > 0).then(|| self.begun.elapsed() / own * left)
     }
 }
 
@@ -101,6 +114,14 @@ impl Progress for Console {
             plan.variants.len(),
             plan.seed
         ));
+    }
+
+    fn resumed(&mut self, rounds: usize) {
+        self.earlier = u32::try_from(rounds).unwrap_or(u32::MAX);
+        self.done = self.earlier;
+        self.before_attempt = self.done;
+        self.rounds = self.rounds.max(self.done);
+        self.say(&format!("going on after {rounds} rounds"));
     }
 
     fn preparing(&mut self) {

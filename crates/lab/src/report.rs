@@ -8,23 +8,23 @@ mod predictions;
 mod summary;
 mod text;
 
-use std::time::SystemTime;
-
 use madang_stack::machine::Description;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    experiment::{Documented, Experiment, Hooks, Invariant, NamedValue, Prediction, Target},
-    host::Host,
+    experiment::{
+        Documented, Experiment, Hooks, Invariant, NamedValue, Prediction, Sources, Target,
+    },
     plan::{Plan, Settings},
     record::{Outcome, RoundRecord},
-    time,
+    stored,
     verdict::{Undecided, Verdict},
 };
 
 pub use findings::Judgement;
 pub use invariants::{Broken, InvariantSummary};
 pub use predictions::Answer;
+pub(crate) use summary::ratio;
 pub use summary::{Comparison, Row, VariantSummary};
 
 /// Version of `report.json`'s shape; grows when a reader has to change.
@@ -37,7 +37,7 @@ const EXIT_FAILED: u8 = 1;
 const EXIT_NOISY: u8 = 3;
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum Ended {
     /// All blocks are complete.
@@ -83,12 +83,16 @@ pub struct Report {
     pub seed: u64,
     /// When it began and ended, RFC 3339 in UTC.
     pub started: String,
-    /// See `started`.
-    pub finished: String,
+    /// When it went on after an interruption.
+    pub resumed: Vec<String>,
+    /// See `started`; `null` of a run that was killed.
+    pub finished: Option<String>,
     /// The machine it ran on.
     pub machine: MachinePart,
     /// Names and versions of the programs.
     pub versions: Vec<(String, String)>,
+    /// The texts of experiment and scripts.
+    pub sources: Sources,
     /// Blocks all of whose rounds were good.
     pub complete_blocks: u32,
     /// One entry per variant, in the order of the file.
@@ -156,7 +160,7 @@ pub enum TargetPart {
 }
 
 /// The machine, for a reader who has another.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachinePart {
     /// The CPU's model name.
     pub cpu: Option<String>,
@@ -179,15 +183,30 @@ pub struct Course {
     pub ended: Ended,
     /// More rounds were disturbed than might be repeated.
     pub noisy: bool,
-    /// When it began.
-    pub started: SystemTime,
+}
+
+/// Where and when a run took place.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// When it began, RFC 3339 in UTC.
+    pub started: String,
+    /// When it was resumed.
+    pub resumed: Vec<String>,
+    /// When it ended; `None` of one that was killed.
+    pub finished: Option<String>,
+    /// The machine.
+    pub machine: MachinePart,
+    /// Names and versions of the programs.
+    pub versions: Vec<(String, String)>,
+    /// The texts of experiment and scripts.
+    pub sources: Sources,
 }
 
 impl Report {
     /// Draws the conclusions from a run's rounds.
     #[must_use]
-    pub fn new(experiment: &Experiment, plan: &Plan, host: &dyn Host, course: Course) -> Self {
-        let Course { rounds, ended, noisy, started } = course;
+    pub fn new(experiment: &Experiment, plan: &Plan, origin: Origin, course: Course) -> Self {
+        let Course { rounds, ended, noisy } = course;
         let mut variants = summary::summarise(plan, &rounds, &experiment.documented);
         let undecided = if ended == Ended::Complete {
             noisy.then(|| doubts::disturbance(&rounds))
@@ -195,8 +214,7 @@ impl Report {
             Some(Undecided::Unfinished)
         };
         findings::judge(&mut variants, plan, &rounds, undecided.is_some());
-        let largest = rounds.iter().filter(|round| round.counted).map(|round| round.block);
-        let complete_blocks = largest.max().unwrap_or(0);
+        let complete_blocks = stored::complete_blocks(&rounds);
         let evidence = predictions::Evidence { plan, variants: &variants, rounds: &rounds };
         let predictions = evidence.answers(undecided, complete_blocks);
         let verdict = Verdict::worst(predictions.iter().map(|answer| answer.verdict));
@@ -215,10 +233,12 @@ impl Report {
             experiment: ExperimentPart::new(experiment, plan),
             settings: plan.settings.clone(),
             seed: plan.seed,
-            started: time::rfc3339(started),
-            finished: time::rfc3339(SystemTime::now()),
-            machine: MachinePart::read(),
-            versions: host.versions(),
+            started: origin.started,
+            resumed: origin.resumed,
+            finished: origin.finished,
+            machine: origin.machine,
+            versions: origin.versions,
+            sources: origin.sources,
             complete_blocks,
             warnings: doubts::warnings(plan, &rounds, &variants, ended),
             variants,
@@ -300,14 +320,15 @@ impl ExperimentPart {
 }
 
 impl MachinePart {
-    fn read() -> Self {
+    /// That of this moment.
+    pub(crate) fn read() -> Self {
         let Description { cpu, cpus, memory_bytes, kernel, system } = Description::read();
         Self { cpu, cpus, memory_bytes, kernel, system }
     }
 }
 
 /// The measured rounds that count, of one variant, by block.
-fn counted<'r>(
+pub(crate) fn counted<'r>(
     rounds: &'r [RoundRecord],
     variant: &'r str,
 ) -> impl Iterator<Item = (u32, &'r crate::record::Measured)> {

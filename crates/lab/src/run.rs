@@ -1,8 +1,10 @@
 //! Runs a plan: prepares the data, runs block after block, keeps every round.
 
+mod blocks;
+mod out;
+
 use std::{
-    fs::{self, File},
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -15,11 +17,14 @@ use crate::{
     launch::{self, LaunchError},
     plan::Plan,
     progress::Progress,
-    record::{FailureKind, Outcome, RoundRecord, Warning},
-    report::{Course, Ended, Report},
-    round::{Bench, Slot},
+    record::RoundRecord,
+    report::{Course, Report},
+    round::Bench,
+    stored::{Description, Stored, StoredError},
     time, words,
 };
+use blocks::Blocks;
+use out::{Journal, Out, create_dir};
 
 /// Why a run could not begin or be kept. Broken rounds are no such error: they are in the report.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +59,12 @@ pub enum RunError {
     /// The results' directory has results in it.
     #[error("`{}` is not empty: results are never overwritten, choose another --out", .0.display())]
     NotEmpty(PathBuf),
+    /// The run to be resumed is still going.
+    #[error("`{}` is in use: the run is still going", .0.display())]
+    InUse(PathBuf),
+    /// The run cannot be resumed.
+    #[error(transparent)]
+    Stored(#[from] StoredError),
 }
 
 /// What came of a run that began.
@@ -99,8 +110,8 @@ pub fn check(experiment: &Experiment, host: &dyn Host) -> Vec<String> {
     wrong
 }
 
-/// Runs the plan and writes `rounds.jsonl` (round by round), `report.json` and `report.md` into
-/// `out`, which is made if it is not there. When `cancel` is set, or a block stays broken, the
+/// Runs the plan and writes `run.json` (what was asked), `rounds.jsonl` (round by round),
+/// `report.json` and `report.md` into `out`, which is made if it is not there. When `cancel` is set, or a block stays broken, the
 /// report is written from the complete blocks.
 ///
 /// # Errors
@@ -114,43 +125,117 @@ pub fn run(
     cancel: &Cancel,
     progress: &mut dyn Progress,
 ) -> Result<Finished, RunError> {
-    let started = SystemTime::now();
     let out = Out::create(out)?;
     progress.begin(plan);
-    let prepared = out.journal().and_then(|journal| {
+    let description = Description::new(experiment, plan, host);
+    let begun = out.describe(&description).and_then(|()| {
+        let journal = out.journal()?;
         Ok((journal, prepare(experiment, plan, host, &out, cancel, progress)?))
     });
-    let (journal, template) = match prepared {
-        Ok(prepared) => prepared,
+    let (journal, template) = match begun {
+        Ok(begun) => begun,
         Err(error) => {
             progress.finish();
             out.abandon();
             return Err(error);
         }
     };
-    let bench = Bench {
-        experiment,
-        settings: &plan.settings,
-        host,
-        template: template.as_deref(),
-        work: &out.work,
-        logs: &out.logs,
-        rate: None,
-        cancel,
+    let run = Run { experiment, plan, host, out, description, rounds: Vec::new() };
+    Ok(run.go(journal, template.as_deref(), cancel, progress))
+}
+
+/// Goes on with a run that was interrupted or killed, or whose block stayed broken, in its own
+/// directory: blocks that are complete stay, the first that is not is run from its beginning.
+///
+/// # Errors
+/// See [`RunError`]: why it cannot go on. The rounds so far are then as they were. What fails later
+/// is in [`Finished`].
+pub fn resume(
+    stored: Stored,
+    host: &dyn Host,
+    cancel: &Cancel,
+    progress: &mut dyn Progress,
+) -> Result<Finished, RunError> {
+    stored.check_unchanged(host)?;
+    let (out, journal) = Out::reopen(&stored.dir, stored.journal_bytes)?;
+    let Stored { experiment, plan, mut description, rounds, .. } = stored;
+    description.resume();
+    progress.begin(&plan);
+    progress.resumed(rounds.len());
+    let template = out
+        .describe(&description)
+        .and_then(|()| prepare(&experiment, &plan, host, &out, cancel, progress));
+    let template = match template {
+        Ok(template) => template,
+        Err(error) => {
+            progress.finish();
+            // The scratch space only: what was measured stays. The error tells more than one
+            // about this could.
+            let _ = out.clean();
+            return Err(error);
+        }
     };
-    let mut blocks =
-        Blocks { bench, plan, rounds: Vec::new(), journal, repeats: plan.repeats(), noisy: false };
-    let ended = blocks.run_all(progress);
-    progress.finish();
-    let course = Course { rounds: blocks.rounds, ended, noisy: blocks.noisy, started };
-    let mut report = Report::new(experiment, plan, host, course);
-    report.warnings.extend(blocks.journal.trouble);
-    let written = keep(&out, &mut report);
-    Ok(Finished { report, written })
+    let (experiment, plan) = (&experiment, &plan);
+    let run = Run { experiment, plan, host, out, description, rounds };
+    Ok(run.go(journal, template.as_deref(), cancel, progress))
+}
+
+/// Reports a stored run again, into its own directory.
+///
+/// # Errors
+/// When the report cannot be written.
+pub fn report_again(stored: &Stored) -> Result<Report, RunError> {
+    let report = stored.report();
+    out::write_report(&stored.dir, &report)?;
+    Ok(report)
+}
+
+/// A run whose rounds can begin.
+struct Run<'r> {
+    experiment: &'r Experiment,
+    plan: &'r Plan,
+    host: &'r dyn Host,
+    out: Out,
+    description: Description,
+    /// Those of before it was resumed.
+    rounds: Vec<RoundRecord>,
+}
+
+impl Run<'_> {
+    fn go(
+        self,
+        journal: Journal,
+        template: Option<&Path>,
+        cancel: &Cancel,
+        progress: &mut dyn Progress,
+    ) -> Finished {
+        let Self { experiment, plan, host, out, mut description, rounds } = self;
+        let bench = Bench {
+            experiment,
+            settings: &plan.settings,
+            host,
+            template,
+            work: &out.work,
+            logs: &out.logs,
+            rate: None,
+            cancel,
+        };
+        let mut blocks = Blocks::new(bench, plan, rounds, journal);
+        let ended = blocks.run_all(progress);
+        progress.finish();
+        description.end(ended);
+        let described = out.describe(&description);
+        let course = Course { rounds: blocks.rounds, ended, noisy: blocks.noisy };
+        let mut report = Report::new(experiment, plan, description.origin(), course);
+        report.warnings.extend(blocks.journal.trouble);
+        report.warnings.extend(described.err().map(|error| words::chain(&error)));
+        let written = keep(&out, &mut report);
+        Finished { report, written }
+    }
 }
 
 /// What has to be there before the first round: servers that should run already, and the data.
-fn prepare(
+pub fn prepare(
     experiment: &Experiment,
     plan: &Plan,
     host: &dyn Host,
@@ -200,215 +285,4 @@ fn keep(out: &Out, report: &mut Report) -> Result<(), RunError> {
     }
     // Again when there is more to say, or more room on the disk.
     if written.is_ok() && cleaned.is_ok() { written } else { out.write_report(report) }
-}
-
-struct Blocks<'r> {
-    bench: Bench<'r>,
-    plan: &'r Plan,
-    rounds: Vec<RoundRecord>,
-    journal: Journal,
-    /// Rounds that may still be refused.
-    repeats: u32,
-    /// A round should have been refused when none might be any more. From then on rounds are taken
-    /// as they come: the figures are reported, and the verdict is left open.
-    noisy: bool,
-}
-
-impl Blocks<'_> {
-    fn run_all(&mut self, progress: &mut dyn Progress) -> Ended {
-        for block in 1..=self.plan.settings.blocks {
-            let mut attempt = 1;
-            loop {
-                let first = self.rounds.len();
-                let broke = self.run_block(block, attempt, progress);
-                let rounds = &mut self.rounds[first..];
-                match broke {
-                    None => {
-                        rounds
-                            .iter_mut()
-                            .for_each(|round| round.counted = round.refused.is_empty());
-                        break;
-                    }
-                    Some(FailureKind::Interrupted) => return Ended::Interrupted,
-                    Some(_) if attempt > self.plan.settings.retries => {
-                        return Ended::Broken { block, attempts: attempt };
-                    }
-                    Some(_) => attempt += 1,
-                }
-                progress.again(block, attempt);
-            }
-        }
-        Ended::Complete
-    }
-
-    /// Runs every variant once, and stops at the first round that breaks.
-    fn run_block(
-        &mut self,
-        block: u32,
-        attempt: u32,
-        progress: &mut dyn Progress,
-    ) -> Option<FailureKind> {
-        for (position, index) in (1..).zip(self.plan.order(block)) {
-            let slot = Slot { block, attempt, position };
-            // Until it is not refused, or breaks.
-            while let Some(ended) = self.run_round(slot, index, progress) {
-                if let Some(broke) = ended {
-                    return Some(broke);
-                }
-            }
-        }
-        None
-    }
-
-    /// Runs one round. `None` when it is good, `Some(None)` when it was refused, else how it broke.
-    fn run_round(
-        &mut self,
-        slot: Slot,
-        index: usize,
-        progress: &mut dyn Progress,
-    ) -> Option<Option<FailureKind>> {
-        if self.bench.cancel.is_cancelled() {
-            return Some(Some(FailureKind::Interrupted));
-        }
-        let variant = &self.plan.variants[index];
-        progress.round(slot.block, &variant.name);
-        let mut record = self.bench.round(slot, variant);
-        record.refused = self.refusal(&record);
-        progress.ended(&record);
-        self.journal.append(&record);
-        let ended = match &record.outcome {
-            Outcome::Failed(failure) => Some(Some(failure.kind)),
-            Outcome::Measured(_) => (!record.refused.is_empty()).then_some(None),
-        };
-        self.rounds.push(record);
-        ended
-    }
-
-    /// Why a round is refused, as long as rounds may be.
-    fn refusal(&mut self, record: &RoundRecord) -> Vec<Warning> {
-        let Outcome::Measured(measured) = &record.outcome else { return Vec::new() };
-        let refuses = |warning: &&Warning| {
-            Warning::REFUSING.iter().any(|(_, refusing)| refusing == *warning)
-                && !self.plan.settings.accept.contains(warning)
-        };
-        let reasons: Vec<Warning> = measured.warnings.iter().filter(refuses).copied().collect();
-        if reasons.is_empty() {
-            return reasons;
-        }
-        if self.repeats == 0 {
-            self.noisy = true;
-            return Vec::new();
-        }
-        self.repeats -= 1;
-        reasons
-    }
-}
-
-/// One line of JSON per round, written when the round ends: what is left when the lab is killed.
-struct Journal {
-    path: PathBuf,
-    file: File,
-    /// Why it is not complete. Nothing follows a line that may have been torn.
-    trouble: Option<String>,
-}
-
-impl Journal {
-    fn append(&mut self, record: &RoundRecord) {
-        if self.trouble.is_some() {
-            return;
-        }
-        if let Err(error) = line(record).and_then(|line| self.file.write_all(line.as_bytes())) {
-            let place = self.path.display();
-            self.trouble = Some(format!("`{place}` is not complete: {error}"));
-        }
-    }
-}
-
-/// Whether a round counts is not known yet when its line is written.
-fn line(record: &RoundRecord) -> io::Result<String> {
-    let mut value = serde_json::to_value(record)?;
-    if let Some(keys) = value.as_object_mut() {
-        keys.remove("counted");
-    }
-    Ok(format!("{value}\n"))
-}
-
-/// The results' directory.
-struct Out {
-    dir: PathBuf,
-    /// It was not there before.
-    is_new: bool,
-    work: PathBuf,
-    logs: PathBuf,
-}
-
-impl Out {
-    fn create(dir: &Path) -> Result<Self, RunError> {
-        let is_new = !dir.exists();
-        create_dir(dir)?;
-        let write = |source| RunError::Write { path: dir.to_owned(), source };
-        // Absolute, because generator and servers run in other directories.
-        let dir = dir.canonicalize().map_err(write)?;
-        if fs::read_dir(&dir).map_err(write)?.next().is_some() {
-            return Err(RunError::NotEmpty(dir));
-        }
-        let (work, logs) = (dir.join("work"), dir.join("logs"));
-        create_dir(&work)?;
-        create_dir(&logs)?;
-        Ok(Self { dir, is_new, work, logs })
-    }
-
-    fn journal(&self) -> Result<Journal, RunError> {
-        let path = self.journal_path();
-        let file = File::create(&path);
-        let file = file.map_err(|source| RunError::Write { path: path.clone(), source })?;
-        Ok(Journal { path, file, trouble: None })
-    }
-
-    fn journal_path(&self) -> PathBuf {
-        self.dir.join("rounds.jsonl")
-    }
-
-    /// Both files, even if one fails.
-    fn write_report(&self, report: &Report) -> Result<(), RunError> {
-        let json = self.write("report.json", &report.to_json());
-        self.write("report.md", &report.to_markdown()).and(json)
-    }
-
-    fn write(&self, name: &str, text: &str) -> Result<(), RunError> {
-        let path = self.dir.join(name);
-        fs::write(&path, text).map_err(|source| RunError::Write { path, source })
-    }
-
-    /// Removes the scratch space, and the logs if every round was good.
-    fn clean(&self) -> Result<(), RunError> {
-        let removed = |path: &Path, result: io::Result<()>| match result {
-            Err(source)
-                if !matches!(
-                    source.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty
-                ) =>
-            {
-                Err(RunError::Remove { path: path.to_owned(), source })
-            }
-            _ => Ok(()),
-        };
-        let work = removed(&self.work, fs::remove_dir_all(&self.work));
-        removed(&self.logs, fs::remove_dir(&self.logs)).and(work)
-    }
-
-    /// Leaves nothing behind of a run that did not begin. The caller has an error to report that
-    /// says more than one about this could.
-    fn abandon(&self) {
-        let _ = fs::remove_dir_all(&self.work);
-        let _ = fs::remove_dir_all(&self.logs);
-        let _ = fs::remove_file(self.journal_path());
-        if self.is_new {
-            let _ = fs::remove_dir(&self.dir);
-        }
-    }
-}
-
-fn create_dir(path: &Path) -> Result<(), RunError> {
-    fs::create_dir_all(path).map_err(|source| RunError::Write { path: path.to_owned(), source })
 }

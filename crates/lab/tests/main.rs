@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+mod baseline;
 mod file;
 mod help;
 mod hooks;
@@ -14,4 +15,5 @@ mod rounds;
 mod schema;
 #[path = "../fixture/sql.rs"]
 mod sql;
+mod stored;
 mod verdicts;

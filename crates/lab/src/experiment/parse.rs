@@ -11,7 +11,7 @@ use std::{path::Path, time::Duration};
 use toml::de::DeTable;
 
 use super::{
-    Documented, Experiment, Load, QuickLoad, QuickRounds, Rounds,
+    Documented, Experiment, Load, QuickLoad, QuickRounds, Rounds, Sources,
     reader::{Found, Mistake, Mistakes, Reader},
 };
 use crate::record::Warning;
@@ -37,7 +37,13 @@ const NAME_BYTES: usize = 64;
 /// Keys of the plan that this version refuses by name.
 const TOP_NOT_YET: [&str; 1] = ["budgets"];
 
-pub fn experiment(text: &str, file: &Path, dir: &Path) -> Result<Experiment, Vec<Mistake>> {
+/// `scripts` are those of a stored run; without them, they are read.
+pub fn experiment(
+    text: &str,
+    file: &Path,
+    dir: &Path,
+    scripts: Option<&str>,
+) -> Result<Experiment, Vec<Mistake>> {
     let mistakes = Mistakes::new(text);
     let table = match DeTable::parse(text) {
         Ok(table) => table,
@@ -46,14 +52,25 @@ pub fn experiment(text: &str, file: &Path, dir: &Path) -> Result<Experiment, Vec
             return Err(mistakes.into_sorted());
         }
     };
-    let parsed = top(Reader::new(table.get_ref(), &mistakes), text, file, dir);
+    let origin = Origin { text, file, dir, scripts };
+    let parsed = top(Reader::new(table.get_ref(), &mistakes), origin);
     match (parsed, mistakes.into_sorted()) {
         (Some(experiment), mistakes) if mistakes.is_empty() => Ok(experiment),
         (_, mistakes) => Err(mistakes),
     }
 }
 
-fn top(mut top: Reader<'_>, text: &str, file: &Path, dir: &Path) -> Option<Experiment> {
+/// Where an experiment comes from.
+#[derive(Clone, Copy)]
+struct Origin<'o> {
+    text: &'o str,
+    file: &'o Path,
+    dir: &'o Path,
+    scripts: Option<&'o str>,
+}
+
+fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
+    let Origin { text, file, dir, .. } = origin;
     // Tables that go to the host unread: it knows what may be in them.
     let whole: toml::Table = text.parse().unwrap_or_default();
     let name = top.required_text("name").and_then(|found| checked_name(&top, "name", found));
@@ -64,7 +81,7 @@ fn top(mut top: Reader<'_>, text: &str, file: &Path, dir: &Path) -> Option<Exper
     let observe = top.table("observe");
     let documented = top.table("documented");
     let data = top.table("data").and_then(|_| whole.get("data")?.as_table().cloned());
-    let load = top.table("load").or_else(|| top.missing("load")).map(|load| load_of(load, dir));
+    let load = top.table("load").or_else(|| top.missing("load")).map(|load| load_of(load, origin));
     let rounds = top.table("rounds").or_else(|| top.missing("rounds"));
     let rounds = rounds.map(|reader| (reader.offset(), rounds_of(reader)));
     if let (Some(Some(load)), Some((offset, Some(rounds)))) = (&load, &rounds) {
@@ -96,13 +113,17 @@ fn top(mut top: Reader<'_>, text: &str, file: &Path, dir: &Path) -> Option<Exper
     }
     let names = Names { variants: &known, reference: &reference.value };
     let load = load??;
-    let scripts = Scripts::read(&load.script);
+    let scripts = match origin.scripts {
+        Some(text) => Scripts::stored(text),
+        None => Scripts::read(&load.script),
+    };
     let observe = predictions::observed(observe, &scripts);
     let predictions = predictions::all(claims?, names, &observe, &scripts);
     let variants = variants?;
     let (values, invariants) = invariants::all(values, invariants, &variants, &scripts);
     Some(Experiment {
         file: file.to_owned(),
+        sources: Sources { file: text.to_owned(), scripts: scripts.into_text() },
         dir: dir.to_owned(),
         name: name?,
         question: question?,
@@ -170,10 +191,10 @@ fn documented_of(reader: &Reader<'_>) -> Vec<Documented> {
     reader.tables().into_iter().map(read).collect()
 }
 
-fn load_of(mut reader: Reader<'_>, dir: &Path) -> Option<Load> {
+fn load_of(mut reader: Reader<'_>, origin: Origin<'_>) -> Option<Load> {
     let script = reader.required_text("script").map(|found| {
-        let path = dir.join(&found.value);
-        if !path.is_file() {
+        let path = origin.dir.join(&found.value);
+        if origin.scripts.is_none() && !path.is_file() {
             let message = format!("`script` names `{}`, which is no file", path.display());
             reader.mistakes().add(found.offset, message);
         }

@@ -170,7 +170,11 @@ fn pinning(report: &Report) -> String {
 
 fn write_circumstances(page: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(page, "## Circumstances\n")?;
-    writeln!(page, "- {} to {}", report.started, report.finished)?;
+    let finished = report.finished.as_deref().unwrap_or("its being killed");
+    writeln!(page, "- {} to {finished}", report.started)?;
+    for moment in &report.resumed {
+        writeln!(page, "- interrupted, and resumed {moment}")?;
+    }
     let machine = &report.machine;
     let unknown = || "unknown".to_owned();
     writeln!(

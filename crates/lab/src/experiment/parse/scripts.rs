@@ -26,11 +26,24 @@ impl Scripts {
             let is = |kind| path.extension().is_some_and(|extension| extension == kind);
             (is("js") || is("mjs")) && path != script
         };
-        for other in others.filter(is_script).take(FILES) {
+        let mut others: Vec<_> = others.filter(is_script).collect();
+        // Two readings of the same files must be the same text.
+        others.sort();
+        for other in others.into_iter().take(FILES) {
             text.push('\n');
             text += &read(&other).unwrap_or_default();
         }
         Self { text }
+    }
+
+    /// What `into_text` gave.
+    pub fn stored(text: &str) -> Self {
+        Self { text: text.to_owned() }
+    }
+
+    /// The script and those beside it, one after another.
+    pub fn into_text(self) -> String {
+        self.text
     }
 
     /// Reports a metric that neither every run nor these scripts have.

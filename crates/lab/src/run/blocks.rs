@@ -1,0 +1,125 @@
+//! Runs block after block and keeps every round.
+
+use super::out::Journal;
+use crate::{
+    plan::Plan,
+    progress::Progress,
+    record::{FailureKind, Outcome, RoundRecord, Warning},
+    report::Ended,
+    round::{Bench, Slot},
+    stored,
+};
+
+/// The blocks of a run.
+pub struct Blocks<'r> {
+    bench: Bench<'r>,
+    plan: &'r Plan,
+    pub rounds: Vec<RoundRecord>,
+    pub journal: Journal,
+    /// Rounds that may still be refused.
+    repeats: u32,
+    /// A round should have been refused when none might be any more. From then on rounds are taken
+    /// as they come: the figures are reported, and the verdict is left open.
+    pub noisy: bool,
+}
+
+impl<'r> Blocks<'r> {
+    /// `rounds` are those of before it was resumed.
+    pub fn new(
+        bench: Bench<'r>,
+        plan: &'r Plan,
+        rounds: Vec<RoundRecord>,
+        journal: Journal,
+    ) -> Self {
+        let refused = rounds.iter().filter(|round| !round.refused.is_empty()).count();
+        let refused = u32::try_from(refused).unwrap_or(u32::MAX);
+        let repeats = plan.repeats().saturating_sub(refused);
+        let noisy = stored::is_noisy(plan, &rounds);
+        Self { bench, plan, rounds, journal, repeats, noisy }
+    }
+
+    pub fn run_all(&mut self, progress: &mut dyn Progress) -> Ended {
+        let ended = self.run_blocks(progress);
+        stored::count(self.plan, &mut self.rounds);
+        ended
+    }
+
+    fn run_blocks(&mut self, progress: &mut dyn Progress) -> Ended {
+        let first = stored::complete_blocks(&self.rounds) + 1;
+        for block in first..=self.plan.settings.blocks {
+            let earlier = self.rounds.iter().filter(|round| round.block == block);
+            let earlier = earlier.map(|round| round.attempt).max().unwrap_or(0);
+            let mut attempt = earlier + 1;
+            loop {
+                match self.run_block(block, attempt, progress) {
+                    None => break,
+                    Some(FailureKind::Interrupted) => return Ended::Interrupted,
+                    // Whoever resumes a run has put right what broke it.
+                    Some(_) if attempt - earlier > self.plan.settings.retries => {
+                        return Ended::Broken { block, attempts: attempt };
+                    }
+                    Some(_) => attempt += 1,
+                }
+                progress.again(block, attempt);
+            }
+        }
+        Ended::Complete
+    }
+
+    /// Runs every variant once, and stops at the first round that breaks.
+    fn run_block(
+        &mut self,
+        block: u32,
+        attempt: u32,
+        progress: &mut dyn Progress,
+    ) -> Option<FailureKind> {
+        for (position, index) in (1..).zip(self.plan.order(block)) {
+            let slot = Slot { block, attempt, position };
+            // Until it is not refused, or breaks.
+            while let Some(ended) = self.run_round(slot, index, progress) {
+                if let Some(broke) = ended {
+                    return Some(broke);
+                }
+            }
+        }
+        None
+    }
+
+    /// Runs one round. `None` when it is good, `Some(None)` when it was refused, else how it broke.
+    fn run_round(
+        &mut self,
+        slot: Slot,
+        index: usize,
+        progress: &mut dyn Progress,
+    ) -> Option<Option<FailureKind>> {
+        if self.bench.cancel.is_cancelled() {
+            return Some(Some(FailureKind::Interrupted));
+        }
+        let variant = &self.plan.variants[index];
+        progress.round(slot.block, &variant.name);
+        let mut record = self.bench.round(slot, variant);
+        record.refused = self.refusal(&record);
+        progress.ended(&record);
+        self.journal.append(&record);
+        let ended = match &record.outcome {
+            Outcome::Failed(failure) => Some(Some(failure.kind)),
+            Outcome::Measured(_) => (!record.refused.is_empty()).then_some(None),
+        };
+        self.rounds.push(record);
+        ended
+    }
+
+    /// Why a round is refused, as long as rounds may be.
+    fn refusal(&mut self, record: &RoundRecord) -> Vec<Warning> {
+        let reasons = stored::refusals(self.plan, record);
+        if reasons.is_empty() {
+            return reasons;
+        }
+        if self.repeats == 0 {
+            self.noisy = true;
+            return Vec::new();
+        }
+        self.repeats -= 1;
+        reasons
+    }
+}

@@ -1,0 +1,283 @@
+//! A run as its directory keeps it: what was asked (`run.json`) and every round (`rounds.jsonl`).
+//!
+//! Both are there from the first round on, so a run that was killed can be resumed, and any run be
+//! reported again by a later version. What a report concludes is not stored but drawn anew: there
+//! is no second copy that could disagree.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    experiment::{Experiment, FileError, Sources},
+    host::Host,
+    plan::{NoQuick, Options, Plan},
+    record::{Outcome, RoundRecord, Warning},
+    report::{Course, Ended, MachinePart, Origin, Report},
+    time,
+};
+
+/// The file with what was asked.
+pub const DESCRIPTION: &str = "run.json";
+/// The file with a line for each round.
+pub const JOURNAL: &str = "rounds.jsonl";
+/// Version of [`DESCRIPTION`]'s shape.
+const FORMAT: u32 = 1;
+
+/// What was asked and where it runs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Description {
+    format: u32,
+    /// The experiment's file and the directory its paths start from.
+    file: PathBuf,
+    dir: PathBuf,
+    sources: Sources,
+    options: Options,
+    /// RFC 3339 in UTC.
+    started: String,
+    /// When it was resumed, likewise.
+    resumed: Vec<String>,
+    machine: MachinePart,
+    versions: Vec<(String, String)>,
+    /// Of a run that was not killed: when and how it ended.
+    finished: Option<String>,
+    ended: Option<Ended>,
+}
+
+/// Why a directory cannot be used as a stored run.
+#[derive(Debug, thiserror::Error)]
+pub enum StoredError {
+    /// A file of it is not there or cannot be read.
+    #[error("`{}` is no stored run of this version: cannot read `{file}`", .dir.display())]
+    Read {
+        /// The directory.
+        dir: PathBuf,
+        /// Its file.
+        file: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A file of it does not have what it should.
+    #[error("cannot understand `{}`", .path.display())]
+    Shape {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// It was made by a version with another format.
+    #[error("`{}` has format {found}, this version understands {FORMAT}", .path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+    /// The experiment in it is none for this version.
+    #[error("the experiment in `{}`", .path.display())]
+    Experiment {
+        /// The file that holds it.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: FileError,
+    },
+    /// It was run with quick settings that it does not have.
+    #[error(transparent)]
+    NoQuick(#[from] NoQuick),
+    /// Going on would mix rounds of two different things.
+    #[error("cannot resume: {} changed since the run began; start a new one", .0.join(", "))]
+    Changed(Vec<String>),
+}
+
+impl Description {
+    /// Of a run that begins now.
+    pub fn new(experiment: &Experiment, plan: &Plan, host: &dyn Host) -> Self {
+        Self {
+            format: FORMAT,
+            file: experiment.file.clone(),
+            dir: experiment.dir.clone(),
+            sources: experiment.sources.clone(),
+            options: plan.options(),
+            started: time::rfc3339(SystemTime::now()),
+            resumed: Vec::new(),
+            machine: MachinePart::read(),
+            versions: host.versions(),
+            finished: None,
+            ended: None,
+        }
+    }
+
+    /// Notes that it goes on.
+    pub fn resume(&mut self) {
+        self.resumed.push(time::rfc3339(SystemTime::now()));
+        (self.finished, self.ended) = (None, None);
+    }
+
+    /// Notes how it ended.
+    pub fn end(&mut self, ended: Ended) {
+        self.finished = Some(time::rfc3339(SystemTime::now()));
+        self.ended = Some(ended);
+    }
+
+    /// Where and when it ran.
+    pub fn origin(&self) -> Origin {
+        Origin {
+            started: self.started.clone(),
+            resumed: self.resumed.clone(),
+            finished: self.finished.clone(),
+            machine: self.machine.clone(),
+            versions: self.versions.clone(),
+            sources: self.sources.clone(),
+        }
+    }
+
+    /// Its file's text.
+    ///
+    /// # Errors
+    /// None of its parts can fail; kept for the writer's sake.
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+}
+
+/// A run read back.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    /// Its directory.
+    pub dir: PathBuf,
+    /// What it asked.
+    pub experiment: Experiment,
+    /// What it was to do, with the seed it had.
+    pub plan: Plan,
+    pub(crate) description: Description,
+    pub(crate) rounds: Vec<RoundRecord>,
+    /// Bytes of the journal that hold whole lines.
+    pub(crate) journal_bytes: u64,
+}
+
+impl Stored {
+    /// Reads a run's directory. A last line that was torn when the run was killed is left out.
+    ///
+    /// # Errors
+    /// See [`StoredError`].
+    pub fn read(dir: &Path) -> Result<Self, StoredError> {
+        let read = |file: &'static str| {
+            fs::read_to_string(dir.join(file)).map_err(|source| StoredError::Read {
+                dir: dir.to_owned(),
+                file,
+                source,
+            })
+        };
+        let path = dir.join(DESCRIPTION);
+        let shape = |path: &Path| {
+            let path = path.to_owned();
+            |source| StoredError::Shape { path, source }
+        };
+        let text = read(DESCRIPTION)?;
+        let value: serde_json::Value = serde_json::from_str(&text).map_err(shape(&path))?;
+        let found = value["format"].as_u64().and_then(|format| u32::try_from(format).ok());
+        if let Some(found) = found.filter(|found| *found != FORMAT) {
+            return Err(StoredError::Format { path, found });
+        }
+        let description: Description = serde_json::from_value(value).map_err(shape(&path))?;
+        let Description { file, dir: origin, sources, options, .. } = &description;
+        let experiment = Experiment::stored(file, origin, sources);
+        let experiment = experiment.map_err(|source| StoredError::Experiment { path, source })?;
+        let plan = Plan::new(&experiment, options)?;
+        let journal = read(JOURNAL)?;
+        let whole = journal.rfind('\n').map_or(0, |end| end + 1);
+        let lines = journal[..whole].lines().map(serde_json::from_str);
+        let rounds: Result<Vec<RoundRecord>, _> = lines.collect();
+        let mut rounds = rounds.map_err(shape(&dir.join(JOURNAL)))?;
+        count(&plan, &mut rounds);
+        let journal_bytes = whole as u64;
+        let dir = dir.to_owned();
+        Ok(Self { dir, experiment, plan, description, rounds, journal_bytes })
+    }
+
+    /// What can be concluded from it, as if it had just ended.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let complete = complete_blocks(&self.rounds);
+        let ended = match self.description.ended {
+            _ if complete == self.plan.settings.blocks => Ended::Complete,
+            Some(ended) => ended,
+            // It was killed.
+            None => Ended::Interrupted,
+        };
+        let noisy = is_noisy(&self.plan, &self.rounds);
+        let course = Course { rounds: self.rounds.clone(), ended, noisy };
+        Report::new(&self.experiment, &self.plan, self.description.origin(), course)
+    }
+
+    /// Whether nothing is left to be run.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        complete_blocks(&self.rounds) == self.plan.settings.blocks
+    }
+
+    /// Refuses to go on with another experiment, script, program or machine.
+    pub(crate) fn check_unchanged(&self, host: &dyn Host) -> Result<(), StoredError> {
+        let Description { file, sources, machine, versions, .. } = &self.description;
+        let now = Experiment::read(file).map(|experiment| experiment.sources);
+        let now = now.unwrap_or_default();
+        let changes = [
+            (now.file != sources.file, format!("`{}`", file.display())),
+            (now.scripts != sources.scripts, "the script or one beside it".to_owned()),
+            (host.versions() != *versions, "the program".to_owned()),
+            (MachinePart::read() != *machine, "the machine".to_owned()),
+        ];
+        let changed = changes.into_iter().filter_map(|(is_other, what)| is_other.then_some(what));
+        let changed: Vec<String> = changed.collect();
+        if changed.is_empty() { Ok(()) } else { Err(StoredError::Changed(changed)) }
+    }
+}
+
+/// Marks the rounds that count: those of an attempt in which every variant was measured once without
+/// being refused, and nothing broke.
+pub fn count(plan: &Plan, rounds: &mut [RoundRecord]) {
+    let mut good: BTreeMap<(u32, u32), BTreeSet<String>> = BTreeMap::new();
+    let mut broken: BTreeSet<(u32, u32)> = BTreeSet::new();
+    for round in &*rounds {
+        let place = (round.block, round.attempt);
+        match &round.outcome {
+            Outcome::Failed(_) => drop(broken.insert(place)),
+            Outcome::Measured(_) if round.refused.is_empty() => {
+                good.entry(place).or_default().insert(round.variant.clone());
+            }
+            Outcome::Measured(_) => {}
+        }
+    }
+    for round in rounds {
+        let place = (round.block, round.attempt);
+        let is_complete = good.get(&place).is_some_and(|names| names.len() == plan.variants.len())
+            && !broken.contains(&place);
+        round.counted = is_complete && round.refused.is_empty();
+    }
+}
+
+/// Blocks are run in order, so all up to the last that counts are complete.
+pub fn complete_blocks(rounds: &[RoundRecord]) -> u32 {
+    let counted = rounds.iter().filter(|round| round.counted);
+    counted.map(|round| round.block).max().unwrap_or(0)
+}
+
+/// Why a round is to be refused, as long as rounds may be.
+pub fn refusals(plan: &Plan, record: &RoundRecord) -> Vec<Warning> {
+    let Outcome::Measured(measured) = &record.outcome else { return Vec::new() };
+    let refuses = |warning: &&Warning| {
+        Warning::REFUSING.iter().any(|(_, refusing)| refusing == *warning)
+            && !plan.settings.accept.contains(warning)
+    };
+    measured.warnings.iter().filter(refuses).copied().collect()
+}
+
+/// Whether a round should have been refused and was not, because no more might be.
+pub fn is_noisy(plan: &Plan, rounds: &[RoundRecord]) -> bool {
+    rounds.iter().any(|round| round.refused.is_empty() && !refusals(plan, round).is_empty())
+}

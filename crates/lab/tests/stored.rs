@@ -1,0 +1,217 @@
+//! Runs that are reported again, and runs that go on.
+
+use std::{fs, io::Write, path::Path};
+
+use serde_json::Value;
+
+use madang_lab::{
+    Cancel, FailureKind, Outcome, Report, RoundRecord, RunError, Stored,
+    progress::{Progress, Silent},
+    report::Ended,
+    stored::StoredError,
+};
+
+use crate::{
+    help::{FIXTURE, Lab, two},
+    host::TestHost,
+};
+
+const SLOW: &str = "serve = { delay_ms = 2 }";
+const FAST: &str = "serve = { delay_ms = 1 }";
+
+/// Cancels once so many rounds have ended.
+struct StopAfter(usize, Cancel);
+
+impl Progress for StopAfter {
+    fn ended(&mut self, _: &RoundRecord) {
+        self.0 -= 1;
+        if self.0 == 0 {
+            self.1.cancel();
+        }
+    }
+}
+
+fn interrupted_after(lab: &Lab, rounds: usize) -> Report {
+    let cancel = Cancel::default();
+    let finished = lab.try_run_with(&cancel, &mut StopAfter(rounds, cancel.clone())).unwrap();
+    finished.written.unwrap();
+    finished.report
+}
+
+fn resume(lab: &Lab) -> Result<Report, RunError> {
+    let stored = Stored::read(&lab.out())?;
+    let host = TestHost::new(Path::new(FIXTURE));
+    let finished = madang_lab::resume(stored, &host, &Cancel::default(), &mut Silent)?;
+    finished.written?;
+    Ok(finished.report)
+}
+
+fn value(thing: &impl serde::Serialize) -> Value {
+    serde_json::to_value(thing).unwrap()
+}
+
+/// The same but for the last digit of a number, which reading JSON may change.
+#[track_caller]
+fn same(left: &Value, right: &Value) {
+    match (left, right) {
+        (Value::Object(left), Value::Object(right)) => {
+            assert!(left.keys().eq(right.keys()), "{left:?} {right:?}");
+            left.iter().for_each(|(key, value)| same(value, &right[key]));
+        }
+        (Value::Array(left), Value::Array(right)) => {
+            assert_eq!(left.len(), right.len());
+            left.iter().zip(right).for_each(|(left, right)| same(left, right));
+        }
+        (Value::Number(left), Value::Number(right)) => {
+            let (left, right) = (left.as_f64().unwrap(), right.as_f64().unwrap());
+            assert!((left - right).abs() <= 1e-12 * left.abs(), "{left} {right}");
+        }
+        _ => assert_eq!(left, right),
+    }
+}
+
+#[test]
+fn an_interrupted_run_goes_on_where_it_was() {
+    let lab = Lab::new("get", &two(SLOW, FAST, 3, ""));
+    // The first round of the second block is the last one.
+    let first = interrupted_after(&lab, 3);
+    assert_eq!((first.ended, first.complete_blocks), (Ended::Interrupted, 1));
+    // As if it had been killed: without a report, and with a line that was being written.
+    fs::remove_file(lab.out().join("report.json")).unwrap();
+    let journal = fs::OpenOptions::new().append(true).open(lab.out().join("rounds.jsonl"));
+    journal.unwrap().write_all(b"{\"block\": 2, \"attem").unwrap();
+    fs::create_dir_all(lab.out().join("work/round/data")).unwrap();
+
+    let second = resume(&lab).unwrap();
+    assert_eq!((second.ended, second.complete_blocks), (Ended::Complete, 3));
+    assert_eq!((second.seed, &second.started), (first.seed, &first.started));
+    assert_eq!(second.resumed.len(), 1);
+    for (kept, measured) in second.rounds.iter().zip(&first.rounds) {
+        same(&value(kept), &value(measured));
+    }
+    let counted = second.rounds.iter().filter(|round| round.counted);
+    let counted: Vec<(u32, u32)> = counted.map(|round| (round.block, round.attempt)).collect();
+    assert_eq!(counted, [(1, 1), (1, 1), (2, 2), (2, 2), (3, 1), (3, 1)]);
+    let lines = fs::read_to_string(lab.out().join("rounds.jsonl")).unwrap();
+    assert_eq!(lines.lines().count(), second.rounds.len());
+    assert!(!lab.out().join("work").exists());
+    assert_eq!(lab.json()["ended"]["state"], "complete");
+    // There is nothing left to run: it is reported once more.
+    same(&value(&resume(&lab).unwrap().rounds), &value(&second.rounds));
+}
+
+#[test]
+fn a_run_reported_again_concludes_the_same_without_its_script() {
+    let lab = Lab::new("get", &two(SLOW, FAST, 2, "[documented.slow]\nusers = \"3 users\"\n"));
+    lab.run();
+    let path = |name: &str| lab.out().join(name);
+    let page = fs::read_to_string(path("report.md")).unwrap();
+    let json = lab.json();
+    for name in ["report.json", "report.md"] {
+        fs::remove_file(path(name)).unwrap();
+    }
+    for name in ["script.js", "experiment.toml"] {
+        fs::remove_file(lab.path().join(name)).unwrap();
+    }
+    let stored = Stored::read(&lab.out()).unwrap();
+    assert!(stored.is_complete());
+    madang_lab::report_again(&stored).unwrap();
+    assert_eq!(fs::read_to_string(path("report.md")).unwrap(), page);
+    same(&lab.json(), &json);
+}
+
+#[test]
+fn a_run_that_was_killed_is_reported_as_unfinished() {
+    let lab = Lab::new("get", &two(SLOW, FAST, 2, ""));
+    interrupted_after(&lab, 3);
+    // What a killed run has not got.
+    let path = lab.out().join("run.json");
+    let mut run: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    run["ended"] = Value::Null;
+    run["finished"] = Value::Null;
+    fs::write(&path, run.to_string()).unwrap();
+    let report = Stored::read(&lab.out()).unwrap().report();
+    assert_eq!((report.ended, report.complete_blocks), (Ended::Interrupted, 1));
+    assert_eq!((report.exit_code(), report.verdict.word()), (130, "undecided"));
+}
+
+#[test]
+fn a_block_that_stayed_broken_gets_new_attempts() {
+    let fixture = FIXTURE;
+    let script = format!("if [ -e flag ]; then exec {fixture} server --port $0; fi; exit 3");
+    let fast = format!(
+        "command = [\"sh\", \"-c\", {script:?}, \"{{port}}\"]\n\
+         ready = \"http://127.0.0.1:{{port}}/health\""
+    );
+    let lab =
+        Lab::new("get", &two(SLOW, &fast, 1, "").replace("[rounds]", "[rounds]\nretries = 0"));
+    assert_eq!(lab.run().ended, Ended::Broken { block: 1, attempts: 1 });
+    fs::write(lab.path().join("flag"), "").unwrap();
+    let report = resume(&lab).unwrap();
+    assert_eq!(report.ended, Ended::Complete);
+    let failed = report.rounds.iter().filter_map(|round| match &round.outcome {
+        Outcome::Failed(failure) => Some((round.attempt, failure.kind)),
+        Outcome::Measured(_) => None,
+    });
+    assert_eq!(failed.collect::<Vec<_>>(), [(1, FailureKind::Start)]);
+}
+
+#[test]
+fn what_changed_since_is_not_mixed_with_what_was_measured() {
+    let lab = Lab::new("get", &two(SLOW, FAST, 2, ""));
+    interrupted_after(&lab, 1);
+    let journal = fs::read(lab.out().join("rounds.jsonl")).unwrap();
+    fs::write(lab.path().join("script.js"), "get // faster").unwrap();
+    let error = resume(&lab).unwrap_err();
+    let RunError::Stored(StoredError::Changed(what)) = &error else { panic!("{error:?}") };
+    assert_eq!(what, &["the script or one beside it"]);
+    fs::write(lab.path().join("script.js"), "get").unwrap();
+    let text = fs::read_to_string(lab.path().join("experiment.toml")).unwrap();
+    fs::write(lab.path().join("experiment.toml"), text.replace("vus = 2", "vus = 3")).unwrap();
+    let error = resume(&lab).unwrap_err().to_string();
+    assert!(error.contains("experiment.toml") && !error.contains("script"), "{error}");
+    assert_eq!(fs::read(lab.out().join("rounds.jsonl")).unwrap(), journal);
+}
+
+/// Tries to resume the run that it follows.
+struct Impatient<'l>(&'l Lab, Option<RunError>);
+
+impl Progress for Impatient<'_> {
+    fn ended(&mut self, _: &RoundRecord) {
+        self.1 = resume(self.0).err();
+    }
+}
+
+#[test]
+fn a_run_that_is_still_going_cannot_be_resumed() {
+    let lab = Lab::new("get", &two(SLOW, FAST, 1, ""));
+    let mut impatient = Impatient(&lab, None);
+    let finished = lab.try_run_with(&Cancel::default(), &mut impatient).unwrap();
+    assert!(matches!(impatient.1, Some(RunError::InUse(_))), "{:?}", impatient.1);
+    assert_eq!(finished.report.ended, Ended::Complete);
+}
+
+#[test]
+fn what_is_no_stored_run_is_refused_by_name() {
+    let empty = tempfile::tempdir().unwrap();
+    let said = |dir: &Path| {
+        let error = Stored::read(dir).unwrap_err();
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        format!("{error}: {}", cause.unwrap_or_default())
+    };
+    assert!(said(empty.path()).contains("cannot read `run.json`"), "{}", said(empty.path()));
+    for (text, expected) in [
+        ("{", "cannot understand"),
+        ("{\"format\": 99}", "has format 99"),
+        ("{\"format\": 1}", "missing field"),
+        ("[]", "cannot understand"),
+    ] {
+        fs::write(empty.path().join("run.json"), text).unwrap();
+        assert!(said(empty.path()).contains(expected), "{text}: {}", said(empty.path()));
+    }
+    let lab = Lab::new("get", &two(SLOW, FAST, 1, ""));
+    lab.run();
+    let journal = lab.out().join("rounds.jsonl");
+    fs::write(&journal, "{\"block\": 1}\n").unwrap();
+    assert!(said(&lab.out()).contains("rounds.jsonl"), "{}", said(&lab.out()));
+}
