@@ -4,9 +4,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
+const MARKETS: &str = "traditional_markets_standard_20241104_cp949.csv";
+
 fn main() -> io::Result<()> {
-    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default())
-        .join("../../data/tracks");
+    let data =
+        PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../../data");
+    let root = data.join("tracks");
     println!("cargo::rerun-if-changed={}", root.display());
     let mut files: Vec<PathBuf> =
         fs::read_dir(&root)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
@@ -22,6 +25,13 @@ fn main() -> io::Result<()> {
         let _ = writeln!(code, "    ({name:?}, include_bytes!({:?})),", path.display());
     }
     code.push_str("];\n");
+    let markets = data.join("markets").join(MARKETS).canonicalize()?;
+    println!("cargo::rerun-if-changed={}", markets.display());
+    let _ = writeln!(
+        code,
+        "/// Name and content of the bundled markets.\npub static MARKETS: (&str, &[u8]) = ({MARKETS:?}, include_bytes!({:?}));",
+        markets.display()
+    );
     let out = env::var_os("OUT_DIR").unwrap_or_default();
     fs::write(Path::new(&out).join("samples.rs"), code)
 }

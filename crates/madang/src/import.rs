@@ -1,26 +1,23 @@
-//! `madang import tracks FILE…`: trails from GPX and GeoJSON files into the store.
+//! `madang import WHAT FILE…`: what files hold, into the store.
 
-use crate::exit::Partly;
-use crate::settings::SettingsArgs;
-use anyhow::Context as _;
+mod markets;
+mod tracks;
+
 use indicatif::{ProgressBar, ProgressStyle};
-use madang_path::{Document, Limits};
 use madang_service::app::App;
-use madang_service::bodies::ChangeError;
-use madang_service::store::DirLock;
-use madang_service::tracks::{NewTrack, PreparedTrack, Stored, TrackStore, Tracks};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
-use tokio::runtime::Runtime;
-use tokio::task::JoinSet;
+
+use anyhow::Context as _;
 
 /// Arguments of `madang import`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   madang import tracks trails/*.gpx
+  madang import markets markets.csv facilities.csv
   madang import tracks --help")]
 pub struct Args {
     #[command(subcommand)]
@@ -30,243 +27,52 @@ pub struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum What {
     /// Running tracks: GPX 1.0 and 1.1, GeoJSON
-    Tracks(TracksArgs),
-}
-
-/// Arguments of `madang import tracks`.
-#[derive(clap::Args, Debug)]
-#[command(after_help = "\
-One file becomes one track: each of its lines (trkseg, rte, LineString) is a segment.
-A file that cannot be read is named with its reason and the others are imported; the exit code is
-then 1. A track that is there already, same name and path, is not stored twice.
-
-Examples:
-  madang import tracks trails/*.gpx
-  madang import tracks --rate 4.5 --data /var/lib/madang riverside.geojson")]
-struct TracksArgs {
-    #[command(flatten)]
-    settings: SettingsArgs,
-    /// Rating of these tracks in stars, 0 to 5; 0 = not rated. Also sets it for those already there
-    #[arg(long, value_name = "STARS", value_parser = stars)]
-    rate: Option<f64>,
-    /// Files to import
-    #[arg(value_name = "FILE", required = true)]
-    files: Vec<PathBuf>,
-}
-
-fn stars(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(rate) if (0.0..=5.0).contains(&rate) => Ok(rate),
-        _ => Err("a rating from 0 to 5".to_owned()),
-    }
+    Tracks(tracks::Args),
+    /// Traditional markets: the standard public data of Korea as CSV or JSON
+    Markets(markets::Args),
 }
 
 /// Imports what is asked for.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let What::Tracks(args) = &args.what;
-    let settings = args.settings.resolve()?;
-    let _lock = DirLock::take(&settings.data_dir)?;
-    let app = App::open(&settings)?;
-    let files = args.files.iter().map(|path| Source {
-        name: path.display().to_string(),
-        content: Content::File(path.clone()),
-    });
-    let outcome = Import::start(&app, settings.database.queue, args.rate, args.files.len() as u64)?
-        .run(files)?;
-    // The work is done whether or not somebody reads of it.
-    let _ = writeln!(std::io::stdout(), "{outcome}");
-    if outcome.refused > 0 { Err(Partly.into()) } else { Ok(()) }
+    match &args.what {
+        What::Tracks(args) => tracks::run(args),
+        What::Markets(args) => markets::run(args),
+    }
 }
 
-/// Fills an empty store with the samples that are part of the program; a filled one is left alone.
+/// Fills an empty store with the samples that are part of the program; kinds that are there are left
+/// alone.
 pub fn fill_demo(app: &App, queue: usize) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    if runtime.block_on(app.tracks.store().count())? > 0 {
-        return Ok(());
-    }
-    let files = crate::samples::TRACKS
-        .iter()
-        .map(|(name, bytes)| Source { name: (*name).to_owned(), content: Content::Bytes(bytes) });
-    let outcome =
-        Import::start(app, queue, None, crate::samples::TRACKS.len() as u64)?.run(files)?;
-    tracing::info!(tracks = outcome.created, "filled the empty store with the bundled samples");
-    if outcome.refused > 0 { Err(Partly.into()) } else { Ok(()) }
+    tracks::fill_demo(app, queue)?;
+    markets::fill_demo(app)
 }
 
-struct Source {
-    name: String,
-    content: Content,
+/// A bar on stderr, drawn only on a terminal.
+fn progress(steps: u64) -> ProgressBar {
+    let bar = ProgressBar::new(steps);
+    bar.set_style(
+        ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
 }
 
-enum Content {
-    File(PathBuf),
-    Bytes(&'static [u8]),
+/// Says something above the bar. A reader that has gone does not end the import.
+fn say(bar: &ProgressBar, text: std::fmt::Arguments<'_>) {
+    bar.suspend(|| {
+        let _ = writeln!(std::io::stderr(), "{text}");
+    });
 }
 
-/// What became of all files.
-#[derive(Debug, Default)]
-struct Outcome {
-    created: usize,
-    existing: usize,
-    refused: usize,
-}
-
-impl std::fmt::Display for Outcome {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "imported {}, already there {}, refused {}",
-            self.created, self.existing, self.refused
-        )
-    }
-}
-
-/// Writes that may be under way while the next file is read: enough to share a commit.
-const WRITES_UNDER_WAY: usize = 64;
-/// Points of paths that may wait to be written: some 24 MB.
-const POINTS_UNDER_WAY: usize = 500_000;
-
-struct Import<'a> {
-    app: &'a App,
-    rate: Option<f64>,
-    runtime: Runtime,
-    bar: ProgressBar,
-    /// Most writes under way: no more than the store's queue takes.
-    most: usize,
-    /// Points of the paths under way.
-    points: usize,
-    writes: JoinSet<(String, usize, anyhow::Result<Stored>)>,
-    outcome: Outcome,
-}
-
-impl<'a> Import<'a> {
-    fn start(app: &'a App, queue: usize, rate: Option<f64>, files: u64) -> anyhow::Result<Self> {
-        // Drawn on stderr, and only on a terminal.
-        let bar = ProgressBar::new(files);
-        bar.set_style(
-            ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_bar()),
-        );
-        bar.enable_steady_tick(Duration::from_millis(200));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Self {
-            app,
-            rate,
-            runtime,
-            bar,
-            most: WRITES_UNDER_WAY.min(queue),
-            points: 0,
-            writes: JoinSet::new(),
-            outcome: Outcome::default(),
-        })
-    }
-
-    fn run(mut self, files: impl Iterator<Item = Source>) -> anyhow::Result<Outcome> {
-        for source in files {
-            self.bar.set_message(source.name.clone());
-            match read(&source) {
-                Ok(document) => self.write(source.name, document),
-                Err(error) => self.refuse(&source.name, &error),
-            }
-            while self.writes.len() >= self.most || self.points > POINTS_UNDER_WAY {
-                self.settle_one();
-            }
-        }
-        while !self.writes.is_empty() {
-            self.settle_one();
-        }
-        self.bar.finish_and_clear();
-        Ok(self.outcome)
-    }
-
-    fn write(&mut self, source: String, document: Document) {
-        let name = document.name.unwrap_or_else(|| file_name(&source));
-        let points = document.path.points();
-        // Prepared here, in the order of the files, so that ids follow that order.
-        let track = TrackStore::prepare(NewTrack {
-            name,
-            rate: self.rate.unwrap_or(0.0),
-            path: document.path,
-            owner: None,
-        });
-        let tracks = self.app.tracks.clone();
-        let rate = self.rate;
-        let work = async move {
-            let stored = store(&tracks, track, rate).await.context("the store did not take it");
-            (source, points, stored)
-        };
-        self.points += points;
-        self.writes.spawn_on(work, self.runtime.handle());
-    }
-
-    fn settle_one(&mut self) {
-        let Some(done) = self.runtime.block_on(self.writes.join_next()) else { return };
-        let (source, points, stored) = match done {
-            Ok(done) => done,
-            Err(error) => return self.refuse("(unknown file)", &anyhow::Error::from(error)),
-        };
-        self.points -= points;
-        match stored {
-            Ok(Stored::Created(_)) => self.count(|o| o.created += 1),
-            Ok(Stored::Exists(_)) => self.count(|o| o.existing += 1),
-            Err(error) => self.refuse(&source, &error),
-        }
-    }
-
-    fn count(&mut self, change: impl FnOnce(&mut Outcome)) {
-        change(&mut self.outcome);
-        self.bar.inc(1);
-    }
-
-    fn refuse(&mut self, source: &str, error: &anyhow::Error) {
-        // As with the summary: a reader that has gone does not end the import.
-        self.bar.suspend(|| {
-            let _ = writeln!(std::io::stderr(), "refused {source}: {error:#}");
-        });
-        self.count(|o| o.refused += 1);
-    }
-}
-
-/// Stores a track; one that is there already gets the rating, if one was given.
-async fn store(
-    tracks: &Tracks,
-    track: PreparedTrack,
-    rate: Option<f64>,
-) -> Result<Stored, ChangeError> {
-    let stored = tracks.add_prepared(track).await?;
-    if let (Stored::Exists(id), Some(rate)) = (stored, rate) {
-        tracks.set_rate(id, rate).await?;
-    }
-    Ok(stored)
-}
-
-/// Reads a source, never more of it than the limit.
-fn read(source: &Source) -> anyhow::Result<Document> {
-    let limits = Limits::default();
-    let bytes;
-    let content = match &source.content {
-        Content::Bytes(bytes) => bytes,
-        Content::File(path) => {
-            bytes = read_file(path, limits.max_bytes as u64)?;
-            &bytes[..]
-        }
-    };
-    Ok(madang_path::read(content, &limits)?)
-}
-
+/// Reads a file, never more of it than one byte beyond `most`, so that a reader can tell one that is
+/// too large.
 fn read_file(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
     // Asked first: opening a pipe would wait for somebody to write to it.
     let what = std::fs::metadata(path).context("cannot be opened")?;
     anyhow::ensure!(what.is_file(), "is not a file");
     let file = File::open(path).context("cannot be opened")?;
     let mut bytes = Vec::new();
-    // One byte more than allowed, so that the reader can tell a file that is too large.
     file.take(most + 1).read_to_end(&mut bytes).context("cannot be read")?;
     Ok(bytes)
-}
-
-/// The file's name without its ending, for a track that has none of its own.
-fn file_name(source: &str) -> String {
-    let stem = Path::new(source).file_stem().map(|s| s.to_string_lossy().into_owned());
-    stem.filter(|s| !s.is_empty()).unwrap_or_else(|| "unnamed".to_owned())
 }

@@ -99,13 +99,14 @@ impl App {
         let uploads = Gate::new(uploads_at_once(threads), settings.server.queue_time);
         let bodies = Bodies::new(cache.clone(), Arc::clone(&compute), reads.clone(), settings);
         let proxies = Proxies::new(&settings.server.trusted_proxies);
+        let accounts = Accounts::open(store.clone(), settings)?;
         Ok(App {
-            accounts: Accounts::open(store.clone(), settings)?,
             tracks: Tracks::new(store.clone(), bodies.clone(), settings)?,
             schedules: Schedules::new(store.clone(), bodies.clone(), settings)?,
-            markets: Markets::new(store.clone(), bodies.clone(), settings)?,
+            markets: Markets::new(store.clone(), bodies.clone(), accounts.clone(), settings)?,
             posts: Posts::new(store.clone(), bodies.clone(), settings)?,
             articles: Articles::new(store.clone(), bodies, settings)?,
+            accounts,
             store,
             cache,
             compute,
@@ -169,6 +170,7 @@ pub fn serve(
 ) -> std::io::Result<()> {
     let mut registry = Registry::with_prefix("madang");
     let metrics = Arc::new(ServerMetrics::new(&mut registry));
+    let _counting = app.markets.start().map_err(std::io::Error::other)?;
     let app = Arc::new(App { draining: Arc::clone(&signals.draining), ..app });
     exposition::register(&mut registry, &app);
     let operations = exposition::router(registry);

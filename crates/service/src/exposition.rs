@@ -58,6 +58,7 @@ impl Collector for AppCollector {
         self.app.accounts.encode_figures(encoder)?;
         schedule_figures(encoder, self.app.schedules.figures())?;
         self.app.articles.encode_figures(encoder)?;
+        self.app.markets.encode_figures(encoder)?;
         gauge(
             encoder,
             "compute_queue",

@@ -3,7 +3,6 @@
 use super::key::TokenKey;
 use crate::config::{GuardMode, GuardSettings, Rate};
 use crate::http::Problem;
-use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::{HeaderMap, HeaderValue, header};
 use madang_guard::config::{
     AccountLimit, AddressLimit, FailureLimit, IpLimit, MarkConfig, Mode, PasswordWatch,
@@ -11,7 +10,6 @@ use madang_guard::config::{
 };
 use madang_guard::suspicion::DeviceMark;
 use madang_guard::{GuardConfig, Key, Reason, Refused};
-use sha2::Sha256;
 use std::time::Duration;
 
 /// Cookie with the mark of a device that has logged in.
@@ -25,7 +23,7 @@ const LONGEST_MARK: usize = 512;
 /// each other's tokens accept each other's marks and challenges, and neither passes for the other.
 pub(super) fn guard_config(settings: &GuardSettings, key: &TokenKey) -> GuardConfig {
     let limit = |rate: Rate| FailureLimit { failures: rate.count, window: rate.window };
-    let mut config = GuardConfig::new(derived(key));
+    let mut config = GuardConfig::new(Key::new(key.derive("madang guard 1")));
     config.mode = match settings.mode {
         GuardMode::Off => Mode::Off,
         GuardMode::Ip => Mode::Ip(IpLimit {
@@ -59,12 +57,6 @@ pub(super) fn guard_config(settings: &GuardSettings, key: &TokenKey) -> GuardCon
             ..Suspicion::default()
         });
     config
-}
-
-/// HMAC as a key derivation function (NIST SP 800-108r1, 4.1, one block).
-fn derived(key: &TokenKey) -> Key {
-    let mac = Hmac::<Sha256>::new_from_slice(key.bytes()).expect("HMAC takes keys of any length");
-    Key::new(mac.chain_update(b"madang guard 1").finalize().into_bytes().into())
 }
 
 /// A refusal as an answer.

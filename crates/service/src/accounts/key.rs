@@ -2,6 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -108,6 +110,13 @@ impl TokenKey {
     #[cfg(test)]
     pub(super) fn from_bytes(bytes: Vec<u8>) -> TokenKey {
         TokenKey(bytes)
+    }
+
+    /// A key for something else, which says nothing of this one: HMAC as a key derivation function (NIST
+    /// SP 800-108r1, 4.1, one block).
+    pub(super) fn derive(&self, purpose: &str) -> [u8; 32] {
+        let mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
+        mac.chain_update(purpose).finalize().into_bytes().into()
     }
 
     /// The bytes, for signing.

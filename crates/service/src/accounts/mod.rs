@@ -70,6 +70,7 @@ struct Inner {
     store: AccountStore,
     regions: Regions,
     tokens: Tokens,
+    key: TokenKey,
     revoked: Arc<Revoked>,
     hasher: HashPool,
     guard: Guard,
@@ -115,6 +116,7 @@ impl Accounts {
             hasher: hashing::start(&settings.accounts)?,
             guard,
             renewals: Arc::new(Semaphore::new(1)),
+            key,
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -122,6 +124,12 @@ impl Accounts {
     /// The store of accounts.
     pub fn store(&self) -> &AccountStore {
         &self.inner.store
+    }
+
+    /// A key for something that has nothing to do with accounts: made of the token key, so that nodes that
+    /// share that one share it.
+    pub(crate) fn derived_key(&self, purpose: &str) -> [u8; 32] {
+        self.inner.key.derive(purpose)
     }
 
     /// All regions.

@@ -115,6 +115,16 @@ impl Regions {
         })
     }
 
+    /// All names of a region, each once, without spaces and hyphens but for its own two.
+    pub fn names(&self, id: RegionId) -> Vec<&str> {
+        let own = self.rows.get(&id).map(|row| [row.name.as_str(), row.name_en.as_str()]);
+        let provinces = self.provinces.iter().filter(|(_, of)| **of == id).map(|(name, _)| name);
+        let others = self.municipalities.0.iter().filter(|(_, of)| of.contains(&id));
+        let others = provinces.chain(others.map(|(name, _)| name)).map(String::as_str);
+        let names: BTreeSet<&str> = own.into_iter().flatten().chain(others).collect();
+        names.into_iter().collect()
+    }
+
     /// The row of a region.
     pub fn row(&self, id: RegionId) -> Option<&RegionRow> {
         self.rows.get(&id)

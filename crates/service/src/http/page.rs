@@ -1,6 +1,7 @@
 //! Lists: `limit` and an opaque `cursor` (keyset paging), answered as `{items, nextCursor}`.
 
 use super::problem::{FieldError, Problem};
+use madang_path::Point;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
@@ -85,6 +86,19 @@ pub fn limit(text: Option<&str>) -> Result<usize, FieldError> {
             _ => Err(FieldError::new("limit", format!("a whole number from 1 to {MAX_LIMIT}"))),
         },
     }
+}
+
+/// Reads a position.
+///
+/// # Errors
+/// When it is no latitude and longitude in degrees, separated by a comma.
+pub fn point(field: &str, text: &str) -> Result<Point, FieldError> {
+    let wrong = || FieldError::new(field, "latitude,longitude in degrees, such as 37.52,126.92");
+    let (lat, lon) = text.split_once(',').ok_or_else(wrong)?;
+    let (Ok(lat), Ok(lon)) = (lat.trim().parse(), lon.trim().parse()) else { return Err(wrong()) };
+    let point = Point { lat, lon, ele: None };
+    point.check().map_err(|_| wrong())?;
+    Ok(point)
 }
 
 /// Writes a cursor: the position (a sort value and an id) and a check over them and the listing they

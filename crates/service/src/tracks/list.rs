@@ -162,11 +162,7 @@ fn near_listing(centre: Point) -> String {
 }
 
 fn near_order(near: &str, cursor: Option<&str>) -> Result<Order, FieldError> {
-    let wrong = || FieldError::new("near", "latitude,longitude in degrees, such as 37.52,126.92");
-    let (lat, lon) = near.split_once(',').ok_or_else(wrong)?;
-    let (Ok(lat), Ok(lon)) = (lat.trim().parse(), lon.trim().parse()) else { return Err(wrong()) };
-    let centre = Point { lat, lon, ele: None };
-    centre.check().map_err(|_| wrong())?;
+    let centre = page::point("near", near)?;
     let after = cursor.map(|cursor| read_cursor(&near_listing(centre), cursor)).transpose()?;
     let after = after.map(|(metres, id)| AfterDistance { metres, id });
     Ok(Order::Near(centre, after))

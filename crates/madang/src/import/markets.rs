@@ -1,0 +1,218 @@
+//! `madang import markets FILE…`: the public data of Korea about traditional markets.
+//!
+//! Three files are known by what is in them, whatever they are called: the standard data as CSV
+//! (전국전통시장표준데이터, CP949 or UTF-8), the same as JSON, and the facilities of markets (소상공인시장진흥공단_전통시장현황),
+//! which are joined onto markets that are there. A file is read whole, so it is bounded
+//! ([`LARGEST_FILE`]); rows are written a few hundred to a transaction.
+
+mod cell;
+mod facilities;
+mod json;
+mod report;
+mod row;
+mod table;
+
+use super::{progress, read_file};
+use crate::exit::Partly;
+use crate::settings::SettingsArgs;
+use anyhow::Context as _;
+use madang_service::app::App;
+use madang_service::markets::{Markets, Prepared};
+use madang_service::store::DirLock;
+use report::{Outcome, Report};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::io::Write as _;
+use std::path::PathBuf;
+use tokio::runtime::Runtime;
+
+/// Largest file that is read: thirty times the largest known.
+const LARGEST_FILE: u64 = 64 << 20;
+/// Markets of one transaction.
+const ROWS_AT_ONCE: usize = 500;
+
+/// Arguments of `madang import markets`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Files are told apart by what is in them:
+  - the standard data (전국전통시장표준데이터) as CSV in CP949 or UTF-8, or as JSON;
+  - facilities (소상공인시장진흥공단_전통시장현황) as CSV: joined onto the markets that are there.
+A market is known again by its name and municipality, and updated; its id stays. Newer data replace
+older ones of the same provider; of different providers the newer ones hold and the older ones fill gaps.
+A row that cannot be imported is named with its line and reason; the exit code is then 1.
+
+Examples:
+  madang import markets markets.csv
+  madang import markets --data /var/lib/madang markets.csv facilities.csv")]
+pub struct Args {
+    #[command(flatten)]
+    settings: SettingsArgs,
+    /// Files to import, in this order
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+}
+
+/// Imports them.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let settings = args.settings.resolve()?;
+    let _lock = DirLock::take(&settings.data_dir)?;
+    let app = App::open(&settings)?;
+    let mut import = Import::start(&app.markets)?;
+    for path in &args.files {
+        let name = path.display().to_string();
+        let read = read_file(path, LARGEST_FILE).and_then(|bytes| import.file(&name, &bytes));
+        if let Err(error) = read {
+            import.report.refuse_file(&name, &error);
+        }
+    }
+    let outcome = import.report.finish();
+    // The work is done whether or not somebody reads of it.
+    let _ = writeln!(std::io::stdout(), "{outcome}");
+    if outcome.refused > 0 { Err(Partly.into()) } else { Ok(()) }
+}
+
+/// Stores the bundled markets where there are none.
+pub fn fill_demo(app: &App) -> anyhow::Result<()> {
+    let mut import = Import::start(&app.markets)?;
+    if import.runtime.block_on(app.markets.store().count())? > 0 {
+        return Ok(());
+    }
+    let (name, bytes) = crate::samples::MARKETS;
+    import.file(name, bytes)?;
+    let outcome = import.report.finish();
+    tracing::info!(markets = outcome.created, "stored the bundled markets");
+    if outcome.refused > 0 { Err(Partly.into()) } else { Ok(()) }
+}
+
+struct Import<'a> {
+    markets: &'a Markets,
+    runtime: Runtime,
+    report: Report,
+}
+
+/// What a file is.
+enum Content<'a> {
+    /// The standard data as JSON.
+    Json(&'a [u8]),
+    /// A table; its header says of what.
+    Csv(table::Table),
+}
+
+impl<'a> Import<'a> {
+    fn start(markets: &'a Markets) -> anyhow::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+        Ok(Self { markets, runtime, report: Report::new(progress(0)) })
+    }
+
+    /// Imports one file.
+    ///
+    /// # Errors
+    /// When nothing of it can be read, or the store does not take it. Rows that cannot be imported are
+    /// reported and no error.
+    fn file(&mut self, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            bytes.len() as u64 <= LARGEST_FILE,
+            "is larger than {} MiB",
+            LARGEST_FILE >> 20
+        );
+        self.report.begin(name);
+        match content(bytes)? {
+            Content::Json(bytes) => {
+                let mut rows = Rows::new(self.markets);
+                json::read(bytes, |line, cells| rows.add(line, cells, &mut self.report))?;
+                self.store(rows)
+            }
+            Content::Csv(table) if table.is_of_facilities() => {
+                let joined = facilities::join(&table, self.markets, &mut self.report)?;
+                self.store_facilities(joined)
+            }
+            Content::Csv(table) => {
+                table.require(&row::NECESSARY)?;
+                let mut rows = Rows::new(self.markets);
+                table.each(|line, cells| rows.add(line, cells, &mut self.report));
+                self.store(rows)
+            }
+        }
+    }
+
+    fn store(&mut self, rows: Rows<'_>) -> anyhow::Result<()> {
+        self.report.will_store(rows.rows.len());
+        self.report.count(|outcome| outcome.merged += rows.merged);
+        let mut rows = rows.rows.into_iter().peekable();
+        while rows.peek().is_some() {
+            let chunk: Vec<Prepared> = rows.by_ref().take(ROWS_AT_ONCE).collect();
+            let size = chunk.len();
+            let done = self.runtime.block_on(self.markets.store().import(chunk));
+            let done = done.context("the store did not take it")?;
+            self.report.stored(size);
+            self.report.count(|outcome| {
+                outcome.created += done.created;
+                outcome.updated += done.updated;
+                outcome.unchanged += done.unchanged;
+            });
+        }
+        Ok(())
+    }
+
+    fn store_facilities(&mut self, joined: Vec<(i64, u32)>) -> anyhow::Result<()> {
+        self.report.will_store(joined.len());
+        for chunk in joined.chunks(ROWS_AT_ONCE) {
+            let written = self.markets.store().set_facilities(chunk.to_vec());
+            let updated = self.runtime.block_on(written).context("the store did not take it")?;
+            self.report.stored(chunk.len());
+            self.report.count(|outcome: &mut Outcome| {
+                outcome.updated += updated;
+                outcome.unchanged += chunk.len() - updated;
+            });
+        }
+        Ok(())
+    }
+}
+
+fn content(bytes: &[u8]) -> anyhow::Result<Content<'_>> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    match first {
+        None => anyhow::bail!("is empty"),
+        Some(b'{') => Ok(Content::Json(bytes)),
+        Some(_) => Ok(Content::Csv(table::Table::read(bytes)?)),
+    }
+}
+
+/// Markets of one file, those that are one merged.
+struct Rows<'a> {
+    markets: &'a Markets,
+    rows: Vec<Prepared>,
+    by_key: HashMap<String, usize>,
+    merged: usize,
+}
+
+impl<'a> Rows<'a> {
+    fn new(markets: &'a Markets) -> Self {
+        Self { markets, rows: Vec::new(), by_key: HashMap::new(), merged: 0 }
+    }
+
+    fn add(&mut self, line: u64, cells: Result<&dyn row::Cells, String>, report: &mut Report) {
+        let market = match cells
+            .and_then(|cells| row::market(cells, &mut |warning| report.warn(line, &warning)))
+        {
+            Ok(market) => market,
+            Err(reason) => return report.refuse(line, &reason),
+        };
+        let row = self.markets.prepare(market);
+        match self.by_key.entry(row.key.clone()) {
+            Entry::Vacant(place) => {
+                place.insert(self.rows.len());
+                self.rows.push(row);
+            }
+            Entry::Occupied(place) => {
+                // Of two of one day the first holds.
+                let there = &mut self.rows[*place.get()];
+                let first = std::mem::take(&mut there.market);
+                let market = first.over(&row.market);
+                *there = Prepared { key: row.key, ..self.markets.prepare(market) };
+                self.merged += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Values as people wrote them, in one spelling.
+
+use madang_service::markets::cleaned;
+
+/// What is written where there is nothing.
+const NOTHING: [&str; 4] = ["", "-", "없음", "해당없음"];
+/// Most parts of a list.
+const MOST_PARTS: usize = 100;
+
+/// The text, composed and trimmed; nothing when it says nothing.
+pub(super) fn text(value: &str) -> Option<String> {
+    let value = cleaned(value);
+    (!NOTHING.contains(&value.as_str())).then_some(value)
+}
+
+/// `Y` or `N`.
+pub(super) fn flag(value: &str) -> Option<bool> {
+    match value {
+        "Y" | "y" => Some(true),
+        "N" | "n" => Some(false),
+        _ => None,
+    }
+}
+
+/// A whole number, with or without separators of thousands.
+pub(super) fn number(value: &str) -> Option<u32> {
+    value.trim_end_matches('개').trim_end().replace(',', "").parse().ok()
+}
+
+/// A day as `YYYY-MM-DD`.
+pub(super) fn date(value: &str) -> Option<String> {
+    let (digits, dashes): (Vec<_>, Vec<_>) =
+        value.bytes().enumerate().partition(|(at, _)| ![4, 7].contains(at));
+    let is_date = value.len() == 10
+        && digits.iter().all(|(_, byte)| byte.is_ascii_digit())
+        && dashes.iter().all(|(_, byte)| *byte == b'-');
+    is_date.then(|| value.to_owned())
+}
+
+/// Parts between `+`, `,` and `.`, each once, without a closing "and so on" (등).
+pub(super) fn list(value: &str) -> Vec<String> {
+    let value = value.strip_suffix('등').filter(|rest| rest.ends_with(' ')).unwrap_or(value);
+    let mut parts: Vec<String> = Vec::new();
+    for part in value.split(['+', ',', '.']).filter_map(text) {
+        if !parts.contains(&part) && parts.len() < MOST_PARTS {
+            parts.push(part);
+        }
+    }
+    parts
+}
+
+/// `상설장`, `5일장` or `상설장+5일장`; anything else as it is, without spaces.
+pub(super) fn kind(value: &str) -> String {
+    let value: String = value.chars().filter(|c| *c != ' ').collect();
+    let mut parts: Vec<&str> = value
+        .split(['+', ',', '/'])
+        .filter(|part| !part.is_empty())
+        .map(|part| match part {
+            "상설" | "상설시장" => "상설장",
+            "5일" | "오일장" | "5일시장" => "5일장",
+            other => other,
+        })
+        .collect();
+    // 상 comes after any digit: the permanent one first.
+    parts.sort_by_key(|part| *part != "상설장");
+    parts.dedup();
+    parts.join("+")
+}
+
+/// `매일`, days such as `2일+7일`, `5일장` where only that is said, or several of these; what is none of
+/// them as it is.
+pub(super) fn cycle(value: &str) -> String {
+    let without = value.strip_prefix("매월").unwrap_or(value);
+    let parts = without.split(['+', ',', '.', '/', ' ']).filter(|part| !part.is_empty());
+    let Some(parts) = parts.map(cycle_part).collect::<Option<Vec<String>>>() else {
+        return value.to_owned();
+    };
+    let mut once: Vec<String> = Vec::new();
+    for part in parts {
+        if !once.contains(&part) {
+            once.push(part);
+        }
+    }
+    match once.as_slice() {
+        [] => value.to_owned(),
+        // A lone fifth is no day of a month but the kind of market that is held every fifth.
+        [one] if one == "5일" => "5일장".to_owned(),
+        parts => parts.join("+"),
+    }
+}
+
+fn cycle_part(part: &str) -> Option<String> {
+    match part {
+        "매일" | "상설" | "상설장" | "상설시장" | "상시" | "상시운영" | "연중무휴" => {
+            Some("매일".to_owned())
+        }
+        "5일장" | "오일장" | "오일" => Some("5일장".to_owned()),
+        day => {
+            let day: u8 = day.strip_suffix('일').unwrap_or(day).parse().ok()?;
+            (1..=31).contains(&day).then(|| format!("{day}일"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_split_at_every_sign_that_is_used() {
+        assert_eq!(list("의류. 농수축산물. 지역특산물 등"), ["의류", "농수축산물", "지역특산물"]);
+        assert_eq!(list("농산물+수산물,잡화"), ["농산물", "수산물", "잡화"]);
+        assert_eq!(list("+,. "), Vec::<String>::new());
+        assert_eq!(list("잡화, 잡화"), ["잡화"]);
+        assert_eq!(list("고등어등"), ["고등어등"], "a word that ends so is no list");
+    }
+
+    #[test]
+    fn kinds_have_one_spelling() {
+        for (written, read) in [
+            ("5일장", "5일장"),
+            ("상설장 + 5일장", "상설장+5일장"),
+            ("5일장+상설장", "상설장+5일장"),
+            ("3일장", "3일장"),
+        ] {
+            assert_eq!(kind(written), read);
+        }
+    }
+
+    #[test]
+    fn cycles_have_one_spelling_where_they_are_understood() {
+        for (written, read) in [
+            ("매일", "매일"),
+            ("상설시장", "매일"),
+            ("2일. 7일", "2일+7일"),
+            ("3일,+8일", "3일+8일"),
+            ("1,6", "1일+6일"),
+            ("3,8일", "3일+8일"),
+            ("매월 3, 8일", "3일+8일"),
+            ("매일+2일+7일", "매일+2일+7일"),
+            ("5일", "5일장"),
+            ("오일장", "5일장"),
+            ("5일+10일", "5일+10일"),
+            ("1965-03-03", "1965-03-03"),
+            ("새벽 4시 - 오후 8시", "새벽 4시 - 오후 8시"),
+            ("99일", "99일"),
+            ("+", "+"),
+        ] {
+            assert_eq!(cycle(written), read, "{written}");
+        }
+    }
+
+    #[test]
+    fn blanks_and_wrong_values_are_nothing() {
+        assert_eq!([text(" "), text("없음"), text("-"), text("\u{0}")], [None, None, None, None]);
+        assert_eq!(text("a\u{0}b").as_deref(), Some("a b"));
+        assert_eq!([flag("Y"), flag("n"), flag("?")], [Some(true), Some(false), None]);
+        assert_eq!([number("1,234"), number("60개"), number("-1")], [Some(1234), Some(60), None]);
+        assert_eq!(date("2024-11-04").as_deref(), Some("2024-11-04"));
+        for wrong in ["2024-11-4", "20241104", "2024/11/04", "한글날"] {
+            assert_eq!(date(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Facilities of markets, joined onto the markets that are there.
+//!
+//! Neither file has an identifier of the other, so a market is found by its name and what is known of its
+//! place: the municipality; else an address that is the same; else the province, if it has only one of
+//! that name. What fits none or several is named and left out.
+
+use super::cell::text;
+use super::report::Report;
+use super::row::Cells;
+use super::table::Table;
+use madang_service::markets::{
+    FACILITIES, Market, MarketId, Markets, NewMarket, folded, without_spaces,
+};
+use std::collections::{BTreeMap, HashMap};
+
+/// Columns that say which market a row is about.
+const NECESSARY: [&str; 3] = ["시장명", "지번주소", "도로명주소"];
+
+/// The bit of the facility that this column is about.
+pub(super) fn facility(column: &str) -> Option<usize> {
+    let name = column.strip_suffix("보유여부")?.trim_end_matches('_');
+    FACILITIES.iter().position(|(own, _)| *own == name)
+}
+
+/// Finds the market of every row; answers their facilities by id.
+///
+/// # Errors
+/// When the table lacks a column or the store cannot answer.
+pub(super) fn join(
+    table: &Table,
+    markets: &Markets,
+    report: &mut Report,
+) -> anyhow::Result<Vec<(MarketId, u32)>> {
+    table.require(&NECESSARY)?;
+    let columns: Vec<(&str, usize)> =
+        table.columns().filter_map(|name| Some((name, facility(name)?))).collect();
+    let known = Known::new(markets.store().all()?, markets);
+    let mut joined: BTreeMap<MarketId, u32> = BTreeMap::new();
+    let mut merged = 0;
+    table.each(|line, cells| {
+        let found = cells.and_then(|cells| {
+            let yes = |column: &str| {
+                cells.get(column).is_some_and(|v| v.trim().eq_ignore_ascii_case("y"))
+            };
+            let has = columns.iter().filter(|(column, _)| yes(column));
+            let bits = has.fold(0, |bits, (_, bit)| bits | 1 << bit);
+            Ok((known.find(cells, markets)?, bits))
+        });
+        match found {
+            Ok((id, bits)) => {
+                // A market in several buildings has a row for each: it has what one of them has.
+                merged += usize::from(joined.contains_key(&id));
+                *joined.entry(id).or_default() |= bits;
+            }
+            Err(reason) => report.refuse(line, &reason),
+        }
+    });
+    report.count(|outcome| outcome.merged += merged);
+    Ok(joined.into_iter().collect())
+}
+
+/// The markets that are there, by their names.
+struct Known {
+    markets: Vec<Market>,
+    by_key: HashMap<String, usize>,
+    by_name: HashMap<String, Vec<usize>>,
+}
+
+impl Known {
+    fn new(all: Vec<Market>, markets: &Markets) -> Self {
+        let mut known = Self { markets: all, by_key: HashMap::new(), by_name: HashMap::new() };
+        for (at, market) in known.markets.iter().enumerate() {
+            known.by_key.insert(markets.prepare(market.is.clone()).key, at);
+            known.by_name.entry(without_spaces(&market.is.name)).or_default().push(at);
+        }
+        known
+    }
+
+    fn find(&self, cells: &dyn Cells, markets: &Markets) -> Result<MarketId, String> {
+        let of = |name: &str| cells.get(name).and_then(text);
+        let name = of("시장명").ok_or("no name (시장명)")?;
+        let row = markets.prepare(NewMarket {
+            name: name.clone(),
+            road_address: of("도로명주소"),
+            lot_address: of("지번주소"),
+            ..NewMarket::default()
+        });
+        let id = |at: &usize| self.markets[*at].id;
+        if let Some(at) = self.by_key.get(&row.key) {
+            return Ok(id(at));
+        }
+        let called = self.by_name.get(&without_spaces(&name)).map_or(&[][..], Vec::as_slice);
+        let one_of = |found: Vec<&usize>| match found.as_slice() {
+            [] => Ok(None),
+            [one] => Ok(Some(id(one))),
+            several => Err(format!("{name} could be one of {} markets", several.len())),
+        };
+        let lies_there = |at: &&usize| {
+            let is = &self.markets[**at].is;
+            is_same(&is.road_address, &row.market.road_address)
+                || is_same(&is.lot_address, &row.market.lot_address)
+        };
+        if let Some(id) = one_of(called.iter().filter(lies_there).collect())? {
+            return Ok(id);
+        }
+        let in_province = |at: &&usize| {
+            row.place.province.is_some() && self.markets[**at].place.province == row.place.province
+        };
+        one_of(called.iter().filter(in_province).collect())?
+            .ok_or_else(|| format!("{name} is no market that is there"))
+    }
+}
+
+fn is_same(own: &Option<String>, other: &Option<String>) -> bool {
+    let bare = |address: &String| folded(address).replace(' ', "");
+    own.as_ref().zip(other.as_ref()).is_some_and(|(own, other)| bare(own) == bare(other))
+}

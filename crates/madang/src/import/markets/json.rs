@@ -1,0 +1,115 @@
+//! The standard data as JSON: `{"fields": […], "records": [{…}, …]}`, read a record at a time.
+
+use super::row::{Cells, LONGEST_CELL};
+use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+
+/// Hands every record to `row`, with its number from 1 in place of a line.
+///
+/// # Errors
+/// When it is no JSON, or has no records; those before the error were handed over.
+pub(super) fn read(
+    bytes: &[u8],
+    row: impl FnMut(u64, Result<&dyn Cells, String>),
+) -> anyhow::Result<()> {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let found = File(row).deserialize(&mut reader)?;
+    anyhow::ensure!(found, "has no records");
+    reader.end()?;
+    Ok(())
+}
+
+struct File<F>(F);
+
+impl<'de, F: FnMut(u64, Result<&dyn Cells, String>)> DeserializeSeed<'de> for File<F> {
+    type Value = bool;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<bool, D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'de, F: FnMut(u64, Result<&dyn Cells, String>)> Visitor<'de> for File<F> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with records")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(mut self, mut map: M) -> Result<bool, M::Error> {
+        let mut found = false;
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            if key == "records" && !found {
+                found = true;
+                map.next_value_seed(Records(&mut self.0))?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+struct Records<'f, F>(&'f mut F);
+
+impl<'de, F: FnMut(u64, Result<&dyn Cells, String>)> DeserializeSeed<'de> for Records<'_, F> {
+    type Value = ();
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_seq(self)
+    }
+}
+
+impl<'de, F: FnMut(u64, Result<&dyn Cells, String>)> Visitor<'de> for Records<'_, F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of records")
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<(), S::Error> {
+        let mut number = 0;
+        while let Some(record) = seq.next_element::<Value>()? {
+            number += 1;
+            match Record::of(record) {
+                Ok(record) => (self.0)(number, Ok(&record)),
+                Err(reason) => (self.0)(number, Err(reason)),
+            }
+            if number > u64::from(u32::MAX) {
+                return Err(S::Error::custom("too many records"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Texts and numbers of a record by name; all else is left out.
+struct Record(HashMap<String, String>);
+
+impl Record {
+    fn of(value: Value) -> Result<Self, String> {
+        let Value::Object(members) = value else { return Err("is no object".to_owned()) };
+        let mut cells = HashMap::with_capacity(members.len());
+        for (name, value) in members {
+            let text = match value {
+                Value::String(text) => text,
+                Value::Number(number) => number.to_string(),
+                _ => continue,
+            };
+            if text.len() > LONGEST_CELL {
+                return Err(format!("a field of {} bytes", text.len()));
+            }
+            cells.insert(name, text);
+        }
+        Ok(Self(cells))
+    }
+}
+
+impl Cells for Record {
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+}

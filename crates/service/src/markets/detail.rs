@@ -1,0 +1,69 @@
+//! `GET /v1/markets/{id}`.
+
+use super::represent::{MarketBody, MarketItem};
+use super::types::MarketId;
+use super::views::Visitor;
+use super::{Markets, all_markets};
+use crate::accounts::MaybeCaller;
+use crate::app::App;
+use crate::bodies::Wanted;
+use crate::http::{ClientAddress, Problem};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use http::{HeaderMap, Method, header};
+use std::sync::Arc;
+
+/// One market.
+///
+/// `viewCount` counts visitors, each once a day: users by their account, all others by address and
+/// browser. This request is counted soon after its answer, also when that is a 304, but not for HEAD.
+#[utoipa::path(get, path = "/v1/markets/{id}", tag = "markets", operation_id = "getMarket",
+    params(("id" = i64, Path, description = "Id of the market")),
+    responses(
+        (status = 200, description = "The market", body = MarketBody),
+        (status = 304, description = "The client has it already (If-None-Match)"),
+        (status = 401, description = "A token was sent and is not valid"),
+        (status = 404, description = "There is no such market"),
+        (status = 503, description = "Too much is in progress"),
+    ))]
+pub(super) async fn detail(
+    State(app): State<Arc<App>>,
+    method: Method,
+    caller: MaybeCaller,
+    address: ClientAddress,
+    id: Result<Path<MarketId>, PathRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let missing = || Problem::not_found("there is no market with this id");
+    let Ok(Path(id)) = id else { return Err(missing()) };
+    let response = app.markets.detail(id, &headers).await?.ok_or_else(missing)?;
+    if method == Method::GET {
+        let agent = headers.get(header::USER_AGENT).map_or(&b""[..], |value| value.as_bytes());
+        app.markets.seen(
+            id,
+            match caller.0 {
+                Some(caller) => Visitor::User(caller.id),
+                None => Visitor::Browser(address.0, agent),
+            },
+        );
+    }
+    Ok(response)
+}
+
+impl Markets {
+    async fn detail(&self, id: MarketId, headers: &HeaderMap) -> Result<Option<Response>, Problem> {
+        // All are in memory: whether there is one is not worth a place in the cache.
+        let Some(number) = self.open().index.number(id) else { return Ok(None) };
+        let key = id.to_string();
+        let wanted = Wanted { key: &key, stamps: &[all_markets()], kept: true };
+        let this = self.clone();
+        let make = move || async move {
+            let market = this.open().index.market(number);
+            Ok(Some(MarketItem::new(market, this.regions(), None)))
+        };
+        let found = self.inner.bodies.get_template(&self.inner.details, wanted, headers, make);
+        let views = i64::try_from(self.views_of(number)).unwrap_or(i64::MAX);
+        Ok(found.await?.map(|body| body.respond(&[("viewCount", views.into())], headers)))
+    }
+}

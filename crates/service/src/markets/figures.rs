@@ -1,0 +1,40 @@
+//! Figures of markets on the metrics page.
+
+use super::Markets;
+use crate::exposition::{counter, gauge};
+use prometheus_client::encoding::DescriptorEncoder;
+
+impl Markets {
+    /// Writes them.
+    pub(crate) fn encode_figures(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+    ) -> Result<(), std::fmt::Error> {
+        let views = self.view_figures();
+        gauge(encoder, "markets", "Markets in memory", self.in_memory() as u64)?;
+        counter(
+            encoder,
+            "market_views_counted",
+            "Views of markets that were counted: the first of a visitor and day",
+            views.counted,
+        )?;
+        counter(
+            encoder,
+            "market_views_repeated",
+            "Views of markets by somebody who was counted on that day already",
+            views.repeated,
+        )?;
+        counter(
+            encoder,
+            "market_views_dropped",
+            "Views of markets that were not counted: too many waited, the day had too many, or the store failed",
+            views.dropped,
+        )?;
+        gauge(
+            encoder,
+            "market_views_pending",
+            "Views of markets that wait to be counted",
+            views.pending,
+        )
+    }
+}

@@ -1,0 +1,292 @@
+//! Every market in memory, and what finds some of them.
+//!
+//! The directory of a country is a few megabytes and changes with an import, which no running server
+//! sees. So it is read once, and a search is: intersect the lists of its pairs of characters, look at
+//! what is left, take a page. No search walks through SQL, and none costs more for what it is called.
+//!
+//! Markets are numbered in the order of their names, so lists of numbers are in that order too.
+
+mod order;
+mod postings;
+#[cfg(test)]
+mod tests;
+
+pub use order::{After, Found, Order};
+
+use super::fold::{folded, without_spaces};
+use super::types::{Market, MarketId, Place};
+use crate::accounts::{RegionId, Regions};
+use order::Unit;
+use postings::{Builder, Postings, pairs};
+use std::collections::HashMap;
+
+/// Stands before a name, and before the same without spaces, and nowhere else.
+const NAME: char = '\u{2}';
+/// Stands before every other text.
+const TEXT: char = '\n';
+
+/// What markets are asked for. Everything that is given must hold.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filter {
+    /// Words that are in the name, an address, a region's name or the goods.
+    pub words: Words,
+    /// Words that are in the goods.
+    pub goods: Words,
+    /// Where they lie.
+    pub region: Option<RegionId>,
+    /// Each of these is among the parts of their type.
+    pub kinds: Vec<String>,
+}
+
+/// Words of a search, as they are compared.
+///
+/// Two characters and more match anywhere; a word of one character matches the beginning of a name, for
+/// anywhere would be nearly everywhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    /// The whole, without spaces.
+    whole: String,
+    /// Each, a lone character with the sign that names begin with.
+    each: Vec<String>,
+}
+
+impl Words {
+    /// Words of this text.
+    pub fn of(text: &str) -> Self {
+        let text = folded(text);
+        let mut each: Vec<String> = Vec::new();
+        for word in text.split(' ').filter(|word| !word.is_empty()) {
+            let lone = word.chars().nth(1).is_none();
+            let word = if lone { format!("{NAME}{word}") } else { word.to_owned() };
+            if !each.contains(&word) {
+                each.push(word);
+            }
+        }
+        Self { whole: text.replace(' ', ""), each }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.each.is_empty()
+    }
+
+    /// One text for all that search for the same.
+    pub fn key(&self) -> String {
+        self.each.join(" ")
+    }
+
+    fn are_in(&self, text: &str) -> bool {
+        self.each.iter().all(|word| text.contains(word.as_str()))
+    }
+}
+
+/// Markets and what finds them. Immutable.
+#[derive(Debug, Default)]
+pub struct Index {
+    markets: Box<[Market]>,
+    /// Numbers by id.
+    ids: Box<[(MarketId, u32)]>,
+    /// What each is searched by.
+    texts: String,
+    spans: Box<[Span]>,
+    /// Positions as unit vectors, and whose they are.
+    units: Box<[Unit]>,
+    names: Postings,
+    all: Postings,
+}
+
+/// Where the text of a market is: its names, what else it is called or where it lies, its goods.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    names: u32,
+    places: u32,
+    goods: u32,
+    end: u32,
+}
+
+impl Index {
+    /// Of these markets.
+    pub fn new(markets: Vec<Market>, regions: &Regions) -> Self {
+        let mut keyed: Vec<_> =
+            markets.into_iter().map(|market| (without_spaces(&market.is.name), market)).collect();
+        keyed.sort_by(|a, b| (&a.0, a.1.id).cmp(&(&b.0, b.1.id)));
+        let (mut names, mut all) = (Builder::default(), Builder::default());
+        let (mut texts, mut spans) = (String::new(), Vec::with_capacity(keyed.len()));
+        let mut regions = RegionTexts { regions, texts: HashMap::new() };
+        for (number, (key, market)) in (0..).zip(&keyed) {
+            let span = write_text(&mut texts, key, market, &mut regions);
+            // No search holds a space or the sign of another text, only that of a name.
+            let edge = |first: char, second: char| {
+                [first, second].contains(&' ') || [first, second].contains(&TEXT) || second == NAME
+            };
+            names.add(number, &texts[span.names as usize..span.places as usize], edge);
+            all.add(number, &texts[span.names as usize..span.end as usize], edge);
+            spans.push(span);
+        }
+        texts.shrink_to_fit();
+        let markets: Box<[Market]> = keyed.into_iter().map(|(_, market)| market).collect();
+        let mut ids: Vec<_> = markets.iter().map(|market| market.id).zip(0..).collect();
+        ids.sort_unstable();
+        Self {
+            units: order::units(&markets),
+            markets,
+            ids: ids.into(),
+            texts,
+            spans: spans.into(),
+            names: names.finish(),
+            all: all.finish(),
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.markets.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.markets.is_empty()
+    }
+
+    /// The market of this number.
+    pub fn market(&self, number: u32) -> &Market {
+        &self.markets[number as usize]
+    }
+
+    /// The number of the market with this id.
+    pub fn number(&self, id: MarketId) -> Option<u32> {
+        let at = self.ids.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        Some(self.ids[at].1)
+    }
+
+    /// Bytes that searching takes, beside the markets themselves.
+    pub fn search_bytes(&self) -> usize {
+        self.texts.len()
+            + size_of_val(&*self.spans)
+            + size_of_val(&*self.ids)
+            + size_of_val(&*self.units)
+            + self.names.bytes()
+            + self.all.bytes()
+    }
+
+    /// Numbers of those that `filter` lets through, in order; nothing when that is all of them.
+    fn filtered(&self, filter: &Filter) -> Option<Vec<u32>> {
+        let mut hits = None;
+        if !filter.words.is_empty() {
+            hits = Some(self.with_words(&filter.words, &self.all, |span| (span.names, span.end)));
+        }
+        if !filter.goods.is_empty() {
+            let sold = self.with_words(&filter.goods, &self.all, |span| (span.goods, span.end));
+            hits = Some(hits.map_or_else(|| sold.clone(), |hits| common(&hits, &sold)));
+        }
+        if filter.region.is_none() && filter.kinds.is_empty() {
+            return hits;
+        }
+        let mut hits = hits.unwrap_or_else(|| self.numbers().collect());
+        hits.retain(|number| {
+            let market = self.market(*number);
+            filter.region.is_none_or(|region| market.place.lies_in(region))
+                && filter.kinds.iter().all(|kind| {
+                    market.is.kind.iter().any(|own| own.split('+').any(|part| part == kind))
+                })
+        });
+        Some(hits)
+    }
+
+    fn numbers(&self) -> std::ops::Range<u32> {
+        0..u32::try_from(self.markets.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Numbers of the markets whose texts of this `part` hold all words; `postings` are of texts that
+    /// hold these.
+    fn with_words(
+        &self,
+        words: &Words,
+        postings: &Postings,
+        part: impl Fn(Span) -> (u32, u32),
+    ) -> Vec<u32> {
+        let mut wanted: Vec<u64> = words.each.iter().flat_map(|word| pairs(word)).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let lists: Option<Vec<_>> = wanted.iter().map(|pair| postings.find(*pair)).collect();
+        let Some(mut lists) = lists else { return Vec::new() };
+        lists.sort_unstable_by_key(|list| list.count);
+        let Some((first, others)) = lists.split_first() else { return Vec::new() };
+        let mut hits: Vec<u32> = first.numbers().collect();
+        for list in others {
+            // Looking at a text costs about as much as walking past a hundred entries of a list.
+            if hits.len() < list.count / 100 {
+                break;
+            }
+            list.keep_common(&mut hits);
+        }
+        hits.retain(|number| {
+            let (start, end) = part(self.spans[*number as usize]);
+            words.are_in(&self.texts[start as usize..end as usize])
+        });
+        hits
+    }
+
+    /// The name of a market without spaces, as it is ordered.
+    fn name_key(&self, number: u32) -> &str {
+        let span = self.spans[number as usize];
+        let names = &self.texts[span.names as usize..span.places as usize];
+        names.rsplit(NAME).next().unwrap_or(names)
+    }
+}
+
+/// What is in both.
+fn common(hits: &[u32], others: &[u32]) -> Vec<u32> {
+    let mut others = others.iter().peekable();
+    let is_common = |number: &u32| {
+        while others.next_if(|other| **other < *number).is_some() {}
+        others.peek() == Some(&number)
+    };
+    hits.iter().copied().filter(is_common).collect()
+}
+
+/// Appends what a market is searched by. `key` is its name without spaces.
+fn write_text(
+    texts: &mut String,
+    key: &str,
+    market: &Market,
+    regions: &mut RegionTexts<'_>,
+) -> Span {
+    let end = |texts: &String| u32::try_from(texts.len()).unwrap_or(u32::MAX);
+    let names = end(texts);
+    let name = folded(&market.is.name);
+    for name in [&name, key].into_iter().skip(usize::from(name == key)) {
+        texts.push(NAME);
+        texts.push_str(name);
+    }
+    let places = end(texts);
+    for address in [&market.is.road_address, &market.is.lot_address].into_iter().flatten() {
+        texts.push(TEXT);
+        texts.push_str(&folded(address));
+    }
+    regions.write(texts, market.place);
+    let goods = end(texts);
+    for goods in &market.is.goods {
+        texts.push(TEXT);
+        texts.push_str(&folded(goods));
+    }
+    Span { names, places, goods, end: end(texts) }
+}
+
+/// The names of regions, put together once for each.
+struct RegionTexts<'a> {
+    regions: &'a Regions,
+    texts: HashMap<RegionId, String>,
+}
+
+impl RegionTexts<'_> {
+    fn write(&mut self, texts: &mut String, place: Place) {
+        for id in [place.province, place.municipality].into_iter().flatten() {
+            let text = self.texts.entry(id).or_insert_with(|| {
+                let names = self.regions.names(id);
+                names.iter().flat_map(|name| [TEXT.to_string(), folded(name)]).collect()
+            });
+            texts.push_str(text);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The orders of a listing, each a page at a time.
+
+use super::{Filter, Index, Words, common};
+use crate::markets::types::{Market, MarketId};
+use madang_path::{Point, distance_metres};
+use std::cmp::Reverse;
+
+/// In which order, and behind which item it goes on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Order {
+    /// What matches best first, see [`Index::page`].
+    Relevance,
+    /// By name.
+    Name,
+    /// Nearest to this point first; markets without a position are left out.
+    Distance(Point),
+    /// Most viewed first.
+    Views,
+}
+
+/// The last item of the page before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct After {
+    /// What the listing is sorted by: the rank, the distance in metres, or the views; 0 by name.
+    pub sort: f64,
+    /// Its id.
+    pub id: MarketId,
+}
+
+/// One item of a page.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    /// Number of the market.
+    pub number: u32,
+    /// What the listing is sorted by, as in [`After`].
+    pub sort: f64,
+}
+
+/// A position as a point of the unit sphere.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unit {
+    at: [f64; 3],
+    number: u32,
+}
+
+impl Unit {
+    fn new(point: &Point, number: u32) -> Self {
+        let (lat, lon) = (point.lat.to_radians(), point.lon.to_radians());
+        Self { at: [lat.cos() * lon.cos(), lat.cos() * lon.sin(), lat.sin()], number }
+    }
+
+    /// The square of the straight line between two points, which grows with the distance over ground.
+    fn chord_squared(&self, other: &Self) -> f64 {
+        self.at.iter().zip(&other.at).map(|(a, b)| (a - b) * (a - b)).sum()
+    }
+}
+
+/// Of all markets that have a position.
+pub(super) fn units(markets: &[Market]) -> Box<[Unit]> {
+    let numbered = markets.iter().zip(0..);
+    numbered.filter_map(|(market, number)| Some(Unit::new(&market.point()?, number))).collect()
+}
+
+/// How well a name fits: it is the search, begins with it, holds its words, or something else does.
+const EXACT: u8 = 0;
+const PREFIX: u8 = 1;
+const IN_NAME: u8 = 2;
+const ELSEWHERE: u8 = 3;
+
+impl Index {
+    /// At most `limit` markets behind `after`; nothing when that is none of them.
+    ///
+    /// By relevance: those called exactly so, those whose names begin so, those whose names hold all
+    /// words, all others; each by name. Equal names, distances and views are in the order of ids or names,
+    /// so every order is total and a page goes on exactly where the one before ended.
+    pub fn page(
+        &self,
+        filter: &Filter,
+        order: &Order,
+        after: Option<After>,
+        limit: usize,
+        views: impl Fn(u32) -> u64,
+    ) -> Option<Vec<Found>> {
+        let after = match after {
+            Some(After { sort, id }) => Some((sort, self.number(id)?)),
+            None => None,
+        };
+        let hits = self.filtered(filter);
+        Some(match order {
+            Order::Relevance if !filter.words.is_empty() => {
+                self.by_relevance(&hits.unwrap_or_default(), &filter.words, after, limit)
+            }
+            Order::Relevance | Order::Name => self.by_name(hits, after, limit),
+            Order::Distance(centre) => self.by_distance(hits, centre, after, limit),
+            Order::Views => self.by_views(hits, after, limit, views),
+        })
+    }
+
+    fn by_name(
+        &self,
+        hits: Option<Vec<u32>>,
+        after: Option<(f64, u32)>,
+        limit: usize,
+    ) -> Vec<Found> {
+        let found = |number| Found { number, sort: 0.0 };
+        let from = after.map_or(0, |(_, number)| number + 1);
+        match hits {
+            None => (from..self.numbers().end).take(limit).map(found).collect(),
+            Some(hits) => {
+                let from = hits.partition_point(|hit| *hit < from);
+                hits[from..].iter().take(limit).copied().map(found).collect()
+            }
+        }
+    }
+
+    fn by_relevance(
+        &self,
+        hits: &[u32],
+        words: &Words,
+        after: Option<(f64, u32)>,
+        limit: usize,
+    ) -> Vec<Found> {
+        let in_name = self.with_words(words, &self.names, |span| (span.names, span.places));
+        let in_name = common(hits, &in_name);
+        let whole = words.whole.as_str();
+        // Names that begin so stand together.
+        let first = in_name.partition_point(|n| self.name_key(*n) < whole);
+        let begin = &in_name[first..];
+        let begin = &begin[..begin.partition_point(|n| self.name_key(*n).starts_with(whole))];
+        let (exact, prefix) = begin.split_at(begin.partition_point(|n| self.name_key(*n) == whole));
+        let (before, behind) = (&in_name[..first], &in_name[first + begin.len()..]);
+        let mut names = in_name.iter().peekable();
+        let elsewhere = hits.iter().filter(|hit| names.next_if_eq(hit).is_none());
+        let ranked = (exact.iter().map(|n| (EXACT, *n)))
+            .chain(prefix.iter().map(|n| (PREFIX, *n)))
+            .chain(before.iter().chain(behind).map(|n| (IN_NAME, *n)))
+            .chain(elsewhere.map(|n| (ELSEWHERE, *n)));
+        ranked
+            .filter(|(rank, number)| {
+                after.is_none_or(|(sort, last)| (f64::from(*rank), *number) > (sort, last))
+            })
+            .take(limit)
+            .map(|(rank, number)| Found { number, sort: f64::from(rank) })
+            .collect()
+    }
+
+    fn by_views(
+        &self,
+        hits: Option<Vec<u32>>,
+        after: Option<(f64, u32)>,
+        limit: usize,
+        views: impl Fn(u32) -> u64,
+    ) -> Vec<Found> {
+        let numbers: &mut dyn Iterator<Item = u32> = match &hits {
+            None => &mut self.numbers(),
+            Some(hits) => &mut hits.iter().copied(),
+        };
+        #[allow(clippy::cast_precision_loss, reason = "nothing has been viewed 2^53 times")]
+        let mut all: Vec<(Reverse<u64>, u32)> = numbers
+            .map(|number| (Reverse(views(number)), number))
+            .filter(|(views, number)| {
+                after.is_none_or(|(sort, last)| {
+                    let views = views.0 as f64;
+                    views < sort || (views == sort && *number > last)
+                })
+            })
+            .collect();
+        keep_least(&mut all, limit);
+        #[allow(clippy::cast_precision_loss, reason = "nothing has been viewed 2^53 times")]
+        let found = |(views, number): (Reverse<u64>, u32)| Found { number, sort: views.0 as f64 };
+        all.into_iter().map(found).collect()
+    }
+
+    /// Two passes: the squares of chords, which cost five operations each, say which could be in the page;
+    /// of those few the distances over ground are worked out and compared.
+    fn by_distance(
+        &self,
+        hits: Option<Vec<u32>>,
+        centre: &Point,
+        after: Option<(f64, u32)>,
+        limit: usize,
+    ) -> Vec<Found> {
+        let from = Unit::new(centre, 0);
+        let metres = |number: u32| {
+            let point = self.market(number).point();
+            point.map_or(f64::INFINITY, |point| distance_metres(centre, &point))
+        };
+        let mut hits = hits.as_ref().map(|hits| hits.iter().peekable());
+        let mut near: Vec<(f64, u32)> = Vec::new();
+        for unit in &self.units {
+            if let Some(hits) = &mut hits {
+                while hits.next_if(|hit| **hit < unit.number).is_some() {}
+                if hits.peek() != Some(&&unit.number) {
+                    continue;
+                }
+            }
+            near.push((unit.chord_squared(&from), unit.number));
+        }
+        if let Some((sort, _)) = after {
+            // Those surely before the last item; `chord` of an arc is 2 sin(arc / 2).
+            let arc = sort / madang_path::EARTH_RADIUS_METRES;
+            let chord = 2.0 * (arc.min(std::f64::consts::PI) / 2.0).sin();
+            let least = chord * chord * (1.0 - SLACK) - SLACK * SLACK;
+            near.retain(|(chord, _)| *chord >= least);
+        }
+        let is_behind = |found: &(f64, u32)| {
+            after.is_none_or(|(sort, last)| {
+                found.0.total_cmp(&sort).then(self.id_order(found.1, last)).is_gt()
+            })
+        };
+        // What the slack of the lower bound let through, and the last item itself, take up room: so more
+        // is asked for until there are enough, or there is no more.
+        let mut wanted = limit.saturating_add(16);
+        loop {
+            let bound = nth_least(&mut near, wanted);
+            let most = bound.map_or(f64::INFINITY, |chord| chord * (1.0 + SLACK) + SLACK * SLACK);
+            let candidates = near.iter().filter(|(chord, _)| *chord <= most);
+            let mut found: Vec<(f64, u32)> = candidates
+                .map(|(_, number)| (metres(*number), *number))
+                .filter(is_behind)
+                .collect();
+            if found.len() >= limit || bound.is_none() {
+                found.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(self.id_order(a.1, b.1)));
+                found.truncate(limit);
+                return found.into_iter().map(|(sort, number)| Found { number, sort }).collect();
+            }
+            wanted = wanted.saturating_mul(4);
+        }
+    }
+
+    fn id_order(&self, a: u32, b: u32) -> std::cmp::Ordering {
+        self.market(a).id.cmp(&self.market(b).id)
+    }
+}
+
+/// Far more than the rounding of chords and haversines, and less than any page holds markets in: one
+/// part in a million, and on the ground a few metres near the centre.
+const SLACK: f64 = 1e-6;
+
+/// The value that only `n` are smaller than; nothing when there are not so many. Changes the order.
+fn nth_least(all: &mut [(f64, u32)], n: usize) -> Option<f64> {
+    (n < all.len()).then(|| all.select_nth_unstable_by(n, |a, b| a.0.total_cmp(&b.0)).1.0)
+}
+
+/// The `limit` least, in order.
+fn keep_least<T: Ord>(all: &mut Vec<T>, limit: usize) {
+    if limit < all.len() {
+        all.select_nth_unstable(limit);
+        all.truncate(limit);
+    }
+    all.sort_unstable();
+}

@@ -1,0 +1,254 @@
+//! `GET /v1/markets`: all of them, or those that are searched for.
+
+use super::index::{After, Filter, Found, Order, Words};
+use super::represent::MarketItem;
+use super::{Markets, all_markets};
+use crate::accounts::{LONGEST_REGION, RegionError, RegionId, Regions};
+use crate::app::App;
+use crate::bodies::Wanted;
+use crate::http::Problem;
+use crate::http::body::{Compress, finish, respond};
+use crate::http::page::{self, Page, read_cursor, write_cursor};
+use crate::http::problem::FieldError;
+use crate::store::StoreError;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use http::HeaderMap;
+use madang_cache::Value;
+use madang_path::Point;
+use std::sync::Arc;
+
+/// Longest search, in characters.
+pub const LONGEST: usize = 100;
+
+/// Types that can be asked for: a permanent market, and one on certain days.
+const KINDS: [&str; 3] = ["상설장", "5일장", "3일장"];
+
+/// Markets that fulfil everything that is asked for.
+///
+/// Words of `q` and `goods` match anywhere, a word of one character the beginning of a name; several words
+/// must all match. Hangul is compared composed, letters without regard to case. Without `sort`: by
+/// distance with `near`, else what matches `q` best (called so, beginning so, in the name, elsewhere),
+/// else by name.
+#[utoipa::path(get, path = "/v1/markets", tag = "markets", operation_id = "listMarkets",
+    params(
+        ("q" = Option<String>, Query, description = "words of name, address, region (old and new names) or goods; at most 100 characters"),
+        ("region" = Option<String>, Query, description = "province or municipality in Korean or English, such as 서울, 강원도, Jongno-gu"),
+        ("goods" = Option<String>, Query, description = "words of the goods alone; at most 100 characters"),
+        ("type" = Option<String>, Query, description = "상설장, 5일장, or both joined with +: markets that are at least that"),
+        ("near" = Option<String>, Query, description = "latitude,longitude: items get distanceMetres"),
+        ("sort" = Option<String>, Query, description = "name, views (most first), or distance (with near; without markets of unknown position)"),
+        ("limit" = Option<u32>, Query, description = "items, 1 to 100; default 20"),
+        ("cursor" = Option<String>, Query, description = "nextCursor of the page before"),
+    ),
+    responses(
+        (status = 200, description = "One page", body = Page<MarketItem>),
+        (status = 304, description = "The client has it already (If-None-Match)"),
+        (status = 422, description = "A parameter has a wrong value, or a region's name belongs to several: errors has the choices"),
+        (status = 503, description = "Too much is in progress"),
+    ))]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let asked = Asked::parse(query.as_deref().unwrap_or(""), app.markets.regions());
+    let value = app.markets.page(asked.map_err(Problem::invalid)?, &headers).await?;
+    Ok(respond(&value, &headers))
+}
+
+/// What a request asks for.
+#[derive(Debug)]
+struct Asked {
+    filter: Filter,
+    near: Option<Point>,
+    order: Order,
+    limit: usize,
+    after: Option<After>,
+    /// What is listed and how, the page apart: what a cursor belongs to, and a key of the cache.
+    listing: String,
+}
+
+/// Parameters as they are written; of two with one name the last counts.
+#[derive(Default)]
+struct Written {
+    q: Option<String>,
+    region: Option<String>,
+    goods: Option<String>,
+    kind: Option<String>,
+    near: Option<String>,
+    sort: Option<String>,
+    limit: Option<String>,
+    cursor: Option<String>,
+}
+
+impl Written {
+    fn of(query: &str) -> Self {
+        let mut written = Self::default();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let place = match &*name {
+                "q" => &mut written.q,
+                "region" => &mut written.region,
+                "goods" => &mut written.goods,
+                "type" => &mut written.kind,
+                "near" => &mut written.near,
+                "sort" => &mut written.sort,
+                "limit" => &mut written.limit,
+                "cursor" => &mut written.cursor,
+                _ => continue,
+            };
+            // A form sends what was left empty, too.
+            *place = Some(value.into_owned()).filter(|value| !value.is_empty());
+        }
+        written
+    }
+}
+
+impl Asked {
+    /// Reads the query, and says everything that is wrong with it at once.
+    fn parse(query: &str, regions: &Regions) -> Result<Asked, Vec<FieldError>> {
+        let written = Written::of(query);
+        let mut errors = Vec::new();
+        let mut or = |error: FieldError| errors.push(error);
+        let words = read_words("q", written.q).map_err(&mut or);
+        let goods = read_words("goods", written.goods).map_err(&mut or);
+        let region = written.region.map(|name| read_region(&name, regions)).transpose();
+        let region = region.map_err(&mut or);
+        let kinds = read_kinds(written.kind.as_deref().unwrap_or("")).map_err(&mut or);
+        let near = written.near.map(|near| page::point("near", &near)).transpose();
+        let near = near.map_err(&mut or);
+        let limit = page::limit(written.limit.as_deref()).map_err(&mut or);
+        let order = match &near {
+            Ok(near) => read_order(written.sort.as_deref(), *near).map_err(&mut or),
+            Err(()) => Err(()),
+        };
+        let (Ok(words), Ok(goods), Ok(region), Ok(kinds), Ok(near), Ok(limit), Ok(order)) =
+            (words, goods, region, kinds, near, limit, order)
+        else {
+            return Err(errors);
+        };
+        let filter = Filter { words, goods, region, kinds };
+        let listing = listing(&filter, &order, near);
+        let after = written.cursor.map(|cursor| read_cursor(&listing, &cursor)).transpose();
+        let after = after.map_err(|error| vec![error])?;
+        let after = after.map(|(sort, id)| After { sort, id });
+        Ok(Asked { filter, near, order, limit, after, listing })
+    }
+}
+
+/// Everything that decides which markets are listed in which order, and what is said of them. The
+/// separator is in no part: words have no control characters.
+fn listing(filter: &Filter, order: &Order, near: Option<Point>) -> String {
+    let order = match order {
+        Order::Relevance => "relevance",
+        Order::Name => "name",
+        Order::Views => "views",
+        Order::Distance(_) => "distance",
+    };
+    let Filter { words, goods, region, kinds } = filter;
+    let region = region.map(|id| id.to_string()).unwrap_or_default();
+    let near = near.map(|near| format!("{},{}", near.lat, near.lon)).unwrap_or_default();
+    let (words, goods, kinds) = (words.key(), goods.key(), kinds.join("+"));
+    ["markets", &words, &goods, &region, &kinds, order, &near].join("\u{1}")
+}
+
+fn read_words(field: &str, text: Option<String>) -> Result<Words, FieldError> {
+    let text = text.unwrap_or_default();
+    if text.chars().nth(LONGEST).is_some() {
+        return Err(FieldError::new(field, format!("at most {LONGEST} characters")));
+    }
+    if text.chars().any(|c| c.is_control() && !c.is_whitespace()) {
+        return Err(FieldError::new(field, "text without control characters"));
+    }
+    Ok(Words::of(&text))
+}
+
+fn read_region(name: &str, regions: &Regions) -> Result<RegionId, FieldError> {
+    if name.chars().nth(LONGEST_REGION).is_some() {
+        return Err(FieldError::new("region", RegionError::Unknown.to_string()));
+    }
+    let name = super::folded(name);
+    regions.find(&name).map_err(|error| FieldError::new("region", error.to_string()))
+}
+
+/// `+` in a query is a space.
+fn read_kinds(text: &str) -> Result<Vec<String>, FieldError> {
+    let mut kinds = Vec::new();
+    for part in super::folded(text).split([' ', '+']).filter(|part| !part.is_empty()) {
+        if !KINDS.contains(&part) {
+            return Err(FieldError::new("type", "상설장, 5일장, or 상설장+5일장"));
+        }
+        kinds.push(part.to_owned());
+    }
+    kinds.sort();
+    kinds.dedup();
+    Ok(kinds)
+}
+
+fn read_order(sort: Option<&str>, near: Option<Point>) -> Result<Order, FieldError> {
+    let wrong = |text| Err(FieldError::new("sort", text));
+    match (sort, near) {
+        (None | Some("distance"), Some(centre)) => Ok(Order::Distance(centre)),
+        (None, None) => Ok(Order::Relevance),
+        (Some("name"), _) => Ok(Order::Name),
+        (Some("views"), _) => Ok(Order::Views),
+        (Some("distance"), None) => wrong("distance needs near=latitude,longitude"),
+        (Some(_), _) => wrong("name, views or distance"),
+    }
+}
+
+impl Markets {
+    async fn page(&self, asked: Asked, headers: &HeaderMap) -> Result<Value, Problem> {
+        let key = match asked.after {
+            None => format!("{}\u{1}{}", asked.limit, asked.listing),
+            Some(After { sort, id }) => {
+                format!("{}\u{1}{}\u{1}{:x}.{id}", asked.limit, asked.listing, sort.to_bits())
+            }
+        };
+        if let Some(After { id, .. }) = asked.after
+            && self.open().index.number(id).is_none()
+        {
+            return Err(Problem::invalid_field("cursor", "a nextCursor of the same listing"));
+        }
+        let wanted = Wanted { key: &key, stamps: &[all_markets()], kept: self.keeps(&asked, &key) };
+        let this = self.clone();
+        let compute = Arc::clone(self.inner.bodies.compute());
+        let make = move || async move {
+            let found = compute.run(move |()| this.found(&asked)).await;
+            Ok(Some(found.map_err(StoreError::from)?))
+        };
+        let found = self.inner.bodies.get(&self.inner.lists, wanted, headers, make).await?;
+        Ok(found.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::NO)))
+    }
+
+    /// Whether a page is worth keeping: one that somebody asks for again. Positions, and places behind the
+    /// first page, are endless; views change.
+    fn keeps(&self, asked: &Asked, key: &str) -> bool {
+        asked.after.is_none()
+            && asked.near.is_none()
+            && asked.order != Order::Views
+            && (asked.filter == Filter::default() || self.inner.recent.again(key))
+    }
+
+    fn found(&self, asked: &Asked) -> Page<MarketItem> {
+        let index = &self.open().index;
+        let Asked { filter, near, order, limit, after, listing } = asked;
+        let found = index.page(filter, order, *after, limit + 1, |n| self.views_of(n));
+        Page::cut(
+            found.unwrap_or_default(),
+            *limit,
+            |last: &Found| write_cursor(listing, last.sort, index.market(last.number).id),
+            |found| {
+                let market = index.market(found.number);
+                let metres = match (order, near) {
+                    (Order::Distance(_), _) => Some(found.sort),
+                    (_, Some(near)) => {
+                        market.point().map(|point| madang_path::distance_metres(near, &point))
+                    }
+                    (_, None) => None,
+                };
+                MarketItem::new(market, self.regions(), metres)
+            },
+        )
+    }
+}

@@ -1,0 +1,269 @@
+//! Markets in the store: the only place that knows their tables.
+#![allow(clippy::disallowed_types, reason = "this is a store: SQL types live here")]
+
+use super::types::{Market, MarketId, NewMarket, Place};
+use super::views::View;
+use crate::store::{Store, StoreError, Tx};
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
+use std::collections::BTreeMap;
+
+/// Columns of a market in the order that [`market`] reads them.
+const COLUMNS: &str =
+    "id, name, kind, cycle, road_address, lot_address, province_id, municipality_id,
+    lat, lon, stores, goods, vouchers, homepage, public_toilet, parking, founded_year, phone,
+    facilities, data_date, provider";
+
+/// A market ready for the store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prepared {
+    /// What makes it the same as one that is there.
+    pub key: String,
+    /// Where it lies.
+    pub place: Place,
+    /// What it is.
+    pub market: NewMarket,
+}
+
+/// What became of the rows of an import.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// New markets.
+    pub created: usize,
+    /// Markets that were there and are different now.
+    pub updated: usize,
+    /// Markets that were there as they are.
+    pub unchanged: usize,
+}
+
+/// The tables of markets.
+#[derive(Clone, Debug)]
+pub struct MarketStore {
+    store: Store,
+}
+
+impl MarketStore {
+    /// In `store`.
+    pub fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    /// All markets, by id. Blocks the thread.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub fn all(&self) -> Result<Vec<Market>, StoreError> {
+        self.store.read_blocking(|conn| {
+            let sql = format!("SELECT {COLUMNS} FROM markets ORDER BY id");
+            let mut statement = conn.prepare(&sql)?;
+            statement.query_map([], market)?.collect()
+        })
+    }
+
+    /// How often each market that was ever viewed has been. Blocks the thread.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub fn view_counts(&self) -> Result<Vec<(MarketId, u64)>, StoreError> {
+        self.store.read_blocking(|conn| {
+            let mut statement = conn.prepare("SELECT market_id, views FROM market_view_counts")?;
+            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        })
+    }
+
+    /// How many markets there are.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn count(&self) -> Result<u64, StoreError> {
+        self.store
+            .read(|conn| conn.query_row("SELECT count(*) FROM markets", [], |row| row.get(0)))
+            .await
+    }
+
+    /// Stores rows in one transaction: new ones, and those that say something new of a market that is
+    /// there. Which of the two is the newer decides what holds, see [`NewMarket::over`].
+    ///
+    /// # Errors
+    /// When the store cannot take them; none is stored then.
+    pub async fn import(&self, rows: Vec<Prepared>) -> Result<Imported, StoreError> {
+        self.store
+            .write(move |tx| {
+                let mut done = Imported::default();
+                for row in rows {
+                    match put(tx, row)? {
+                        Put::Created => done.created += 1,
+                        Put::Updated => done.updated += 1,
+                        Put::Unchanged => done.unchanged += 1,
+                    }
+                }
+                Ok(done)
+            })
+            .await
+    }
+
+    /// Says which facilities markets have; answers for how many that is new.
+    ///
+    /// # Errors
+    /// When the store cannot take them; none is stored then.
+    pub async fn set_facilities(&self, rows: Vec<(MarketId, u32)>) -> Result<usize, StoreError> {
+        self.store
+            .write(move |tx| {
+                let mut update = tx.prepare_cached(
+                    "UPDATE markets SET facilities = ?2 WHERE id = ?1 AND facilities IS NOT ?2",
+                )?;
+                rows.iter().try_fold(0, |n, (id, bits)| Ok(n + update.execute(params![id, bits])?))
+            })
+            .await
+    }
+
+    /// Counts views: each visitor once for each market and day. Answers how often those markets that got
+    /// any have been viewed now, and how many rows are new.
+    ///
+    /// # Errors
+    /// When the store cannot take them; none is counted then.
+    pub(super) async fn count_views(
+        &self,
+        views: Vec<View>,
+    ) -> Result<(Vec<(MarketId, u64)>, u64), StoreError> {
+        self.store
+            .write(move |tx| {
+                let mut insert =
+                    tx.prepare_cached("INSERT OR IGNORE INTO market_views VALUES (?, ?, ?)")?;
+                let mut new: BTreeMap<MarketId, u64> = BTreeMap::new();
+                for view in &views {
+                    if insert.execute(params![view.day, view.market, view.visitor])? > 0 {
+                        *new.entry(view.market).or_default() += 1;
+                    }
+                }
+                let mut add = tx.prepare_cached(
+                    "INSERT INTO market_view_counts VALUES (?1, ?2, 0)
+                     ON CONFLICT (market_id) DO UPDATE SET views = views + ?2 RETURNING views",
+                )?;
+                let rows = new.values().sum();
+                let counts = new.into_iter().map(|(id, n)| {
+                    Ok::<_, rusqlite::Error>((id, add.query_row(params![id, n], |row| row.get(0))?))
+                });
+                Ok((counts.collect::<Result<_, _>>()?, rows))
+            })
+            .await
+    }
+
+    /// Rows of views of this day.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub(super) async fn views_of(&self, day: u32) -> Result<u64, StoreError> {
+        let sql = "SELECT count(*) FROM market_views WHERE day = ?";
+        self.store.read(move |conn| conn.query_row(sql, [day], |row| row.get(0))).await
+    }
+
+    /// Folds at most `most` rows of days before `day` into the counts; answers how many.
+    ///
+    /// # Errors
+    /// When the store cannot take it; nothing is folded then.
+    pub(super) async fn settle_views(&self, day: u32, most: usize) -> Result<usize, StoreError> {
+        self.store
+            .write(move |tx| {
+                let mut old = tx.prepare_cached(
+                    "DELETE FROM market_views WHERE (day, market_id, visitor) IN
+                       (SELECT day, market_id, visitor FROM market_views WHERE day < ? LIMIT ?)
+                     RETURNING market_id",
+                )?;
+                let mut gone: BTreeMap<MarketId, usize> = BTreeMap::new();
+                for id in old.query_map(params![day, most], |row| row.get(0))? {
+                    *gone.entry(id?).or_default() += 1;
+                }
+                let mut settle = tx.prepare_cached(
+                    "UPDATE market_view_counts SET settled = settled + ? WHERE market_id = ?",
+                )?;
+                for (id, n) in &gone {
+                    settle.execute(params![n, id])?;
+                }
+                Ok(gone.values().sum())
+            })
+            .await
+    }
+}
+
+enum Put {
+    Created,
+    Updated,
+    Unchanged,
+}
+
+fn put(tx: &mut Tx<'_>, row: Prepared) -> Result<Put, StoreError> {
+    let there = by_key(tx, &row.key)?;
+    let Some(there) = there else {
+        write(tx, None, &row)?;
+        return Ok(Put::Created);
+    };
+    let market = row.market.over(&there.is);
+    if market == there.is && row.place == there.place {
+        return Ok(Put::Unchanged);
+    }
+    write(tx, Some(there.id), &Prepared { market, ..row })?;
+    Ok(Put::Updated)
+}
+
+fn by_key(conn: &Connection, key: &str) -> Result<Option<Market>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM markets WHERE natural_key = ?");
+    Ok(conn.prepare_cached(&sql)?.query_row([key], market).optional()?)
+}
+
+/// A new row when `id` is none: then the number is the store's to choose.
+fn write(conn: &Connection, id: Option<MarketId>, row: &Prepared) -> Result<(), StoreError> {
+    let Prepared { key, place, market } = row;
+    let mut put = conn.prepare_cached(
+        "INSERT INTO markets (id, natural_key, name, kind, cycle, road_address, lot_address, province_id,
+           municipality_id, lat, lon, stores, goods, vouchers, homepage, public_toilet, parking,
+           founded_year, phone, data_date, provider)
+         VALUES (:id, :key, :name, :kind, :cycle, :road, :lot, :province, :municipality, :lat, :lon,
+           :stores, :goods, :vouchers, :homepage, :toilet, :parking, :founded, :phone, :date, :provider)
+         ON CONFLICT (id) DO UPDATE SET name = :name, kind = :kind, cycle = :cycle, road_address = :road,
+           lot_address = :lot, province_id = :province, municipality_id = :municipality, lat = :lat,
+           lon = :lon, stores = :stores, goods = :goods, vouchers = :vouchers, homepage = :homepage,
+           public_toilet = :toilet, parking = :parking, founded_year = :founded, phone = :phone,
+           data_date = :date, provider = :provider",
+    )?;
+    put.execute(named_params! {
+        ":id": id, ":key": key, ":name": market.name, ":kind": market.kind, ":cycle": market.cycle,
+        ":road": market.road_address, ":lot": market.lot_address, ":province": place.province,
+        ":municipality": place.municipality, ":lat": market.position.map(|p| p.0),
+        ":lon": market.position.map(|p| p.1), ":stores": market.stores,
+        ":goods": market.goods.join("+"), ":vouchers": market.vouchers.join("+"),
+        ":homepage": market.homepage, ":toilet": market.public_toilet, ":parking": market.parking,
+        ":founded": market.founded_year, ":phone": market.phone, ":date": market.data_date,
+        ":provider": market.provider,
+    })?;
+    Ok(())
+}
+
+fn market(row: &Row<'_>) -> Result<Market, rusqlite::Error> {
+    let list = |text: String| {
+        text.split('+').filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let position = row.get::<_, Option<f64>>(8)?.zip(row.get::<_, Option<f64>>(9)?);
+    Ok(Market {
+        id: row.get(0)?,
+        place: Place { province: row.get(6)?, municipality: row.get(7)? },
+        facilities: row.get(18)?,
+        is: NewMarket {
+            name: row.get(1)?,
+            kind: row.get(2)?,
+            cycle: row.get(3)?,
+            road_address: row.get(4)?,
+            lot_address: row.get(5)?,
+            position,
+            stores: row.get(10)?,
+            goods: list(row.get(11)?),
+            vouchers: list(row.get(12)?),
+            homepage: row.get(13)?,
+            public_toilet: row.get(14)?,
+            parking: row.get(15)?,
+            founded_year: row.get(16)?,
+            phone: row.get(17)?,
+            data_date: row.get(19)?,
+            provider: row.get(20)?,
+        },
+    })
+}

@@ -1,0 +1,316 @@
+//! Who looked at which market: counted once for each visitor and day, off the path of reading.
+//!
+//! An answer puts a view on a bounded queue and goes. One thread takes what is there, writes it in one
+//! transaction and then shows the new counts; when the queue is full, views are dropped and counted. So
+//! a crawler costs the readers nothing, and the store a transaction now and then. Views wait for
+//! [`GATHER`] at most; a crash loses those. (Likes are promises and go another way.)
+//!
+//! A visitor is a user, or else an address and a kind of browser. Stored is a keyed hash, another one each
+//! day: it says neither who somebody is nor whether they came back. An address has at most
+//! [`BROWSERS`] visitors a day, however many browsers it claims to be, so nobody inflates a count by
+//! inventing them; beyond [`MOST_A_DAY`] views of a day none is counted.
+//!
+//! A day is one of Korea (UTC+9, without summer time).
+
+use super::store::MarketStore;
+use super::types::MarketId;
+use crate::accounts::UserId;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
+use madang_guard::net::counted;
+use siphasher::sip128::{Hasher128 as _, SipHasher13};
+use std::collections::HashSet;
+use std::hash::Hasher as _;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Views that may wait: some 400 KB.
+const QUEUE: usize = 8192;
+/// Views of one transaction.
+const BATCH: usize = 1024;
+/// How long views are gathered for one.
+const GATHER: Duration = Duration::from_millis(500);
+/// Views remembered as counted, so that looking again costs no SQL: some 2 MB.
+const REMEMBERED: usize = 32_768;
+/// Kinds of browser of one address.
+pub const BROWSERS: u64 = 16;
+/// Views of one day that are counted: some 50 MB of rows.
+pub const MOST_A_DAY: u64 = 1_000_000;
+/// Rows of days that are over that one transaction folds.
+const SETTLED_AT_ONCE: usize = 4096;
+/// How often a batch that the store did not take is tried again, and how long after.
+const TRIES: u32 = 4;
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(50);
+
+/// One look at a market.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct View {
+    /// The day in Korea, since 1970-01-01.
+    pub day: u32,
+    /// What was looked at.
+    pub market: MarketId,
+    /// By whom.
+    pub visitor: [u8; 16],
+}
+
+/// Who looks.
+#[derive(Clone, Copy, Debug)]
+pub enum Visitor<'a> {
+    /// Somebody who is logged in.
+    User(UserId),
+    /// Anybody else: address and `User-Agent`.
+    Browser(IpAddr, &'a [u8]),
+}
+
+/// The day in Korea at this time.
+pub fn korean_day(now: SystemTime) -> u32 {
+    let seconds = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    u32::try_from((seconds + 9 * 3600) / 86_400).unwrap_or(u32::MAX)
+}
+
+/// What a visitor is called on this day.
+pub fn visitor_hash(key: &[u8; 16], day: u32, visitor: Visitor<'_>) -> [u8; 16] {
+    let mut hash = SipHasher13::new_with_key(key);
+    hash.write(&day.to_le_bytes());
+    match visitor {
+        Visitor::User(id) => {
+            hash.write(b"u");
+            hash.write(&id.to_le_bytes());
+        }
+        Visitor::Browser(address, agent) => {
+            let mut kind = SipHasher13::new_with_key(key);
+            kind.write(agent);
+            let kind = kind.finish128().h1 % BROWSERS;
+            hash.write(b"b");
+            // The whole of an IPv6 network is one address: its lower half is the client's to choose.
+            hash.write(counted(address).to_string().as_bytes());
+            hash.write(&kind.to_le_bytes());
+        }
+    }
+    hash.finish128().as_bytes()
+}
+
+/// What became of views so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ViewFigures {
+    /// New ones that were written.
+    pub counted: u64,
+    /// Those that were counted before on their day.
+    pub repeated: u64,
+    /// Those that were not counted: the queue was full, the store failed, or the day had too many.
+    pub dropped: u64,
+    /// Those that wait.
+    pub pending: u64,
+}
+
+/// The counts, and the way to them.
+#[derive(Debug)]
+pub(super) struct Views {
+    counts: Vec<AtomicU64>,
+    queue: Sender<Message>,
+    /// Taken off the queue and not yet settled.
+    taken: AtomicU64,
+    counted: AtomicU64,
+    repeated: AtomicU64,
+    dropped: AtomicU64,
+}
+
+enum Message {
+    View(View),
+    Stop,
+}
+
+/// The thread that counts. Dropping it writes what waits and ends it.
+#[derive(Debug)]
+pub struct Counting {
+    queue: Sender<Message>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        // Waits for room if there is none; fails only when the thread is gone already.
+        let _ = self.queue.send(Message::Stop);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Views {
+    /// Views of as many markets as there are `counts`; `number` says which one an id is.
+    pub(super) fn start(
+        store: MarketStore,
+        counts: Vec<AtomicU64>,
+        number: impl Fn(MarketId) -> Option<u32> + Send + 'static,
+    ) -> std::io::Result<(Arc<Views>, Counting)> {
+        let (queue, receiver) = bounded(QUEUE);
+        let views = Arc::new(Views {
+            counts,
+            queue: queue.clone(),
+            taken: AtomicU64::new(0),
+            counted: AtomicU64::new(0),
+            repeated: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+        let worker = Worker {
+            store,
+            views: Arc::clone(&views),
+            number: Box::new(number),
+            runtime,
+            remembered: HashSet::new(),
+            today: 0,
+            rows_today: 0,
+        };
+        let thread = std::thread::Builder::new()
+            .name("market-views".to_owned())
+            .spawn(move || worker.work(&receiver))?;
+        Ok((views, Counting { queue, thread: Some(thread) }))
+    }
+
+    /// How often the market of this number has been viewed.
+    pub(super) fn of(&self, number: u32) -> u64 {
+        self.counts.get(number as usize).map_or(0, |count| count.load(Relaxed))
+    }
+
+    /// Counts a view, soon and if it is not too much.
+    pub(super) fn seen(&self, view: View) {
+        match self.queue.try_send(Message::View(view)) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
+                self.dropped.fetch_add(1, Relaxed);
+            }
+        }
+    }
+
+    /// What became of views so far.
+    pub(super) fn figures(&self) -> ViewFigures {
+        ViewFigures {
+            counted: self.counted.load(Relaxed),
+            repeated: self.repeated.load(Relaxed),
+            dropped: self.dropped.load(Relaxed),
+            pending: self.queue.len() as u64 + self.taken.load(Relaxed),
+        }
+    }
+}
+
+struct Worker {
+    store: MarketStore,
+    views: Arc<Views>,
+    number: Box<dyn Fn(MarketId) -> Option<u32> + Send>,
+    runtime: tokio::runtime::Runtime,
+    /// Views of `today` that are in the store for certain.
+    remembered: HashSet<(MarketId, [u8; 16])>,
+    /// The newest day that a view was of, and the rows it has.
+    today: u32,
+    rows_today: u64,
+}
+
+impl Worker {
+    fn work(mut self, queue: &Receiver<Message>) {
+        self.turn_to(korean_day(SystemTime::now()));
+        while let Ok(Message::View(first)) = queue.recv() {
+            let (batch, stop) = gather(first, queue, &self.views.taken);
+            self.count(batch);
+            if stop {
+                break;
+            }
+        }
+        // Whoever still puts views here does so in vain: the server has stopped answering before.
+    }
+
+    fn count(&mut self, batch: Vec<View>) {
+        let taken = batch.len() as u64;
+        if let Some(newest) = batch.iter().map(|view| view.day).max()
+            && newest > self.today
+        {
+            self.turn_to(newest);
+        }
+        let mut new = batch;
+        let mut of_batch = HashSet::with_capacity(new.len());
+        new.retain(|view| {
+            let is_known =
+                view.day == self.today && self.remembered.contains(&(view.market, view.visitor));
+            !is_known && of_batch.insert(*view)
+        });
+        let repeated = taken - new.len() as u64;
+        self.views.repeated.fetch_add(repeated, Relaxed);
+        if self.rows_today + new.len() as u64 > MOST_A_DAY {
+            self.views.dropped.fetch_add(new.len() as u64, Relaxed);
+        } else if !new.is_empty() {
+            self.write(&new);
+        }
+        self.views.taken.fetch_sub(taken, Relaxed);
+    }
+
+    fn write(&mut self, new: &[View]) {
+        for attempt in 1..=TRIES {
+            match self.runtime.block_on(self.store.count_views(new.to_vec())) {
+                Ok((counts, rows)) => return self.show(new, &counts, rows),
+                Err(error) if attempt == TRIES => {
+                    tracing::warn!(%error, views = new.len(), "views of markets were not counted");
+                }
+                Err(_) => std::thread::sleep(TRY_AGAIN_AFTER * attempt),
+            }
+        }
+        self.views.dropped.fetch_add(new.len() as u64, Relaxed);
+    }
+
+    fn show(&mut self, new: &[View], counts: &[(MarketId, u64)], rows: u64) {
+        self.views.counted.fetch_add(rows, Relaxed);
+        self.views.repeated.fetch_add(new.len() as u64 - rows, Relaxed);
+        for (id, count) in counts {
+            let place = (self.number)(*id).and_then(|n| self.views.counts.get(n as usize));
+            if let Some(place) = place {
+                place.store(*count, Relaxed);
+            }
+        }
+        self.rows_today += rows;
+        if self.remembered.len() + new.len() > REMEMBERED {
+            self.remembered.clear();
+        }
+        let of_today = new.iter().filter(|view| view.day == self.today);
+        self.remembered.extend(of_today.map(|view| (view.market, view.visitor)));
+    }
+
+    /// A new day: what is known of the last one is forgotten, and the days before that are folded. Yesterday
+    /// stays, for views of its last moments may still come.
+    fn turn_to(&mut self, day: u32) {
+        self.today = day;
+        self.remembered.clear();
+        // When the store cannot say, the bound of the day begins anew; it is no promise to anybody.
+        self.rows_today = self.runtime.block_on(self.store.views_of(day)).unwrap_or(0);
+        let before = day.saturating_sub(1);
+        loop {
+            match self.runtime.block_on(self.store.settle_views(before, SETTLED_AT_ONCE)) {
+                Ok(SETTLED_AT_ONCE) => {}
+                Ok(_) => break,
+                Err(error) => {
+                    tracing::warn!(%error, "views of earlier days are kept until tomorrow");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// What comes within [`GATHER`], as far as it fits; and whether there is no more to come.
+fn gather(first: View, queue: &Receiver<Message>, taken: &AtomicU64) -> (Vec<View>, bool) {
+    let mut batch = vec![first];
+    taken.fetch_add(1, Relaxed);
+    let until = Instant::now() + GATHER;
+    while batch.len() < BATCH {
+        match queue.recv_deadline(until) {
+            Ok(Message::View(view)) => {
+                batch.push(view);
+                taken.fetch_add(1, Relaxed);
+            }
+            Err(RecvTimeoutError::Timeout) => return (batch, false),
+            Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return (batch, true),
+        }
+    }
+    (batch, false)
+}
