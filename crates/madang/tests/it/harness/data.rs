@@ -29,6 +29,15 @@ pub fn bundled_rows() -> Vec<Row> {
     rows(&bundled().join("README.md"), &bundled())
 }
 
+/// The bundled files of markets.
+pub fn bundled_markets() -> Vec<PathBuf> {
+    let files = std::fs::read_dir(workspace().join("data/markets")).unwrap();
+    let mut files: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "csv"));
+    files.sort();
+    files
+}
+
 /// The larger collection: `MADANG_TEST_DATA`, or a folder `shared/data` beside the workspace. It
 /// holds tracks whose licence does not allow to bundle them.
 pub fn collection_rows() -> Option<Vec<Row>> {

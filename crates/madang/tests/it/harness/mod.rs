@@ -1,5 +1,6 @@
 //! A small language for tests: start the program, ask it, look at what it says.
 
+pub mod browser;
 pub mod client;
 pub mod command;
 pub mod data;

@@ -1,6 +1,7 @@
 //! Data directories that are filled once and copied for each test that needs one.
 
 use super::{Madang, data, database};
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -10,6 +11,20 @@ pub fn bundled() -> tempfile::TempDir {
     let filled = FILLED.get_or_init(|| {
         let dir = tempfile::tempdir().unwrap();
         Madang::import(dir.path(), data::bundled_rows().iter().map(|row| &row.path)).succeeds();
+        dir
+    });
+    copy(filled.path())
+}
+
+/// A fresh data directory with the bundled tracks and markets.
+pub fn demo() -> tempfile::TempDir {
+    static FILLED: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let filled = FILLED.get_or_init(|| {
+        let dir = bundled();
+        let mut import = vec!["import".into(), "markets".into(), "--data".into()];
+        import.push(dir.path().as_os_str().to_owned());
+        import.extend(data::bundled_markets().into_iter().map(OsString::from));
+        Madang::new(import).succeeds();
         dir
     });
     copy(filled.path())

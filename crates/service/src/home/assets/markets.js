@@ -130,13 +130,14 @@ function nothing() {
 }
 
 function row({ market, dot: circle }) {
+  const address = market.address ?? market.lotAddress ?? "";
   const distance = market.distanceMetres === undefined ? [] : [element("span", { class: "far" }, metres(market.distanceMetres))];
   const summary = element(
     "summary",
     {},
     element("span", { class: "name", lang: languageOf(market.name) }, market.name),
     ...distance,
-    element("span", { class: "small", lang: languageOf(market.address ?? "") }, market.address ?? ""),
+    element("span", { class: "small", lang: languageOf(address) }, address),
   );
   const details = element("details", { name: "market" }, summary, element("div", { class: "more" }));
   const item = element("li", { "data-id": market.id }, details);
@@ -155,23 +156,32 @@ function row({ market, dot: circle }) {
   return item;
 }
 
-/** What only the market itself has: asked for when its row is opened. */
+/** The facts of a market; how often it was viewed is asked for when its row is opened, which is a view. */
 async function open(market, into) {
-  try {
-    const detail = await askJson(`/v1/markets/${market.id}`);
-    const goods = (detail.goods ?? []).join(", ");
-    const facts = [
-      ["Kind", detail.type],
-      ["Goods", goods],
-      ["Viewed", detail.viewCount === undefined ? "" : `${count(detail.viewCount)} times`],
+  const facts = (views) =>
+    [
+      ["Kind", market.type],
+      ["Held", market.cycle],
+      ["Stores", market.stores ? count(market.stores) : ""],
+      ["Goods", (market.goods ?? []).join(", ")],
+      ["Vouchers", (market.vouchers ?? []).join(", ")],
+      ["Founded", market.foundedYear ? String(market.foundedYear) : ""],
+      ["Telephone", market.phone],
+      ["Viewed", views],
     ].filter(([, value]) => value);
-    const list = facts.flatMap(([name, value]) => [
+  const show = (views) => {
+    const rows = facts(views).flatMap(([name, value]) => [
       element("dt", {}, name),
       element("dd", { lang: languageOf(value) }, value),
     ]);
-    into.replaceChildren(element("dl", {}, ...list));
+    into.replaceChildren(element("dl", {}, ...rows));
+  };
+  show("…");
+  try {
+    const { viewCount } = await askJson(`/v1/markets/${market.id}`);
+    show(`by ${count(viewCount)} ${viewCount === 1 ? "visitor" : "visitors"}, each once a day`);
   } catch (error) {
-    into.textContent = error.message;
+    show(error.message);
   }
 }
 
