@@ -108,7 +108,8 @@ impl Set {
             return;
         }
         let index = self.free();
-        self.places[index] = Place { article, counts, asked_for: true };
+        // Not asked for until it is: what comes and is never asked for again goes first.
+        self.places[index] = Place { article, counts, asked_for: false };
     }
 
     /// A place for another article: a free one, else that of one which was not asked for lately.

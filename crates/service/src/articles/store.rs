@@ -1,9 +1,12 @@
 //! Transactions on articles. One method is one whole transaction.
 #![allow(clippy::disallowed_types, reason = "this is the store of articles: SQL types live here")]
 
-use super::types::{
-    After, Article, ArticleId, Author, Counts, Edit, NewArticle, Order, Owned, Summary,
-};
+pub(super) mod listing;
+mod upkeep;
+
+pub use upkeep::Compared;
+
+use super::types::{Article, ArticleId, Author, Counts, Edit, NewArticle, Owned};
 use crate::accounts::{self, UserId};
 use crate::bodies::ChangeError;
 use crate::idempotency::{Done, Once};
@@ -27,17 +30,6 @@ pub struct Edited {
     pub liked: bool,
     /// Whether anything is different from before.
     pub changed: bool,
-}
-
-/// The counts of an article in one snapshot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Compared {
-    /// The article.
-    pub article: ArticleId,
-    /// As they are kept.
-    pub kept: Counts,
-    /// As its rows are.
-    pub rows: Counts,
 }
 
 impl ArticleStore {
@@ -71,38 +63,36 @@ impl ArticleStore {
         self.store.write(move |tx| all.iter().map(|new| insert(tx, new)).collect()).await
     }
 
+    /// How many articles there are.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn count(&self) -> Result<u64, StoreError> {
+        self.store
+            .read(|conn| conn.query_row("SELECT count(*) FROM articles", [], |row| row.get(0)))
+            .await
+    }
+
+    /// Ids of the first `limit` articles. For filling a store.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn ids(&self, limit: usize) -> Result<Vec<ArticleId>, StoreError> {
+        self.store
+            .read(move |conn| {
+                conn.prepare("SELECT id FROM articles ORDER BY id LIMIT ?")?
+                    .query_map([limit], |row| row.get(0))?
+                    .collect()
+            })
+            .await
+    }
+
     /// The article of this id.
     ///
     /// # Errors
     /// When the store cannot answer.
     pub async fn find(&self, id: ArticleId) -> Result<Option<Article>, StoreError> {
         self.store.read(move |conn| find(conn, id)).await
-    }
-
-    /// Up to `limit` articles in this order, after a position.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
-    pub async fn page(
-        &self,
-        order: Order,
-        after: Option<After>,
-        limit: usize,
-    ) -> Result<Vec<Summary>, StoreError> {
-        self.store
-            .read(move |conn| {
-                // Beyond every article, so that the first page needs no query of its own.
-                let after = after.unwrap_or(After { likes: i64::MAX, id: i64::MAX });
-                let mut page = conn.prepare_cached(page_sql(order))?;
-                let rows = match order {
-                    Order::Newest => page.query_map(params![after.id, limit], summary)?,
-                    Order::Likes => {
-                        page.query_map(params![after.likes, after.id, limit], summary)?
-                    }
-                };
-                rows.collect()
-            })
-            .await
     }
 
     /// Changes an article of this user.
@@ -156,71 +146,6 @@ impl ArticleStore {
                 Ok(Owned::Done(()))
             })
             .await
-    }
-
-    /// Up to `limit` articles after this one, by id, with their counts as they are kept and as their rows are.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
-    pub async fn compare(
-        &self,
-        after: ArticleId,
-        limit: usize,
-    ) -> Result<Vec<Compared>, StoreError> {
-        self.store
-            .read(move |conn| {
-                conn.prepare_cached(
-                    "SELECT a.id, a.like_count, a.comment_count,
-                       (SELECT count(*) FROM article_likes WHERE article_id = a.id),
-                       (SELECT count(*) FROM article_comments WHERE article_id = a.id)
-                     FROM articles a WHERE a.id > ? ORDER BY a.id LIMIT ?",
-                )?
-                .query_map(params![after, limit], |row| {
-                    Ok(Compared {
-                        article: row.get(0)?,
-                        kept: Counts { likes: row.get(1)?, comments: row.get(2)? },
-                        rows: Counts { likes: row.get(3)?, comments: row.get(4)? },
-                    })
-                })?
-                .collect()
-            })
-            .await
-    }
-
-    /// Sets the counts of these articles to what their rows are; answers how many were wrong. `committed`
-    /// is told each after the commit, on the writer's thread.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
-    pub async fn repair(
-        &self,
-        articles: Vec<ArticleId>,
-        committed: impl Fn(ArticleId, Counts) + Send + 'static,
-    ) -> Result<u64, StoreError> {
-        self.store
-            .write(move |tx| {
-                let repaired = repair(tx, &articles)?;
-                let count = repaired.len() as u64;
-                tx.after_commit(move || repaired.iter().for_each(|(id, now)| committed(*id, *now)));
-                Ok(count)
-            })
-            .await
-    }
-
-    /// Takes away up to about `rows` comments and likes of deleted articles, in one transaction; answers
-    /// whether there may be more.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
-    pub async fn sweep(&self, rows: usize) -> Result<bool, StoreError> {
-        // Looked at on a reader first: there is nothing to do nearly always, and then nothing is written.
-        let left = self.store.read(|conn| {
-            conn.prepare_cached("SELECT min(id) FROM deleted_articles")?
-                .query_row([], |row| row.get::<_, Option<ArticleId>>(0))
-        });
-        let Some(id) = left.await? else { return Ok(false) };
-        self.store.write(move |tx| sweep(tx, id, rows).map_err(StoreError::from)).await?;
-        Ok(true)
     }
 }
 
@@ -330,73 +255,8 @@ pub(super) fn likes(
         .exists([article, user])
 }
 
-pub(super) fn page_sql(order: Order) -> &'static str {
-    match order {
-        Order::Newest => {
-            "SELECT a.id, a.author_id, u.nickname, a.title, a.created_at_ms, a.updated_at_ms, a.like_count, a.comment_count
-             FROM articles a LEFT JOIN users u ON u.id = a.author_id
-             WHERE a.id < ? ORDER BY a.id DESC LIMIT ?"
-        }
-        Order::Likes => {
-            "SELECT a.id, a.author_id, u.nickname, a.title, a.created_at_ms, a.updated_at_ms, a.like_count, a.comment_count
-             FROM articles a LEFT JOIN users u ON u.id = a.author_id
-             WHERE (a.like_count, a.id) < (?, ?) ORDER BY a.like_count DESC, a.id DESC LIMIT ?"
-        }
-    }
-}
-
-fn summary(row: &Row<'_>) -> Result<Summary, rusqlite::Error> {
-    Ok(Summary {
-        id: row.get(0)?,
-        author: author(row, 1)?,
-        title: row.get(3)?,
-        created_at_ms: row.get(4)?,
-        updated_at_ms: row.get(5)?,
-        counts: Counts { likes: row.get(6)?, comments: row.get(7)? },
-    })
-}
-
 /// The author from two columns, of which the second is null when the account is gone.
 pub(super) fn author(row: &Row<'_>, at: usize) -> Result<Option<Author>, rusqlite::Error> {
     let nickname: Option<String> = row.get(at + 1)?;
     nickname.map(|nickname| Ok(Author { id: row.get(at)?, nickname })).transpose()
-}
-
-fn repair(
-    tx: &Tx<'_>,
-    articles: &[ArticleId],
-) -> Result<Vec<(ArticleId, Counts)>, rusqlite::Error> {
-    let mut repair = tx.prepare_cached(
-        "UPDATE articles SET (like_count, comment_count) =
-           ((SELECT count(*) FROM article_likes WHERE article_id = ?1),
-            (SELECT count(*) FROM article_comments WHERE article_id = ?1))
-         WHERE id = ?1 RETURNING like_count, comment_count",
-    )?;
-    let mut repaired = Vec::with_capacity(articles.len());
-    for id in articles {
-        let now = repair
-            .query_row([id], |row| Ok(Counts { likes: row.get(0)?, comments: row.get(1)? }))
-            .optional()?;
-        repaired.extend(now.map(|now| (*id, now)));
-    }
-    Ok(repaired)
-}
-
-fn sweep(tx: &Tx<'_>, id: ArticleId, rows: usize) -> Result<(), rusqlite::Error> {
-    let likes = tx
-        .prepare_cached(
-            "DELETE FROM article_likes WHERE article_id = ?1 AND user_id IN
-             (SELECT user_id FROM article_likes WHERE article_id = ?1 LIMIT ?2)",
-        )?
-        .execute(params![id, rows])?;
-    let comments = tx
-        .prepare_cached(
-            "DELETE FROM article_comments WHERE id IN
-             (SELECT id FROM article_comments WHERE article_id = ? LIMIT ?)",
-        )?
-        .execute(params![id, rows - likes])?;
-    if likes + comments < rows {
-        tx.prepare_cached("DELETE FROM deleted_articles WHERE id = ?")?.execute([id])?;
-    }
-    Ok(())
 }

@@ -1,1 +1,113 @@
+//! Articles, comments and likes on a real file, and every way in which likes reach it.
+#![allow(clippy::disallowed_types, reason = "looks at the rows with queries of its own")]
 
+mod likes;
+mod storing;
+
+use super::likes::{Change, Like, LikeError, LikeLog, Liked};
+use super::*;
+use crate::config::{LikeSettings, LikesWrite, Sources};
+use crate::http::Gate;
+use crate::store::{StoreError, Tx};
+use std::collections::HashSet;
+
+struct Bench {
+    store: Store,
+    articles: ArticleStore,
+    comments: CommentStore,
+    counts: Arc<CountMemory>,
+    gate: Gate,
+    _dir: tempfile::TempDir,
+}
+
+impl Bench {
+    /// A store with the users 1 to 8, who have no articles yet.
+    async fn new() -> Bench {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = Sources::new().resolve().unwrap().database;
+        let store = Store::open(dir.path(), &settings).unwrap();
+        let bench = Bench {
+            articles: ArticleStore::new(store.clone()),
+            comments: CommentStore::new(store.clone()),
+            counts: Arc::new(CountMemory::new()),
+            gate: Gate::new(1000, Duration::from_secs(10)),
+            store,
+            _dir: dir,
+        };
+        for user in 1..=8 {
+            bench
+                .execute(format!(
+                    "INSERT INTO users (id, nickname, password_hash, region_id, created_at_ms)
+                     VALUES ({user}, 'user-{user}', '-', 11, 0)"
+                ))
+                .await;
+        }
+        bench
+    }
+
+    /// With so many articles of user 1: 1 and on.
+    async fn with_articles(count: i64) -> Bench {
+        let bench = Bench::new().await;
+        let new = (1..=count).map(|n| article(1, &format!("article {n}"))).collect();
+        let ids = bench.articles.create_all(new).await.unwrap();
+        assert_eq!(ids, (1..=count).collect::<Vec<_>>());
+        bench
+    }
+
+    fn log(&self, write: LikesWrite) -> LikeLog {
+        let settings = LikeSettings { write, queue_flush: Duration::from_secs(60) };
+        LikeLog::new(self.store.clone(), Arc::clone(&self.counts), &settings)
+    }
+
+    async fn execute(&self, sql: impl Into<String>) {
+        let sql = sql.into();
+        let done: Result<(), StoreError> =
+            self.store.write(move |tx: &mut Tx<'_>| Ok(tx.execute_batch(&sql)?)).await;
+        done.unwrap();
+    }
+
+    async fn number(&self, sql: &'static str) -> i64 {
+        self.store.read(move |conn| conn.query_row(sql, [], |row| row.get(0))).await.unwrap()
+    }
+
+    async fn like(
+        &self,
+        log: &LikeLog,
+        article: ArticleId,
+        user: UserId,
+        change: Change,
+    ) -> Result<Liked, LikeError> {
+        let turn = self.gate.enter().await.unwrap();
+        log.apply(Like { article, user, change }, turn).await
+    }
+
+    /// Every pair of an article and a user who likes it.
+    async fn rows(&self) -> HashSet<(ArticleId, UserId)> {
+        let rows = self.store.read(|conn| {
+            conn.prepare("SELECT article_id, user_id FROM article_likes")?
+                .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect()
+        });
+        rows.await.unwrap()
+    }
+
+    /// Asserts that every count is the number of its rows.
+    async fn counts_are_rows(&self) {
+        let found = self.articles.compare(0, 1_000_000).await.unwrap();
+        let wrong: Vec<_> = found.iter().filter(|one| one.kept != one.rows).collect();
+        assert!(wrong.is_empty(), "{wrong:?}");
+    }
+}
+
+fn article(author: UserId, title: &str) -> NewArticle {
+    NewArticle {
+        author,
+        title: title.to_owned(),
+        content: "함께 걸어요".to_owned(),
+        created_at_ms: 1000,
+    }
+}
+
+fn comment(article: ArticleId, author: UserId) -> NewComment {
+    NewComment { article, author, content: "좋아요".to_owned(), created_at_ms: 2000 }
+}

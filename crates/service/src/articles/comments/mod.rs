@@ -3,6 +3,6 @@
 pub(super) mod add;
 pub(super) mod delete;
 pub(super) mod list;
-mod store;
+pub(super) mod store;
 
 pub use store::CommentStore;

@@ -71,6 +71,18 @@ impl CommentStore {
             .await
     }
 
+    /// How many comments there are, on all articles.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn count(&self) -> Result<u64, StoreError> {
+        self.store
+            .read(|conn| {
+                conn.query_row("SELECT count(*) FROM article_comments", [], |row| row.get(0))
+            })
+            .await
+    }
+
     /// Up to `limit` comments on an article after this one, the oldest first; nothing when there is no
     /// such article.
     ///

@@ -11,7 +11,7 @@ CREATE TABLE articles (
   comment_count INTEGER NOT NULL DEFAULT 0 CHECK (comment_count >= 0)
 ) STRICT;
 
-CREATE INDEX articles_by_likes ON articles (like_count, id);
+CREATE INDEX articles_by_likes ON articles (like_count);    -- and by id within them
 CREATE INDEX articles_by_author ON articles (author_id);   -- for the trigger on users
 
 CREATE TABLE article_contents (

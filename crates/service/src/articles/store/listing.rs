@@ -1,0 +1,98 @@
+//! Pages of articles, by newest and by likes.
+//!
+//! By likes a walk has two halves: the rest of the articles with as many likes as the last one of the page before,
+//! then those with fewer. `(like_count, id) < (?, ?)` says the same in one, but SQLite seeks by the first
+//! column alone when the second is the row's own id, and would read past all that have been shown.
+#![allow(clippy::disallowed_types, reason = "this is the store of articles: SQL types live here")]
+
+use super::{ArticleStore, author};
+use crate::articles::types::{After, Counts, Order, Summary};
+use crate::store::StoreError;
+use rusqlite::{Connection, Row};
+
+/// A way through an index from a position on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Walk {
+    /// Before an id, the last one first.
+    Newest,
+    /// With so many likes and before an id, likewise.
+    WithLikes,
+    /// With fewer likes, the most liked first.
+    WithFewer,
+}
+
+impl ArticleStore {
+    /// Up to `limit` articles in this order, after a position.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn page(
+        &self,
+        order: Order,
+        after: Option<After>,
+        limit: usize,
+    ) -> Result<Vec<Summary>, StoreError> {
+        self.store
+            .read(move |conn| {
+                let After { likes, id } = after.unwrap_or(After { likes: i64::MAX, id: i64::MAX });
+                match order {
+                    Order::Newest => walk(conn, Walk::Newest, id, limit),
+                    Order::Likes => {
+                        let mut page = match after {
+                            Some(_) => of_likes(conn, likes, id, limit)?,
+                            None => Vec::new(),
+                        };
+                        page.extend(walk(conn, Walk::WithFewer, likes, limit - page.len())?);
+                        Ok(page)
+                    }
+                }
+            })
+            .await
+    }
+}
+
+fn walk(
+    conn: &Connection,
+    walk: Walk,
+    from: i64,
+    limit: usize,
+) -> Result<Vec<Summary>, rusqlite::Error> {
+    conn.prepare_cached(&walk_sql(walk))?
+        .query_map(rusqlite::params![from, limit], summary)?
+        .collect()
+}
+
+fn of_likes(
+    conn: &Connection,
+    likes: i64,
+    before: i64,
+    limit: usize,
+) -> Result<Vec<Summary>, rusqlite::Error> {
+    conn.prepare_cached(&walk_sql(Walk::WithLikes))?
+        .query_map(rusqlite::params![likes, before, limit], summary)?
+        .collect()
+}
+
+pub(in super::super) fn walk_sql(walk: Walk) -> String {
+    let from = match walk {
+        Walk::Newest => "a.id < ? ORDER BY a.id DESC",
+        Walk::WithLikes => "a.like_count = ? AND a.id < ? ORDER BY a.id DESC",
+        Walk::WithFewer => "a.like_count < ? ORDER BY a.like_count DESC, a.id DESC",
+    };
+    format!(
+        "SELECT a.id, a.author_id, u.nickname, a.title, a.created_at_ms, a.updated_at_ms,
+                a.like_count, a.comment_count
+         FROM articles a LEFT JOIN users u ON u.id = a.author_id WHERE {from} LIMIT ?"
+    )
+}
+
+fn summary(row: &Row<'_>) -> Result<Summary, rusqlite::Error> {
+    Ok(Summary {
+        id: row.get(0)?,
+        author: author(row, 1)?,
+        title: row.get(3)?,
+        created_at_ms: row.get(4)?,
+        updated_at_ms: row.get(5)?,
+        counts: Counts { likes: row.get(6)?, comments: row.get(7)? },
+    })
+}

@@ -1,0 +1,237 @@
+//! Every way in which likes reach the store.
+
+use super::*;
+use crate::config::LikesWrite::{Behind, Direct, Discard, Queue};
+
+/// The ways that store likes.
+const STORING: [LikesWrite; 3] = [Direct, Behind, Queue];
+
+#[tokio::test]
+async fn every_way_answers_as_if_likes_ran_one_after_another() {
+    for way in STORING {
+        let bench = Bench::with_articles(3).await;
+        let log = bench.log(way);
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut model: HashSet<(ArticleId, UserId)> = HashSet::new();
+        for step in 0..300 {
+            let (article, user) = (random.i64(1..=3), random.i64(1..=8));
+            let change = [Change::On, Change::Off, Change::Toggle][random.usize(..3)];
+            let liked = match change {
+                Change::On => true,
+                Change::Off => false,
+                Change::Toggle => !model.contains(&(article, user)),
+            };
+            if liked {
+                model.insert((article, user))
+            } else {
+                model.remove(&(article, user))
+            };
+            let count = model.iter().filter(|(a, _)| *a == article).count() as u64;
+            let done = bench.like(&log, article, user, change).await;
+            assert_eq!(done, Ok(Liked { liked, count }), "{way:?} at {step}");
+            if step % 50 == 49 {
+                log.flush().await;
+            }
+        }
+        log.flush().await;
+        assert_eq!(bench.rows().await, model, "{way:?}");
+        bench.counts_are_rows().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parallel_toggles_of_one_pair_leave_its_parity_and_answer_each_state_equally_often() {
+    for way in STORING {
+        let bench = Arc::new(Bench::with_articles(1).await);
+        let log = bench.log(way);
+        let mut toggles = tokio::task::JoinSet::new();
+        for _ in 0..65 {
+            let (bench, log) = (Arc::clone(&bench), log.clone());
+            toggles.spawn(async move { bench.like(&log, 1, 2, Change::Toggle).await.unwrap() });
+        }
+        let answers = toggles.join_all().await;
+        let liked = answers.iter().filter(|answer| answer.liked).count();
+        assert_eq!(liked, 33, "{way:?}: each finds what the one before it left");
+        assert!(answers.iter().all(|answer| answer.count == u64::from(answer.liked)), "{way:?}");
+        log.flush().await;
+        assert_eq!(bench.rows().await, HashSet::from([(1, 2)]), "{way:?}");
+        bench.counts_are_rows().await;
+        assert_eq!(bench.counts.get(1).map(|counts| counts.likes), Some(1), "{way:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parallel_likes_of_many_pairs_are_all_there_and_counts_pass_every_number_once() {
+    for way in STORING {
+        let bench = Arc::new(Bench::with_articles(4).await);
+        let log = bench.log(way);
+        let mut likes = tokio::task::JoinSet::new();
+        for article in 1..=4 {
+            for user in 1..=8 {
+                let (bench, log) = (Arc::clone(&bench), log.clone());
+                likes.spawn(async move {
+                    (article, bench.like(&log, article, user, Change::On).await.unwrap().count)
+                });
+            }
+        }
+        let mut counts: Vec<_> = likes.join_all().await;
+        counts.sort_unstable();
+        let wanted: Vec<_> = (1..=4).flat_map(|a| (1..=8).map(move |n| (a, n))).collect();
+        assert_eq!(counts, wanted, "{way:?}");
+        log.flush().await;
+        assert_eq!(bench.rows().await.len(), 32, "{way:?}");
+        bench.counts_are_rows().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_batch_serves_the_good_and_refuses_the_others_for_themselves() {
+    let bench = Arc::new(Bench::with_articles(2).await);
+    let log = bench.log(Behind);
+    // Holds the writer until all of them wait, so that they are one batch.
+    let (release, held) = std::sync::mpsc::channel::<()>();
+    let store = bench.store.clone();
+    let holder = tokio::spawn(async move {
+        store.write(move |_| held.recv().map_err(|_| StoreError::Closed)).await
+    });
+    let asked = [(1, 1), (99, 1), (2, 77), (1, 2), (99, 77), (2, 3)];
+    let likes: Vec<_> = asked
+        .into_iter()
+        .map(|(article, user)| {
+            let (bench, log) = (Arc::clone(&bench), log.clone());
+            tokio::spawn(async move { bench.like(&log, article, user, Change::On).await })
+        })
+        .collect();
+    while log.figures().pending < asked.len() as u64 {
+        tokio::task::yield_now().await;
+    }
+    release.send(()).unwrap();
+    holder.await.unwrap().unwrap();
+    let mut answers = Vec::new();
+    for like in likes {
+        answers.push(like.await.unwrap().map(|liked| liked.liked));
+    }
+    let (no_article, no_user) = (Err(LikeError::NoArticle), Err(LikeError::NoUser));
+    let wanted = [Ok(true), no_article.clone(), no_user.clone(), Ok(true), no_article, Ok(true)];
+    assert_eq!(answers, wanted);
+    let figures = log.figures();
+    assert_eq!((figures.batches, figures.changed, figures.acknowledged), (1, 3, 3));
+    assert_eq!(bench.rows().await, HashSet::from([(1, 1), (1, 2), (2, 3)]));
+    bench.counts_are_rows().await;
+}
+
+#[tokio::test]
+async fn an_absent_article_and_an_absent_user_are_refused_by_every_way() {
+    for way in STORING {
+        let bench = Bench::with_articles(1).await;
+        let log = bench.log(way);
+        let absent = bench.like(&log, 2, 1, Change::On).await;
+        assert_eq!(absent, Err(LikeError::NoArticle), "{way:?}");
+        let gone = bench.like(&log, 1, 99, Change::Toggle).await;
+        assert_eq!(gone, Err(LikeError::NoUser), "{way:?}");
+        assert!(bench.rows().await.is_empty(), "{way:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_batch_that_cannot_be_committed_is_acknowledged_to_nobody() {
+    let bench = Bench::with_articles(1).await;
+    for way in [Direct, Behind] {
+        let log = bench.log(way);
+        bench
+            .execute(
+                "CREATE TRIGGER broken BEFORE INSERT ON article_likes
+                 BEGIN SELECT raise(ABORT, 'no'); END",
+            )
+            .await;
+        let failed = bench.like(&log, 1, 1, Change::On).await;
+        assert!(matches!(failed, Err(LikeError::Store(_))), "{way:?}: {failed:?}");
+        assert_eq!(bench.counts.get(1), None, "{way:?}: no hook ran");
+        bench.execute("DROP TRIGGER broken").await;
+        let done = bench.like(&log, 1, 1, Change::On).await;
+        assert_eq!(done, Ok(Liked { liked: true, count: 1 }), "{way:?}");
+        bench.execute("DELETE FROM article_likes; UPDATE articles SET like_count = 0").await;
+        bench.counts.forget(1);
+    }
+}
+
+#[tokio::test]
+async fn what_the_queue_acknowledged_and_could_not_write_stays_and_is_written_later() {
+    let bench = Bench::with_articles(2).await;
+    let log = bench.log(Queue);
+    for user in 1..=3 {
+        bench.like(&log, 1, user, Change::On).await.unwrap();
+    }
+    bench.like(&log, 1, 3, Change::Toggle).await.unwrap();
+    assert!(bench.rows().await.is_empty(), "nothing is stored before the flush");
+    assert_eq!(log.figures().pending, 3);
+    assert_eq!(log.waiting(1, 1), Some(true));
+    let stored = Counts::default();
+    assert_eq!(log.count_with_waiting(1, stored).likes, 2, "what is waiting is counted");
+    bench
+        .execute(
+            "CREATE TRIGGER broken BEFORE INSERT ON article_likes BEGIN SELECT raise(ABORT, 'no'); END",
+        )
+        .await;
+    log.flush().await;
+    assert_eq!((log.figures().failed_flushes, log.figures().pending), (1, 3));
+    bench.execute("DROP TRIGGER broken").await;
+    log.flush().await;
+    assert_eq!((log.figures().pending, log.waiting(1, 1)), (0, None));
+    assert_eq!(bench.rows().await, HashSet::from([(1, 1), (1, 2)]));
+    assert_eq!(log.count_with_waiting(1, stored).likes, 2);
+    bench.counts_are_rows().await;
+}
+
+#[tokio::test]
+async fn the_queue_forgets_likes_of_what_is_gone_by_the_time_they_are_written() {
+    let bench = Bench::with_articles(2).await;
+    let log = bench.log(Queue);
+    for (article, user) in [(1, 1), (1, 2), (2, 3)] {
+        bench.like(&log, article, user, Change::On).await.unwrap();
+    }
+    bench.execute("DELETE FROM articles WHERE id = 2; DELETE FROM users WHERE id = 2").await;
+    log.flush().await;
+    assert_eq!(log.figures().pending, 0);
+    assert_eq!(bench.rows().await, HashSet::from([(1, 1)]));
+    assert_eq!(log.count_with_waiting(1, Counts::default()).likes, 1);
+    bench.counts_are_rows().await;
+}
+
+#[tokio::test]
+async fn discard_answers_and_stores_nothing() {
+    let bench = Bench::with_articles(1).await;
+    let log = bench.log(Discard);
+    let done = bench.like(&log, 1, 1, Change::Toggle).await;
+    assert_eq!(done, Ok(Liked { liked: true, count: 0 }));
+    assert_eq!(bench.like(&log, 9, 1, Change::On).await, Err(LikeError::NoArticle));
+    assert!(bench.rows().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_direct_like_has_a_commit_of_its_own() {
+    let bench = Arc::new(Bench::with_articles(1).await);
+    let (direct, behind) = (bench.log(Direct), bench.log(Behind));
+    let before = bench.store.figures();
+    let (release, held) = std::sync::mpsc::channel::<()>();
+    let store = bench.store.clone();
+    let holder = tokio::spawn(async move {
+        store.write(move |_| held.recv().map_err(|_| StoreError::Closed)).await
+    });
+    let mut likes = tokio::task::JoinSet::new();
+    for user in 1..=4 {
+        for log in [&direct, &behind] {
+            let (bench, log) = (Arc::clone(&bench), log.clone());
+            likes.spawn(async move { bench.like(&log, 1, user, Change::On).await.unwrap() });
+        }
+    }
+    // Four direct ones, and one job for those behind.
+    while bench.store.figures().waiting_writes < 5 || behind.figures().pending < 4 {
+        tokio::task::yield_now().await;
+    }
+    release.send(()).unwrap();
+    holder.await.unwrap().unwrap();
+    likes.join_all().await;
+    let commits = bench.store.figures().commits - before.commits;
+    assert_eq!(commits, 6, "the holder, four alone, and the batch");
+}

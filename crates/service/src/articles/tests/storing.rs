@@ -1,0 +1,151 @@
+//! Articles and comments in the store, their counts, and what mends them.
+
+use super::super::store::listing::{Walk, walk_sql};
+use super::*;
+use crate::bodies::ChangeError;
+use crate::tracks::plan;
+
+#[tokio::test]
+async fn an_article_whose_author_is_gone_stays_without_a_name_and_its_counts_stay_right() {
+    let bench = Bench::with_articles(2).await;
+    let log = bench.log(LikesWrite::Behind);
+    for (article, user) in [(1, 1), (1, 2), (2, 2), (2, 3)] {
+        bench.like(&log, article, user, Change::On).await.unwrap();
+    }
+    bench.comments.add(comment(1, 2), Once::default(), drop).await.unwrap();
+    // Whether or not the operator's connection enforces foreign keys.
+    bench.execute("DELETE FROM users WHERE id = 2").await;
+    let conn = rusqlite::Connection::open(bench._dir.path().join(crate::store::FILE)).unwrap();
+    conn.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM users WHERE id = 1").unwrap();
+    let article = bench.articles.find(1).await.unwrap().unwrap();
+    assert_eq!((article.author, article.title.as_str()), (None, "article 1"));
+    let comments = bench.comments.page(1, 0, 10).await.unwrap().unwrap();
+    assert_eq!((comments.len(), &comments[0].author), (1, &None));
+    assert_eq!(bench.rows().await, HashSet::from([(2, 3)]));
+    bench.counts_are_rows().await;
+    let page = bench.articles.page(Order::Likes, None, 10).await.unwrap();
+    assert_eq!(page.iter().map(|a| (a.id, a.counts.likes)).collect::<Vec<_>>(), [(2, 1), (1, 0)]);
+    let orphan = bench.articles.edit(1, 1, Edit::default(), 0).await;
+    assert!(matches!(orphan, Err(ChangeError::UnknownUser)), "{orphan:?}");
+}
+
+#[tokio::test]
+async fn a_deleted_article_is_gone_at_once_and_its_rows_go_in_small_transactions() {
+    let bench = Bench::with_articles(2).await;
+    let pairs: Vec<_> = (1..=8).flat_map(|user| [(1, user), (2, user)]).collect();
+    assert_eq!(bench.log(LikesWrite::Behind).store().like_all(pairs).await, Ok(16));
+    bench.comments.add_all((0..5).map(|_| comment(1, 3)).collect()).await.unwrap();
+    assert_eq!(bench.articles.delete(1, 2, || ()).await, Ok(Owned::NotOwner));
+    assert_eq!(bench.articles.delete(1, 1, || ()).await, Ok(Owned::Done(())));
+    assert_eq!(bench.articles.delete(1, 1, || ()).await, Ok(Owned::Absent));
+    assert_eq!(bench.articles.find(1).await, Ok(None));
+    assert_eq!(bench.comments.page(1, 0, 10).await, Ok(None));
+    assert_eq!(bench.articles.page(Order::Newest, None, 10).await.unwrap().len(), 1);
+    let left = "SELECT (SELECT count(*) FROM article_likes WHERE article_id = 1)
+                     + (SELECT count(*) FROM article_comments WHERE article_id = 1)";
+    let mut seen = vec![bench.number(left).await];
+    while bench.articles.sweep(4).await.unwrap() {
+        seen.push(bench.number(left).await);
+    }
+    assert_eq!(seen, [13, 9, 5, 1, 0]);
+    assert_eq!(bench.number("SELECT count(*) FROM deleted_articles").await, 0);
+    assert_eq!(bench.number("SELECT count(*) FROM article_contents").await, 1);
+    bench.counts_are_rows().await;
+}
+
+#[tokio::test]
+async fn wrong_counts_are_found_set_right_and_counted() {
+    let bench = Bench::with_articles(250).await;
+    let articles = articles(&bench);
+    let log = bench.log(LikesWrite::Behind);
+    bench.like(&log, 3, 1, Change::On).await.unwrap();
+    // What an operator does by hand: rows without their count, a count without its rows.
+    bench
+        .execute(
+            "INSERT INTO article_likes VALUES (3, 2), (200, 1); UPDATE articles SET comment_count = 5 WHERE id = 7",
+        )
+        .await;
+    assert_eq!(articles.counts.get(3), None);
+    articles.likes.read_counts(3).await.unwrap();
+    let mut after = 0;
+    while let Some(last) = articles.check_some(after).await.unwrap() {
+        after = last;
+    }
+    bench.counts_are_rows().await;
+    let figures = articles.kept_figures();
+    assert_eq!((figures.checked, figures.repaired), (250, 3));
+    assert_eq!(articles.counts.get(3), Some(Counts { likes: 2, comments: 0 }));
+    assert_eq!(articles.check_some(0).await, Ok(Some(100)));
+    assert_eq!(articles.kept_figures().repaired, 3, "what is right is left alone");
+}
+
+#[tokio::test]
+async fn counts_in_memory_follow_a_change_from_outside() {
+    let bench = Bench::with_articles(1).await;
+    let articles = articles(&bench);
+    articles.likes.read_counts(1).await.unwrap();
+    bench
+        .execute("INSERT INTO article_likes VALUES (1, 1); UPDATE articles SET like_count = 1")
+        .await;
+    assert_eq!(articles.counts.get(1), Some(Counts::default()));
+    articles.check_some(0).await.unwrap();
+    assert_eq!(articles.counts.get(1), Some(Counts { likes: 1, comments: 0 }));
+    assert_eq!(articles.kept_figures().repaired, 0, "the file was right");
+}
+
+#[tokio::test]
+async fn a_count_that_is_wrong_fails_no_like() {
+    let bench = Bench::with_articles(1).await;
+    let log = bench.log(LikesWrite::Behind);
+    bench.like(&log, 1, 1, Change::On).await.unwrap();
+    bench.execute("UPDATE articles SET like_count = 0").await;
+    let off = bench.like(&log, 1, 1, Change::Off).await;
+    assert_eq!(off, Ok(Liked { liked: false, count: 0 }));
+}
+
+#[tokio::test]
+async fn every_walk_reads_its_index_and_sort_nothing() {
+    let bench = Bench::with_articles(1).await;
+    for (walk, wanted) in [
+        (Walk::Newest, "USING INTEGER PRIMARY KEY (rowid<?)"),
+        (Walk::WithLikes, "USING INDEX articles_by_likes (like_count=? AND rowid<?)"),
+        (Walk::WithFewer, "USING INDEX articles_by_likes (like_count<?)"),
+    ] {
+        let plan = plan(&bench.store, &walk_sql(walk)).await;
+        assert!(plan.contains(wanted), "{walk:?}: {plan}");
+        assert!(!plan.contains("TEMP B-TREE"), "{walk:?}: {plan}");
+    }
+    let plan = plan(&bench.store, comments::store::page_sql()).await;
+    assert!(
+        plan.contains("USING INDEX article_comments_by_article (article_id=? AND rowid>?)"),
+        "{plan}"
+    );
+    assert!(!plan.contains("TEMP B-TREE"), "{plan}");
+}
+
+#[tokio::test]
+async fn pages_by_likes_hold_every_article_once() {
+    let bench = Bench::with_articles(40).await;
+    let pairs = (1..=40).flat_map(|article| (1..=article % 5).map(move |user| (article, user)));
+    bench.log(LikesWrite::Behind).store().like_all(pairs.collect()).await.unwrap();
+    let (mut seen, mut after) = (Vec::new(), None);
+    loop {
+        let page = bench.articles.page(Order::Likes, after, 7).await.unwrap();
+        let Some(last) = page.last() else { break };
+        after = Some(After { likes: last.counts.likes.cast_signed(), id: last.id });
+        seen.extend(page.iter().map(|a| (a.counts.likes, a.id)));
+    }
+    let mut sorted = seen.clone();
+    sorted.sort_unstable_by(|a, b| b.cmp(a));
+    assert_eq!(seen, sorted);
+    assert_eq!(seen.len(), 40);
+}
+
+/// The whole system on the store of `bench`.
+fn articles(bench: &Bench) -> Articles {
+    let settings = Sources::new().resolve().unwrap();
+    let compute = Arc::new(crate::store::Pool::start("compute", vec![()], 8).unwrap());
+    let cache = madang_cache::Cache::disabled();
+    let bodies = Bodies::new(cache, compute, bench.gate.clone(), &settings);
+    Articles::new(bench.store.clone(), bodies, &settings).unwrap()
+}
