@@ -27,6 +27,7 @@ pub mod expression;
 pub mod finding;
 pub mod host;
 mod launch;
+pub mod limit;
 pub mod load_metric;
 pub mod load_report;
 pub mod metric;

@@ -24,8 +24,9 @@ use crate::{
 pub use findings::Judgement;
 pub use invariants::{Broken, InvariantSummary};
 pub use predictions::Answer;
-pub(crate) use summary::ratio;
 pub use summary::{Comparison, Row, VariantSummary};
+pub(crate) use summary::{ratio, show};
+pub(crate) use text::align;
 
 /// Version of `report.json`'s shape; grows when a reader has to change.
 pub const FORMAT: u32 = 2;

@@ -24,7 +24,8 @@ use crate::{
     time, words,
 };
 use blocks::Blocks;
-use out::{Journal, Out, create_dir};
+use out::create_dir;
+pub use out::{Journal, Out};
 
 /// Why a run could not begin or be kept. Broken rounds are no such error: they are in the report.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! `madang compare`: measures variants of a service in interleaved rounds, with a verdict.
 
 mod data;
-mod host;
+pub mod host;
 
 use crate::exit;
 use anyhow::Context as _;
@@ -21,7 +21,7 @@ const EXIT_INTERRUPTED: i32 = 130;
 /// and then its process group. Nobody presses Ctrl-C twice as fast as this and means it.
 const SAME_WISH: Duration = Duration::from_millis(500);
 /// Seeds stay below 2^53: every JSON reader can hold them exactly (RFC 8259, section 6).
-const SEEDS: std::ops::Range<u64> = 0..1 << 53;
+pub const SEEDS: std::ops::Range<u64> = 0..1 << 53;
 
 /// Arguments of `madang compare`.
 #[derive(clap::Args, Debug)]
@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
+pub fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     let not_empty = matches!(cause.downcast_ref::<RunError>(), Some(RunError::NotEmpty(_)));
     let usage =
         not_empty || cause.is::<FileError>() || cause.is::<NoQuick>() || cause.is::<Wrong>();
@@ -91,9 +91,9 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
 
 /// What the host found wrong in a file that is well formed.
 #[derive(Debug)]
-struct Wrong {
-    file: PathBuf,
-    wrong: Vec<String>,
+pub struct Wrong {
+    pub file: PathBuf,
+    pub wrong: Vec<String>,
 }
 
 impl std::fmt::Display for Wrong {
@@ -165,7 +165,7 @@ fn measure(ready: &Ready, out: &Path, json: bool, cancel: &Cancel) -> anyhow::Re
 }
 
 /// A reader that has seen enough is no error.
-fn say(text: &str) -> anyhow::Result<()> {
+pub fn say(text: &str) -> anyhow::Result<()> {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(error).context("cannot write to stdout")
@@ -175,13 +175,13 @@ fn say(text: &str) -> anyhow::Result<()> {
 }
 
 /// A line on stderr, which somebody may have closed: the exit code and the results say it too.
-fn tell(line: &str) {
+pub fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// The first Ctrl-C or SIGTERM ends the run in order, a later one at once. Either way the
 /// supervisors leave no process behind.
-fn watch_signals(cancel: Cancel) -> anyhow::Result<()> {
+pub fn watch_signals(cancel: Cancel) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (mut interrupt, mut terminate) = {
         let _inside = runtime.enter();

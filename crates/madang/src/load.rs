@@ -128,7 +128,8 @@ fn stage(text: &str) -> Result<Stage, String> {
     parse_stage("--stage", text).map_err(|error| error.to_string())
 }
 
-fn pair(text: &str) -> Result<(String, String), String> {
+/// `NAME=VALUE`.
+pub fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("NAME=VALUE is expected".to_owned()),

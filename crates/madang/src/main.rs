@@ -5,6 +5,7 @@ mod compare;
 mod config;
 mod exit;
 mod import;
+mod limit;
 mod load;
 mod openapi;
 mod samples;
@@ -30,10 +31,11 @@ Examples:
   madang seed --users 200 --shared-hash      users for load tests
   madang load script.js -u 50 -d 10s         run a k6 script
   madang compare experiments/long-track      measure variants in interleaved rounds, with a verdict
+  madang limit experiments/long-track --p95 200ms   find how much each variant can take
 
 Settings: madang.toml < MADANG_… variables < flags; `madang config` prints and explains them all.
 Exit codes: 0 done · 1 failed in part or an invariant broken · 2 wrong usage, setting or file ·
-3 compare: too noisy to tell · 4 address taken · 5 data directory in use · 6 store unusable;
+3 compare, limit: too noisy to tell · 4 address taken · 5 data directory in use · 6 store unusable;
 `load` uses those of k6 (99 thresholds, 105 interrupted, 107 script error).")]
 struct Cli {
     #[command(subcommand)]
@@ -56,6 +58,8 @@ enum Command {
     Load(load::Args),
     /// Compare variants of a service under the same load
     Compare(compare::Args),
+    /// Find how much a service, or each variant of it, can take
+    Limit(limit::Args),
     /// Run a command whose whole process tree ends with this one's parent
     #[command(hide = true)]
     Supervise(supervise::Args),
@@ -70,6 +74,7 @@ fn main() -> ExitCode {
         Command::Openapi(args) => exit::code(openapi::run(&args)),
         Command::Load(args) => load::run(args),
         Command::Compare(args) => compare::run(&args),
+        Command::Limit(args) => limit::run(args),
         Command::Supervise(args) => supervise::run(args),
     }
 }

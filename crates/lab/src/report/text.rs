@@ -99,7 +99,8 @@ pub fn ratio(row: &Row) -> String {
     }
 }
 
-fn align(table: &[Vec<String>]) -> Vec<String> {
+/// The lines of a table, its columns as wide as their widest cell.
+pub fn align(table: &[Vec<String>]) -> Vec<String> {
     let columns = table.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         table.iter().filter_map(|row| Some(row.get(column)?.chars().count())).max().unwrap_or(0)

@@ -126,6 +126,11 @@ impl Out {
         removed(&self.work, fs::remove_dir_all(&self.work))
     }
 
+    /// Writes one file of the results.
+    pub fn write(&self, name: &str, text: &str) -> Result<(), RunError> {
+        write(&self.dir, name, text)
+    }
+
     pub fn write_report(&self, report: &Report) -> Result<(), RunError> {
         write_report(&self.dir, report)
     }

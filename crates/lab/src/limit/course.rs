@@ -1,0 +1,329 @@
+//! Runs the searches: block after block, the variants in turn, try by try.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{
+    goal::{Breach, Figures, Reason, Whose},
+    plan::{LimitPlan, Steering},
+    progress::Progress,
+    search::{Answer, Found, Search},
+};
+use crate::{
+    cancel::Cancel,
+    experiment::Experiment,
+    host::Host,
+    record::{Failure, FailureKind, Measured, Outcome, Warning},
+    round::{Bench, Slot},
+    run::{Journal, Out},
+};
+use std::path::Path;
+
+/// Disturbed tries may be repeated this often per search, before the machine counts as too noisy.
+const REPEATS_PER_SEARCH: u32 = 5;
+/// Tries in a row at one rate that the generator must have spoilt until it counts as its limit: on a
+/// busy machine its event loops are late now and then, whatever the rate.
+const SPOILT: u32 = 4;
+/// Disturbances that make a server look worse than it is.
+const DISTURBING: [Warning; 2] = [Warning::Steal, Warning::ForeignCpu];
+
+/// One try.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Try {
+    /// Which block, from 1.
+    pub block: u32,
+    /// Which variant.
+    pub variant: String,
+    /// Which try of that variant in the block, from 1.
+    pub number: u32,
+    /// Iterations per second that were asked for.
+    pub rate: u32,
+    /// What was seen; `None` when the round broke.
+    pub figures: Option<Figures>,
+    /// Cores the server used; `None` for a `url`.
+    pub server_cores: Option<f64>,
+    /// Why the goal was missed; `None` when it was reached or the try does not count.
+    pub missed: Option<Reason>,
+    /// Why it does not count: it was disturbed and repeated, or the round broke.
+    pub void: Option<String>,
+    /// Invariants that did not hold.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub broken_invariants: Vec<String>,
+    /// How long it took, preparation and stop included.
+    pub took_seconds: f64,
+}
+
+/// How a search of limits ended.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "state")]
+pub enum Ended {
+    /// All blocks are complete.
+    Complete,
+    /// Somebody stopped it.
+    Interrupted,
+    /// A try broke again and again.
+    Broken {
+        /// In which block.
+        block: u32,
+        /// How.
+        why: String,
+    },
+    /// The script does not do what `RATE` says.
+    Unsteered {
+        /// Iterations per second it was told.
+        rate: u32,
+        /// Those it started.
+        arrivals_per_second: f64,
+    },
+}
+
+/// What came of all searches.
+pub struct Outcomes {
+    pub tries: Vec<Try>,
+    /// What was found, by block and variant's index.
+    pub found: BTreeMap<(u32, usize), Found>,
+    pub ended: Ended,
+    /// Disturbed tries were taken as they came.
+    pub noisy: bool,
+}
+
+/// Where tries are run.
+pub struct Place<'p> {
+    pub experiment: &'p Experiment,
+    pub plan: &'p LimitPlan,
+    pub host: &'p dyn Host,
+    pub template: Option<&'p Path>,
+    pub out: &'p Out,
+    pub cancel: &'p Cancel,
+}
+
+/// Runs all searches.
+pub struct Course<'p> {
+    place: Place<'p>,
+    journal: &'p mut Journal,
+    outcomes: Outcomes,
+    /// How long an iteration took at a rate that held, at least, by variant.
+    unhurried_ms: Vec<Option<f64>>,
+    repeats: u32,
+}
+
+/// One variant's search in the current block.
+struct Seat {
+    index: usize,
+    search: Search,
+    tries: u32,
+    /// Tries in a row that broke.
+    broken: u32,
+    /// Tries in a row that the generator spoilt.
+    spoilt: u32,
+}
+
+impl<'p> Course<'p> {
+    pub fn new(place: Place<'p>, journal: &'p mut Journal) -> Self {
+        let variants = place.plan.plan.variants.len();
+        let searches = u32::try_from(variants).unwrap_or(1) * place.plan.options.blocks;
+        let outcomes = Outcomes {
+            tries: Vec::new(),
+            found: BTreeMap::new(),
+            ended: Ended::Complete,
+            noisy: false,
+        };
+        let repeats = searches.saturating_mul(REPEATS_PER_SEARCH);
+        Self { place, journal, outcomes, unhurried_ms: vec![None; variants], repeats }
+    }
+
+    pub fn run(mut self, progress: &mut dyn Progress) -> Outcomes {
+        for block in 1..=self.place.plan.options.blocks {
+            if let Err(ended) = self.block(block, progress) {
+                self.outcomes.ended = ended;
+                break;
+            }
+        }
+        self.outcomes
+    }
+
+    fn block(&mut self, block: u32, progress: &mut dyn Progress) -> Result<(), Ended> {
+        let plan = self.place.plan;
+        let seat = |index: usize| Seat {
+            index,
+            search: plan.search(block, index, self.last(block, index)),
+            tries: 0,
+            broken: 0,
+            spoilt: 0,
+        };
+        let mut seats: Vec<Seat> = plan.plan.order(block).into_iter().map(seat).collect();
+        while seats.iter().any(|seat| seat.search.next().is_some()) {
+            for seat in &mut seats {
+                let Some(rate) = seat.search.next() else { continue };
+                self.attempt(block, seat, rate, progress)?;
+                if let Some(found) = seat.search.found() {
+                    let variant = &plan.plan.variants[seat.index].name;
+                    progress.found(block, variant, &found);
+                    self.outcomes.found.insert((block, seat.index), found);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The limit that the variant's last search found.
+    fn last(&self, block: u32, index: usize) -> Option<f64> {
+        match self.outcomes.found.get(&(block - 1, index))? {
+            Found::Between { held, broke, .. } => {
+                Some((f64::from(*held) * f64::from(*broke)).sqrt())
+            }
+            Found::Ceiling(rate) => Some(f64::from(*rate)),
+            Found::Nothing { .. } => None,
+        }
+    }
+
+    fn attempt(
+        &mut self,
+        block: u32,
+        seat: &mut Seat,
+        rate: u32,
+        progress: &mut dyn Progress,
+    ) -> Result<(), Ended> {
+        if self.place.cancel.is_cancelled() {
+            return Err(Ended::Interrupted);
+        }
+        seat.tries += 1;
+        let Place { experiment, plan, host, template, out, cancel } = self.place;
+        let variant = &plan.plan.variants[seat.index];
+        progress.trying(block, &variant.name, rate);
+        let settings = plan.round(rate);
+        let (work, logs) = (&out.work, &out.logs);
+        let bench = Bench {
+            experiment,
+            settings: &settings,
+            host,
+            template,
+            work,
+            logs,
+            rate: plan.flag(rate),
+            cancel,
+        };
+        let slot = Slot { block, attempt: seat.tries, position: 1 };
+        let record = bench.round(slot, variant);
+        self.journal.append(&record);
+        let mut tried = Try {
+            block,
+            variant: variant.name.clone(),
+            number: seat.tries,
+            rate,
+            figures: None,
+            server_cores: None,
+            missed: None,
+            void: None,
+            broken_invariants: Vec::new(),
+            took_seconds: record.took_seconds,
+        };
+        let step = match &record.outcome {
+            Outcome::Measured(measured) => self.judge(seat, measured, &mut tried),
+            Outcome::Failed(failure) => self.broke(seat, failure, &mut tried),
+        };
+        progress.tried(&tried);
+        self.outcomes.tries.push(tried);
+        step
+    }
+
+    /// Tells the search what a measured try showed, unless it is to be repeated.
+    fn judge(
+        &mut self,
+        seat: &mut Seat,
+        measured: &Measured,
+        tried: &mut Try,
+    ) -> Result<(), Ended> {
+        seat.broken = 0;
+        let plan = self.place.plan;
+        let seen = Figures::of(&measured.load, plan.options.duration);
+        tried.figures = Some(seen);
+        let cpu = measured.server.as_ref().map(|server| server.cpu_seconds);
+        tried.server_cores = cpu.map(|cpu| cpu / measured.load.duration_seconds);
+        let broken = measured.invariants.iter().filter(|checked| !checked.holds);
+        tried.broken_invariants = broken.map(|checked| checked.name.clone()).collect();
+        // Beyond its limit a generator starts too few as well, and that has a name of its own.
+        if plan.steering == Steering::Script && !seen.follows(tried.rate) && !seen.generator_limited
+        {
+            let arrivals_per_second = seen.arrivals_per_second;
+            tried.void = Some("the script does not follow RATE".to_owned());
+            return Err(Ended::Unsteered { rate: tried.rate, arrivals_per_second });
+        }
+        let mut missed = plan.options.goal.missed(&seen, self.unhurried_ms[seat.index]);
+        let limited = missed.as_ref().is_some_and(|why| why.whose == Whose::Generator);
+        seat.spoilt = if limited { seat.spoilt + 1 } else { 0 };
+        if limited && seat.spoilt < SPOILT {
+            tried.void = Some(Warning::GeneratorLimited.text().to_owned());
+            return Ok(());
+        }
+        seat.spoilt = 0;
+        if missed.is_some() && !limited && self.repeats_for(measured, tried) {
+            return Ok(());
+        }
+        if !tried.broken_invariants.is_empty() {
+            let names = tried.broken_invariants.iter().cloned();
+            let breaches = names.map(|name| Breach::Invariant { name });
+            let reason =
+                missed.get_or_insert(Reason { whose: Whose::Server, breaches: Vec::new() });
+            reason.whose = Whose::Server;
+            reason.breaches.splice(0..0, breaches);
+        }
+        tried.missed.clone_from(&missed);
+        let Some(why) = missed else {
+            let fastest = &mut self.unhurried_ms[seat.index];
+            *fastest = seen.iteration_ms.map(|now| fastest.map_or(now, |known| known.min(now)));
+            seat.search.tell(Answer::Held);
+            return Ok(());
+        };
+        seat.search.tell(Answer::Broke(why));
+        Ok(())
+    }
+
+    /// Whether others disturbed a try that missed the goal, so that it is to be repeated. One that
+    /// reached it in spite of them counts.
+    fn repeats_for(&mut self, measured: &Measured, tried: &mut Try) -> bool {
+        let accept = &self.place.plan.plan.settings.accept;
+        let disturbed =
+            |warning: &&Warning| DISTURBING.contains(warning) && !accept.contains(warning);
+        let why: Vec<&str> =
+            measured.warnings.iter().filter(disturbed).map(|warning| warning.text()).collect();
+        if why.is_empty() {
+            return false;
+        }
+        if self.repeats == 0 {
+            self.outcomes.noisy = true;
+            return false;
+        }
+        self.repeats -= 1;
+        tried.void = Some(why.join("; "));
+        true
+    }
+
+    /// A server that dies under load has a limit; whatever else breaks a round is repeated, up to
+    /// as often as the experiment allows.
+    fn broke(&mut self, seat: &mut Seat, failure: &Failure, tried: &mut Try) -> Result<(), Ended> {
+        match failure.kind {
+            FailureKind::Interrupted => {
+                tried.void = Some(failure.message.clone());
+                Err(Ended::Interrupted)
+            }
+            FailureKind::ServerDied => {
+                let breaches = vec![Breach::Died { message: failure.message.clone() }];
+                let why = Reason { whose: Whose::Server, breaches };
+                tried.missed = Some(why.clone());
+                seat.search.tell(Answer::Broke(why));
+                Ok(())
+            }
+            _ => {
+                tried.void = Some(failure.message.clone());
+                seat.broken += 1;
+                if seat.broken > self.place.plan.plan.settings.retries {
+                    let why = failure.message.clone();
+                    return Err(Ended::Broken { block: tried.block, why });
+                }
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Tells a person how far a search is.
+
+use std::{
+    io::{self, Write},
+    time::Instant,
+};
+
+use super::{
+    course::Try,
+    goal::{number, percent},
+    plan::LimitPlan,
+    search::Found,
+};
+use crate::time;
+
+/// Follows a search. Every method has an empty default.
+pub trait Progress {
+    /// It begins.
+    fn begin(&mut self, _plan: &LimitPlan) {}
+    /// A try begins: its block, variant and rate.
+    fn trying(&mut self, _block: u32, _variant: &str, _rate: u32) {}
+    /// A try ended, well or not.
+    fn tried(&mut self, _tried: &Try) {}
+    /// A variant's search in a block is over.
+    fn found(&mut self, _block: u32, _variant: &str, _found: &Found) {}
+}
+
+/// Writes a line for each try to stderr: a try takes seconds, and what it showed is worth reading.
+#[derive(Debug)]
+pub struct Console {
+    begun: Instant,
+    searches: u32,
+    done: u32,
+}
+
+impl Console {
+    /// One that has said nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { begun: Instant::now(), searches: 0, done: 0 }
+    }
+}
+
+impl Default for Console {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Nobody reads a closed stderr.
+fn say(line: &str) {
+    drop(writeln!(io::stderr(), "{line}"));
+}
+
+impl Progress for Console {
+    fn begin(&mut self, plan: &LimitPlan) {
+        self.begun = Instant::now();
+        let variants = plan.variants().len();
+        self.searches =
+            plan.settings().blocks.saturating_mul(u32::try_from(variants).unwrap_or(u32::MAX));
+        say(&format!(
+            "goal: {}\n{} searches: {} blocks of {variants} variants, about {} (seed {})",
+            plan.goal(),
+            self.searches,
+            plan.settings().blocks,
+            time::rough(plan.estimate()),
+            plan.plan.seed,
+        ));
+    }
+
+    fn tried(&mut self, tried: &Try) {
+        let place = format!("block {} {}: {}/s", tried.block, tried.variant, tried.rate);
+        let seen = tried.figures.map(|seen| {
+            let p95 = seen.p95_ms.map_or_else(|| "-".to_owned(), |ms| format!("{} ms", number(ms)));
+            let (errors, dropped) = (percent(seen.errors), percent(seen.dropped));
+            format!("p95 {p95}, errors {errors}, dropped {dropped}")
+        });
+        let seen = seen.unwrap_or_default();
+        say(&match (&tried.void, &tried.missed) {
+            (Some(why), _) => format!("{place} does not count: {why}"),
+            (None, Some(why)) => format!("{place} missed the goal: {why}"),
+            (None, None) => format!("{place} held: {seen}"),
+        });
+    }
+
+    fn found(&mut self, block: u32, variant: &str, found: &Found) {
+        self.done += 1;
+        let left = self.searches.saturating_sub(self.done);
+        let left = self.begun.elapsed() / self.done.max(1) * left;
+        let found = match found {
+            Found::Between { held, broke, .. } => format!("between {held} and {broke}/s"),
+            Found::Ceiling(rate) => format!("{rate}/s or more"),
+            Found::Nothing { broke, .. } => format!("less than {broke}/s"),
+        };
+        say(&format!("block {block} {variant}: {found}; about {} left", time::rough(left)));
+    }
+}

@@ -1,0 +1,296 @@
+//! What the searches of a variant come to, and how variants compare.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{
+    course::{Outcomes, Try},
+    goal::{Figures, Reason, Whose},
+    plan::LimitPlan,
+    search::Found,
+};
+use crate::stats::{self, Estimate};
+
+/// One variant's limit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VariantLimit {
+    /// Its name.
+    pub name: String,
+    /// Whether the others are compared with it.
+    pub is_reference: bool,
+    /// What it can take.
+    pub capacity: Capacity,
+    /// That against the reference.
+    pub versus: Versus,
+    /// What gave way, and in how many searches, most often first. Only what was the server's.
+    pub gave_way: Vec<(String, usize)>,
+    /// What was seen at the highest rate that held.
+    pub at_best: Option<Best>,
+    /// Each search.
+    pub searches: Vec<SearchPart>,
+}
+
+/// What a variant can take, in iterations per second.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "known", rename_all = "snake_case")]
+pub enum Capacity {
+    /// Every search found a limit of the server.
+    Exactly {
+        /// Geometric mean of the searches' answers.
+        rate: f64,
+        /// Ends of its 95 % confidence interval, by Student's t on logarithms; `None` with fewer
+        /// than two searches.
+        interval: Option<(f64, f64)>,
+    },
+    /// In at least one search something else gave way first.
+    AtLeast {
+        /// The lowest of the highest rates that held.
+        rate: u32,
+        /// What gave way.
+        because: Obstacle,
+    },
+    /// In at least one search not even the lowest rate held.
+    Nothing {
+        /// In how many.
+        searches: usize,
+    },
+    /// No search was completed.
+    Unknown,
+}
+
+/// What kept a search from the server's limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Obstacle {
+    /// The load generator.
+    Generator,
+    /// Too few virtual users.
+    VirtualUsers,
+    /// The highest rate that was allowed.
+    MaxRate,
+}
+
+impl Obstacle {
+    /// In words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Generator => "the load generator gave way first",
+            Self::VirtualUsers => "virtual users ran out first; give more with --vus or maxVUs",
+            Self::MaxRate => "it held the highest rate allowed; --max-rate raises that",
+        }
+    }
+}
+
+/// A variant's limit against the reference's.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Versus {
+    /// It is the reference.
+    Reference,
+    /// The ratio of the limits found in the same blocks.
+    Ratio(Estimate),
+    /// There is none, and why.
+    NoRatio(&'static str),
+}
+
+/// What was seen at the highest rate that held.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Best {
+    /// The rate.
+    pub rate: u32,
+    /// What was seen.
+    pub figures: Figures,
+    /// Cores the server used; `None` for a `url`.
+    pub server_cores: Option<f64>,
+}
+
+/// One search.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SearchPart {
+    /// Its block.
+    pub block: u32,
+    /// The highest rate that held below any that broke; `None` when none did.
+    pub held: Option<u32>,
+    /// The lowest rate that broke; `None` when none did.
+    pub broke: Option<u32>,
+    /// Why.
+    pub why: Option<Reason>,
+}
+
+impl SearchPart {
+    fn of(block: u32, found: &Found) -> Self {
+        let (held, broke, why) = match found {
+            Found::Between { held, broke, why } => (Some(*held), Some(*broke), Some(why.clone())),
+            Found::Ceiling(rate) => (Some(*rate), None, None),
+            Found::Nothing { broke, why } => (None, Some(*broke), Some(why.clone())),
+        };
+        Self { block, held, broke, why }
+    }
+
+    /// What kept it from the server's limit, if anything did.
+    fn obstacle(&self) -> Option<Obstacle> {
+        match self.why.as_ref().map(|why| why.whose) {
+            None => Some(Obstacle::MaxRate),
+            Some(Whose::Generator) => Some(Obstacle::Generator),
+            Some(Whose::VirtualUsers) => Some(Obstacle::VirtualUsers),
+            Some(Whose::Server) => None,
+        }
+    }
+
+    /// The answer, when the limit was the server's and above the lowest rate.
+    fn limit(&self) -> Option<f64> {
+        if self.obstacle().is_some() {
+            return None;
+        }
+        Some((f64::from(self.held?) * f64::from(self.broke?)).sqrt())
+    }
+}
+
+/// One entry per variant, in their order.
+pub fn summarise(plan: &LimitPlan, outcomes: &Outcomes) -> Vec<VariantLimit> {
+    let searches: Vec<Vec<SearchPart>> = (0..plan.variants().len())
+        .map(|index| {
+            let own = outcomes.found.iter().filter(|((_, at), _)| *at == index);
+            own.map(|((block, _), found)| SearchPart::of(*block, found)).collect()
+        })
+        .collect();
+    let reference = plan.variants().iter().position(|variant| variant.name == plan.reference());
+    let reference = reference.map(|index| &searches[index]);
+    let named = plan.variants().iter().zip(&searches);
+    named
+        .map(|(variant, own)| {
+            let is_reference = variant.name == plan.reference();
+            let versus = match reference {
+                _ if is_reference => Versus::Reference,
+                Some(reference) => versus(reference, own),
+                None => Versus::NoRatio("there is no reference"),
+            };
+            VariantLimit {
+                name: variant.name.clone(),
+                is_reference,
+                capacity: capacity(own),
+                versus,
+                gave_way: gave_way(own),
+                at_best: best(&outcomes.tries, &variant.name, own),
+                searches: own.clone(),
+            }
+        })
+        .collect()
+}
+
+fn capacity(searches: &[SearchPart]) -> Capacity {
+    let first = searches.iter().filter_map(|search| search.obstacle().map(|why| (search, why)));
+    // Of several, the one that says least.
+    if let Some((search, because)) = first.min_by_key(|(search, _)| search.held.unwrap_or(0)) {
+        let lowest = searches.iter().map(|search| search.held.unwrap_or(0)).min();
+        return Capacity::AtLeast { rate: lowest.or(search.held).unwrap_or(0), because };
+    }
+    let limits: Vec<(f64, f64)> =
+        searches.iter().filter_map(|search| Some((1.0, search.limit()?))).collect();
+    if limits.len() < searches.len() {
+        return Capacity::Nothing { searches: searches.len() - limits.len() };
+    }
+    stats::estimate(&limits).map_or(Capacity::Unknown, |estimate| Capacity::Exactly {
+        rate: estimate.ratio,
+        interval: estimate.interval,
+    })
+}
+
+/// Blocks that only one of the two has completed say nothing.
+fn versus(reference: &[SearchPart], own: &[SearchPart]) -> Versus {
+    let mut pairs = Vec::new();
+    for search in own {
+        let Some(other) = reference.iter().find(|other| other.block == search.block) else {
+            continue;
+        };
+        if search.obstacle().is_some() || other.obstacle().is_some() {
+            return Versus::NoRatio("the server was not what gave way first in every search");
+        }
+        match (other.limit(), search.limit()) {
+            (Some(other), Some(own)) => pairs.push((other, own)),
+            _ => return Versus::NoRatio("one of the two did not hold even the lowest rate"),
+        }
+    }
+    stats::estimate(&pairs).map_or(Versus::NoRatio("no block is complete"), Versus::Ratio)
+}
+
+fn gave_way(searches: &[SearchPart]) -> Vec<(String, usize)> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let reasons = searches.iter().filter_map(|search| search.why.as_ref());
+    for breach in reasons.filter(|why| why.is_servers()).flat_map(|why| &why.breaches) {
+        *counts.entry(breach.word()).or_default() += 1;
+    }
+    let mut counts: Vec<(String, usize)> =
+        counts.into_iter().map(|(word, count)| (word.to_owned(), count)).collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    counts
+}
+
+fn best(tries: &[Try], variant: &str, searches: &[SearchPart]) -> Option<Best> {
+    let rate = searches.iter().filter_map(|search| search.held).max()?;
+    let held = |one: &&Try| {
+        one.variant == variant && one.rate == rate && one.missed.is_none() && one.void.is_none()
+    };
+    let one = tries.iter().find(held)?;
+    Some(Best { rate, figures: one.figures?, server_cores: one.server_cores })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::goal::Breach;
+
+    fn search(block: u32, held: u32, broke: u32, whose: Whose) -> SearchPart {
+        let why = Reason { whose, breaches: vec![Breach::P95 { ms: Some(300.0) }] };
+        SearchPart { block, held: Some(held), broke: Some(broke), why: Some(why) }
+    }
+
+    fn servers(rates: &[(u32, u32)]) -> Vec<SearchPart> {
+        let searches = (1..).zip(rates);
+        searches.map(|(block, (low, high))| search(block, *low, *high, Whose::Server)).collect()
+    }
+
+    #[test]
+    fn the_limit_is_the_geometric_mean_of_the_middles() {
+        // Middles 100 and 400: 200 on average.
+        let found = capacity(&servers(&[(80, 125), (320, 500)]));
+        let Capacity::Exactly { rate, interval } = found else { panic!("{found:?}") };
+        assert!((rate - 200.0).abs() < 1e-9);
+        assert!(interval.is_some_and(|(low, high)| low < 100.0 && high > 400.0));
+        assert_eq!(gave_way(&servers(&[(1, 2), (1, 2)])), [("p95".to_owned(), 2)]);
+        assert_eq!(capacity(&[]), Capacity::Unknown);
+    }
+
+    #[test]
+    fn whatever_is_not_the_servers_makes_it_at_least_and_leaves_no_ratio() {
+        let at_least = |rate, because| Capacity::AtLeast { rate, because };
+        let mut searches = servers(&[(80, 125), (320, 500)]);
+        searches[1] = search(2, 300, 400, Whose::Generator);
+        assert_eq!(capacity(&searches), at_least(80, Obstacle::Generator));
+        assert!(matches!(versus(&servers(&[(1, 2), (1, 2)]), &searches), Versus::NoRatio(_)));
+        assert_eq!(gave_way(&searches), [("p95".to_owned(), 1)]);
+        let ceiling = SearchPart::of(1, &Found::Ceiling(900));
+        assert_eq!(capacity(&[ceiling]), at_least(900, Obstacle::MaxRate));
+        let too_few = search(1, 30, 40, Whose::VirtualUsers);
+        assert_eq!(capacity(&[too_few]), at_least(30, Obstacle::VirtualUsers));
+    }
+
+    #[test]
+    fn a_server_that_holds_nothing_has_no_ratio() {
+        let why = Reason { whose: Whose::Server, breaches: Vec::new() };
+        let nothing = SearchPart::of(1, &Found::Nothing { broke: 1, why });
+        assert_eq!(capacity(std::slice::from_ref(&nothing)), Capacity::Nothing { searches: 1 });
+        assert!(matches!(versus(&servers(&[(1, 2)]), &[nothing]), Versus::NoRatio(_)));
+    }
+
+    #[test]
+    fn ratios_are_taken_within_a_block_and_only_where_both_are_complete() {
+        let reference = servers(&[(80, 125), (320, 500), (10, 40)]);
+        let own = servers(&[(160, 250), (640, 1000)]);
+        let Versus::Ratio(estimate) = versus(&reference, &own) else { panic!() };
+        assert_eq!(estimate.blocks, 2);
+        assert!((estimate.ratio - 2.0).abs() < 1e-9);
+        assert!(matches!(versus(&reference, &[]), Versus::NoRatio("no block is complete")));
+    }
+}

@@ -1,0 +1,260 @@
+//! `madang limit`: how much variants of a service can take within a goal.
+
+use crate::compare::host::Madang;
+use crate::compare::{SEEDS, Wrong, code_of, say, tell, watch_signals};
+use crate::exit;
+use crate::settings::Usage;
+use anyhow::Context as _;
+use madang_lab::limit::{
+    BareError, Console, Goal, LimitOptions, LimitPlan, PlanError, Steering, bare,
+};
+use madang_lab::{Cancel, Experiment, Warning};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Arguments of `madang limit`.
+#[derive(clap::Args, Debug)]
+#[command(group = clap::ArgGroup::new("goal").required(true).multiple(true)
+    .args(["p95", "p99", "errors", "max_dropped"]))]
+#[command(after_help = "\
+Iterations of a script are started by the clock, at a rate that rises until the goal is missed twice
+in a row; then the gap is halved. Every try has a fresh process with the same data. That is repeated
+in blocks, the variants in turn; capacities and ratios come with 95 % intervals. What gave way first
+is said: response times, errors, the server itself. When the load generator, or the number of virtual
+users, gave way first, the answer is \"at least\", never a limit of the server.
+
+How the rate gets to the script: a script that reads __ENV.RATE gets the iterations per second there,
+with the length of a try in __ENV.DURATION and a number of virtual users in __ENV.VUS:
+
+  import http from 'k6/http';
+  import { check } from 'k6';
+  export const options = { scenarios: { all: {
+    executor: 'constant-arrival-rate', rate: Number(__ENV.RATE), timeUnit: '1s',
+    duration: __ENV.DURATION, preAllocatedVUs: Number(__ENV.VUS),
+  } } };
+  export default function () {
+    check(http.get(`${__ENV.BASE_URL}/v1/tracks/1`), { ok: (r) => r.status === 200 });
+  }
+
+Of any other script the default function is started at the rate, whatever its options say; `sleep` in
+it makes it need more virtual users (--vus). An iteration may make several requests: the rate is in
+iterations, the report has good requests per second, too.
+
+Examples:
+  madang limit experiments/long-track --p95 200ms --errors 0.1%
+  madang limit experiments/long-track --p99 50ms --variant medium --blocks 1
+  madang limit script.js --url http://127.0.0.1:8080 --p95 200ms     a server that runs already
+  madang limit experiments/sign-up --p95 1s --json | jq '.variants[].capacity'
+
+Exit codes: 0 it ran, whatever the limits · 1 an invariant was broken or a try stayed broken ·
+2 a wrong file or flag, or a script that does not follow RATE · 3 the machine was too noisy, or
+generator or virtual users gave way before a server · 130 interrupted (complete searches are
+reported).")]
+pub struct Args {
+    /// Experiment file or its directory, as for `compare`; or a k6 script, with --url
+    #[arg(value_name = "DIR|FILE|SCRIPT")]
+    path: PathBuf,
+    /// The server a script is run against; it gets it as BASE_URL
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// Goal: longest 95th percentile of response times, such as 200ms
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    p95: Option<Duration>,
+    /// Goal: longest 99th percentile of response times
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    p99: Option<Duration>,
+    /// Goal: largest share of requests that fail, or one of whose checks fails [default: 1%]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    errors: Option<f64>,
+    /// Goal: largest share of iterations that cannot start, or do not end [default: 1%]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    max_dropped: Option<f64>,
+    /// Only this variant; may be repeated [default: all]
+    #[arg(long, value_name = "NAME")]
+    variant: Vec<String>,
+    /// Searches for each variant
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    blocks: u32,
+    /// Rate to begin near, in iterations per second
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=MOST))]
+    from: u32,
+    /// Highest rate to be tried
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=MOST))]
+    max_rate: u32,
+    /// A search is over when what held and what did not are this close
+    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = resolution)]
+    resolution: f64,
+    /// Measured time at each rate; the goal's percentile wants some hundred iterations
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time)]
+    duration: Duration,
+    /// Load before it [default: the experiment's, else 1s]
+    #[arg(long, value_name = "TIME", value_parser = warm_up)]
+    warm_up: Option<Duration>,
+    /// Virtual users [default: fitted to rate and goal, 20 to 2000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=30_000))]
+    vus: Option<u32>,
+    /// A variable of the script's `__ENV`, with --url; may be repeated
+    #[arg(short = 'e', long = "env", value_name = "NAME=VALUE", value_parser = crate::load::pair, requires = "url")]
+    environment: Vec<(String, String)>,
+    /// A disturbance that is taken as it comes: steal or foreign_cpu; may be repeated
+    #[arg(long, value_name = "WHAT", value_parser = disturbance)]
+    accept: Vec<Warning>,
+    /// Use the file's quick settings
+    #[arg(long)]
+    quick: bool,
+    /// Directory for the results, new or empty [default: results/NAME-TIME]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print report.json instead of the table
+    #[arg(long)]
+    json: bool,
+    /// Only check file and flags, and estimate the time
+    #[arg(long)]
+    check: bool,
+    /// Seed of orders and first rates, to repeat a search [default: a new one]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(SEEDS))]
+    seed: Option<u64>,
+}
+
+/// More than any generator starts.
+const MOST: i64 = 1_000_000;
+/// Shares of requests or iterations that may go wrong unless flags say otherwise.
+const DEFAULT_SHARE: f64 = 0.01;
+
+fn time(text: &str) -> Result<Duration, String> {
+    match warm_up(text)? {
+        Duration::ZERO => Err("it must be longer than zero".to_owned()),
+        time => Ok(time),
+    }
+}
+
+/// With its unit: k6 takes a bare number for milliseconds, and a person may mean seconds.
+fn warm_up(text: &str) -> Result<Duration, String> {
+    if text.parse::<f64>().is_ok() {
+        return Err("a time with its unit, such as 200ms or 5s".to_owned());
+    }
+    madang_load::parse_duration(text).map_err(|error| error.to_string())
+}
+
+/// With its sign, because 0.1 could be meant as a share.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    let number = number.filter(|number| (0.0..=100.0).contains(number));
+    number.map(|number| number / 100.0).ok_or_else(|| "a percentage such as 0.1%".to_owned())
+}
+
+/// Below a thousandth there is nothing but noise.
+fn resolution(text: &str) -> Result<f64, String> {
+    let share = percent(text).ok().filter(|share| *share >= 0.001);
+    share.ok_or_else(|| "a percentage from 0.1% to 100%".to_owned())
+}
+
+fn disturbance(text: &str) -> Result<Warning, String> {
+    match text {
+        "steal" => Ok(Warning::Steal),
+        "foreign_cpu" => Ok(Warning::ForeignCpu),
+        _ => Err("accepted are steal and foreign_cpu".to_owned()),
+    }
+}
+
+/// Searches, and gives the exit code.
+pub fn run(args: Args) -> ExitCode {
+    match limit(args) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            tell(&format!("madang: {error:#}"));
+            let is_ours = |cause: &(dyn std::error::Error + 'static)| {
+                let usage =
+                    cause.is::<Usage>() || cause.is::<BareError>() || cause.is::<PlanError>();
+                if usage { Some(exit::USAGE) } else { code_of(cause) }
+            };
+            ExitCode::from(error.chain().find_map(is_ours).unwrap_or(exit::FAILED))
+        }
+    }
+}
+
+fn limit(args: Args) -> anyhow::Result<u8> {
+    let experiment = read(&args)?;
+    let wrong = madang_lab::check(&experiment, &Madang);
+    if !wrong.is_empty() {
+        return Err(Wrong { file: experiment.file, wrong }.into());
+    }
+    let (out, json, check) = (args.out.clone(), args.json, args.check);
+    let place = experiment.file.display().to_string();
+    let plan = LimitPlan::new(&experiment, options(args)?).context(place.clone())?;
+    if check {
+        return describe(&place, &plan);
+    }
+    let cancel = Cancel::default();
+    watch_signals(cancel.clone())?;
+    let out = out.unwrap_or_else(|| madang_lab::default_out(&experiment));
+    let progress = &mut Console::new();
+    let finished = madang_lab::limit::run(&experiment, &plan, &Madang, &out, &cancel, progress)?;
+    let report = finished.report;
+    say(&if json { report.to_json() } else { report.to_text() })?;
+    // Shown above all the same: it may be hours of work.
+    finished.written?;
+    tell(&format!("results in {}", out.display()));
+    Ok(report.exit_code())
+}
+
+fn read(args: &Args) -> anyhow::Result<Experiment> {
+    let is_script = args.path.extension().is_some_and(|kind| kind == "js" || kind == "mjs");
+    let file: Result<&Path, &str> = match (&args.url, is_script) {
+        (Some(url), true) => return Ok(bare(&args.path, url, &args.environment)?),
+        (None, true) => Err("a script needs --url: the server it is to be run against"),
+        (Some(_), false) => Err("--url belongs to a script; an experiment has its variants"),
+        (None, false) => Ok(&args.path),
+    };
+    let file = file.map_err(|why| Usage(format!("{}: {why}", args.path.display())))?;
+    let files = Experiment::files(file)?;
+    let [only] = &files[..] else {
+        let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        let why = "it has several experiments; name one of";
+        return Err(Usage(format!("{}: {why} {}", file.display(), names.join(", "))).into());
+    };
+    Ok(Experiment::read(only)?)
+}
+
+fn options(args: Args) -> anyhow::Result<LimitOptions> {
+    if args.from > args.max_rate {
+        return Err(Usage("--from must not be above --max-rate".to_owned()).into());
+    }
+    let milliseconds = |time: Duration| time.as_secs_f64() * 1000.0;
+    Ok(LimitOptions {
+        goal: Goal {
+            p95_ms: args.p95.map(milliseconds),
+            p99_ms: args.p99.map(milliseconds),
+            errors: args.errors.unwrap_or(DEFAULT_SHARE),
+            max_dropped: args.max_dropped.unwrap_or(DEFAULT_SHARE),
+        },
+        variants: args.variant,
+        blocks: args.blocks,
+        from: args.from,
+        max_rate: args.max_rate,
+        resolution: args.resolution,
+        duration: args.duration,
+        warm_up: args.warm_up,
+        vus: args.vus,
+        quick: args.quick,
+        seed: args.seed,
+        accept: args.accept,
+    })
+}
+
+/// What would be done.
+fn describe(place: &str, plan: &LimitPlan) -> anyhow::Result<u8> {
+    let names: Vec<&str> = plan.variants().iter().map(|variant| variant.name.as_str()).collect();
+    let how = match plan.steering() {
+        Steering::Script => "the script reads RATE",
+        Steering::Generator => "the script's default function is started at the rate",
+    };
+    say(&format!(
+        "{place}: right; goal: {}; variants: {}; {how}; about {:.0} min\n",
+        plan.goal(),
+        names.join(", "),
+        plan.estimate().as_secs_f64() / 60.0,
+    ))?;
+    Ok(0)
+}

@@ -1,0 +1,343 @@
+//! `madang limit` as a person runs it: the real command, real load, servers whose limit is known.
+//!
+//! What a search finds depends on how busy the machine is; what it must never say does not. So these
+//! tests bound answers by what is impossible, not by what is likely.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+const MADANG: &str = env!("CARGO_BIN_EXE_madang");
+/// A generous limit for what takes seconds.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+const PLAIN: &str = "
+import http from 'k6/http';
+import { check } from 'k6';
+export const options = { vus: 3, iterations: 3 };
+export default function () {
+  check(http.get(`${__ENV.BASE_URL}/x`), { 'it works': (r) => r.status === 200 });
+}
+";
+
+const STEERED: &str = "
+import http from 'k6/http';
+export const options = { scenarios: { all: {
+  executor: 'constant-arrival-rate', rate: Number(__ENV.RATE), timeUnit: '1s',
+  duration: __ENV.DURATION, preAllocatedVUs: Number(__ENV.VUS),
+} } };
+export default function () { http.get(`${__ENV.BASE_URL}/x`); }
+";
+
+/// How a server behaves.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Serves one request after another, each for so long.
+    Serial(Duration),
+    /// Refuses everything.
+    Refusing,
+}
+
+/// A server on a port of its own, which lives as long as the test.
+fn server(kind: Kind) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let turn = Arc::new(Mutex::new(()));
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let turn = turn.clone();
+            // A client that leaves ends its thread, not the server.
+            std::thread::spawn(move || serve(&stream, kind, &turn));
+        }
+    });
+    url
+}
+
+fn serve(stream: &TcpStream, kind: Kind, turn: &Mutex<()>) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut reader = BufReader::new(stream);
+    loop {
+        let mut line = String::from("x");
+        while line.trim() != "" {
+            line.clear();
+            if reader.read_line(&mut line)? == 0 {
+                return Ok(());
+            }
+        }
+        let status = match kind {
+            Kind::Refusing => "503 No",
+            Kind::Serial(time) => {
+                let _turn = turn.lock().unwrap();
+                std::thread::sleep(time);
+                "200 OK"
+            }
+        };
+        let mut writer = stream;
+        write!(writer, "HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n")?;
+    }
+}
+
+/// A directory with a script.
+struct Search(tempfile::TempDir);
+
+impl Search {
+    fn new(script: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("script.js"), script).unwrap();
+        Self(dir)
+    }
+
+    fn out(&self) -> PathBuf {
+        self.0.path().join("out")
+    }
+
+    /// On a machine as busy as it may be.
+    fn command(&self, path: &str, flags: &[&str]) -> Command {
+        let mut command = Command::new(MADANG);
+        command.arg("limit").arg(self.0.path().join(path)).arg("--out").arg(self.out());
+        command.args(["--duration", "1s", "--warm-up", "200ms", "--resolution", "20%"]);
+        command.args(["--accept", "steal", "--accept", "foreign_cpu"]).args(flags);
+        // What a careless shell may have set must not change anything.
+        command.env("K6_VUS", "nonsense").env("RATE", "1").current_dir(self.0.path());
+        command
+    }
+
+    fn run(&self, path: &str, flags: &[&str]) -> Output {
+        self.command(path, flags).output().unwrap()
+    }
+}
+
+fn text(output: &Output) -> String {
+    let both = [&output.stdout[..], &output.stderr[..]].concat();
+    String::from_utf8_lossy(&both).into_owned()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(output)))
+}
+
+fn tries(report: &Value) -> &Vec<Value> {
+    report["tries"].as_array().unwrap()
+}
+
+/// The rates at which a try held.
+fn held(report: &Value) -> Vec<u64> {
+    let held = tries(report).iter().filter(|one| one["missed"].is_null() && one["void"].is_null());
+    held.map(|one| one["rate"].as_u64().unwrap()).collect()
+}
+
+/// Complete, and either a limit of the server's or said to be something else's.
+#[track_caller]
+fn assert_told(output: &Output, report: &Value) {
+    let code = output.status.code();
+    let variants = report["variants"].as_array().unwrap().iter();
+    let because = variants.map(|one| &one["capacity"]["because"]);
+    let hidden = because.filter(|why| !why.is_null() && *why != "max_rate").count();
+    assert_eq!(code, Some(if hidden == 0 { 0 } else { 3 }), "{}", text(output));
+    assert_eq!(report["ended"]["state"], "complete", "{report}");
+}
+
+#[test]
+fn a_server_never_seems_to_take_more_than_it_can() {
+    // 20 ms one after another: 50 per second, at most.
+    let url = server(Kind::Serial(Duration::from_millis(20)));
+    for script in [PLAIN, STEERED] {
+        let search = Search::new(script);
+        let flags = ["--url", &url, "--p95", "150ms", "--errors", "0%", "--blocks", "1", "--json"];
+        let output = search.run("script.js", &flags);
+        let report = json(&output);
+        assert_told(&output, &report);
+        // 20 more than it can take wait for 400 ms at the end of the window.
+        assert!(held(&report).iter().all(|rate| *rate < 70), "{report}");
+        // Rates go up to where it must break, and a rate breaks only when it was tried again.
+        let last = tries(&report).iter().map(|one| one["rate"].as_u64().unwrap()).max().unwrap();
+        assert!(last >= 10, "{report}");
+        let written = fs::read_to_string(search.out().join("report.json")).unwrap();
+        assert_eq!(written.as_bytes(), output.stdout);
+        let page = fs::read_to_string(search.out().join("report.md")).unwrap();
+        assert!(page.contains("## Every try"), "{page}");
+        let rounds = fs::read_to_string(search.out().join("rounds.jsonl")).unwrap();
+        assert_eq!(rounds.lines().count(), tries(&report).len());
+        for one in tries(&report) {
+            let asked = one["rate"].as_f64().unwrap();
+            let seen = one["figures"]["arrivals_per_second"].as_f64().unwrap();
+            assert!((seen / asked - 1.0).abs() < 0.5, "{one}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_refuses_everything_takes_nothing() {
+    let url = server(Kind::Refusing);
+    let search = Search::new(PLAIN);
+    let flags = ["--url", &url, "--errors", "10%", "--blocks", "1", "--from", "2"];
+    let output = search.run("script.js", &flags);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let said = text(&output);
+    assert!(said.contains("did not reach the goal even at 1 iteration/s"), "{said}");
+    assert!(said.contains("errors 1/1"), "{said}");
+}
+
+#[test]
+fn the_highest_rate_allowed_is_no_limit_of_the_server() {
+    let url = server(Kind::Serial(Duration::ZERO));
+    let search = Search::new(PLAIN);
+    let flags = ["--url", &url, "--errors", "0.5%", "--blocks", "1", "--max-rate", "20", "--json"];
+    let output = search.run("script.js", &flags);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let capacity = &json(&output)["variants"][0]["capacity"];
+    assert_eq!((&capacity["known"], &capacity["rate"]), (&"at_least".into(), &20.into()));
+    assert_eq!(capacity["because"], "max_rate");
+}
+
+#[test]
+fn too_few_virtual_users_are_no_limit_of_the_server() {
+    let url = server(Kind::Serial(Duration::ZERO));
+    let sleepy = PLAIN.replace(
+        "export default function () {",
+        "import { sleep } from 'k6';\n\
+        export default function () {\n  sleep(1);",
+    );
+    let search = Search::new(&sleepy);
+    let flags = ["--url", &url, "--errors", "0.5%", "--blocks", "1", "--vus", "8", "--json"];
+    let output = search.run("script.js", &flags);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+    let report = json(&output);
+    let capacity = &report["variants"][0]["capacity"];
+    assert_eq!(capacity["known"], "at_least", "{report}");
+    // On a busy machine the generator itself may come first.
+    assert!(["virtual_users", "generator"].iter().any(|word| capacity["because"] == *word));
+    assert!(held(&report).iter().all(|rate| *rate <= 12), "{report}");
+}
+
+#[test]
+fn a_script_that_does_not_follow_the_rate_is_found_out() {
+    let url = server(Kind::Serial(Duration::ZERO));
+    let stubborn = STEERED.replace("Number(__ENV.RATE)", "__ENV.RATE ? 2 : 2");
+    let output = Search::new(&stubborn).run("script.js", &["--url", &url, "--p95", "1s"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(text(&output).contains("was told RATE="), "{}", text(&output));
+}
+
+const EXPERIMENT: &str = r#"
+name = "two"
+question = "Which takes more?"
+reference = "one"
+prediction = { metric = "goodput", variant = "two", ratio_at_least = 1 }
+[load]
+script = "script.js"
+[rounds]
+blocks = 2
+[variants.one]
+serve = { "cache.mode" = "off" }
+load_env = { RATE = "7" }
+[variants.two]
+serve = {}
+"#;
+
+fn experiment() -> Search {
+    let page = PLAIN.replace("/x", "/v1/tracks");
+    let search = Search::new(&page);
+    fs::write(search.0.path().join("experiment.toml"), EXPERIMENT).unwrap();
+    search
+}
+
+#[test]
+fn variants_of_this_server_are_searched_in_turn_and_compared() {
+    let search = experiment();
+    let flags = ["--p95", "5s", "--blocks", "2", "--max-rate", "20", "--json", "--seed", "3"];
+    let output = search.run("", &flags);
+    let report = json(&output);
+    assert_told(&output, &report);
+    assert_eq!(report["ended"]["state"], "complete");
+    // Neither got to its limit, so there is nothing to compare.
+    let two = &report["variants"][1];
+    assert!(two["versus"]["no_ratio"].as_str().unwrap().contains("gave way"), "{two}");
+    let order: Vec<&str> =
+        tries(&report).iter().map(|one| one["variant"].as_str().unwrap()).collect();
+    assert_ne!(order[0], order[1], "tries of the two alternate: {order:?}");
+    let fresh = tries(&report).iter().filter(|one| one["figures"]["goodput"].as_f64() > Some(0.0));
+    assert_eq!(fresh.count(), order.len());
+    assert!(tries(&report).iter().all(|one| one["server_cores"].as_f64() > Some(0.0)), "{report}");
+    assert!(!search.out().join("work").exists());
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_found() {
+    let search = experiment();
+    let mut command = search.command("", &["--p95", "5s", "--max-rate", "11", "--blocks", "1000"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let found =
+        lines.by_ref().map(|line| line.unwrap()).find(|line| line.contains("or more; about"));
+    assert!(found.is_some(), "it ended by itself");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    // The pipe is read to its end, so that nobody waits for a reader.
+    let rest = lines.map(|line| line.unwrap()).collect::<Vec<_>>().join("\n");
+    let begun = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        assert!(begun.elapsed() < DEADLINE, "it did not end");
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    assert_eq!(status.code(), Some(130), "{rest}");
+    let report = fs::read_to_string(search.out().join("report.json")).unwrap();
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["ended"]["state"], "interrupted");
+    let found = report["variants"].as_array().unwrap().iter();
+    assert!(found.flat_map(|one| one["searches"].as_array().unwrap()).count() >= 1, "{report}");
+}
+
+#[test]
+fn wrong_flags_and_files_are_named_before_anything_runs() {
+    let search = experiment();
+    let url = ["--url", "http://127.0.0.1:1"];
+    for (path, flags, expected) in [
+        ("", &[][..], "--p95"),
+        ("", &["--p95", "200"], "with its unit"),
+        ("", &["--p95", "0ms"], "longer than zero"),
+        ("", &["--errors", "0.1"], "a percentage such as 0.1%"),
+        ("", &["--errors", "200%"], "a percentage such as 0.1%"),
+        (
+            "",
+            &["--p95", "1s", "--variant", "three"],
+            "no variant `three`: the experiment has one, two",
+        ),
+        ("", &["--p95", "1s", "--from", "50", "--max-rate", "20"], "--from must not be above"),
+        ("", &["--p95", "1s", "--accept", "noise"], "accepted are steal and foreign_cpu"),
+        ("", &["--p95", "1s", "--quick"], "[load.quick]"),
+        ("", &["--p95", "1s", url[0], url[1]], "--url belongs to a script"),
+        ("script.js", &["--p95", "1s"], "needs --url"),
+        ("script.js", &["--p95", "1s", "--url", "nonsense"], "--url"),
+        ("none.js", &["--p95", "1s", url[0], url[1]], "none.js"),
+        ("none.toml", &["--p95", "1s"], "none.toml"),
+    ] {
+        let output = search.run(path, flags);
+        assert_eq!(output.status.code(), Some(2), "{flags:?}: {}", text(&output));
+        assert!(text(&output).contains(expected), "no {expected:?} in: {}", text(&output));
+        assert!(!search.out().exists(), "{flags:?}");
+    }
+    let output = search.run("", &["--p95", "1s", "--check"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(
+        text(&output).contains("variants: one, two; the script's default"),
+        "{}",
+        text(&output)
+    );
+    // Nobody answers there: nothing was run.
+    let output = search.run("script.js", &["--p95", "1s", url[0], url[1]]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("nobody answers"), "{}", text(&output));
+    assert!(!search.out().exists());
+}
