@@ -122,7 +122,14 @@ fn only_reading_is_for_its_addresses() {
         let head = server.connect().request("HEAD", path, &[]);
         assert_eq!((head.status, head.body.len()), (200, 0), "{path}");
     }
-    for path in ["/home", "/home/", "/home/../style.css", "/home/nothing.js", "/home/figures/1"] {
+    for path in [
+        "/home",
+        "/home/",
+        "/home/../style.css",
+        "/home/nothing.js",
+        "/home/%ff",
+        "/home/figures/1",
+    ] {
         server.get(path).problem(404);
     }
     server.get("/home/figures?after=x").problem(422);

@@ -15,7 +15,8 @@ use crate::http::negotiate::Encodings;
 use crate::ops::metrics::ServerMetrics;
 use crate::store::{Pool, StoreError};
 use axum::Router;
-use axum::extract::RawQuery;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, RawQuery};
 use axum::response::Response;
 use axum::routing::get;
 use figures::Sampler;
@@ -26,10 +27,12 @@ use tokio::sync::OnceCell;
 
 /// Where the figures of the last minute are.
 const FIGURES: &str = "/home/figures";
+/// Where the files are that the page is made of.
+const PARTS: &str = "/home/{file}";
 
 /// One file of the page.
 struct File {
-    path: &'static str,
+    name: &'static str,
     content_type: &'static str,
     content: &'static [u8],
 }
@@ -37,25 +40,26 @@ struct File {
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 macro_rules! file {
-    ($path:literal, $content_type:expr, $file:literal) => {
-        File { path: $path, content_type: $content_type, content: include_bytes!($file) }
+    ($name:literal, $content_type:expr, $file:literal) => {
+        File { name: $name, content_type: $content_type, content: include_bytes!($file) }
     };
 }
 
-static FILES: &[File] = &[
-    file!("/", "text/html; charset=utf-8", "assets/index.html"),
-    file!("/home/style.css", "text/css; charset=utf-8", "assets/style.css"),
-    file!("/home/icon.svg", "image/svg+xml", "assets/icon.svg"),
-    file!("/home/main.js", SCRIPT, "assets/main.js"),
-    file!("/home/page.js", SCRIPT, "assets/page.js"),
-    file!("/home/trails.js", SCRIPT, "assets/trails.js"),
-    file!("/home/path.js", SCRIPT, "assets/path.js"),
-    file!("/home/draw.js", SCRIPT, "assets/draw.js"),
-    file!("/home/markets.js", SCRIPT, "assets/markets.js"),
-    file!("/home/korea.js", SCRIPT, "assets/korea.js"),
-    file!("/home/live.js", SCRIPT, "assets/live.js"),
+static FILES: [File; 12] = [
+    // The page itself, at `/`.
+    file!("", "text/html; charset=utf-8", "assets/index.html"),
+    file!("style.css", "text/css; charset=utf-8", "assets/style.css"),
+    file!("icon.svg", "image/svg+xml", "assets/icon.svg"),
+    file!("main.js", SCRIPT, "assets/main.js"),
+    file!("page.js", SCRIPT, "assets/page.js"),
+    file!("trails.js", SCRIPT, "assets/trails.js"),
+    file!("path.js", SCRIPT, "assets/path.js"),
+    file!("draw.js", SCRIPT, "assets/draw.js"),
+    file!("markets.js", SCRIPT, "assets/markets.js"),
+    file!("korea.js", SCRIPT, "assets/korea.js"),
+    file!("live.js", SCRIPT, "assets/live.js"),
     file!(
-        "/home/provinces.geojson",
+        "provinces.geojson",
         "application/geo+json",
         "../../../../data/regions/sido_2018_outlines.geojson"
     ),
@@ -77,8 +81,7 @@ const HEADERS: [(HeaderName, &str); 5] = [
 /// The page, ready to be served; ends its sampling when dropped.
 pub(crate) struct Home {
     sampler: Sampler,
-    compute: Arc<Pool<()>>,
-    compression: bool,
+    files: Arc<Files>,
 }
 
 impl Home {
@@ -94,13 +97,16 @@ impl Home {
         if !settings.home.page {
             return Ok(None);
         }
-        FILES.iter().for_each(|file| metrics.add_route(file.path));
+        metrics.add_route("/");
+        metrics.add_route(PARTS);
         metrics.add_route_apart(FIGURES);
-        Ok(Some(Home {
-            sampler: Sampler::start(Arc::clone(metrics.latencies()), app.cache.clone())?,
+        let files = Arc::new(Files {
+            made: Default::default(),
             compute: Arc::clone(&app.compute),
             compression: settings.compression,
-        }))
+        });
+        let latencies = Arc::clone(metrics.latencies());
+        Ok(Some(Home { sampler: Sampler::start(latencies, app.cache.clone())?, files }))
     }
 
     /// Its routes.
@@ -109,40 +115,52 @@ impl Home {
         let figures = get(async move |RawQuery(query): RawQuery| {
             figures::answer(&samples, query.as_deref().unwrap_or(""))
         });
-        FILES.iter().fold(Router::new().route(FIGURES, figures), |router, file| {
-            let made = Arc::new(OnceCell::new());
-            let (compute, compression) = (Arc::clone(&self.compute), self.compression);
-            let answer = get(async move |headers: HeaderMap| {
-                let value = made.get_or_try_init(|| make(file, &compute, compression)).await?;
-                Ok::<_, Problem>(file_answer(value, &headers))
+        let files = Arc::clone(&self.files);
+        let page = get(async move |headers: HeaderMap| files.answer("", &headers).await);
+        let files = Arc::clone(&self.files);
+        let part =
+            get(async move |name: Result<Path<String>, PathRejection>, headers: HeaderMap| {
+                // What is no text is no file either.
+                files.answer(name.as_ref().map_or("?", |name| name.as_str()), &headers).await
             });
-            router.route(file.path, answer)
-        })
+        Router::new().route("/", page).route(PARTS, part).route(FIGURES, figures)
+    }
+}
+
+/// The files of the page, each compressed when it is first asked for.
+struct Files {
+    made: [OnceCell<Value>; FILES.len()],
+    compute: Arc<Pool<()>>,
+    compression: bool,
+}
+
+impl Files {
+    async fn answer(&self, name: &str, headers: &HeaderMap) -> Result<Response, Problem> {
+        let found = FILES.iter().zip(&self.made).find(|(file, _)| file.name == name);
+        let (file, made) =
+            found.ok_or_else(|| Problem::not_found("the home page has no such file"))?;
+        let value = made.get_or_try_init(|| self.make(file)).await?;
+        let mut response = respond(value, headers);
+        for (name, text) in HEADERS {
+            response.headers_mut().insert(name, HeaderValue::from_static(text));
+        }
+        Ok(response)
+    }
+
+    async fn make(&self, file: &'static File) -> Result<Value, Problem> {
+        // Nothing bounds what is compiled in.
+        let compress = Compress::plan(self.compression, Some(usize::MAX), Encodings::default());
+        let made = self
+            .compute
+            .run(move |()| finish(file.content.to_vec(), file.content_type, compress))
+            .await;
+        made.map_err(|error| StoreError::from(error).into())
     }
 }
 
 /// Without the page there is nothing at `/`.
 pub(crate) fn nothing<S: Clone + Send + Sync + 'static>() -> Router<S> {
-    let problem = || Problem::not_found("the API is under /v1, its description under /docs");
-    Router::new().route("/", get(async move || problem()))
-}
-
-/// Compresses a file, once, when it is first asked for.
-async fn make(
-    file: &'static File,
-    compute: &Pool<()>,
-    compression: bool,
-) -> Result<Value, Problem> {
-    // Nothing bounds what is compiled in.
-    let compress = Compress::plan(compression, Some(usize::MAX), Encodings::default());
-    let made = compute.run(move |()| finish(file.content.to_vec(), file.content_type, compress));
-    made.await.map_err(|error| StoreError::from(error).into())
-}
-
-fn file_answer(value: &Value, request: &HeaderMap) -> Response {
-    let mut response = respond(value, request);
-    for (name, text) in HEADERS {
-        response.headers_mut().insert(name, HeaderValue::from_static(text));
-    }
-    response
+    let problem =
+        get(async || Problem::not_found("the API is under /v1, its description under /docs"));
+    Router::new().route("/", problem)
 }
