@@ -65,16 +65,16 @@ impl Draft {
 /// What a post is to be changed to; what is not there stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    title: Option<String>,
-    content: Option<String>,
-    item_name: Option<String>,
-    price: Option<i64>,
-    stock: Option<i64>,
-    category: Option<CategoryId>,
-    place: Option<Place>,
+    pub(super) title: Option<String>,
+    pub(super) content: Option<String>,
+    pub(super) item_name: Option<String>,
+    pub(super) price: Option<i64>,
+    pub(super) stock: Option<i64>,
+    pub(super) category: Option<CategoryId>,
+    pub(super) place: Option<Place>,
     /// Another town of the same city.
-    town: Option<String>,
-    status: Option<Status>,
+    pub(super) town: Option<String>,
+    pub(super) status: Option<Status>,
 }
 
 impl Changes {

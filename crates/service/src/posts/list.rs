@@ -46,8 +46,7 @@ pub(super) async fn list(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let query = query.as_deref().unwrap_or("");
-    let (asked, limit) = read(query, app.accounts.regions(), &app.posts.categories)?;
-    let value = app.posts.listing(&app.accounts, asked, limit, &headers).await?;
+    let value = app.posts.answer(&app.accounts, query, &headers).await?;
     Ok(respond(&value, &headers))
 }
 
@@ -130,6 +129,17 @@ fn name(asked: &Asked) -> String {
 }
 
 impl Posts {
+    /// The page that a query asks for.
+    pub(super) async fn answer(
+        &self,
+        accounts: &Accounts,
+        query: &str,
+        headers: &HeaderMap,
+    ) -> Result<Value, Problem> {
+        let (asked, limit) = read(query, accounts.regions(), &self.categories)?;
+        self.listing(accounts, asked, limit, headers).await
+    }
+
     async fn listing(
         &self,
         accounts: &Accounts,
