@@ -12,6 +12,7 @@
 //! the kinds in the order in which they need each other.
 
 mod batches;
+mod posts;
 mod random;
 mod schedules;
 mod users;
@@ -45,6 +46,7 @@ every account. Give a password of your own where others can reach the service.
 
 Examples:
   madang seed --users 200 --schedules-per-user 1000 --shared-hash
+  madang seed --users 1000 --posts 1000000 --shared-hash
   madang seed --users 50 --password 'correct horse' --data /var/lib/madang
   madang seed --users 64 --hash bcrypt:10")]
 pub struct Args {
@@ -63,6 +65,8 @@ pub struct Rows {
     users: u32,
     #[command(flatten)]
     schedules: schedules::Flags,
+    #[command(flatten)]
+    posts: posts::Flags,
     /// Password of all of them: 8 to 1024 printable ASCII characters
     #[arg(long, value_name = "TEXT", default_value = DEFAULT_PASSWORD, hide_default_value = true, value_parser = password)]
     password: String,
@@ -200,7 +204,11 @@ pub fn fill(app: &App, settings: &Settings, rows: &Rows) -> anyhow::Result<Fille
     let filled = runtime.block_on(async {
         let (ids, users) = users::fill(app, settings, rows, &bar).await?;
         let ground = Ground { app, wanted: rows, users: &ids, bar: &bar };
-        let filled = [("users", users), ("schedules", schedules::fill(&ground).await?)];
+        let filled = [
+            ("users", users),
+            ("schedules", schedules::fill(&ground).await?),
+            ("posts", posts::fill(&ground).await?),
+        ];
         anyhow::Ok(filled.into_iter().filter(|(_, added)| added.new + added.old > 0).collect())
     })?;
     bar.finish_and_clear();

@@ -10,6 +10,7 @@ const AT_ONCE: usize = 5_000;
 /// Collects rows and hands them to `write`, so many at once and in order.
 pub(super) struct Batches<'a, T, W> {
     rows: Vec<T>,
+    at_once: usize,
     write: W,
     /// What the writer has now, and how many rows that is.
     writing: Option<(u64, JoinHandle<Result<(), StoreError>>)>,
@@ -24,13 +25,19 @@ where
 {
     /// Nothing yet; `write` is one transaction.
     pub(super) fn new(bar: &'a ProgressBar, write: W) -> Self {
-        Self { rows: Vec::with_capacity(AT_ONCE), write, writing: None, written: 0, bar }
+        let (rows, at_once) = (Vec::new(), AT_ONCE);
+        Self { rows, at_once, write, writing: None, written: 0, bar }
+    }
+
+    /// So many rows in a transaction.
+    pub(super) fn at_once(self, rows: usize) -> Self {
+        Self { at_once: rows, ..self }
     }
 
     /// Adds a row.
     pub(super) async fn push(&mut self, row: T) -> anyhow::Result<()> {
         self.rows.push(row);
-        if self.rows.len() == AT_ONCE { self.hand_over().await } else { Ok(()) }
+        if self.rows.len() == self.at_once { self.hand_over().await } else { Ok(()) }
     }
 
     /// Writes the rest; answers how many rows were written in all.
@@ -44,7 +51,7 @@ where
     async fn hand_over(&mut self) -> anyhow::Result<()> {
         self.settle().await?;
         if !self.rows.is_empty() {
-            let rows = std::mem::replace(&mut self.rows, Vec::with_capacity(AT_ONCE));
+            let rows = std::mem::replace(&mut self.rows, Vec::with_capacity(self.at_once));
             let count = rows.len() as u64;
             self.writing = Some((count, tokio::spawn((self.write)(rows))));
             // Lets it begin.
