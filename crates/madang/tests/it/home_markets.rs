@@ -189,6 +189,14 @@ fn a_syllable_that_is_being_composed_is_left_alone() {
         if done {
             page.insert(text);
         }
+        if text == "ㅇ" {
+            // Whoever stops here gets the result of what is finished.
+            eventually("a search", || {
+                let asked = page.requests();
+                let finished = asked.iter().any(|a| a.ends_with("q=%EC%A4%91"));
+                finished.then_some(())
+            });
+        }
     }
     assert_eq!(page.value("document.getElementById('market-query').value"), "중앙");
     // The search runs although the last syllable is never ended, and does not disturb it.
