@@ -156,7 +156,7 @@ fn content(random: &mut Random, category: &Category, item: &Item, town: &str) ->
     );
     for _ in 0..random.below(3) {
         text.push('\n');
-        text += random.one_of(&words::DETAILS);
+        text.push_str(random.one_of::<&str>(&words::DETAILS));
     }
     text += &format!("\n{town} {}", random.one_of(&words::MEETINGS));
     text += &format!("\n{}", random.one_of(&words::CLOSINGS));
