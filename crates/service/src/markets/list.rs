@@ -118,10 +118,9 @@ impl Asked {
         let near = written.near.map(|near| page::point("near", &near)).transpose();
         let near = near.map_err(&mut or);
         let limit = page::limit(written.limit.as_deref()).map_err(&mut or);
-        let order = match &near {
-            Ok(near) => read_order(written.sort.as_deref(), *near).map_err(&mut or),
-            Err(()) => Err(()),
-        };
+        // A position that cannot be read was given all the same: what is wrong with sort is another thing.
+        let centre = near.unwrap_or(Some(Point { lat: 0.0, lon: 0.0, ele: None }));
+        let order = read_order(written.sort.as_deref(), centre).map_err(&mut or);
         let (Ok(words), Ok(goods), Ok(region), Ok(kinds), Ok(near), Ok(limit), Ok(order)) =
             (words, goods, region, kinds, near, limit, order)
         else {
@@ -186,14 +185,15 @@ fn read_kinds(text: &str) -> Result<Vec<String>, FieldError> {
 }
 
 fn read_order(sort: Option<&str>, near: Option<Point>) -> Result<Order, FieldError> {
-    let wrong = |text| Err(FieldError::new("sort", text));
     match (sort, near) {
         (None | Some("distance"), Some(centre)) => Ok(Order::Distance(centre)),
         (None, None) => Ok(Order::Relevance),
         (Some("name"), _) => Ok(Order::Name),
         (Some("views"), _) => Ok(Order::Views),
-        (Some("distance"), None) => wrong("distance needs near=latitude,longitude"),
-        (Some(_), _) => wrong("name, views or distance"),
+        (Some("distance"), None) => {
+            Err(FieldError::new("sort", "distance needs near=latitude,longitude"))
+        }
+        (Some(_), _) => Err(FieldError::new("sort", "name, views or distance")),
     }
 }
 

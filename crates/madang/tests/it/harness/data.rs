@@ -41,10 +41,15 @@ pub fn bundled_markets() -> Vec<PathBuf> {
 /// The larger collection: `MADANG_TEST_DATA`, or a folder `shared/data` beside the workspace. It
 /// holds tracks whose licence does not allow to bundle them.
 pub fn collection_rows() -> Option<Vec<Row>> {
+    let folder = collection()?;
+    Some(rows(&folder.join("SOURCES.md"), &folder.join("tracks")))
+}
+
+/// The folder of the larger collection, if there is one.
+pub fn collection() -> Option<PathBuf> {
     let folder = std::env::var_os("MADANG_TEST_DATA")
         .map_or_else(|| workspace().parent().unwrap().join("shared/data"), PathBuf::from);
-    let table = folder.join("SOURCES.md");
-    table.is_file().then(|| rows(&table, &folder.join("tracks")))
+    folder.join("SOURCES.md").is_file().then_some(folder)
 }
 
 /// Every track at hand; says so when that is only the bundled ones.
