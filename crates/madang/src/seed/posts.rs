@@ -34,6 +34,7 @@ const REMOVED_EVERY: u32 = 50;
 
 /// How many there shall be.
 #[derive(clap::Args, Clone, Copy, Debug)]
+#[group(skip)]
 pub(super) struct Flags {
     /// Posts that there shall be, up to 5000000
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=MOST))]

@@ -32,6 +32,7 @@ const TITLES: [&str; 12] = [
 
 /// How many there shall be.
 #[derive(clap::Args, Clone, Copy, Debug)]
+#[group(skip)]
 pub(super) struct Flags {
     /// Schedules that each user shall have, up to 1000000
     #[arg(long, value_name = "M", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=MOST_OF_ONE_USER))]
