@@ -3,7 +3,7 @@
 
 use std::{fmt, io, time::Duration};
 
-use crate::Exit;
+use crate::{BudgetError, Exit};
 
 /// Why a process could not be started, made ready or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +70,9 @@ pub enum Error {
         /// The package that brings it.
         package: &'static str,
     },
+    /// The CPU budget cannot be enforced; nothing was started.
+    #[error("budget not applied")]
+    Budget(#[from] BudgetError),
     /// A file, socket or `/proc` entry failed outside a process's own doing.
     #[error("{what}")]
     Io {

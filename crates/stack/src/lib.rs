@@ -20,10 +20,11 @@
 //! its supervisor's death (the kernel clears it), the other rows hold for it too. A process this
 //! user may not signal cannot be stopped by anybody here.
 //!
-//! Beside that: [`Process::sample`] observes a process tree from `/proc`, [`machine`] the machine
+//! [`CpuBudget`] limits the CPU time of a tree. Beside that: [`Process::sample`] observes a process tree from `/proc`, [`machine`] the machine
 //! around it, [`http`] asks a server whether it is ready, and [`nginx`] starts Debian's nginx.
 //! Linux only: subreapers, death signals and `/proc` have no portable equivalent.
 
+mod budget;
 mod control;
 mod cpus;
 mod error;
@@ -41,6 +42,7 @@ pub mod supervisor;
 mod sweep;
 mod tree;
 
+pub use budget::{BudgetError, CpuBudget};
 pub use cpus::CpuList;
 pub use error::{Error, Tail};
 pub use output::Output;

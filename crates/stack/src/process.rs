@@ -15,6 +15,7 @@ use std::{
 
 use crate::{
     Error, Output, Sample, Scope, Spec, Tail,
+    budget::Enforced,
     control::{Event, Order},
     output::{Lines, file_tail},
     patience::{LOOK, Over, Patience},
@@ -64,6 +65,8 @@ pub struct Process {
     control: UnixStream,
     stderr_file: Option<PathBuf>,
     shared: Arc<Shared>,
+    /// Dropped last, when the tree is gone and its cgroup empty.
+    _budget: Option<Enforced>,
 }
 
 #[derive(Debug, Default)]
@@ -151,6 +154,7 @@ impl Process {
         mut child: Child,
         control: UnixStream,
         tree: String,
+        budget: Option<Enforced>,
     ) -> Result<Self, Error> {
         let program = spec.program_name();
         let shared = Arc::new(Shared::default());
@@ -162,7 +166,15 @@ impl Process {
             let run = move || watch(events, child, &tree, &shared);
             std::thread::Builder::new().name(name).spawn(run)
         });
-        let mut process = Self { program, pid: 0, supervisor, control, stderr_file: None, shared };
+        let mut process = Self {
+            program,
+            pid: 0,
+            supervisor,
+            control,
+            stderr_file: None,
+            shared,
+            _budget: budget,
+        };
         watch.map_err(|source| process.cannot_supervise(source))?;
         process.collect(readers.0, |state| &mut state.stdout)?;
         process.collect(readers.1, |state| &mut state.stderr)?;

@@ -17,7 +17,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use crate::{Error, Output, Process, Spec};
+use crate::{Error, Output, Process, Spec, budget::Enforced};
 
 /// Name of the environment variable that all descendants of a supervised command inherit, with a
 /// value of its own for each command.
@@ -66,12 +66,19 @@ impl Supervisor {
         let supervise = |source| Error::Supervise { program: spec.program_name(), source };
         let (own, theirs) = UnixStream::pair().map_err(supervise)?;
         let tree = tree_name();
-        let command = self.command(spec, OwnedFd::from(theirs), &tree)?;
+        let budget = spec.budget.as_ref().map(Enforced::new).transpose()?;
+        let command = self.command(spec, OwnedFd::from(theirs), &tree, budget.as_ref())?;
         let child = spawn_from_lasting_thread(command).map_err(supervise)?;
-        Process::new(spec, child, own, tree)
+        Process::new(spec, child, own, tree, budget)
     }
 
-    fn command(&self, spec: &Spec, control: OwnedFd, tree: &str) -> Result<Command, Error> {
+    fn command(
+        &self,
+        spec: &Spec,
+        control: OwnedFd,
+        tree: &str,
+        budget: Option<&Enforced>,
+    ) -> Result<Command, Error> {
         let mut command = Command::new(&self.program);
         if let Some(name) = &self.shown_as {
             command.arg0(name);
@@ -80,6 +87,9 @@ impl Supervisor {
         command.args(["--owner".to_owned(), std::process::id().to_string()]);
         if let Some(cpus) = &spec.cpus {
             command.args(["--cpus".to_owned(), cpus.to_string()]);
+        }
+        for entrance in budget.map(Enforced::entrances).into_iter().flatten() {
+            command.arg("--cgroup").arg(entrance);
         }
         command.arg("--").arg(&spec.program).args(&spec.args);
         for (name, value) in &spec.env {

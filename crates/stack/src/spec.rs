@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
 };
 
-use crate::{CpuList, Output};
+use crate::{CpuBudget, CpuList, Output};
 
 /// A command, before it runs. Standard input is always empty.
 #[derive(Debug, Clone)]
@@ -18,6 +18,7 @@ pub struct Spec {
     pub(crate) stdout: Output,
     pub(crate) stderr: Output,
     pub(crate) cpus: Option<CpuList>,
+    pub(crate) budget: Option<CpuBudget>,
 }
 
 impl Spec {
@@ -33,6 +34,7 @@ impl Spec {
             stdout: Output::Capture,
             stderr: Output::Capture,
             cpus: None,
+            budget: None,
         }
     }
 
@@ -99,6 +101,13 @@ impl Spec {
     #[must_use]
     pub fn cpus(mut self, cpus: CpuList) -> Self {
         self.cpus = Some(cpus);
+        self
+    }
+
+    /// Limits the CPU time of the process and all its descendants.
+    #[must_use]
+    pub fn budget(mut self, budget: CpuBudget) -> Self {
+        self.budget = Some(budget);
         self
     }
 

@@ -12,11 +12,13 @@
 
 use std::{
     ffi::OsString,
+    fs,
     io::{self, Read, Write},
     os::{
         fd::AsFd,
         unix::{net::UnixStream, process::CommandExt},
     },
+    path::PathBuf,
     process::{Command, ExitCode, Stdio},
     time::{Duration, Instant},
 };
@@ -46,7 +48,7 @@ const ORDER_BYTES: usize = 256;
 /// Runs as a supervisor until the command and all its descendants are gone.
 ///
 /// `args` are the arguments after the host's hidden subcommand:
-/// `--owner PID [--cpus LIST] -- PROGRAM ARGS…`, and standard input must be the control socket, so
+/// `--owner PID [--cpus LIST] [--cgroup PROCS]… -- PROGRAM ARGS…`, and standard input must be the control socket, so
 /// only [`Supervisor::spawn`](crate::Supervisor::spawn) can sensibly call it. The host must not
 /// have started threads or touched standard input.
 #[must_use]
@@ -71,6 +73,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 struct Arguments {
     owner: u32,
     cpus: Option<CpuList>,
+    /// Files to write our process id to.
+    cgroups: Vec<PathBuf>,
     command: Vec<OsString>,
 }
 
@@ -79,12 +83,17 @@ impl Arguments {
         let mut args = args.into_iter();
         let mut owner = None;
         let mut cpus = None;
+        let mut cgroups = Vec::new();
         while let Some(flag) = args.next() {
             let flag = flag.to_string_lossy().into_owned();
             if flag == "--" {
                 break;
             }
             let value = args.next().ok_or_else(|| format!("`{flag}` needs a value"))?;
+            if flag == "--cgroup" {
+                cgroups.push(PathBuf::from(value));
+                continue;
+            }
             let value = value.to_string_lossy();
             match flag.as_str() {
                 "--owner" => owner = value.parse().ok(),
@@ -96,7 +105,8 @@ impl Arguments {
         if command.is_empty() {
             return Err("no command after `--`".to_owned());
         }
-        Ok(Self { owner: owner.ok_or("`--owner` needs a process id")?, cpus, command })
+        let owner = owner.ok_or("`--owner` needs a process id")?;
+        Ok(Self { owner, cpus, cgroups, command })
     }
 }
 
@@ -113,6 +123,10 @@ fn supervise(arguments: &Arguments) -> io::Result<()> {
     let must_end = signal_socket(&[SIGTERM, SIGINT, SIGHUP])?;
     if let Some(cpus) = &arguments.cpus {
         cpus.apply()?;
+    }
+    // All that is started from here on is in them.
+    for cgroup in &arguments.cgroups {
+        fs::write(cgroup, std::process::id().to_string())?;
     }
     let pid = match start(&arguments.command) {
         Ok(pid) => pid,
@@ -296,7 +310,9 @@ mod tests {
 
     #[test]
     fn the_command_keeps_its_own_flags() {
-        let arguments = parse(&["--owner", "7", "--cpus", "1", "--", "sh", "--", "-c"]).unwrap();
+        let flags = ["--owner", "7", "--cpus", "1", "--cgroup", "/x", "--", "sh", "--", "-c"];
+        let arguments = parse(&flags).unwrap();
+        assert_eq!(arguments.cgroups, [PathBuf::from("/x")]);
         assert_eq!(arguments.owner, 7);
         assert_eq!(arguments.cpus, CpuList::new([1]));
         assert_eq!(arguments.command, ["sh", "--", "-c"]);

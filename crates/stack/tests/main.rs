@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+mod budget;
 mod help;
 mod nginx;
 mod no_process_left;

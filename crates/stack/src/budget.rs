@@ -1,0 +1,218 @@
+//! CPU budgets: how much of the machine's CPU time a process tree may use, enforced by the kernel.
+//!
+//! The tree gets a cgroup of its own, with a quota for each period of 20 ms: short enough that a
+//! server without quota left stalls for less than most response times. A burstable budget imitates
+//! the small instances that clouds sell: credits, in CPU seconds, grow at the base rate while the
+//! tree uses less, and let it use up to the burst rate while they last. No kernel does that (a
+//! cgroup's own `burst` is bounded by one quota), so a thread of the owner looks at the usage ten
+//! times a second and sets the quota; over any longer time the tree uses no more than base times
+//! that time plus the credits it began with.
+//!
+//! The supervisor joins the cgroup before it starts the command, so every descendant is in it from
+//! its first instruction. The owner removes the cgroup when the tree is gone. An owner that was
+//! killed with `kill -9` leaves an empty one; the next budget on this machine removes it.
+
+mod cgroup;
+mod credits;
+
+use std::{
+    fmt, io,
+    path::PathBuf,
+    sync::{Arc, mpsc},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use cgroup::Group;
+use credits::Credits;
+
+/// Time between two looks at the usage.
+const TICK: Duration = Duration::from_millis(100);
+/// The kernel's smallest quota is 1 ms, and a period is 20 ms.
+const LEAST: f64 = 0.05;
+/// More cores than any machine has; more credit than any experiment needs.
+const MOST: f64 = 100_000.0;
+
+/// How much CPU time a process tree may use.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CpuBudget {
+    base: f64,
+    burst: Option<Burst>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Burst {
+    cores: f64,
+    credit_seconds: f64,
+}
+
+impl CpuBudget {
+    /// So many cores, always.
+    ///
+    /// # Errors
+    /// In words, when it is no number of cores from 0.05 to 100,000.
+    pub fn fixed(cores: f64) -> Result<Self, String> {
+        if (LEAST..=MOST).contains(&cores) {
+            return Ok(Self { base: cores, burst: None });
+        }
+        Err(format!("a budget is a number of cores from {LEAST} to {MOST}, not {cores}"))
+    }
+
+    /// `base` cores, and up to `burst` while credits last. `credit_seconds` of CPU time are there
+    /// at the start, and no more are ever kept.
+    ///
+    /// # Errors
+    /// In words, when `base` is none, `burst` is not above it, or the credit is not above zero.
+    pub fn burstable(base: f64, burst: f64, credit_seconds: f64) -> Result<Self, String> {
+        let fixed = Self::fixed(base)?;
+        Self::fixed(burst)?;
+        if burst <= base {
+            return Err(format!("`burst` must be above `base`, and {burst} is not above {base}"));
+        }
+        if !(credit_seconds > 0.0 && credit_seconds <= MOST) {
+            let range = format!("a number of seconds above 0, at most {MOST}");
+            return Err(format!("`credit_seconds` must be {range}, not {credit_seconds}"));
+        }
+        Ok(Self { burst: Some(Burst { cores: burst, credit_seconds }), ..fixed })
+    }
+
+    /// Finds out whether budgets can be enforced here, and leaves nothing behind.
+    ///
+    /// # Errors
+    /// Why they cannot.
+    pub fn probe(&self) -> Result<(), BudgetError> {
+        let group = Group::create()?;
+        group.limit(self.base)
+    }
+}
+
+impl fmt::Display for CpuBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cores", self.base)?;
+        match self.burst {
+            None => Ok(()),
+            Some(Burst { cores, credit_seconds }) => {
+                write!(f, ", up to {cores} while {credit_seconds} s of credit last")
+            }
+        }
+    }
+}
+
+/// Why a budget cannot be enforced.
+#[derive(Debug, thiserror::Error)]
+pub enum BudgetError {
+    /// There is no cgroup file system with a CPU controller.
+    #[error("this machine shows no cgroup with a CPU controller (in /proc/self/mountinfo)")]
+    NoController,
+    /// The controller is not handed down to where a cgroup may be made.
+    #[error("the CPU controller cannot be used below `{}`", .path.display())]
+    NotHandedDown {
+        /// The caller's cgroup.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A file of the cgroup.
+    #[error("cannot {what} `{}`", .path.display())]
+    File {
+        /// What was being done.
+        what: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// What the kernel said: without root's rights mostly that it is not permitted.
+        source: io::Error,
+    },
+}
+
+/// A budget that is being enforced, until dropped.
+#[derive(Debug)]
+pub(crate) struct Enforced {
+    group: Arc<Group>,
+    /// Ends the thread when dropped.
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Enforced {
+    pub(crate) fn new(budget: &CpuBudget) -> Result<Self, BudgetError> {
+        let group = Arc::new(Group::create()?);
+        let mut enforced = Self { group: group.clone(), stop: None, thread: None };
+        let Some(Burst { cores, credit_seconds }) = budget.burst else {
+            group.limit(budget.base)?;
+            return Ok(enforced);
+        };
+        group.usage()?;
+        let credits = Credits::new(budget.base, cores, credit_seconds);
+        group.limit(credits.cores(TICK.as_secs_f64()))?;
+        let (stop, stopped) = mpsc::channel();
+        let path = group.path().to_owned();
+        let thread = std::thread::Builder::new().name("stack-budget".to_owned());
+        let thread = thread.spawn(move || control(&group, credits, &stopped));
+        let thread =
+            thread.map_err(|source| BudgetError::File { what: "control", path, source })?;
+        enforced.stop = Some(stop);
+        enforced.thread = Some(thread);
+        Ok(enforced)
+    }
+
+    /// The files a process writes its id to, to join.
+    pub(crate) fn entrances(&self) -> Vec<PathBuf> {
+        self.group.entrances()
+    }
+}
+
+impl Drop for Enforced {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of it has been printed, and there is nothing left to enforce.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Sets the quota from the usage until told to stop. When the cgroup can no longer be read or set,
+/// the last quota stays: at most what the credits allowed for one tick.
+fn control(group: &Group, mut credits: Credits, stopped: &mpsc::Receiver<()>) {
+    let mut at = Instant::now();
+    let mut used = group.usage().unwrap_or_default();
+    let mut set = None;
+    while stopped.recv_timeout(TICK) == Err(mpsc::RecvTimeoutError::Timeout) {
+        let Ok(now_used) = group.usage() else { return };
+        let now = Instant::now();
+        let spent = now_used.saturating_sub(used);
+        credits.pass(now.duration_since(at).as_secs_f64(), spent.as_secs_f64());
+        (at, used) = (now, now_used);
+        let cores = credits.cores(TICK.as_secs_f64());
+        if set != Some(cores) && group.limit(cores).is_err() {
+            return;
+        }
+        set = Some(cores);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_budget_is_refused_in_words() {
+        assert!(CpuBudget::fixed(0.5).is_ok() && CpuBudget::burstable(0.2, 1.0, 10.0).is_ok());
+        for wrong in [0.0, -1.0, 0.04, f64::NAN, f64::INFINITY] {
+            assert!(CpuBudget::fixed(wrong).is_err(), "{wrong}");
+            assert!(CpuBudget::burstable(wrong, 1.0, 1.0).is_err(), "{wrong}");
+            assert!(CpuBudget::burstable(0.2, wrong, 1.0).is_err(), "{wrong}");
+        }
+        assert!(CpuBudget::burstable(0.2, 0.2, 1.0).unwrap_err().contains("above `base`"));
+        for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(CpuBudget::burstable(0.2, 1.0, wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_budget_reads_as_it_was_meant() {
+        let burstable = CpuBudget::burstable(0.2, 1.0, 10.0).unwrap();
+        assert_eq!(burstable.to_string(), "0.2 cores, up to 1 while 10 s of credit last");
+        assert_eq!(CpuBudget::fixed(0.5).unwrap().to_string(), "0.5 cores");
+    }
+}

@@ -1,0 +1,126 @@
+//! CPU budgets, on processes that burn what they get. They need a machine that permits cgroups; on
+//! another, what is promised is that a budget is refused with its reason and nothing is started.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use madang_stack::{CpuBudget, Error, Process, Spec};
+
+use crate::help::{DEADLINE, assert_gone, sh, supervisor};
+
+/// Burns two cores, from a child and a grandchild.
+const BURN: &str = "sh -c 'while :; do :; done' & while :; do :; done";
+
+/// The process, or `None` where budgets are not permitted.
+fn start(spec: &Spec) -> Option<Process> {
+    match supervisor().spawn(spec) {
+        Ok(process) => Some(process),
+        Err(Error::Budget(why)) => {
+            eprintln!("no budgets here: {why}");
+            assert!(!why.to_string().is_empty());
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// CPU seconds used in a stretch of time, and its length.
+fn used(process: &Process, time: Duration) -> (f64, f64) {
+    let (before, begun) = (process.cpu_time().unwrap(), Instant::now());
+    std::thread::sleep(time);
+    let used = process.cpu_time().unwrap().saturating_sub(before);
+    (used.as_secs_f64(), begun.elapsed().as_secs_f64())
+}
+
+/// The directories of the process's cgroups that are its own.
+fn cgroups(process: &Process) -> Vec<PathBuf> {
+    let own = std::fs::read_to_string(format!("/proc/{}/cgroup", process.pid())).unwrap();
+    let name = own.lines().find_map(|line| Some(&line[line.find("stack-")?..])).unwrap();
+    let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpuacct"];
+    roots.iter().map(|root| PathBuf::from(root).join(name)).filter(|dir| dir.exists()).collect()
+}
+
+#[test]
+fn a_tree_uses_no_more_than_its_budget() {
+    let budget = CpuBudget::fixed(0.3).unwrap();
+    let Some(process) = start(&sh(BURN).budget(budget)) else { return };
+    // However busy the machine is, it cannot give more than that; unlimited, two loops on even a
+    // quarter of a core each would use more.
+    let (cpu, wall) = used(&process, Duration::from_secs(2));
+    assert!(cpu <= 0.3 * wall + 0.1, "{cpu} s of CPU in {wall} s");
+    assert!(cpu > 0.01, "{cpu} s of CPU in {wall} s");
+}
+
+#[test]
+fn a_burstable_tree_uses_its_credits_and_then_its_base() {
+    let budget = CpuBudget::burstable(0.1, 1.0, 0.6).unwrap();
+    let Some(process) = start(&sh(BURN).budget(budget)) else { return };
+    let begun = Instant::now();
+    // The credits are spent when they are all used, however long that takes on a busy machine.
+    while process.cpu_time().unwrap() < Duration::from_millis(550) {
+        assert!(begun.elapsed() < DEADLINE, "{:?}", process.cpu_time());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    let all = process.cpu_time().unwrap().as_secs_f64();
+    let most = 0.6 + 0.1 * begun.elapsed().as_secs_f64() + 0.25;
+    assert!(all <= most, "{all} s of CPU, {most} allowed");
+    let (cpu, wall) = used(&process, Duration::from_secs(2));
+    assert!(cpu <= 0.1 * wall + 0.3, "{cpu} s of CPU in {wall} s, without credits");
+}
+
+#[test]
+fn nothing_is_left_of_a_cgroup_when_its_tree_is_gone() {
+    let budget = CpuBudget::burstable(0.5, 1.0, 1.0).unwrap();
+    let Some(process) = start(&sh("sleep 600 & sleep 600").budget(budget)) else { return };
+    let dirs = cgroups(&process);
+    assert!(!dirs.is_empty());
+    let pids = [process.pid(), process.supervisor_pid()];
+    drop(process);
+    assert_gone(&pids);
+    assert!(dirs.iter().all(|dir| !dir.exists()), "{dirs:?}");
+}
+
+#[test]
+fn a_command_that_cannot_start_leaves_no_cgroup() {
+    let budget = CpuBudget::fixed(0.5).unwrap();
+    match supervisor().spawn(&Spec::new("/nothing/of/the/kind").budget(budget)) {
+        Err(Error::Start { .. } | Error::Budget(_)) => {}
+        other => panic!("{other:?}"),
+    }
+    // Tests beside this one have cgroups of their own, which are not empty for long.
+    let own = format!("stack-{}-", std::process::id());
+    let is_left = |dir: &PathBuf| {
+        let name = dir.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&own));
+        name && std::fs::read_to_string(dir.join("cgroup.procs")).is_ok_and(|pids| pids.is_empty())
+    };
+    let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpuacct"];
+    let begun = Instant::now();
+    loop {
+        let dirs = roots.iter().filter_map(|root| std::fs::read_dir(root).ok()).flatten().flatten();
+        let left: Vec<PathBuf> = dirs.map(|entry| entry.path()).filter(is_left).collect();
+        if left.is_empty() {
+            break;
+        }
+        assert!(begun.elapsed() < DEADLINE, "{left:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn what_a_killed_owner_left_is_removed_by_the_next_budget() {
+    let budget = CpuBudget::fixed(0.5).unwrap();
+    let Some(process) = start(&sh("sleep 600").budget(budget)) else { return };
+    let dirs = cgroups(&process);
+    drop(process);
+    // Beyond the largest process id Linux gives.
+    let orphans: Vec<PathBuf> =
+        dirs.iter().map(|dir| dir.with_file_name("stack-4194305-7")).collect();
+    for orphan in &orphans {
+        std::fs::create_dir(orphan).unwrap();
+    }
+    budget.probe().unwrap();
+    assert!(orphans.iter().all(|dir| !dir.exists()), "{orphans:?}");
+}
