@@ -51,7 +51,7 @@ pub use cancel::Cancel;
 pub use experiment::Experiment;
 pub use host::Host;
 pub use launch::LaunchError;
-pub use observe::{MachineUse, ServerUse};
+pub use observe::{MachineUse, ServerStep, ServerUse};
 pub use plan::{NoQuick, Options, Plan, Settings};
 pub use record::{
     Checked, CheckedLimit, Event, Failure, FailureKind, LimitKind, Measured, Observed, Outcome,

@@ -43,8 +43,49 @@ pub struct LoadReport {
     /// Scenarios, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scenarios: BTreeMap<String, ScenarioPart>,
+    /// Requests by their `name` tag; further ones than the generator keeps apart are under
+    /// `(other)`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub names: BTreeMap<String, Part>,
+    /// Requests by the group they were made in; the empty name is outside of all groups.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub groups: BTreeMap<String, Part>,
+    /// Requests over time.
+    #[serde(default)]
+    pub series: Option<Series>,
     /// What the generator saw of itself.
     pub generator: Generator,
+}
+
+/// Some of the requests.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// Their counts.
+    pub requests: Requests,
+    /// Their response times, in milliseconds.
+    pub http_req_duration: Trend,
+}
+
+/// Requests over time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Length of a step.
+    pub step_seconds: u32,
+    /// The most good requests per second in any whole step.
+    pub peak_good_per_second: f64,
+    /// Step by step from the start of the window; the last one may be shorter.
+    pub steps: Vec<Step>,
+}
+
+/// One step of a series.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Requests answered in it.
+    pub requests: u64,
+    /// Good ones among them.
+    pub good: u64,
+    /// 95th percentile of their response times, in milliseconds.
+    pub p95_ms: f64,
 }
 
 /// Requests, by how they went.
@@ -134,6 +175,9 @@ pub enum Sampled {
 /// A scenario of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioPart {
+    /// Its requests and their response times; absent in reports of other generators.
+    #[serde(flatten)]
+    pub part: Option<Part>,
     /// What is known only of those whose iterations start by the clock.
     #[serde(default)]
     pub open_model: Option<OpenModel>,

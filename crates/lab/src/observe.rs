@@ -28,6 +28,18 @@ pub struct ServerUse {
     pub voluntary_switches: u64,
     /// Times a thread was made to wait.
     pub involuntary_switches: u64,
+    /// CPU and memory over time, in steps as long as those of the load's series.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<ServerStep>,
+}
+
+/// What a server's process tree used in one step of time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ServerStep {
+    /// CPU time per time.
+    pub cpu_cores: f64,
+    /// Largest resident memory among the samples.
+    pub rss_bytes: u64,
 }
 
 /// What else happened on the machine in the measured window.
@@ -125,8 +137,9 @@ impl<'p> Observer<'p> {
         Ok(())
     }
 
-    /// What the server used between two moments, in seconds since 1970.
-    pub fn server_use(&self, start: f64, end: f64) -> Option<ServerUse> {
+    /// What the server used between two moments, in seconds since 1970; `step` is the length of
+    /// a step in seconds.
+    pub fn server_use(&self, start: f64, end: f64, step: f64) -> Option<ServerUse> {
         self.server.as_ref()?;
         let value = |get: fn(&Seen) -> f64| {
             self.between(start, end, |look| look.server.as_ref().map_or(0.0, get))
@@ -141,7 +154,25 @@ impl<'p> Observer<'p> {
             open_files: largest(|sample| sample.open_files)?,
             voluntary_switches: value(|sample| sample.voluntary as f64).max(0.0) as u64,
             involuntary_switches: value(|sample| sample.involuntary as f64).max(0.0) as u64,
+            steps: self.steps(start, end, step),
         })
+    }
+
+    /// Steps from the start on. The last one may be shorter; one of less than a look is left out.
+    fn steps(&self, start: f64, end: f64, step: f64) -> Vec<ServerStep> {
+        let cpu_at = |look: &Look| (look.at, look.server.map_or(0.0, |seen| seen.cpu));
+        let cpu: Vec<(f64, f64)> = self.looks.iter().map(cpu_at).collect();
+        let mut steps = Vec::new();
+        let mut from = start;
+        while end - from >= INTERVAL.as_secs_f64() {
+            let to = (from + step).min(end);
+            let cpu = at(&cpu, to) - at(&cpu, from);
+            let memory = self.within(from, to).filter_map(|look| Some(look.server?.rss_bytes));
+            let Some(rss_bytes) = memory.max() else { break };
+            steps.push(ServerStep { cpu_cores: (cpu / (to - from)).max(0.0), rss_bytes });
+            from = to;
+        }
+        steps
     }
 
     /// What else happened between two moments.

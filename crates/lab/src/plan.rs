@@ -8,6 +8,7 @@ use crate::{
     experiment::{Bound, Experiment, Prediction, QuickLoad, QuickRounds, Target, Variant},
     metric::Metric,
     record::Warning,
+    report::Language,
 };
 
 /// What the person who runs an experiment may change about it.
@@ -22,6 +23,9 @@ pub struct Options {
     /// Seed of the order of rounds; a new one when there is none. Below 2^53, or a reader of
     /// `report.json` that keeps numbers as doubles sees another one.
     pub seed: Option<u64>,
+    /// Language of the HTML page.
+    #[serde(default)]
+    pub language: Language,
 }
 
 /// `--quick` was asked of a file that does not say what that is.
@@ -57,6 +61,8 @@ pub struct Plan {
     pub settings: Settings,
     /// Seed of the order.
     pub seed: u64,
+    /// Language of the HTML page.
+    pub language: Language,
 }
 
 /// The values a run uses, after quick mode and flags.
@@ -133,6 +139,7 @@ impl Plan {
             calibration: options.calibration,
             settings: settings(experiment, options),
             seed: options.seed.unwrap_or_else(|| fastrand::u64(..1 << 53)),
+            language: options.language,
         })
     }
 
@@ -144,6 +151,7 @@ impl Plan {
             blocks: Some(self.settings.blocks),
             calibration: self.calibration,
             seed: Some(self.seed),
+            language: self.language,
         }
     }
 

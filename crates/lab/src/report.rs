@@ -1,7 +1,9 @@
 //! What came of a run: for a machine, for a page, for a terminal.
 
 mod doubts;
+pub(crate) mod figures;
 mod findings;
+mod html;
 mod invariants;
 mod markdown;
 mod predictions;
@@ -21,11 +23,13 @@ use crate::{
     verdict::{Undecided, Verdict},
 };
 
+pub use figures::{Figures, Times};
 pub use findings::Judgement;
+pub use html::Language;
 pub use invariants::{Broken, InvariantSummary};
 pub use predictions::Answer;
-pub use summary::{Comparison, Row, VariantSummary};
 pub(crate) use summary::{ratio, show};
+pub use summary::{Comparison, Row, VariantSummary};
 pub(crate) use text::align;
 
 /// Version of `report.json`'s shape; grows when a reader has to change.
@@ -102,6 +106,8 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// Every round, also broken ones, in the order they were run.
     pub rounds: Vec<RoundRecord>,
+    /// Of the HTML page.
+    pub language: Language,
 }
 
 /// The experiment as its file says.
@@ -244,6 +250,7 @@ impl Report {
             warnings: doubts::warnings(plan, &rounds, &variants, ended),
             variants,
             rounds,
+            language: plan.language,
         }
     }
 
@@ -276,6 +283,12 @@ impl Report {
     pub fn to_json(&self) -> String {
         let json = serde_json::to_string_pretty(self);
         json.expect("every key of the report is a string and every number finite") + "\n"
+    }
+
+    /// The report as one HTML page that needs nothing else, in the report's language.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        html::render(self)
     }
 
     /// The report for a page.

@@ -172,9 +172,10 @@ impl Bench<'_> {
         let invariants = values::check(experiment, &scene.variant.name, &before, &after, &load);
         let invariants = invariants.map_err(|why| Failure::new(FailureKind::Value, why))?;
         let (start, end) = (load.started_at_seconds, load.ended_at_seconds);
+        let step = load.series.as_ref().map_or(1.0, |series| f64::from(series.step_seconds.max(1)));
         let machine = observer.machine_use(start, end);
         Ok(Measured {
-            server: observer.server_use(start, end),
+            server: observer.server_use(start, end, step),
             cpus: scene.pinning.map(|pinning| Pinned {
                 server: running.process.as_ref().map(|_| pinning.server.to_string()),
                 generator: pinning.generator.to_string(),

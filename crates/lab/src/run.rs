@@ -18,7 +18,7 @@ use crate::{
     plan::Plan,
     progress::Progress,
     record::RoundRecord,
-    report::{Course, Report},
+    report::{Course, Language, Report},
     round::Bench,
     stored::{Description, Stored, StoredError},
     time, words,
@@ -112,7 +112,7 @@ pub fn check(experiment: &Experiment, host: &dyn Host) -> Vec<String> {
 }
 
 /// Runs the plan and writes `run.json` (what was asked), `rounds.jsonl` (round by round),
-/// `report.json` and `report.md` into `out`, which is made if it is not there. When `cancel` is set, or a block stays broken, the
+/// `report.json`, `report.md` and `report.html` into `out`, which is made if it is not there. When `cancel` is set, or a block stays broken, the
 /// report is written from the complete blocks.
 ///
 /// # Errors
@@ -181,12 +181,14 @@ pub fn resume(
     Ok(run.go(journal, template.as_deref(), cancel, progress))
 }
 
-/// Reports a stored run again, into its own directory.
+/// Reports a stored run again, into its own directory; in the run's language unless another is
+/// given.
 ///
 /// # Errors
 /// When the report cannot be written.
-pub fn report_again(stored: &Stored) -> Result<Report, RunError> {
-    let report = stored.report();
+pub fn report_again(stored: &Stored, language: Option<Language>) -> Result<Report, RunError> {
+    let mut report = stored.report();
+    report.language = language.unwrap_or(report.language);
     out::write_report(&stored.dir, &report)?;
     Ok(report)
 }

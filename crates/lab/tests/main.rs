@@ -10,6 +10,7 @@ mod hooks;
 mod host;
 mod invariants;
 mod killed;
+mod page;
 mod refused;
 mod rounds;
 mod schema;

@@ -115,7 +115,7 @@ fn a_run_reported_again_concludes_the_same_without_its_script() {
     }
     let stored = Stored::read(&lab.out()).unwrap();
     assert!(stored.is_complete());
-    madang_lab::report_again(&stored).unwrap();
+    madang_lab::report_again(&stored, None).unwrap();
     assert_eq!(fs::read_to_string(path("report.md")).unwrap(), page);
     same(&lab.json(), &json);
 }

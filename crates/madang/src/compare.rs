@@ -2,17 +2,23 @@
 
 mod data;
 pub mod host;
+mod stored;
 
 use crate::exit;
+use crate::settings::Usage;
 use anyhow::Context as _;
 use host::Madang;
+use madang_lab::baseline::NotTheSame;
 use madang_lab::experiment::FileError;
 use madang_lab::progress::Console;
-use madang_lab::{Cancel, Experiment, NoQuick, Options, Plan, RunError};
+use madang_lab::report::Language;
+use madang_lab::stored::StoredError;
+use madang_lab::{Cancel, Experiment, NoQuick, Options, Plan, RunError, Stored};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use stored::Show;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// As a shell reports a second Ctrl-C.
@@ -28,7 +34,7 @@ pub const SEEDS: std::ops::Range<u64> = 0..1 << 53;
 #[command(after_help = "\
 Each block runs every variant once, in random order, on a fresh process with the same data. Ratios
 are against the reference of the same block, with 95 % intervals. A table and the verdict go to
-stdout; report.md, report.json and every round go to the results' directory. Rounds that others
+stdout; report.html, report.md, report.json and every round go to the results' directory. Rounds that others
 disturbed, or in which the load generator was the limit, are repeated. The format of an experiment
 is explained in experiments/README.md.
 
@@ -39,14 +45,33 @@ Examples:
                                                           do two equal things appear on this machine?
   madang compare experiments/long-track --check           is the file right? Runs nothing
   madang compare my.toml --out out --json | jq .verdict   for a script
+  madang compare --resume results/NAME-TIME               go on with a run that was interrupted or killed
+  madang compare --report results/NAME-TIME               write the report of a stored run again
+  madang compare my.toml --baseline kept --allow 10       run, and compare with a stored run (for CI)
 
 Exit codes: 0 it ran, whatever the verdict · 1 an invariant was broken or a round stayed broken ·
 2 a wrong file or flag · 3 the machine was too noisy, or the generator too slow, to tell ·
+4 worse than the --baseline by more than --allow ·
 130 interrupted (complete blocks are reported). Of several experiments, the first that is not 0.")]
 pub struct Args {
     /// Experiment file, or a directory: its experiment.toml, else all its .toml files in turn
-    #[arg(value_name = "DIR|FILE")]
-    path: PathBuf,
+    #[arg(value_name = "DIR|FILE", required_unless_present_any = ["report", "resume"])]
+    path: Option<PathBuf>,
+    /// Go on with the run in this directory of results: complete blocks stay
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["path", "report", "out", "quick", "blocks", "check", "a_a", "seed"])]
+    resume: Option<PathBuf>,
+    /// Write the report of the run in this directory of results again; runs nothing
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["path", "out", "quick", "blocks", "check", "a_a", "seed"])]
+    report: Option<PathBuf>,
+    /// Compare with the run of the same experiment in this directory of results
+    #[arg(long, value_name = "DIR")]
+    baseline: Option<PathBuf>,
+    /// Language of report.html: en or ko [default: en, or that of the stored run]
+    #[arg(long, value_name = "LANG", value_parser = language, conflicts_with = "resume")]
+    lang: Option<Language>,
+    /// How many percent worse than the baseline a value may be
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, requires = "baseline", value_parser = percent)]
+    allow: f64,
     /// Use the file's quick settings
     #[arg(long)]
     quick: bool,
@@ -84,8 +109,13 @@ pub fn run(args: &Args) -> ExitCode {
 
 pub fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     let not_empty = matches!(cause.downcast_ref::<RunError>(), Some(RunError::NotEmpty(_)));
-    let usage =
-        not_empty || cause.is::<FileError>() || cause.is::<NoQuick>() || cause.is::<Wrong>();
+    let usage = not_empty
+        || cause.is::<FileError>()
+        || cause.is::<NoQuick>()
+        || cause.is::<Wrong>()
+        || cause.is::<StoredError>()
+        || cause.is::<NotTheSame>()
+        || cause.is::<Usage>();
     usage.then_some(exit::USAGE)
 }
 
@@ -110,9 +140,44 @@ struct Ready {
     plan: Plan,
 }
 
-/// Checks all files before the first runs, and stops at the first that does not end with 0.
+/// What is worse than a baseline by up to so much is not worse.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| (0.0..=1000.0).contains(number));
+    number.ok_or_else(|| "a number from 0 to 1000".to_owned())
+}
+
+fn language(text: &str) -> Result<Language, String> {
+    match text {
+        "en" => Ok(Language::En),
+        "ko" => Ok(Language::Ko),
+        _ => Err("accepted are `en` and `ko`".to_owned()),
+    }
+}
+
 fn compare(args: &Args) -> anyhow::Result<u8> {
-    let files = Experiment::files(&args.path)?;
+    // Known to be usable before the first round.
+    let baseline = args.baseline.as_deref().map(Stored::read).transpose()?;
+    let show = Show { json: args.json, baseline, allowed: args.allow / 100.0 };
+    if let Some(dir) = &args.report {
+        return stored::report_again(dir, args.lang, &show);
+    }
+    let cancel = Cancel::default();
+    if let Some(dir) = &args.resume {
+        let run = Stored::read(dir)?;
+        watch_signals(cancel.clone())?;
+        let finished = madang_lab::resume(run, &Madang, &cancel, &mut Console::new())?;
+        return show.finished(finished, dir);
+    }
+    experiments(args, &show, &cancel)
+}
+
+/// Checks all files before the first runs, and stops at the first that does not end with 0.
+fn experiments(args: &Args, show: &Show, cancel: &Cancel) -> anyhow::Result<u8> {
+    let files = Experiment::files(args.path.as_deref().unwrap_or(Path::new(".")))?;
+    if files.len() > 1 && show.baseline.is_some() {
+        let names = "--baseline compares one experiment, and this directory has several";
+        return Err(Usage(names.to_owned()).into());
+    }
     let ready: Vec<Ready> =
         files.iter().map(|file| check(file, args)).collect::<anyhow::Result<_>>()?;
     if args.check {
@@ -121,7 +186,6 @@ fn compare(args: &Args) -> anyhow::Result<u8> {
         }
         return Ok(0);
     }
-    let cancel = Cancel::default();
     watch_signals(cancel.clone())?;
     let is_only = ready.len() == 1;
     for one in &ready {
@@ -130,7 +194,10 @@ fn compare(args: &Args) -> anyhow::Result<u8> {
             Some(out) => out.join(&one.experiment.name),
             None => madang_lab::default_out(&one.experiment),
         };
-        let code = measure(one, &out, args.json, &cancel)?;
+        let Ready { experiment, plan } = one;
+        let progress = &mut Console::new();
+        let finished = madang_lab::run(experiment, plan, &Madang, &out, cancel, progress)?;
+        let code = show.finished(finished, &out)?;
         if code != 0 {
             return Ok(code);
         }
@@ -140,8 +207,13 @@ fn compare(args: &Args) -> anyhow::Result<u8> {
 
 fn check(file: &Path, args: &Args) -> anyhow::Result<Ready> {
     let experiment = Experiment::read(file)?;
-    let options =
-        Options { quick: args.quick, blocks: args.blocks, calibration: args.a_a, seed: args.seed };
+    let options = Options {
+        quick: args.quick,
+        blocks: args.blocks,
+        calibration: args.a_a,
+        seed: args.seed,
+        language: args.lang.unwrap_or_default(),
+    };
     let plan =
         Plan::new(&experiment, &options).with_context(|| experiment.file.display().to_string())?;
     let wrong = madang_lab::check(&experiment, &Madang);
@@ -150,18 +222,6 @@ fn check(file: &Path, args: &Args) -> anyhow::Result<Ready> {
     } else {
         Err(Wrong { file: experiment.file, wrong }.into())
     }
-}
-
-fn measure(ready: &Ready, out: &Path, json: bool, cancel: &Cancel) -> anyhow::Result<u8> {
-    let Ready { experiment, plan } = ready;
-    let finished = madang_lab::run(experiment, plan, &Madang, out, cancel, &mut Console::new())?;
-    let report = finished.report;
-    say(&if json { report.to_json() } else { report.to_text() })?;
-    // Shown above all the same: it may be hours of work.
-    finished.written?;
-    let kept = format!("{} of {} blocks complete", report.complete_blocks, report.settings.blocks);
-    tell(&format!("{kept}; results in {}", out.display()));
-    Ok(report.exit_code())
 }
 
 /// A reader that has seen enough is no error.

@@ -290,6 +290,64 @@ fn an_interrupt_stops_in_order_and_keeps_what_was_measured() {
     assert!(report.contains("\"interrupted\""), "{report}");
 }
 
+/// `--report` and the like, without the experiment's path.
+fn on_results(flags: &[&str]) -> Output {
+    Command::new(MADANG).arg("compare").args(flags).output().unwrap()
+}
+
+#[test]
+fn a_killed_run_goes_on_and_is_reported_and_compared_again() {
+    // Long enough to be killed in the second round, whichever comes when.
+    let lab = Lab::new(&EXPERIMENT.replace("blocks = 1", "blocks = 2").replace("\"1s\"", "\"2s\""));
+    let mut child = lab.in_mid_round();
+    let journal = lab.out().join("rounds.jsonl");
+    until("no round ended", || fs::read_to_string(&journal).is_ok_and(|text| text.ends_with('\n')));
+    child.0.kill().unwrap();
+    child.0.wait().unwrap();
+    until("processes are left", || mentioning(lab.0.path()).is_empty());
+    for half in ["report.json", "report.md", "report.html"] {
+        assert!(!lab.out().join(half).exists(), "{half}");
+    }
+    let out = lab.out();
+    let out = out.to_str().unwrap();
+    let report = on_results(&["--report", out]);
+    assert_eq!(report.status.code(), Some(130), "{}", text_of(&report));
+    let resumed = on_results(&["--resume", out]);
+    assert_eq!(resumed.status.code(), Some(0), "{}", text_of(&resumed));
+    assert!(text(&resumed.stderr).contains("2 of 2 blocks complete"), "{}", text_of(&resumed));
+
+    let again = on_results(&["--report", out, "--json", "--baseline", out, "--allow", "1000"]);
+    assert_eq!(again.status.code(), Some(0), "{}", text_of(&again));
+    let json: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!(json["ended"]["state"], "complete");
+    assert_eq!(json["resumed"].as_array().unwrap().len(), 1);
+    assert_eq!(json["regression"]["rows"].as_array().unwrap().len(), 12);
+}
+
+#[test]
+fn stored_runs_that_are_none_are_wrong_usage() {
+    let empty = tempfile::tempdir().unwrap();
+    let dir = empty.path().to_str().unwrap();
+    for flags in [
+        &["--report", dir][..],
+        &["--resume", dir],
+        &["--report", dir, "--quick"],
+        &["--report", dir, "--resume", dir],
+        &["--report", dir, "--allow", "5"],
+        &[],
+    ] {
+        let output = on_results(flags);
+        assert_eq!(output.status.code(), Some(2), "{flags:?}: {}", text_of(&output));
+    }
+    let said = text(&on_results(&["--report", dir]).stderr);
+    assert!(said.contains("run.json"), "{said}");
+    // Before anything runs.
+    let lab = Lab::new(EXPERIMENT);
+    let output = lab.run(&["--baseline", dir]);
+    assert_eq!(output.status.code(), Some(2), "{}", text_of(&output));
+    assert!(!lab.out().exists());
+}
+
 fn send(child: &Child, signal: rustix::process::Signal) {
     rustix::process::kill_process(rustix::process::Pid::from_child(child), signal).unwrap();
 }

@@ -185,6 +185,7 @@ mod tests {
                 accept: Vec::new(),
             },
             seed: 0,
+            language: crate::report::Language::En,
         }
     }
 

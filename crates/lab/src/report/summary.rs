@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{counted, findings::Judgement};
+use super::{
+    counted,
+    figures::{self, Figures},
+    findings::Judgement,
+};
 use crate::{
     experiment::Documented,
     metric::{Absent, Metric},
@@ -22,6 +26,8 @@ pub struct VariantSummary {
     pub is_reference: bool,
     /// One row per metric.
     pub metrics: Vec<Row>,
+    /// The columns that other tools' reports have; `None` without a round that counts.
+    pub figures: Option<Figures>,
     /// Figures of others that are none of our metrics, as they were written.
     pub documented: Vec<(String, String)>,
 }
@@ -81,7 +87,7 @@ pub fn summarise(
 ) -> Vec<VariantSummary> {
     let reference: BTreeMap<u32, &Measured> = counted(rounds, &plan.reference).collect();
     let summary = |name: &str| {
-        let figures = documented
+        let known = documented
             .iter()
             .find(|documented| documented.variant == name)
             .map_or(&[][..], |documented| &documented.figures);
@@ -100,15 +106,16 @@ pub fn summarise(
                 comparison,
                 permutation_p_value: stats::sign_flip(&logs),
                 finding: None,
-                documented: figure(figures, &metric.id()),
+                documented: figure(known, &metric.id()),
             }
         });
         let is_row = |name: &str| plan.metrics.iter().any(|metric| metric.id() == name);
-        let others = figures.iter().filter(|(name, _)| !is_row(name));
+        let others = known.iter().filter(|(name, _)| !is_row(name));
         VariantSummary {
             name: name.to_owned(),
             is_reference,
             metrics: rows.collect(),
+            figures: figures::figures(rounds, name),
             documented: others.cloned().collect(),
         }
     };

@@ -150,8 +150,12 @@ impl Out {
 
 /// Writes a report's files, all of them even if one fails.
 pub fn write_report(dir: &Path, report: &Report) -> Result<(), RunError> {
-    let json = write(dir, "report.json", &report.to_json());
-    write(dir, "report.md", &report.to_markdown()).and(json)
+    let written = [
+        write(dir, "report.json", &report.to_json()),
+        write(dir, "report.md", &report.to_markdown()),
+        write(dir, "report.html", &report.to_html()),
+    ];
+    written.into_iter().collect()
 }
 
 /// Writes beside and renames: whoever reads the name finds a whole file, the old or the new one.

@@ -129,7 +129,14 @@ impl Host for Madang {
     }
 
     fn versions(&self) -> Vec<(String, String)> {
-        vec![("madang".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]
+        let mut versions = vec![("madang".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
+        // Two builds of one version are two programs.
+        let file = std::fs::metadata(THIS_PROGRAM);
+        if let Ok((bytes, Ok(built))) = file.map(|file| (file.len(), file.modified())) {
+            let built = madang_lab::rfc3339(built);
+            versions.push(("madang's file".to_owned(), format!("{bytes} bytes, {built}")));
+        }
+        versions
     }
 }
 

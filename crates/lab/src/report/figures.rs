@@ -1,0 +1,111 @@
+//! The columns that reports of load tests have, for each variant.
+
+use serde::Serialize;
+
+use super::counted;
+use crate::record::{Measured, RoundRecord};
+
+/// A variant's figures over its rounds that count: what a reader of other tools' tables looks for.
+/// Means of rounds are arithmetic here, so that they can be compared with such tables; ratios are
+/// not to be taken from them, but from the rows with intervals.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Figures {
+    /// Rounds they are of.
+    pub rounds: usize,
+    /// Requests of all rounds together.
+    pub requests: u64,
+    /// Good requests per second, mean of the rounds.
+    pub good_per_second: f64,
+    /// Good requests in the best second of any round; `None` when the generator does not say.
+    pub peak_good_per_second: Option<f64>,
+    /// Response times in milliseconds; `None` when a round has none.
+    pub response_ms: Option<Times>,
+    /// Received, in 1,000 bytes per second.
+    pub kilobytes_per_second: f64,
+    /// Share of the requests that failed: no answer, or none that was expected.
+    pub failed_share: f64,
+    /// Share of the requests that were not good.
+    pub not_good_share: f64,
+    /// Server CPU time per good request in microseconds, mean of the rounds.
+    pub cpu_us_per_good_request: Option<f64>,
+    /// Largest memory of the server in any round.
+    pub peak_rss_bytes: Option<u64>,
+}
+
+/// Response times in milliseconds: means of the rounds' values but for the extremes, which are
+/// those of all rounds, and the standard deviation, which is the root of the mean variance.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Times {
+    pub avg: f64,
+    pub min: f64,
+    pub max: f64,
+    pub stddev: f64,
+    pub p50: f64,
+    pub p90: f64,
+    pub p95: f64,
+    pub p99: f64,
+}
+
+/// `None` without a round that counts.
+pub fn figures(rounds: &[RoundRecord], variant: &str) -> Option<Figures> {
+    let rounds: Vec<&Measured> = counted(rounds, variant).map(|(_, round)| round).collect();
+    if rounds.is_empty() {
+        return None;
+    }
+    let sum = |get: fn(&Measured) -> u64| rounds.iter().map(|round| get(round)).sum::<u64>();
+    let requests = sum(|round| round.load.requests.total);
+    let share = |part: u64| if requests == 0 { 0.0 } else { part as f64 / requests as f64 };
+    let good = sum(|round| round.load.requests.good);
+    let peak = |round: &&Measured| Some(round.load.series.as_ref()?.peak_good_per_second);
+    let cpu = |round: &&Measured| {
+        let good = round.load.requests.good;
+        let server = round.server.as_ref()?;
+        (good > 0).then(|| server.cpu_seconds * 1e6 / good as f64)
+    };
+    let memory = |round: &&Measured| Some(round.server.as_ref()?.peak_rss_bytes);
+    Some(Figures {
+        rounds: rounds.len(),
+        requests,
+        good_per_second: mean(rounds.iter().map(|round| {
+            let load = &round.load;
+            load.requests.good as f64 / load.duration_seconds
+        })),
+        peak_good_per_second: rounds.iter().filter_map(peak).reduce(f64::max),
+        response_ms: times(&rounds),
+        kilobytes_per_second: mean(rounds.iter().map(|round| {
+            let load = &round.load;
+            load.bytes.received as f64 / 1000.0 / load.duration_seconds
+        })),
+        failed_share: share(sum(|round| round.load.requests.failed)),
+        not_good_share: share(requests.saturating_sub(good)),
+        cpu_us_per_good_request: rounds
+            .iter()
+            .map(cpu)
+            .collect::<Option<Vec<f64>>>()
+            .map(|all| mean(all.into_iter())),
+        peak_rss_bytes: rounds.iter().filter_map(memory).max(),
+    })
+}
+
+fn times(rounds: &[&Measured]) -> Option<Times> {
+    let trends = rounds.iter().map(|round| round.load.http_req_duration());
+    let trends = trends.collect::<Option<Vec<_>>>()?;
+    let of = |get: fn(&crate::load_report::Trend) -> f64| mean(trends.iter().map(|one| get(one)));
+    Some(Times {
+        avg: of(|one| one.avg),
+        min: trends.iter().map(|one| one.min).fold(f64::INFINITY, f64::min),
+        max: trends.iter().map(|one| one.max).fold(0.0, f64::max),
+        stddev: of(|one| one.stddev * one.stddev).sqrt(),
+        p50: of(|one| one.p50),
+        p90: of(|one| one.p90),
+        p95: of(|one| one.p95),
+        p99: of(|one| one.p99),
+    })
+}
+
+/// Of nothing, zero.
+pub fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let n = values.len().max(1) as f64;
+    values.sum::<f64>() / n
+}

@@ -1,0 +1,118 @@
+//! The report as one page that needs nothing else: no network, no script. Plots are drawn here, as
+//! SVG; all rounds are in the page as JSON, for whoever wants to go on from them.
+
+mod escape;
+mod figures;
+mod plot;
+mod plots;
+mod tables;
+mod words;
+
+use std::fmt::Write;
+
+use super::{Report, invariants};
+use escape::text;
+pub use words::Language;
+
+const STYLE: &str = include_str!("html/style.css");
+
+/// The page.
+pub fn render(report: &Report) -> String {
+    let lang = report.language;
+    let experiment = &report.experiment;
+    let mut page = format!(
+        "<!doctype html>\n<html lang=\"{}\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'\">\n<title>{} · madang compare</title>\n<style>\n{STYLE}\
+         </style>\n</head>\n<body>\n<header>\n<h1>{}</h1>\n<p class=\"question\">{}</p>\n",
+        lang.code(),
+        text(&experiment.name),
+        text(&experiment.name),
+        text(&experiment.question),
+    );
+    answers(&mut page, report);
+    page.push_str("</header>\n<main>\n");
+    let names: Vec<&str> = report.variants.iter().map(|variant| variant.name.as_str()).collect();
+    let sections = [
+        (lang.pick("Every round", "모든 라운드"), plots::rounds(report)),
+        (lang.pick("Ratios", "비율"), tables::ratios(report)),
+        (lang.pick("Figures", "수치"), tables::figures(report)),
+        (lang.pick("Latency by percentile", "백분위별 응답 시간"), plots::percentiles(report)),
+        (lang.pick("Over time", "시간에 따른 변화"), plots::over_time(report)),
+        (lang.pick("By endpoint", "엔드포인트별"), tables::parts(report, |load| &load.names)),
+        (lang.pick("By group", "그룹별"), tables::groups(report)),
+        (lang.pick("By scenario", "시나리오별"), tables::scenarios(report)),
+        (lang.pick("Answers by status code", "상태 코드별 응답"), tables::status_codes(report)),
+        (lang.pick("Documented by others", "문서에 공개된 수치"), tables::documented(report)),
+        (lang.pick("Warnings", "경고"), list(&report.warnings)),
+        (lang.pick("How it was measured", "측정 방법"), tables::method(report)),
+        (lang.pick("Configuration", "설정"), tables::configuration(report)),
+    ];
+    for (title, body) in sections.into_iter().filter(|(_, body)| !body.is_empty()) {
+        let _ = write!(page, "<section>\n<h2>{}</h2>\n", text(title));
+        // Above the first plot with lines, and once is enough.
+        if body.contains("<polyline") {
+            page += &plot::legend(&names);
+        }
+        page += &body;
+        page.push_str("</section>\n");
+    }
+    let raw = serde_json::to_string(report).unwrap_or_default();
+    let _ = write!(
+        page,
+        "</main>\n<script type=\"application/json\" id=\"report\">{}</script>\n</body>\n</html>\n",
+        escape::json(&raw)
+    );
+    page
+}
+
+/// First what was lost, then what was predicted and found.
+fn answers(page: &mut String, report: &Report) {
+    let lang = report.language;
+    let (broken, held) = invariants::lines(&report.invariants);
+    if !broken.is_empty() {
+        let label = lang.pick("Broken invariant", "불변 조건 위반");
+        let _ = writeln!(
+            page,
+            "<div class=\"answer broken\"><b>{label}</b><pre>{}</pre></div>",
+            text(&broken.join("\n"))
+        );
+    }
+    for answer in &report.predictions {
+        let word = answer.verdict.word();
+        let _ = write!(
+            page,
+            "<div class=\"answer {word}\"><b>{}</b> <span>{}</span><br>{}",
+            text(lang.verdict(answer.verdict)),
+            text(&tables::claim(report, answer)),
+            text(&tables::measured(report, answer)),
+        );
+        let more = answer.blocks_needed.map(|blocks| lang.more(blocks));
+        let why: Vec<String> =
+            lang.reason(answer.verdict).map(str::to_owned).into_iter().chain(more).collect();
+        if !why.is_empty() {
+            let _ = write!(page, "<br><span class=\"faint\">{}</span>", text(&why.join("; ")));
+        }
+        page.push_str("</div>\n");
+    }
+    if let Some(held) = held {
+        let held = if report.invariants_hold() {
+            lang.pick(&held, "모든 라운드에서 불변 조건이 지켜졌습니다.").to_owned()
+        } else {
+            held
+        };
+        let _ = writeln!(page, "<p class=\"answer held\">{}</p>", text(&held));
+    }
+    if let Some(noise) = &report.noise {
+        let _ = writeln!(page, "<p class=\"answer undecided\">{}</p>", text(noise));
+    }
+}
+
+fn list(lines: &[String]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let items: Vec<String> = lines.iter().map(|line| format!("<li>{}</li>", text(line))).collect();
+    format!("<ul>{}</ul>\n", items.join("\n"))
+}

@@ -1,0 +1,161 @@
+//! The plots of the page.
+
+use super::{
+    escape::text,
+    figures::{over_time as by_moment, rounds as rounds_of},
+    plot::{self, Line, Row},
+};
+use crate::{
+    metric::{Metric, Statistic, digits},
+    record::Measured,
+    report::Report,
+    stats,
+};
+
+/// The values of a round, moment by moment.
+type Series<'g> = dyn Fn(&Measured) -> Vec<f64> + 'g;
+/// A value in words.
+type Label = dyn Fn(f64) -> String;
+
+const MEBIBYTE: f64 = 1_048_576.0;
+
+/// What every round is shown of.
+const SHOWN: [Metric; 4] =
+    [Metric::Goodput, Metric::Latency(Statistic::P95), Metric::CpuPerGoodRequest, Metric::PeakRss];
+
+/// Every round as a point.
+pub fn rounds(report: &Report) -> String {
+    let predicted = report.predictions.iter().map(|answer| &answer.prediction.metric);
+    let mut metrics: Vec<&Metric> = SHOWN.iter().collect();
+    for metric in predicted {
+        if !metrics.contains(&metric) {
+            metrics.insert(0, metric);
+        }
+    }
+    let figures = metrics.into_iter().map(|metric| {
+        let title = report.language.metric(metric);
+        let rows: Vec<Row<'_>> = report
+            .variants
+            .iter()
+            .enumerate()
+            .map(|(series, variant)| {
+                let values = rounds_of(report, &variant.name);
+                let values: Vec<f64> =
+                    values.iter().filter_map(|round| metric.level(round).ok()).collect();
+                Row { name: &variant.name, series, mean: mean(&values), values }
+            })
+            .collect();
+        figure(&title, &plot::points(&title, &rows, &|value| metric.show(value)))
+    });
+    let body = grid(&figures.collect::<String>());
+    if body.is_empty() {
+        return body;
+    }
+    let note = report.language.pick(
+        "Each point is a round; below them the mean (diamond) and its 95 % interval.",
+        "점 하나가 라운드 하나입니다. 그 아래는 평균(마름모)과 95 % 신뢰 구간입니다.",
+    );
+    format!("<p class=\"faint\">{}</p>\n{body}", text(note))
+}
+
+/// Geometric where that is possible, as in the tables.
+fn mean(values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
+    if values.iter().all(|value| *value > 0.0) {
+        let pairs: Vec<(f64, f64)> = values.iter().map(|value| (1.0, *value)).collect();
+        return stats::estimate(&pairs).map(|one| (one.ratio, one.interval));
+    }
+    stats::level(values).map(|level| (level.value, level.interval))
+}
+
+/// Response times by percentile, on a logarithmic scale.
+pub fn percentiles(report: &Report) -> String {
+    let title = report.language.pick("Response time by percentile", "백분위별 응답 시간");
+    let figures = report.variants.iter().enumerate().filter_map(|(series, variant)| {
+        let times = variant.figures?.response_ms?;
+        let values = [times.p50, times.p90, times.p95, times.p99, times.max];
+        let points = values.into_iter().enumerate().map(|(at, value)| (at as f64, value));
+        Some(Line { name: &variant.name, series, points: points.collect() })
+    });
+    let lines: Vec<Line<'_>> = figures.collect();
+    let labels = ["p50", "p90", "p95", "p99", "max"];
+    let svg = plot::lines(title, &lines, Some(&labels), true, &milliseconds);
+    grid(&figure(title, &svg))
+}
+
+fn milliseconds(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    Metric::Latency(Statistic::Mean).show(value)
+}
+
+/// Means over the rounds at each moment.
+pub fn over_time(report: &Report) -> String {
+    let lang = report.language;
+    let step = |round: &&Measured| Some(f64::from(round.load.series.as_ref()?.step_seconds.max(1)));
+    let first = report.variants.first().map(|variant| rounds_of(report, &variant.name));
+    let step = first.and_then(|rounds| rounds.first().and_then(step)).unwrap_or(1.0);
+    let load = |get: fn(&crate::load_report::Step) -> f64| {
+        move |round: &Measured| match &round.load.series {
+            // The last step may be shorter, and so have fewer requests for no reason of the server's.
+            Some(series) => whole(&series.steps, round, step).iter().map(get).collect(),
+            None => Vec::new(),
+        }
+    };
+    let server = |get: fn(&crate::ServerStep) -> f64| {
+        move |round: &Measured| match &round.server {
+            Some(server) => server.steps.iter().map(get).collect(),
+            None => Vec::new(),
+        }
+    };
+    let good = load(|step| step.good as f64);
+    let good = |round: &Measured| good(round).into_iter().map(|good| good / step).collect();
+    let p95 = load(|step| step.p95_ms);
+    let cpu = server(|step| step.cpu_cores);
+    // In the unit of its labels, so that these are round numbers.
+    let memory = server(|step| step.rss_bytes as f64 / MEBIBYTE);
+    let plots: [(&str, &Series<'_>, &Label); 4] = [
+        (lang.pick("Good requests per second", "초당 정상 요청"), &good, &digits),
+        (lang.pick("Response time, p95", "응답 시간, p95"), &p95, &milliseconds),
+        (lang.pick("Server CPU, cores", "서버 CPU, 코어"), &cpu, &digits),
+        (lang.pick("Server memory, MiB", "서버 메모리, MiB"), &memory, &digits),
+    ];
+    let figures = plots.into_iter().map(|(title, get, show)| {
+        let line = |(series, variant): (usize, &'_ crate::report::VariantSummary)| {
+            let points = by_moment(&rounds_of(report, &variant.name), step, get);
+            (series, points)
+        };
+        let lines: Vec<(usize, Vec<(f64, f64)>)> =
+            report.variants.iter().enumerate().map(line).collect();
+        let lines = lines
+            .into_iter()
+            .zip(&report.variants)
+            .map(|((series, points), variant)| Line { name: &variant.name, series, points });
+        let lines: Vec<Line<'_>> = lines.collect();
+        figure(title, &plot::lines(title, &lines, None, false, show))
+    });
+    grid(&figures.collect::<String>())
+}
+
+/// The steps that lie wholly inside of the window.
+fn whole<'s, T>(steps: &'s [T], round: &Measured, step: f64) -> &'s [T] {
+    // Clocks end a little late.
+    let count = ((round.load.duration_seconds + 0.05) / step).floor() as usize;
+    &steps[..count.min(steps.len())]
+}
+
+/// Nothing around a plot that there is nothing to draw of.
+fn figure(title: &str, svg: &str) -> String {
+    if svg.is_empty() {
+        return String::new();
+    }
+    format!("<figure><figcaption>{}</figcaption>{svg}</figure>\n", text(title))
+}
+
+fn grid(figures: &str) -> String {
+    if figures.is_empty() {
+        String::new()
+    } else {
+        format!("<div class=\"plots\">{figures}</div>\n")
+    }
+}
