@@ -157,13 +157,22 @@ pub struct Variant {
     pub database: Option<String>,
     /// Address of its Prometheus page; the host knows it of a `serve` variant.
     pub metrics: Option<String>,
+    /// What an hour of the machine it would run on costs, in whatever currency.
+    pub price_per_hour: Option<f64>,
 }
 
 impl Variant {
     /// A variant with nothing but a name and a way to run.
     #[must_use]
     pub fn new(name: impl Into<String>, target: Target) -> Self {
-        Self { name: name.into(), target, load_env: Vec::new(), database: None, metrics: None }
+        Self {
+            name: name.into(),
+            target,
+            load_env: Vec::new(),
+            database: None,
+            metrics: None,
+            price_per_hour: None,
+        }
     }
 }
 

@@ -28,8 +28,8 @@ pub use findings::Judgement;
 pub use html::Language;
 pub use invariants::{Broken, InvariantSummary};
 pub use predictions::Answer;
-pub(crate) use summary::{ratio, show};
 pub use summary::{Comparison, Row, VariantSummary};
+pub(crate) use summary::{ratio, show};
 pub(crate) use text::align;
 
 /// Version of `report.json`'s shape; grows when a reader has to change.
@@ -152,6 +152,9 @@ pub struct VariantPart {
     /// Its own environment of the script.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub load_env: Vec<(String, String)>,
+    /// What an hour of its machine costs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price_per_hour: Option<f64>,
 }
 
 /// How a variant is started.
@@ -314,6 +317,7 @@ impl ExperimentPart {
                 Target::Url(url) => TargetPart::Url(url.clone()),
             },
             load_env: variant.load_env.clone(),
+            price_per_hour: variant.price_per_hour,
         });
         Self {
             name: experiment.name.clone(),

@@ -178,3 +178,21 @@ fn what_nobody_predicted_gets_a_word_that_depends_on_the_band() {
     assert_eq!(words(""), ("lower".to_owned(), 0.05));
     assert_eq!(words("band = 1000"), ("no_difference".to_owned(), 1000.0));
 }
+
+#[test]
+fn a_variant_with_a_price_has_costs() {
+    let priced = format!("{FAST}\nprice_per_hour = 3.6");
+    let lab = Lab::new("get", &two(SLOW, &priced, 1, ""));
+    lab.run();
+    let json = lab.json();
+    let figures = |place: usize| &json["variants"][place]["figures"];
+    assert!(figures(0)["cost_per_million_good"].is_null(), "it has no price");
+    let goodput = figures(1)["good_per_second"].as_f64().unwrap();
+    let cost = figures(1)["cost_per_million_good"].as_f64().unwrap();
+    assert!((cost * goodput - 1000.0).abs() < 1e-6, "0.001 a second for each million: {cost}");
+    for (file, part) in [("report.md", "A million good requests"), ("report.html", "cost/million")]
+    {
+        let page = std::fs::read_to_string(lab.out().join(file)).unwrap();
+        assert!(page.contains(part), "no {part:?} in {file}");
+    }
+}

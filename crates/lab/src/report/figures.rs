@@ -3,7 +3,10 @@
 use serde::Serialize;
 
 use super::counted;
-use crate::record::{Measured, RoundRecord};
+use crate::{
+    experiment::Variant,
+    record::{Measured, RoundRecord},
+};
 
 /// A variant's figures over its rounds that count: what a reader of other tools' tables looks for.
 /// Means of rounds are arithmetic here, so that they can be compared with such tables; ratios are
@@ -30,6 +33,10 @@ pub struct Figures {
     pub cpu_us_per_good_request: Option<f64>,
     /// Largest memory of the server in any round.
     pub peak_rss_bytes: Option<u64>,
+    /// What a million good requests cost at the file's `price_per_hour` and this goodput; `None`
+    /// without a price or a good request. It is the price of a machine under this load: what it
+    /// could serve at most is another question.
+    pub cost_per_million_good: Option<f64>,
 }
 
 /// Response times in milliseconds: means of the rounds' values but for the extremes, which are
@@ -48,8 +55,8 @@ pub struct Times {
 }
 
 /// `None` without a round that counts.
-pub fn figures(rounds: &[RoundRecord], variant: &str) -> Option<Figures> {
-    let rounds: Vec<&Measured> = counted(rounds, variant).map(|(_, round)| round).collect();
+pub fn figures(rounds: &[RoundRecord], variant: &Variant) -> Option<Figures> {
+    let rounds: Vec<&Measured> = counted(rounds, &variant.name).map(|(_, round)| round).collect();
     if rounds.is_empty() {
         return None;
     }
@@ -64,13 +71,16 @@ pub fn figures(rounds: &[RoundRecord], variant: &str) -> Option<Figures> {
         (good > 0).then(|| server.cpu_seconds * 1e6 / good as f64)
     };
     let memory = |round: &&Measured| Some(round.server.as_ref()?.peak_rss_bytes);
+    let good_per_second = mean(rounds.iter().map(|round| {
+        let load = &round.load;
+        load.requests.good as f64 / load.duration_seconds
+    }));
+    let cost = |price: f64| cost_per_million(price, good_per_second);
     Some(Figures {
         rounds: rounds.len(),
         requests,
-        good_per_second: mean(rounds.iter().map(|round| {
-            let load = &round.load;
-            load.requests.good as f64 / load.duration_seconds
-        })),
+        good_per_second,
+        cost_per_million_good: variant.price_per_hour.and_then(cost),
         peak_good_per_second: rounds.iter().filter_map(peak).reduce(f64::max),
         response_ms: times(&rounds),
         kilobytes_per_second: mean(rounds.iter().map(|round| {
@@ -86,6 +96,10 @@ pub fn figures(rounds: &[RoundRecord], variant: &str) -> Option<Figures> {
             .map(|all| mean(all.into_iter())),
         peak_rss_bytes: rounds.iter().filter_map(memory).max(),
     })
+}
+
+fn cost_per_million(price_per_hour: f64, good_per_second: f64) -> Option<f64> {
+    (good_per_second > 0.0).then(|| price_per_hour / 3600.0 / good_per_second * 1e6)
 }
 
 fn times(rounds: &[&Measured]) -> Option<Times> {
@@ -108,4 +122,17 @@ fn times(rounds: &[&Measured]) -> Option<Times> {
 pub fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     let n = values.len().max(1) as f64;
     values.sum::<f64>() / n
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 0.36 an hour is 0.0001 a second; at 50 a second, a million takes 20,000 seconds: 2.
+    #[test]
+    fn a_million_requests_cost_the_time_they_take() {
+        let cost = cost_per_million(0.36, 50.0).unwrap();
+        assert!((cost - 2.0).abs() < 1e-12, "{cost}");
+        assert_eq!(cost_per_million(0.36, 0.0), None);
+    }
 }

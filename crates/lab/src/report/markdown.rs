@@ -45,6 +45,7 @@ fn write_page(page: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(page, "Predicted beforehand: {prediction}.\n")?;
     }
     write_table(page, report)?;
+    write_costs(page, report)?;
     write_documented(page, report)?;
     if !report.warnings.is_empty() {
         writeln!(page, "## Warnings\n")?;
@@ -91,6 +92,20 @@ fn write_table(page: &mut String, report: &Report) -> std::fmt::Result {
             write!(page, " |")?;
         }
         writeln!(page)?;
+    }
+    writeln!(page)
+}
+
+fn write_costs(page: &mut String, report: &Report) -> std::fmt::Result {
+    let cost = |variant: &super::VariantSummary| variant.figures?.cost_per_million_good;
+    if report.variants.iter().all(|variant| cost(variant).is_none()) {
+        return Ok(());
+    }
+    writeln!(page, "A million good requests under this load cost:\n")?;
+    for variant in &report.variants {
+        if let Some(cost) = cost(variant) {
+            writeln!(page, "- {}: {cost:.4}", variant.name)?;
+        }
     }
     writeln!(page)
 }

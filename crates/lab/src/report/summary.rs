@@ -10,7 +10,7 @@ use super::{
     findings::Judgement,
 };
 use crate::{
-    experiment::Documented,
+    experiment::{Documented, Variant},
     metric::{Absent, Metric},
     plan::Plan,
     record::{Measured, RoundRecord},
@@ -86,7 +86,8 @@ pub fn summarise(
     documented: &[Documented],
 ) -> Vec<VariantSummary> {
     let reference: BTreeMap<u32, &Measured> = counted(rounds, &plan.reference).collect();
-    let summary = |name: &str| {
+    let summary = |variant: &Variant| {
+        let name = variant.name.as_str();
         let known = documented
             .iter()
             .find(|documented| documented.variant == name)
@@ -115,11 +116,11 @@ pub fn summarise(
             name: name.to_owned(),
             is_reference,
             metrics: rows.collect(),
-            figures: figures::figures(rounds, name),
+            figures: figures::figures(rounds, variant),
             documented: others.cloned().collect(),
         }
     };
-    plan.variants.iter().map(|variant| summary(&variant.name)).collect()
+    plan.variants.iter().map(summary).collect()
 }
 
 fn figure(figures: &[(String, String)], id: &str) -> Option<String> {

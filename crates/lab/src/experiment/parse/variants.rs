@@ -37,6 +37,7 @@ fn variant_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option
     let load_env = reader.strings("load_env").unwrap_or_default();
     let database = reader.text("database");
     let metrics = reader.text("metrics");
+    let price_per_hour = reader.positive("price_per_hour");
     if let Some(database) = &database
         && !database.value.starts_with(SQLITE)
     {
@@ -63,6 +64,7 @@ fn variant_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option
         load_env,
         database: database.map(|found| found.value),
         metrics: metrics_address,
+        price_per_hour,
     })
 }
 

@@ -142,6 +142,11 @@ pub fn figures(report: &Report) -> String {
         ("memory", "메모리"),
     ];
     let mut rows = vec![heads.map(|(en, ko)| lang.pick(en, ko).to_owned()).to_vec()];
+    let figures = report.variants.iter().filter_map(|variant| variant.figures);
+    let has_price = figures.clone().any(|one| one.cost_per_million_good.is_some());
+    if has_price {
+        rows[0].push(lang.pick("cost/million good", "정상 백만 건당 비용").to_owned());
+    }
     let dash = || "–".to_owned();
     for variant in &report.variants {
         let Some(one) = variant.figures else { continue };
@@ -170,6 +175,10 @@ pub fn figures(report: &Report) -> String {
                 .map_or_else(dash, |value| Metric::CpuPerGoodRequest.show(value)),
             one.peak_rss_bytes.map_or_else(dash, |value| Metric::PeakRss.show(value as f64)),
         ]);
+        let cost = || one.cost_per_million_good.map_or_else(dash, |cost| format!("{cost:.4}"));
+        if let Some(row) = rows.last_mut().filter(|_| has_price) {
+            row.push(cost());
+        }
     }
     if rows.len() == 1 {
         return String::new();
