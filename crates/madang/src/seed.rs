@@ -11,11 +11,13 @@
 //! One file is one kind of row: its flags (flattened into [`Rows`]) and how it is filled. `fill` names
 //! the kinds in the order in which they need each other.
 
+mod articles;
 mod batches;
 mod posts;
 mod random;
 mod schedules;
 mod users;
+mod zipf;
 
 use crate::settings::SettingsArgs;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -47,6 +49,7 @@ every account. Give a password of your own where others can reach the service.
 Examples:
   madang seed --users 200 --schedules-per-user 1000 --shared-hash
   madang seed --users 1000 --posts 1000000 --shared-hash
+  madang seed --users 1000 --articles 10000 --comments 50000 --likes 200000 --shared-hash
   madang seed --users 50 --password 'correct horse' --data /var/lib/madang
   madang seed --users 64 --hash bcrypt:10")]
 pub struct Args {
@@ -67,6 +70,8 @@ pub struct Rows {
     schedules: schedules::Flags,
     #[command(flatten)]
     posts: posts::Flags,
+    #[command(flatten)]
+    articles: articles::Flags,
     /// Password of all of them: 8 to 1024 printable ASCII characters
     #[arg(long, value_name = "TEXT", default_value = DEFAULT_PASSWORD, hide_default_value = true, value_parser = password)]
     password: String,
@@ -175,6 +180,7 @@ fn begin(bar: &ProgressBar, kind: &'static str, rows: u64) {
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let rows = &args.rows;
     rows.schedules.check(rows.users)?;
+    rows.articles.check(rows.users)?;
     let mut sources = args.settings.sources()?;
     if rows.unsafe_experiments {
         let flag = Origin::Flag("--unsafe-experiments".to_owned());
@@ -208,6 +214,9 @@ pub fn fill(app: &App, settings: &Settings, rows: &Rows) -> anyhow::Result<Fille
             ("users", users),
             ("schedules", schedules::fill(&ground).await?),
             ("posts", posts::fill(&ground).await?),
+            ("articles", articles::fill(&ground).await?),
+            ("comments", articles::fill_comments(&ground).await?),
+            ("likes", articles::fill_likes(&ground).await?),
         ];
         anyhow::Ok(filled.into_iter().filter(|(_, added)| added.new + added.old > 0).collect())
     })?;

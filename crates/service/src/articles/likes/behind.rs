@@ -87,8 +87,8 @@ impl Shared {
             let Batch { likes, callers } = this.take();
             // Out of this job's hands before anything can fail: who waits is answered in any case.
             *batch.lock().unwrap_or_else(PoisonError::into_inner) = Some(callers);
-            let applied = apply(tx, &likes)?;
-            this.after_commit(tx, &applied);
+            let mut applied = apply(tx, &likes)?;
+            this.after_commit(tx, &mut applied);
             Ok::<_, StoreError>(applied)
         };
         let this = Arc::clone(self);
@@ -103,9 +103,9 @@ impl Shared {
         }
     }
 
-    fn after_commit(&self, tx: &mut Tx<'_>, applied: &Applied) {
+    fn after_commit(&self, tx: &mut Tx<'_>, applied: &mut Applied) {
         let (memory, counted) = (Arc::clone(&self.parts.counts), Arc::clone(&self.parts.counted));
-        let (counts, changed) = (applied.counts.clone(), applied.changed);
+        let (counts, changed) = (std::mem::take(&mut applied.counts), applied.changed);
         tx.after_commit(move || {
             counted.committed(changed);
             counts.iter().for_each(|(article, now)| memory.set(*article, *now));

@@ -1,0 +1,125 @@
+//! `kill -9` in the middle of likes: what was acknowledged is there, and counts are rows.
+//!
+//! `SOAK_ROUNDS` says how often; `make soak` asks for many.
+
+use crate::articles::{read, write};
+use crate::harness::{Connection, Person, Server, database};
+use crate::likes::{counts_are_rows, server_with};
+use rustix::process::Signal;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const USERS: usize = 16;
+const ARTICLES: usize = 12;
+/// Likes that each round lets through before it kills.
+const ACKNOWLEDGED: usize = 400;
+
+/// What a client knows of its pairs: the last state it was told, and another that may have come after
+/// it, for the request that was never answered.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    told: bool,
+    maybe: Option<bool>,
+}
+
+fn rounds() -> usize {
+    std::env::var("SOAK_ROUNDS").map_or(3, |rounds| rounds.parse().unwrap())
+}
+
+#[test]
+fn a_server_killed_in_mid_load_has_every_acknowledged_like_and_counts_that_are_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = server_with("behind", dir.path());
+    let people: Vec<_> = (0..USERS).map(|n| server.somebody(&format!("user-{n}"))).collect();
+    let ids: Vec<_> =
+        (0..ARTICLES).map(|n| write(&server, &people[0], &format!("a {n}"))).collect();
+    let mut known = vec![vec![Known::default(); ARTICLES]; USERS];
+    for round in 0..rounds() {
+        under_fire(&mut server, &people, &ids, &mut known, round);
+        server = server_with("behind", dir.path());
+        compare(&server, dir.path(), &people, &ids, &mut known, round);
+    }
+}
+
+/// Every user asks for random changes of random likes until the server is gone.
+fn under_fire(
+    server: &mut Server,
+    people: &[Person],
+    ids: &[i64],
+    known: &mut [Vec<Known>],
+    round: usize,
+) {
+    let acknowledged = AtomicUsize::new(0);
+    let (api, wanted) = (server.api, ACKNOWLEDGED + 37 * round);
+    std::thread::scope(|scope| {
+        for (number, (person, known)) in people.iter().zip(known).enumerate() {
+            let acknowledged = &acknowledged;
+            scope.spawn(move || {
+                let mut random = fastrand::Rng::with_seed((round * USERS + number) as u64);
+                let Ok(mut connection) = Connection::try_open(api) else { return };
+                loop {
+                    let at = random.usize(..ids.len());
+                    let method = ["PUT", "DELETE", "POST"][random.usize(..3)];
+                    let next = match method {
+                        "PUT" => true,
+                        "DELETE" => false,
+                        _ => !known[at].told,
+                    };
+                    let head = crate::harness::client::head(
+                        method,
+                        &format!("/v1/articles/{}/like", ids[at]),
+                        &[("Authorization", &person.bearer())],
+                    );
+                    let answer = if connection.try_send(head) { connection.answer() } else { None };
+                    let Some(answer) = answer else {
+                        known[at].maybe = Some(next);
+                        return;
+                    };
+                    assert_eq!(answer.status, 200, "{}", answer.text());
+                    assert_eq!(answer.json()["liked"], next);
+                    known[at].told = next;
+                    acknowledged.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        crate::harness::eventually("enough likes", || {
+            (acknowledged.load(Ordering::Relaxed) >= wanted).then_some(())
+        });
+        server.signal(Signal::KILL);
+    });
+    server.wait();
+}
+
+/// Compares file and API with what the clients know, and settles what they could not know.
+fn compare(
+    server: &Server,
+    dir: &Path,
+    people: &[Person],
+    ids: &[i64],
+    known: &mut [Vec<Known>],
+    round: usize,
+) {
+    counts_are_rows(dir);
+    for (person, known) in people.iter().zip(known.iter_mut()) {
+        for (id, known) in ids.iter().zip(known) {
+            let sql = format!(
+                "SELECT count(*) FROM article_likes WHERE article_id = {id} AND user_id =
+                 (SELECT id FROM users WHERE nickname = '{}')",
+                person.nickname
+            );
+            let stored = database::number(dir, &sql) == Some(1);
+            assert!(
+                stored == known.told || Some(stored) == known.maybe,
+                "round {round}: {} on {id}: {known:?}, stored {stored}",
+                person.nickname
+            );
+            *known = Known { told: stored, maybe: None };
+        }
+    }
+    for (at, id) in ids.iter().enumerate() {
+        let likes = known.iter().filter(|known| known[at].told).count();
+        assert_eq!(read(server, *id, None).json()["likeCount"], likes, "round {round}: {id}");
+    }
+    let article = read(server, ids[0], Some(&people[0])).json();
+    assert_eq!(article["liked"], known[0][0].told);
+}
