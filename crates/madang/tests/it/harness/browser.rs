@@ -79,7 +79,8 @@ impl Browser {
 
     /// Calls a method and waits for its result.
     fn call(&self, session: Option<&str>, method: &str, params: Value) -> Value {
-        let mut message = json!({"method": method, "params": params});
+        let mut message = json!({"method": method});
+        message["params"] = params;
         if let Some(session) = session {
             message["sessionId"] = session.into();
         }
