@@ -37,6 +37,8 @@ mod market_views;
 mod markets;
 mod metrics;
 mod overload;
+mod posts;
+mod posts_input;
 mod protocol;
 mod request_ids;
 mod schedules;

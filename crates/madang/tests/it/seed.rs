@@ -23,9 +23,13 @@ fn number(dir: &Path, sql: &str) -> i64 {
 fn contents(dir: &Path) -> Vec<String> {
     let rows = [
         "SELECT group_concat(id || nickname || region_id || created_at_ms) FROM (SELECT * FROM users ORDER BY id)",
-        "SELECT group_concat(id || ' ' || user_id || ' ' || location_id || title || start_at_ms || ' ' || end_at_ms)
+        "SELECT coalesce(group_concat(id || ' ' || user_id || ' ' || location_id || title || start_at_ms || ' ' || end_at_ms), '')
          FROM (SELECT * FROM schedules ORDER BY id)",
-        "SELECT group_concat(user_id || ' ' || n) FROM schedule_counts",
+        "SELECT coalesce(group_concat(user_id || ' ' || n), '') FROM schedule_counts",
+        "SELECT coalesce(group_concat(id || ' ' || author_id || ' ' || category_id || ' ' || town_id || ' ' || price
+             || ' ' || stock || status || removed || created_at_ms || title || item_name || content), '')
+         FROM (SELECT * FROM posts ORDER BY id)",
+        "SELECT coalesce(group_concat(id || ' ' || city_id || name), '') FROM (SELECT * FROM towns ORDER BY id)",
     ];
     rows.iter().map(|sql| database::text(dir, sql)).collect()
 }
@@ -58,7 +62,7 @@ fn seeded_users_log_in_and_have_their_schedules() {
 #[test]
 fn the_same_numbers_give_the_same_rows_and_another_seed_others() {
     let dirs: Vec<_> = (0..3).map(|_| tempfile::tempdir().unwrap()).collect();
-    let rows = ["--users", "5", "--schedules-per-user", "7"];
+    let rows = ["--users", "5", "--schedules-per-user", "7", "--posts", "120"];
     succeeds(dirs[0].path(), &rows);
     succeeds(dirs[1].path(), &rows);
     succeeds(dirs[2].path(), &[&rows[..], &["--seed", "1"]].concat());
@@ -80,6 +84,35 @@ fn what_is_there_is_not_added_again_and_what_is_missing_is() {
     succeeds(other.path(), &["--users", "4", "--schedules-per-user", "5"]);
     let rows = "SELECT group_concat(r) FROM (SELECT user_id || title || start_at_ms AS r FROM schedules ORDER BY r)";
     assert_eq!(database::text(dir.path(), rows), database::text(other.path(), rows));
+}
+
+#[test]
+fn seeded_posts_are_in_their_listings_and_every_50th_was_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = succeeds(dir.path(), &["--users", "3", "--posts", "200"]);
+    assert!(output.stdout.contains("added 3 users and 200 posts"), "{}", output.stdout);
+    let again = succeeds(dir.path(), &["--users", "3", "--posts", "200"]);
+    assert!(again.stdout.contains("already there: 3 users and 200 posts"), "{}", again.stdout);
+    let whole = tempfile::tempdir().unwrap();
+    succeeds(dir.path(), &["--users", "3", "--posts", "300"]);
+    succeeds(whole.path(), &["--users", "3", "--posts", "300"]);
+    assert_eq!(contents(dir.path()), contents(whole.path()), "a larger run extends a smaller one");
+
+    let removed =
+        "SELECT group_concat(id) FROM (SELECT id FROM posts WHERE removed = 1 ORDER BY id)";
+    assert_eq!(database::text(dir.path(), removed), "50,100,150,200,250,300");
+    assert_eq!(number(dir.path(), "SELECT count(DISTINCT status) FROM posts"), 3);
+    assert_eq!(number(dir.path(), "SELECT count(DISTINCT category_id) FROM posts"), 12);
+    assert_eq!(number(dir.path(), "SELECT count(*) FROM pragma_foreign_key_check"), 0);
+    let server = Setup::new().data(dir.path()).start();
+    let page = server.get("/v1/posts?limit=100").json();
+    let ids: Vec<_> =
+        page["items"].as_array().unwrap().iter().map(|i| i["id"].as_i64().unwrap()).collect();
+    let newest: Vec<_> = (1..=300).rev().filter(|id| id % 50 != 0).take(100).collect();
+    assert_eq!(ids, newest);
+    let one = server.get("/v1/posts/299").json();
+    assert!(one["author"].as_str().unwrap().starts_with("user-"), "{one}");
+    server.get("/v1/posts/300").problem(404);
 }
 
 #[test]
@@ -123,6 +156,8 @@ fn wrong_numbers_are_refused_before_anything_is_touched() {
         &["--users", "1", "--epoch", "2027-01-01"],
         &["--users", "1", "--epoch", "9999-01-01T00:00:00Z"],
         &["--users", "1", "--hash", "md5"],
+        &["--users", "1", "--posts", "5000001"],
+        &["--posts", "1"],
     ] {
         let output = seed(&data, wrong);
         assert_eq!(output.code, Some(2), "{wrong:?}: {}", output.stderr);

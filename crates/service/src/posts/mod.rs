@@ -106,13 +106,16 @@ impl Posts {
     /// the error says that the outcome is unknown.
     pub async fn add(&self, new: NewPost, once: Once) -> Result<Done<PostId>, ChangeError> {
         let store = self.store.clone();
-        let stamps = area::listings(&new.values);
-        let effect = |made: &Done<PostId>| match made {
+        let mut stamps = area::listings(&new.values);
+        let effect = move |made: &Done<PostId>| match made {
             Done { replayed: true, .. } => Effect::Nothing,
             // "There is no such post" may be remembered for the id that is now taken.
-            Done { outcome, .. } => Effect::AlsoOn(vec![one_post(*outcome)]),
+            Done { outcome, .. } => {
+                stamps.push(one_post(*outcome));
+                Effect::AlsoOn(stamps)
+            }
         };
-        self.bodies.write(stamps, effect, async move { store.create(new, once).await }).await
+        self.bodies.write(AFTERWARDS, effect, async move { store.create(new, once).await }).await
     }
 
     /// Changes a post of this author. Runs to its end even when the caller goes away.
@@ -170,6 +173,12 @@ impl Changed {
         Effect::AlsoOn(stamps)
     }
 }
+
+/// Listings are announced when the transaction is over, and before it is answered. That is early enough: a
+/// load that began before the commit is vetoed, or what it stored dies, and one that began after it brings
+/// the new state. Announced before, a listing of everywhere would never be stored while anybody writes: no
+/// load stores while a write is open, and at a hundred writes a second, each with its sync, one always is.
+const AFTERWARDS: Vec<Stamp> = Vec::new();
 
 fn one_post(id: PostId) -> Stamp {
     Stamp::from_args(format_args!("post:{id}"))
