@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod generator;
+mod posts;
 mod schedules;
 mod serving;
 mod stats;
@@ -45,6 +46,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wanted("schedules") {
         report += &schedules::limit()?;
+    }
+    if wanted("posts") {
+        report += &posts::posts()?;
     }
     if wanted("load") {
         report += &generator::against_k6()?;

@@ -2,12 +2,10 @@
 #![allow(clippy::disallowed_types, reason = "times statements of the store on a file of its own")]
 
 use crate::stats::{median, ratios, spread};
-use crate::tools::{Served, WrkRun, madang, wrk_with};
-use anyhow::{Context as _, ensure};
+use crate::tools::{Served, WrkRun, log_in, madang, wrk_with};
+use anyhow::ensure;
 use rusqlite::{Connection, params};
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -104,23 +102,6 @@ fn lua(tokens: &[String]) -> String {
          function request()\n  n = n % #requests + 1\n  return requests[n]\nend\n",
         requests.collect::<String>()
     )
-}
-
-/// The token of a seeded user.
-fn log_in(url: &str, number: u32) -> anyhow::Result<String> {
-    let address = url.strip_prefix("http://").context("an http address")?;
-    let body = format!("{{\"nickname\":\"user-{number:04}\",\"password\":\"madang-seed\"}}");
-    let mut stream = TcpStream::connect(address)?;
-    write!(
-        stream,
-        "POST /v1/auth/user/login HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    )?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    let json = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    let body: serde_json::Value = serde_json::from_str(json).context("the answer to a log-in")?;
-    Ok(body["token"].as_str().with_context(|| format!("no token: {json}"))?.to_owned())
 }
 
 /// `off` keeps the count as well, so the ratio above does not show what it costs: here the statements

@@ -14,12 +14,12 @@ const SECONDS: u32 = 3;
 /// The bundled trail of 11.7 km.
 const TRACK: &str = "/v1/tracks/4";
 
-fn body(url: &str) -> anyhow::Result<Vec<u8>> {
+pub fn body(url: &str) -> anyhow::Result<Vec<u8>> {
     let url = Url::parse(url).map_err(|e| anyhow::anyhow!(e))?;
     Ok(get(&url, Duration::from_secs(10))?.body)
 }
 
-fn column(runs: &[WrkRun], of: fn(&WrkRun) -> f64) -> Vec<f64> {
+pub fn column(runs: &[WrkRun], of: fn(&WrkRun) -> f64) -> Vec<f64> {
     runs.iter().map(of).collect()
 }
 

@@ -2,6 +2,8 @@
 
 use anyhow::{Context as _, anyhow, ensure};
 use madang_stack::{Output, Process, Sample, Spec, Supervisor};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -57,13 +59,19 @@ impl Served {
 
     /// One figure of its metrics page.
     pub fn metric(&self, name: &str) -> anyhow::Result<f64> {
+        self.metric_of(name, "")
+    }
+
+    /// The figure with this label.
+    pub fn metric_of(&self, name: &str, label: &str) -> anyhow::Result<f64> {
         let url = madang_stack::http::Url::parse(&format!("{}/metrics", self.metrics))
             .map_err(|e| anyhow!(e))?;
         let page = madang_stack::http::get(&url, Duration::from_secs(5))?;
         let text = String::from_utf8_lossy(&page.body).into_owned();
-        let line = text
-            .lines()
-            .find(|l| l.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{'])));
+        let line = text.lines().find(|l| {
+            let rest = l.strip_prefix(name).filter(|rest| rest.starts_with([' ', '{']));
+            rest.is_some_and(|rest| rest.contains(label))
+        });
         line.and_then(|l| l.rsplit(' ').next()?.parse().ok())
             .ok_or_else(|| anyhow!("no {name} in the metrics"))
     }
@@ -74,6 +82,7 @@ impl Served {
 pub struct WrkRun {
     pub per_second: f64,
     pub cpu_us: f64,
+    pub p50_ms: f64,
     pub p99_ms: f64,
     pub errors: f64,
 }
@@ -129,14 +138,16 @@ pub fn wrk_with(
     Ok(WrkRun {
         per_second: find("Requests/sec:", 1).context("wrk's rate")?,
         cpu_us: (after.cpu().saturating_sub(before.cpu())).as_secs_f64() * 1e6 / requests,
-        p99_ms: text
-            .lines()
-            .map(str::trim)
-            .find(|l| l.starts_with("99%"))
-            .and_then(|l| milliseconds(l.split_whitespace().nth(1)?))
-            .unwrap_or(0.0),
+        p50_ms: quantile(&text, "50%"),
+        p99_ms: quantile(&text, "99%"),
         errors: refused + socket,
     })
+}
+
+/// A line of wrk's distribution of latency, in milliseconds.
+fn quantile(text: &str, name: &str) -> f64 {
+    let line = text.lines().map(str::trim).find(|line| line.starts_with(name));
+    line.and_then(|line| milliseconds(line.split_whitespace().nth(1)?)).unwrap_or(0.0)
 }
 
 fn milliseconds(text: &str) -> Option<f64> {
@@ -187,4 +198,21 @@ pub fn k6() -> String {
     let home = std::env::var("HOME").unwrap_or_default();
     let installed = format!("{home}/go/bin/k6");
     if Path::new(&installed).is_file() { installed } else { "k6".to_owned() }
+}
+
+/// The token of a seeded user.
+pub fn log_in(url: &str, number: u32) -> anyhow::Result<String> {
+    let address = url.strip_prefix("http://").context("an http address")?;
+    let body = format!("{{\"nickname\":\"user-{number:04}\",\"password\":\"madang-seed\"}}");
+    let mut stream = TcpStream::connect(address)?;
+    write!(
+        stream,
+        "POST /v1/auth/user/login HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let json = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    let body: serde_json::Value = serde_json::from_str(json).context("the answer to a log-in")?;
+    Ok(body["token"].as_str().with_context(|| format!("no token: {json}"))?.to_owned())
 }
