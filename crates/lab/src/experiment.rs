@@ -8,6 +8,7 @@ mod reader;
 
 use std::{fs, io, path::Path, path::PathBuf, time::Duration};
 
+use madang_stack::CpuBudget;
 use serde::{Deserialize, Serialize};
 
 use crate::{load_metric::LoadMetric, prometheus::Selector, record::Warning};
@@ -157,6 +158,8 @@ pub struct Variant {
     pub database: Option<String>,
     /// Address of its Prometheus page; the host knows it of a `serve` variant.
     pub metrics: Option<String>,
+    /// How much CPU time its process tree may use; all of its CPUs' when `None`.
+    pub cpus: Option<CpuBudget>,
     /// What an hour of the machine it would run on costs, in whatever currency.
     pub price_per_hour: Option<f64>,
 }
@@ -171,6 +174,7 @@ impl Variant {
             load_env: Vec::new(),
             database: None,
             metrics: None,
+            cpus: None,
             price_per_hour: None,
         }
     }

@@ -10,6 +10,7 @@ use madang_stack::{
 use crate::{
     experiment::{Experiment, Target, Variant},
     host::{Host, HostError, Launch, Page, Ready},
+    record::Warning,
 };
 
 /// A server that runs already answers a single request in this time, or would be no use.
@@ -25,6 +26,8 @@ pub struct Running {
     pub metrics: Option<Url>,
     /// Where its data are, such as `sqlite:PATH`, if that is known.
     pub database: Option<String>,
+    /// Its CPU budget could not be applied.
+    pub without_budget: bool,
 }
 
 /// Under which conditions a variant is started.
@@ -98,7 +101,13 @@ pub fn launch(
     let launch = match &variant.target {
         Target::Url(url) => {
             probe(url)?;
-            return Ok(Running { process: None, base_url: url.clone(), metrics: page, database });
+            return Ok(Running {
+                process: None,
+                base_url: url.clone(),
+                metrics: page,
+                database,
+                without_budget: false,
+            });
         }
         Target::Serve(settings) => host.serve(settings, data, *address)?,
         Target::Command { argv, env, ready } => command(experiment, argv, env, ready, &fill, page)?,
@@ -112,7 +121,7 @@ pub fn launch(
     if let Some(cpus) = cpus {
         spec = spec.cpus((*cpus).clone());
     }
-    let process = host.supervisor().spawn(&spec)?;
+    let (process, without_budget) = spawn(experiment, variant, host, &spec)?;
     let base_url = match launch.ready {
         Ready::Line(prefix) => process.ready_line(&prefix, *patience)?,
         Ready::Http { url, base_url } => {
@@ -134,7 +143,27 @@ pub fn launch(
         _ => database,
     };
     let base_url = base_url.trim_end_matches('/').to_owned();
-    Ok(Running { process: Some(Arc::new(process)), base_url, metrics, database })
+    let process = Some(Arc::new(process));
+    Ok(Running { process, base_url, metrics, database, without_budget })
+}
+
+/// Starts the server within its budget. Whether it runs without, which the experiment has to accept.
+fn spawn(
+    experiment: &Experiment,
+    variant: &Variant,
+    host: &dyn Host,
+    spec: &Spec,
+) -> Result<(Process, bool), madang_stack::Error> {
+    let Some(budget) = variant.cpus else {
+        return Ok((host.supervisor().spawn(spec)?, false));
+    };
+    let optional = experiment.rounds.accept.contains(&Warning::NoBudget);
+    match host.supervisor().spawn(&spec.clone().budget(budget)) {
+        Err(madang_stack::Error::Budget(_)) if optional => {
+            Ok((host.supervisor().spawn(spec)?, true))
+        }
+        spawned => Ok((spawned?, false)),
+    }
 }
 
 fn free_port() -> Result<String, LaunchError> {

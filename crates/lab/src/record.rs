@@ -181,15 +181,18 @@ pub enum Warning {
     SharedCpus,
     /// Files of the round could not be removed after it.
     LeftFiles,
+    /// The variant's CPU budget could not be applied, and the experiment accepts that.
+    NoBudget,
 }
 
 impl Warning {
     /// Those for which a round is refused, unless the experiment accepts them, with the words of
     /// the file.
-    pub const REFUSING: [(&'static str, Self); 3] = [
+    pub const REFUSING: [(&'static str, Self); 4] = [
         ("steal", Self::Steal),
         ("foreign_cpu", Self::ForeignCpu),
         ("generator_limited", Self::GeneratorLimited),
+        ("no_budget", Self::NoBudget),
     ];
 
     /// In words, to be followed by the rounds it concerns.
@@ -212,6 +215,7 @@ impl Warning {
             Self::SharedCpus => {
                 "server and generator shared all CPUs, so each took time from the other"
             }
+            Self::NoBudget => "budget not applied: the server had all of its CPUs",
             Self::LeftFiles => "files of the round could not be removed",
             Self::Thresholds => "a threshold of the script was crossed",
         }

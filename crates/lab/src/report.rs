@@ -149,6 +149,9 @@ pub struct VariantPart {
     /// How it is started.
     #[serde(flatten)]
     pub target: TargetPart,
+    /// How much CPU time it may use, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<String>,
     /// Its own environment of the script.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub load_env: Vec<(String, String)>,
@@ -316,6 +319,7 @@ impl ExperimentPart {
                 Target::Command { argv, .. } => TargetPart::Command(argv.clone()),
                 Target::Url(url) => TargetPart::Url(url.clone()),
             },
+            cpus: variant.cpus.map(|budget| budget.to_string()),
             load_env: variant.load_env.clone(),
             price_per_hour: variant.price_per_hour,
         });

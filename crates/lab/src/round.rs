@@ -99,6 +99,9 @@ impl Bench<'_> {
         let grace = Patience::new(STOP_GRACE, &grace);
         let stopped = running.process.as_ref().map(|server| server.stop(grace));
         let mut measured = measured?;
+        if running.without_budget {
+            measured.warnings.push(Warning::NoBudget);
+        }
         let exit = stopped.transpose();
         let exit = exit.map_err(|error| Failure::because(FailureKind::Machine, &error))?;
         if !exit.is_none_or(is_ordinary_stop) && !self.cancel.is_cancelled() {

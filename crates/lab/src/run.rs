@@ -17,7 +17,7 @@ use crate::{
     launch::{self, LaunchError},
     plan::Plan,
     progress::Progress,
-    record::RoundRecord,
+    record::{RoundRecord, Warning},
     report::{Course, Language, Report},
     round::Bench,
     stored::{Description, Stored, StoredError},
@@ -40,6 +40,16 @@ pub enum RunError {
         variant: String,
         /// What its address says.
         source: LaunchError,
+    },
+    /// A variant's CPU budget cannot be enforced here.
+    #[error(
+        "variant `{variant}`: budget not applied; \"no_budget\" in `accept` of [rounds] runs it without"
+    )]
+    Budget {
+        /// Its name.
+        variant: String,
+        /// Why.
+        source: madang_stack::BudgetError,
     },
     /// A result cannot be written.
     #[error("cannot write `{}`", .path.display())]
@@ -250,6 +260,12 @@ pub fn prepare(
         if let Target::Url(url) = &variant.target {
             let nobody = |source| RunError::Nobody { variant: variant.name.clone(), source };
             launch::probe(url).map_err(nobody)?;
+        }
+        if let Some(budget) = variant.cpus
+            && !experiment.rounds.accept.contains(&Warning::NoBudget)
+        {
+            let refused = |source| RunError::Budget { variant: variant.name.clone(), source };
+            budget.probe().map_err(refused)?;
         }
     }
     let makes_data = !experiment.data.is_empty() && plan.starts_servers();

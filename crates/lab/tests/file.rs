@@ -64,9 +64,9 @@ fn an_unknown_key_is_named_with_its_line_and_the_accepted_ones() {
 #[test]
 fn what_is_not_supported_yet_is_refused_by_name() {
     only(
-        &mistakes("serve = {}", "serve = {}\ncpus = 0.5"),
+        &mistakes("serve = {}", "serve = {}\nmemory = 0.5"),
         18,
-        &["`cpus` is not supported yet in [variants.fast]"],
+        &["`memory` is not supported yet in [variants.fast]"],
     );
     only(&wrong(&(good() + "[budgets]\n")), 19, &["`budgets` is not supported yet"]);
 }

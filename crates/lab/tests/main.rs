@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod baseline;
+mod budget;
 mod file;
 mod help;
 mod hooks;

@@ -1,5 +1,6 @@
 //! From the text of an experiment file to a checked [`Experiment`].
 
+mod budget;
 mod hooks;
 mod invariants;
 mod predictions;

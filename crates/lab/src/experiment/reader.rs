@@ -132,8 +132,13 @@ impl<'a> Reader<'a> {
 
     /// A positive number, whole or not.
     pub fn positive(&mut self, key: &'static str) -> Option<f64> {
+        self.positive_at(key).map(|found| found.value)
+    }
+
+    /// A positive number and where it stands.
+    pub fn positive_at(&mut self, key: &'static str) -> Option<Found<f64>> {
         let positive = |value: &DeValue<'_>| number(value).filter(|number| *number > 0.0);
-        self.typed(key, "a positive number", positive).map(|found| found.value)
+        self.typed(key, "a positive number", positive)
     }
 
     /// A number that is not negative.
@@ -281,6 +286,10 @@ impl<'a> Reader<'a> {
     /// The table as messages call it: `[rounds]`.
     pub fn title(&self) -> String {
         format!("[{}]", self.path)
+    }
+
+    pub fn is_table(&self, key: &str) -> bool {
+        self.table.get(key).is_some_and(|value| value.get_ref().is_table())
     }
 
     pub fn has(&self, key: &str) -> bool {

@@ -214,7 +214,8 @@ fn write_circumstances(page: &mut String, report: &Report) -> std::fmt::Result {
             TargetPart::Command(argv) => ("command", argv.join(" ")),
             TargetPart::Url(url) => ("url", url.clone()),
         };
-        writeln!(page, "- variant `{}`: {kind} `{how}`", variant.name)?;
+        let budget = variant.cpus.as_ref().map_or_else(String::new, |cpus| format!(", {cpus}"));
+        writeln!(page, "- variant `{}`: {kind} `{how}`{budget}", variant.name)?;
     }
     writeln!(page, "\nEvery round is in `report.json` beside this page.")
 }

@@ -5,11 +5,11 @@ use super::{
         Target, Variant,
         reader::{Found, Reader},
     },
-    NAME_RULE, is_name,
+    NAME_RULE, budget, is_name,
 };
 
 /// Keys of the plan that this version refuses by name.
-const VARIANT_NOT_YET: [&str; 2] = ["cpus", "memory"];
+const VARIANT_NOT_YET: [&str; 1] = ["memory"];
 /// How the only databases begin that can be read so far.
 const SQLITE: &str = "sqlite:";
 
@@ -37,6 +37,7 @@ fn variant_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option
     let load_env = reader.strings("load_env").unwrap_or_default();
     let database = reader.text("database");
     let metrics = reader.text("metrics");
+    let cpus = budget::cpus(&mut reader, name);
     let price_per_hour = reader.positive("price_per_hour");
     if let Some(database) = &database
         && !database.value.starts_with(SQLITE)
@@ -64,6 +65,7 @@ fn variant_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option
         load_env,
         database: database.map(|found| found.value),
         metrics: metrics_address,
+        cpus,
         price_per_hour,
     })
 }

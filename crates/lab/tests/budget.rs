@@ -1,0 +1,63 @@
+//! CPU budgets of variants: enforced where the machine permits it, else refused with the reason.
+
+use madang_lab::{Cancel, Options, RunError, Warning};
+
+use crate::help::{Lab, measured, two};
+
+/// Requests that burn all CPU there is.
+const BURN: &str = "serve = { burn_ms = 5 }";
+
+fn burning(budget: &str) -> String {
+    two(&format!("{BURN}\n{budget}"), "serve = {}", 1, "")
+}
+
+#[test]
+fn a_variant_uses_no_more_than_its_budget() {
+    let text = burning("cpus = 0.2").replace("\"300ms\"", "\"1s\"");
+    match Lab::new("get", &text).try_run(&Options::default(), &Cancel::default()) {
+        Ok(report) => {
+            let slow = report.rounds.iter().find(|round| round.variant == "slow").unwrap();
+            let slow = measured(slow);
+            let used = slow.server.as_ref().unwrap().cpu_seconds;
+            // A quota of one period, and what a look ten times a second may be off by.
+            let most = 0.2 * slow.load.duration_seconds + 0.1;
+            assert!(used <= most, "{used} s of CPU, {most} allowed");
+            assert!(used > 0.0 && !slow.warnings.contains(&Warning::NoBudget), "{slow:?}");
+            assert!(report.to_markdown().contains(", 0.2 cores\n"), "{}", report.to_markdown());
+        }
+        // Without the right to make cgroups.
+        Err(RunError::Budget { variant, .. }) => assert_eq!(variant, "slow"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn an_experiment_may_accept_that_there_is_no_budget() {
+    let accept = ["\"generator_limited\"]", "\"generator_limited\", \"no_budget\"]"];
+    let text = burning("cpus = { base = 0.5, burst = 1, credit_seconds = 1 }");
+    let report = Lab::new("get", &text.replace(accept[0], accept[1])).run();
+    assert_eq!(report.rounds.len(), 2);
+    // Whether it had to do without depends on the machine; that it ran does not.
+    for round in &report.rounds {
+        measured(round);
+    }
+}
+
+#[test]
+fn a_wrong_budget_is_named_with_its_line() {
+    for (budget, expected) in [
+        ("cpus = 0.01", "from 0.05 to 100000, not 0.01"),
+        ("cpus = \"half\"", "`cpus` in [variants.slow] must be a positive number, not \"half\""),
+        ("cpus = { base = 0.5, burst = 0.5, credit_seconds = 1 }", "must be above `base`"),
+        ("cpus = { base = 0.5, burst = 1 }", "`credit_seconds` is missing"),
+        ("cpus = { base = 0.5, burst = 1, credit_seconds = 1, x = 1 }", "unknown key `x`"),
+        ("cpus = { base = 0.5, burst = 1, credit_seconds = 1e9 }", "at most 100000"),
+    ] {
+        let error = Lab::new("get", &burning(budget)).read().unwrap_err().to_string();
+        assert!(error.contains(expected), "no {expected:?} in {error}");
+        assert!(error.contains("toml:16:"), "{error}");
+    }
+    let url = two("url = \"http://127.0.0.1:1\"\ncpus = 1", "serve = {}", 1, "");
+    let error = Lab::new("get", &url).read().unwrap_err().to_string();
+    assert!(error.contains("is not ours to limit"), "{error}");
+}
