@@ -13,11 +13,14 @@
 
 mod articles;
 mod batches;
+mod demo;
 mod posts;
 mod random;
 mod schedules;
 mod users;
 mod zipf;
+
+pub use demo::fill_demo;
 
 use crate::settings::SettingsArgs;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -92,17 +95,19 @@ pub struct Rows {
     seed: u64,
 }
 
+/// Rows that were not typed at a prompt.
+#[derive(clap::Parser)]
+#[command(name = "seed", no_binary_name = true, disable_help_flag = true)]
+struct Typed {
+    #[command(flatten)]
+    rows: Rows,
+}
+
 /// The flags that a `seed` table stands for, checked as if they had been typed.
 ///
 /// # Errors
 /// With what is wrong, in one line.
 pub fn flags(table: &toml::Table) -> Result<Vec<String>, String> {
-    #[derive(clap::Parser)]
-    #[command(name = "seed", no_binary_name = true, disable_help_flag = true)]
-    struct Typed {
-        #[command(flatten)]
-        _rows: Rows,
-    }
     let mut flags = Vec::new();
     for (name, value) in table {
         let flag = format!("--{}", name.replace('_', "-"));

@@ -1,7 +1,7 @@
 //! `madang serve`: the backend.
 
-use crate::import::fill_demo;
 use crate::settings::SettingsArgs;
+use crate::{import, seed};
 use anyhow::Context as _;
 use madang_service::app::{self, App};
 use madang_service::config::{LogFormat, LogSettings, Origin, Settings};
@@ -19,7 +19,7 @@ Prints `listening http://ADDR` and `metrics http://ADDR` on stdout; logs go to s
 SIGTERM or Ctrl-C drains and stops; a second one stops at once. Nothing acknowledged is lost either way.
 
 Examples:
-  madang serve --demo                                         bundled trails, on http://127.0.0.1:8080
+  madang serve --demo                                         trails, markets, neighbours on http://127.0.0.1:8080
   madang serve --listen 127.0.0.1:0 --data /var/lib/madang    any free port
   madang serve --set cache.mode=off --set tracks.detail=full  as slow as the documented system
   curl 'http://127.0.0.1:8080/v1/tracks?near=54.4,-3.2'       what is near")]
@@ -29,7 +29,7 @@ pub struct Args {
     listen: Option<String>,
     #[command(flatten)]
     settings: SettingsArgs,
-    /// Fill an empty store with the bundled samples first
+    /// Fill an empty store first: bundled trails and markets, made-up neighbours with posts and articles
     #[arg(long)]
     demo: bool,
 }
@@ -51,8 +51,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let lock = DirLock::take(&settings.data_dir)?;
     let app = App::open(&settings)?;
     if args.demo {
-        fill_demo(&app, settings.database.queue)
+        import::fill_demo(&app, settings.database.queue)
             .context("filling the store with the bundled samples")?;
+        seed::fill_demo(&app, &settings).context("filling the store with neighbours")?;
     }
     say_start(&server, &settings, files)?;
     let signals = Signals::default();
