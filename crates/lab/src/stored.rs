@@ -139,7 +139,7 @@ impl Description {
     /// Its file's text.
     ///
     /// # Errors
-    /// None of its parts can fail; kept for the writer's sake.
+    /// When the path of the experiment is no UTF-8, which JSON cannot say.
     pub fn to_json(&self) -> serde_json::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
