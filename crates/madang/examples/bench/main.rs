@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod generator;
+mod likes;
 mod posts;
 mod schedules;
 mod serving;
@@ -49,6 +50,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wanted("posts") {
         report += &posts::posts()?;
+    }
+    if wanted("likes") {
+        report += &likes::likes()?;
     }
     if wanted("load") {
         report += &generator::against_k6()?;
