@@ -180,6 +180,11 @@ pub fn summarise(plan: &LimitPlan, outcomes: &Outcomes) -> Vec<VariantLimit> {
 }
 
 fn capacity(searches: &[SearchPart]) -> Capacity {
+    let nothing = |search: &&SearchPart| search.held.is_none() && search.obstacle().is_none();
+    match searches.iter().filter(nothing).count() {
+        0 => {}
+        searches => return Capacity::Nothing { searches },
+    }
     let first = searches.iter().filter_map(|search| search.obstacle().map(|why| (search, why)));
     // Of several, the one that says least.
     if let Some((search, because)) = first.min_by_key(|(search, _)| search.held.unwrap_or(0)) {
@@ -188,9 +193,6 @@ fn capacity(searches: &[SearchPart]) -> Capacity {
     }
     let limits: Vec<(f64, f64)> =
         searches.iter().filter_map(|search| Some((1.0, search.limit()?))).collect();
-    if limits.len() < searches.len() {
-        return Capacity::Nothing { searches: searches.len() - limits.len() };
-    }
     stats::estimate(&limits).map_or(Capacity::Unknown, |estimate| Capacity::Exactly {
         rate: estimate.ratio,
         interval: estimate.interval,
@@ -281,6 +283,9 @@ mod tests {
         let why = Reason { whose: Whose::Server, breaches: Vec::new() };
         let nothing = SearchPart::of(1, &Found::Nothing { broke: 1, why });
         assert_eq!(capacity(std::slice::from_ref(&nothing)), Capacity::Nothing { searches: 1 });
+        // Also when something else gave way in another search.
+        let other = search(2, 300, 400, Whose::Generator);
+        assert_eq!(capacity(&[nothing.clone(), other]), Capacity::Nothing { searches: 1 });
         assert!(matches!(versus(&servers(&[(1, 2)]), &[nothing]), Versus::NoRatio(_)));
     }
 
