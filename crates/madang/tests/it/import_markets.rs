@@ -32,7 +32,7 @@ fn row(name: &str) -> String {
 }
 
 fn value(dir: &Path, column: &str) -> String {
-    database::text(dir, &format!("select coalesce({column}, 'null') from markets order by id"))
+    database::text(dir, &format!("select cast({column} as text) from markets order by id"))
 }
 
 /// A file of the larger collection; says so when it is not there.
@@ -149,7 +149,7 @@ fn files_that_are_none_of_markets_are_refused_as_a_whole() {
         (b"{}", "has no records"),
         (b"{\"records\": 7}", "a list of records"),
         (b"{\"records\": [", "EOF"),
-        (&b"{\"records\": ".repeat(300), "EOF"),
+        (&b"{\"x\": ".repeat(300), "EOF"),
         (&[0; 5000], "has no column"),
         (&[0xff; 5000], "has no column"),
     ] {
@@ -284,12 +284,11 @@ fn a_hundred_thousand_markets_are_imported_and_searched() {
             "제{n}시장,5일장,강원도 원주시 중앙로 {n},,1일+6일,{lat},{lon},10,농산물+의류,Y,1980,2024-01-01,A"
         );
     }
-    let said = import_bytes(dir.path(), text);
-    assert_eq!(
-        said.stdout, "imported 100000, updated 0, unchanged 0, refused 0\n",
-        "{}",
-        said.stderr
-    );
+    let file = dir.path().join("input");
+    std::fs::write(&file, text).unwrap();
+    // As long as it takes: a debug build on a busy machine needs its time.
+    let (mut import, _home) = import(dir.path(), [&file]).spawn();
+    assert!(import.wait().unwrap().success());
     let server = Setup::new().data(dir.path()).start();
     assert_eq!(server.metric("madang_markets", &[]), 100_000.0);
     let found = server.get("/v1/markets?q=%EC%A0%9C77777%EC%8B%9C%EC%9E%A5").json();

@@ -61,7 +61,8 @@ fn the_bundled_markets_are_served_as_their_source_says() {
     let ids: HashSet<i64> = markets.iter().map(|market| market["id"].as_i64().unwrap()).collect();
     assert_eq!(ids.len(), 1388);
     assert!(markets.iter().all(|market| market["region"]["state"].is_string()));
-    let first = list(&server, &[("q", "강릉 성남동 중앙시장")]).remove(0);
+    let found = list(&server, &[("q", "강릉 성남동 중앙시장")]);
+    let first = found.iter().find(|market| market["name"] == "중앙시장").unwrap();
     assert_eq!(first["cycle"], "매일");
     assert_eq!(first["stores"], 276);
     assert_eq!(first["foundedYear"], 1980);
@@ -181,7 +182,7 @@ fn wrong_values_are_named_all_at_once() {
         ["q", "goods", "region", "type", "near", "limit", "sort"]
     );
     assert_eq!(wrong(&[("sort", "distance")]), ["sort"]);
-    assert_eq!(wrong(&[("region", &"가".repeat(5000))]), ["region"]);
+    assert_eq!(wrong(&[("region", &"가".repeat(500))]), ["region"]);
     let answer = server.get(&query(&[("region", "중구")])).problem(422);
     let choices = answer["errors"][0]["detail"].as_str().unwrap();
     assert!(

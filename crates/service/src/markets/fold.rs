@@ -41,7 +41,6 @@ pub fn without_spaces(text: &str) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use unicode_normalization::UnicodeNormalization as _;
 
     #[test]
     fn what_looks_the_same_is_the_same() {

@@ -314,3 +314,6 @@ fn gather(first: View, queue: &Receiver<Message>, taken: &AtomicU64) -> (Vec<Vie
     }
     (batch, false)
 }
+
+#[cfg(test)]
+mod tests;

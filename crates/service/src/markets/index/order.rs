@@ -90,18 +90,13 @@ impl Index {
             Order::Relevance if !filter.words.is_empty() => {
                 self.by_relevance(&hits.unwrap_or_default(), &filter.words, after, limit)
             }
-            Order::Relevance | Order::Name => self.by_name(hits, after, limit),
-            Order::Distance(centre) => self.by_distance(hits, centre, after, limit),
-            Order::Views => self.by_views(hits, after, limit, views),
+            Order::Relevance | Order::Name => self.by_name(hits.as_deref(), after, limit),
+            Order::Distance(centre) => self.by_distance(hits.as_deref(), centre, after, limit),
+            Order::Views => self.by_views(hits.as_deref(), after, limit, views),
         })
     }
 
-    fn by_name(
-        &self,
-        hits: Option<Vec<u32>>,
-        after: Option<(f64, u32)>,
-        limit: usize,
-    ) -> Vec<Found> {
+    fn by_name(&self, hits: Option<&[u32]>, after: Option<(f64, u32)>, limit: usize) -> Vec<Found> {
         let found = |number| Found { number, sort: 0.0 };
         let from = after.map_or(0, |(_, number)| number + 1);
         match hits {
@@ -146,12 +141,12 @@ impl Index {
 
     fn by_views(
         &self,
-        hits: Option<Vec<u32>>,
+        hits: Option<&[u32]>,
         after: Option<(f64, u32)>,
         limit: usize,
         views: impl Fn(u32) -> u64,
     ) -> Vec<Found> {
-        let numbers: &mut dyn Iterator<Item = u32> = match &hits {
+        let numbers: &mut dyn Iterator<Item = u32> = match hits {
             None => &mut self.numbers(),
             Some(hits) => &mut hits.iter().copied(),
         };
@@ -175,7 +170,7 @@ impl Index {
     /// of those few the distances over ground are worked out and compared.
     fn by_distance(
         &self,
-        hits: Option<Vec<u32>>,
+        hits: Option<&[u32]>,
         centre: &Point,
         after: Option<(f64, u32)>,
         limit: usize,
@@ -185,7 +180,7 @@ impl Index {
             let point = self.market(number).point();
             point.map_or(f64::INFINITY, |point| distance_metres(centre, &point))
         };
-        let mut hits = hits.as_ref().map(|hits| hits.iter().peekable());
+        let mut hits = hits.map(|hits| hits.iter().peekable());
         let mut near: Vec<(f64, u32)> = Vec::new();
         for unit in &self.units {
             if let Some(hits) = &mut hits {

@@ -116,7 +116,6 @@ fn hostile_searches_find_nothing_and_harm_nothing() {
         "\u{301}",
         "\u{301}\u{302}",
         "\\",
-        "\n",
         "\u{fffd}\u{fffd}",
         &long,
     ] {

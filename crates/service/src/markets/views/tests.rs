@@ -1,0 +1,142 @@
+//! Counting on a real store, with days of our own.
+#![allow(clippy::disallowed_types, reason = "looks at the rows with a query of its own")]
+
+use super::*;
+use crate::config::Sources;
+use crate::store::Store;
+
+const KEY: &[u8; 16] = b"0123456789abcdef";
+const TODAY: u32 = 100_000;
+
+fn browser<'a>(address: &str, agent: &'a str) -> Visitor<'a> {
+    Visitor::Browser(address.parse().unwrap(), agent.as_bytes())
+}
+
+fn view(day: u32, market: MarketId, visitor: Visitor<'_>) -> View {
+    View { day, market, visitor: visitor_hash(KEY, day, visitor) }
+}
+
+/// A store with markets 1 and 2, and what is asked of it.
+struct Bench {
+    store: MarketStore,
+    sql: Store,
+    _dir: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = Sources::new().resolve().unwrap();
+        let sql = Store::open(dir.path(), &settings.database).unwrap();
+        let store = MarketStore::new(sql.clone());
+        let bench = Bench { store, sql, _dir: dir };
+        let market = |n: i64| crate::markets::Prepared {
+            key: n.to_string(),
+            place: crate::markets::Place::default(),
+            market: crate::markets::NewMarket {
+                name: format!("{n}시장"),
+                lot_address: Some("어딘가".to_owned()),
+                ..Default::default()
+            },
+        };
+        block_on(bench.store.import(vec![market(1), market(2)])).unwrap();
+        bench
+    }
+
+    fn start(&self) -> (Arc<Views>, Counting) {
+        let counts = vec![AtomicU64::new(0), AtomicU64::new(0)];
+        let number = |id: MarketId| u32::try_from(id - 1).ok().filter(|n| *n < 2);
+        Views::start(self.store.clone(), counts, number).unwrap()
+    }
+
+    /// Views, those folded, and rows of a market.
+    fn counts(&self, id: MarketId) -> (u64, u64, u64) {
+        let sql = "SELECT views, settled, (SELECT count(*) FROM market_views WHERE market_id = ?1)
+             FROM market_view_counts WHERE market_id = ?1";
+        let row = move |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        self.sql.read_blocking(move |conn| conn.query_row(sql, [id], row)).unwrap()
+    }
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
+}
+
+#[test]
+fn a_visitor_counts_once_a_day_and_again_on_the_next() {
+    let bench = Bench::new();
+    let (views, counting) = bench.start();
+    for day in [TODAY, TODAY + 1, TODAY] {
+        for _ in 0..3 {
+            views.seen(view(day, 1, browser("10.0.0.1", "a")));
+        }
+    }
+    views.seen(view(TODAY, 2, browser("10.0.0.1", "a")));
+    views.seen(view(TODAY, 1, Visitor::User(5)));
+    drop(counting);
+    assert_eq!((views.of(0), views.of(1)), (3, 1));
+    assert_eq!(bench.counts(1), (3, 0, 3));
+    let figures = views.figures();
+    assert_eq!((figures.counted, figures.repeated, figures.dropped, figures.pending), (4, 7, 0, 0));
+}
+
+#[test]
+fn days_that_are_over_are_folded_and_yesterday_stays() {
+    let bench = Bench::new();
+    let (views, counting) = bench.start();
+    for (day, visitor) in [(TODAY, 1), (TODAY + 1, 1), (TODAY + 1, 2), (TODAY + 2, 1)] {
+        views.seen(view(day, 1, Visitor::User(visitor)));
+    }
+    drop(counting);
+    // The batch is one, so the newest day of it was turned to before anything was written.
+    let (views, counting) = bench.start();
+    views.seen(view(TODAY + 3, 1, Visitor::User(1)));
+    drop(counting);
+    assert_eq!(bench.counts(1), (5, 3, 2), "all but the last two days");
+    assert_eq!(views.of(0), 5);
+}
+
+#[test]
+fn views_beyond_the_queue_are_dropped_and_counted_as_such() {
+    let bench = Bench::new();
+    let (views, counting) = bench.start();
+    let sent = 3 * QUEUE as u64;
+    for n in 0..sent {
+        views.seen(view(TODAY, 1, Visitor::User(i64::try_from(n).unwrap())));
+    }
+    drop(counting);
+    let figures = views.figures();
+    assert_eq!(figures.counted + figures.dropped, sent);
+    assert!(figures.dropped > 0 && figures.counted >= QUEUE as u64 / 2, "{figures:?}");
+    let (count, settled, rows) = bench.counts(1);
+    assert_eq!((count, settled, rows), (figures.counted, 0, figures.counted));
+}
+
+#[test]
+fn what_is_stored_of_a_visitor_says_nothing_and_changes_every_day() {
+    let hash = |day, visitor| visitor_hash(KEY, day, visitor);
+    let one = browser("10.0.0.1", "a");
+    assert_eq!(hash(1, one), hash(1, one));
+    assert_ne!(hash(1, one), hash(2, one));
+    assert_ne!(hash(1, one), visitor_hash(b"another key, 16.", 1, one));
+    assert_ne!(hash(1, one), hash(1, browser("10.0.0.2", "a")));
+    assert_ne!(hash(1, Visitor::User(1)), hash(1, Visitor::User(2)));
+    let neighbour = browser("2001:db8::2", "a");
+    assert_eq!(
+        hash(1, browser("2001:db8::1", "a")),
+        hash(1, neighbour),
+        "one network, one visitor"
+    );
+    let agents: Vec<String> = (0..1000).map(|n| format!("agent {n}")).collect();
+    let hashes: HashSet<_> = agents.iter().map(|a| hash(1, browser("10.0.0.1", a))).collect();
+    assert_eq!(hashes.len() as u64, BROWSERS);
+}
+
+#[test]
+fn a_day_begins_at_midnight_in_korea() {
+    let at = |seconds| korean_day(UNIX_EPOCH + Duration::from_secs(seconds));
+    assert_eq!(at(0), 0);
+    // 1970-01-01T15:00:00Z is midnight there.
+    assert_eq!((at(15 * 3600 - 1), at(15 * 3600)), (0, 1));
+    assert_eq!(at(1_700_000_000), 19_676);
+}
