@@ -124,7 +124,7 @@ impl<'a> Import<'a> {
             }
             Content::Csv(table) if table.is_of_facilities() => {
                 let joined = facilities::join(&table, self.markets, &mut self.report)?;
-                self.store_facilities(joined)
+                self.store_facilities(&joined)
             }
             Content::Csv(table) => {
                 table.require(&row::NECESSARY)?;
@@ -154,7 +154,7 @@ impl<'a> Import<'a> {
         Ok(())
     }
 
-    fn store_facilities(&mut self, joined: Vec<(i64, u32)>) -> anyhow::Result<()> {
+    fn store_facilities(&mut self, joined: &[(i64, u32)]) -> anyhow::Result<()> {
         self.report.will_store(joined.len());
         for chunk in joined.chunks(ROWS_AT_ONCE) {
             let written = self.markets.store().set_facilities(chunk.to_vec());

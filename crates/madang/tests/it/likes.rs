@@ -234,7 +234,7 @@ fn a_full_disk_acknowledges_no_like_that_it_did_not_store() {
         let id = made.json()["id"].as_i64().unwrap();
         let like = ask(&mut connection, "PUT", id, &mina);
         if like.status == 200 {
-            acknowledged.push(id)
+            acknowledged.push(id);
         }
         (like.status != 200).then_some(like)
     });

@@ -14,9 +14,9 @@ mod types;
 mod upload;
 
 pub use represent::Form;
-pub use store::{PreparedTrack, TrackStore};
 #[cfg(test)]
 pub(crate) use store::tests::plan;
+pub use store::{PreparedTrack, TrackStore};
 pub use types::{
     AfterDistance, AfterLength, Deleted, NewTrack, Stored, StoredTrack, TrackId, TrackSummary,
 };

@@ -2,10 +2,10 @@
 //!
 //! | way | acknowledged | lost in a crash |
 //! |---|---|---|
-//! | [`direct`] | after a commit of its own | nothing |
-//! | [`behind`] | after a commit that it shares with the likes that came meanwhile | nothing |
-//! | [`queue`] | from memory; written every so often, as documented | what was not written yet |
-//! | [`discard`] | at once, and never stored: the cost of everything else | everything |
+//! | `direct` | after a commit of its own | nothing |
+//! | `behind` | after a commit that it shares with the likes that came meanwhile | nothing |
+//! | `queue` | from memory; written every so often, as documented | what was not written yet |
+//! | `discard` | at once, and never stored: the cost of everything else | everything |
 //!
 //! Of the documented system's mistakes none is left in the first two: one statement decides whether a row
 //! is added, so two clicks cannot both be "the first"; the row and the count are one transaction, so
@@ -13,7 +13,7 @@
 //! lost may send PUT or DELETE again: only the toggle inverts when it is repeated.
 //!
 //! Whatever the way, the answers are as if likes ran one after another: a batch is folded for the store,
-//! not for those who wait ([`batch`]).
+//! not for those who wait (`batch`).
 
 mod batch;
 mod behind;
