@@ -19,6 +19,7 @@ use std::sync::Arc;
 /// `viewCount` counts visitors, each once a day: users by their account, all others by address and
 /// browser. This request is counted soon after its answer, also when that is a 304, but not for HEAD.
 #[utoipa::path(get, path = "/v1/markets/{id}", tag = "markets", operation_id = "getMarket",
+    security((), ("bearer" = [])),
     params(("id" = i64, Path, description = "Id of the market")),
     responses(
         (status = 200, description = "The market", body = MarketBody),
