@@ -21,21 +21,21 @@ use std::sync::Arc;
 /// Longest search, in characters.
 pub const LONGEST: usize = 100;
 
-/// Types that can be asked for: a permanent market, and one on certain days.
+/// Types that can be asked for: a permanent market, and those on every fifth or third day.
 const KINDS: [&str; 3] = ["상설장", "5일장", "3일장"];
 
 /// Markets that fulfil everything that is asked for.
 ///
-/// Words of `q` and `goods` match anywhere, a word of one character the beginning of a name; several words
-/// must all match. Hangul is compared composed, letters without regard to case. Without `sort`: by
+/// Words of `q` and `goods` match anywhere; a word of one character matches the beginning of a name (`q`
+/// alone) or of one of the goods (both). Several words must all match. Hangul is compared composed, letters without regard to case. Without `sort`: by
 /// distance with `near`, else what matches `q` best (called so, beginning so, in the name, elsewhere),
 /// else by name.
 #[utoipa::path(get, path = "/v1/markets", tag = "markets", operation_id = "listMarkets",
     params(
         ("q" = Option<String>, Query, description = "words of name, address, region (old and new names) or goods; at most 100 characters"),
         ("region" = Option<String>, Query, description = "province or municipality in Korean or English, such as 서울, 강원도, Jongno-gu"),
-        ("goods" = Option<String>, Query, description = "words of the goods alone; at most 100 characters"),
-        ("type" = Option<String>, Query, description = "상설장, 5일장, or both joined with +: markets that are at least that"),
+        ("goods" = Option<String>, Query, description = "words of the goods alone, such as 수산물, or 꽃 for goods that begin so; at most 100 characters"),
+        ("type" = Option<String>, Query, description = "상설장, 5일장, 3일장, or several joined with +: markets that are at least that"),
         ("near" = Option<String>, Query, description = "latitude,longitude: items get distanceMetres"),
         ("sort" = Option<String>, Query, description = "name, views (most first), or distance (with near; without markets of unknown position)"),
         ("limit" = Option<u32>, Query, description = "items, 1 to 100; default 20"),
@@ -175,7 +175,7 @@ fn read_kinds(text: &str) -> Result<Vec<String>, FieldError> {
     let mut kinds = Vec::new();
     for part in super::folded(text).split([' ', '+']).filter(|part| !part.is_empty()) {
         if !KINDS.contains(&part) {
-            return Err(FieldError::new("type", "상설장, 5일장, or 상설장+5일장"));
+            return Err(FieldError::new("type", "상설장, 5일장, 3일장, or several joined with +"));
         }
         kinds.push(part.to_owned());
     }

@@ -17,11 +17,13 @@ use super::fold::{folded, without_spaces};
 use super::types::{Market, MarketId, Place};
 use crate::accounts::{RegionId, Regions};
 use order::Unit;
-use postings::{Builder, Postings, pairs};
+use postings::{Builder, Postings, pair, pairs};
 use std::collections::HashMap;
 
 /// Stands before a name, and before the same without spaces, and nowhere else.
 const NAME: char = '\u{2}';
+/// Stands before each of the goods, and nowhere else.
+const GOODS: char = '\u{3}';
 /// Stands before every other text.
 const TEXT: char = '\n';
 
@@ -40,13 +42,13 @@ pub struct Filter {
 
 /// Words of a search, as they are compared.
 ///
-/// Two characters and more match anywhere; a word of one character matches the beginning of a name, for
-/// anywhere would be nearly everywhere.
+/// Two characters and more match anywhere; a word of one character (꽃, 쌀) matches the beginning of a name
+/// or of one of the goods, for anywhere would be nearly everywhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
-    /// The whole, without spaces.
+    /// All of `each`, without spaces: equal keys have equal wholes, for pages are kept by the key.
     whole: String,
-    /// Each, a lone character with the sign that names begin with.
+    /// Each word once, in the order of the search.
     each: Vec<String>,
 }
 
@@ -56,13 +58,11 @@ impl Words {
         let text = folded(text);
         let mut each: Vec<String> = Vec::new();
         for word in text.split(' ').filter(|word| !word.is_empty()) {
-            let lone = word.chars().nth(1).is_none();
-            let word = if lone { format!("{NAME}{word}") } else { word.to_owned() };
-            if !each.contains(&word) {
-                each.push(word);
+            if !each.iter().any(|kept| kept == word) {
+                each.push(word.to_owned());
             }
         }
-        Self { whole: text.replace(' ', ""), each }
+        Self { whole: each.concat(), each }
     }
 
     /// Whether there are none.
@@ -70,14 +70,32 @@ impl Words {
         self.each.is_empty()
     }
 
-    /// One text for all that search for the same.
+    /// One text for all that search for the same: as a search it is this one.
     pub fn key(&self) -> String {
         self.each.join(" ")
     }
 
     fn are_in(&self, text: &str) -> bool {
-        self.each.iter().all(|word| text.contains(word.as_str()))
+        self.each.iter().all(|word| match lone(word) {
+            Some(character) => begins(text, character),
+            None => text.contains(word.as_str()),
+        })
     }
+}
+
+/// The character of a word of one.
+fn lone(word: &str) -> Option<char> {
+    let mut characters = word.chars();
+    characters.next().filter(|_| characters.next().is_none())
+}
+
+/// Whether a name or one of the goods in `text` begins with this.
+fn begins(text: &str, character: char) -> bool {
+    let mut before = TEXT;
+    text.chars().any(|c| {
+        let before = std::mem::replace(&mut before, c);
+        c == character && [NAME, GOODS].contains(&before)
+    })
 }
 
 /// Markets and what finds them. Immutable.
@@ -115,9 +133,11 @@ impl Index {
         let mut regions = RegionTexts { regions, texts: HashMap::new() };
         for (number, (key, market)) in (0..).zip(&keyed) {
             let span = write_text(&mut texts, key, market, &mut regions);
-            // No search holds a space or the sign of another text, only that of a name.
+            // No search holds a space or the sign of another text, only that of a name or of goods.
             let edge = |first: char, second: char| {
-                [first, second].contains(&' ') || [first, second].contains(&TEXT) || second == NAME
+                [first, second].contains(&' ')
+                    || [first, second].contains(&TEXT)
+                    || [NAME, GOODS].contains(&second)
             };
             names.add(number, &texts[span.names as usize..span.places as usize], edge);
             all.add(number, &texts[span.names as usize..span.end as usize], edge);
@@ -211,9 +231,14 @@ impl Index {
         let lists: Option<Vec<_>> = wanted.iter().map(|pair| postings.find(*pair)).collect();
         let Some(mut lists) = lists else { return Vec::new() };
         lists.sort_unstable_by_key(|list| list.count);
-        let Some((first, others)) = lists.split_first() else { return Vec::new() };
-        let mut hits: Vec<u32> = first.numbers().collect();
-        for list in others {
+        let characters = words.each.iter().filter_map(|word| lone(word));
+        let begun = characters
+            .map(|character| postings.with_either(pair(NAME, character), pair(GOODS, character)))
+            .reduce(|hits, others| common(&hits, &others));
+        let mut lists = lists.into_iter();
+        let first = begun.or_else(|| lists.next().map(|list| list.numbers().collect()));
+        let Some(mut hits) = first else { return Vec::new() };
+        for list in lists {
             // Looking at a text costs about as much as walking past a hundred entries of a list.
             if hits.len() < list.count / 100 {
                 break;
@@ -267,7 +292,7 @@ fn write_text(
     regions.write(texts, market.place);
     let goods = end(texts);
     for goods in &market.is.goods {
-        texts.push(TEXT);
+        texts.push(GOODS);
         texts.push_str(&folded(goods));
     }
     Span { names, places, goods, end: end(texts) }

@@ -31,7 +31,7 @@ struct List {
 }
 
 /// The pair as a number.
-fn pair(first: char, second: char) -> u64 {
+pub(super) fn pair(first: char, second: char) -> u64 {
     u64::from(u32::from(first)) << 32 | u64::from(u32::from(second))
 }
 
@@ -96,6 +96,16 @@ impl Postings {
         let at = self.pairs.binary_search(&pair).ok()?;
         let (start, end) = (self.starts[at] as usize, self.starts[at + 1] as usize);
         Some(Posting { bytes: &self.lists[start..end], count: self.counts[at] as usize })
+    }
+
+    /// The texts that hold either of two pairs, in the order of their numbers.
+    pub(super) fn with_either(&self, one: u64, other: u64) -> Vec<u32> {
+        let lists = [one, other].into_iter().filter_map(|pair| self.find(pair));
+        let mut texts: Vec<u32> = lists.flat_map(Posting::numbers).collect();
+        // Two sorted runs: the sort finds them and merges.
+        texts.sort();
+        texts.dedup();
+        texts
     }
 
     /// Bytes of memory.

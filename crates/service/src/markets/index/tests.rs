@@ -36,6 +36,12 @@ fn search(index: &Index, q: &str) -> Vec<MarketId> {
     found.iter().map(|found| index.market(found.number).id).collect()
 }
 
+fn sold(index: &Index, goods: &str) -> Vec<MarketId> {
+    let filter = Filter { goods: Words::of(goods), ..Filter::default() };
+    let found = index.page(&filter, &Order::Name, None, 100, |_| 0).unwrap();
+    found.iter().map(|found| index.market(found.number).id).collect()
+}
+
 fn some() -> Index {
     let markets = vec![
         market(1, "원주 중앙시장", "강원특별자치도 원주시 중앙시장길 6", &["농산물", "의류"]),
@@ -79,13 +85,36 @@ fn regions_are_found_by_their_names_old_and_new() {
 }
 
 #[test]
-fn one_character_is_the_beginning_of_a_name() {
+fn one_character_is_the_beginning_of_a_name_or_of_one_of_the_goods() {
     let index = some();
     assert_eq!(search(&index, "원"), [1]);
     assert_eq!(search(&index, "동"), [5]);
     assert_eq!(search(&index, "l"), [6]);
     assert_eq!(search(&index, "중 전주"), [2]);
-    assert_eq!(search(&index, "시"), Vec::<i64>::new());
+    assert_eq!(search(&index, "수"), [2], "수산물");
+    assert_eq!(search(&index, "중 음"), [3], "one in the name, the other in the goods");
+    assert_eq!(search(&index, "시"), Vec::<i64>::new(), "neither within a name");
+    assert_eq!(search(&index, "물"), Vec::<i64>::new(), "nor within goods");
+    assert_eq!(search(&index, "경"), Vec::<i64>::new(), "nor where an address begins");
+    let markets = vec![
+        market(1, "동부시장", "서울특별시 중구", &["꽃", "과일"]),
+        market(2, "꽃시장", "서울특별시 중구", &["화훼"]),
+        market(3, "서부시장", "서울특별시 중구", &["생꽃"]),
+    ];
+    let index = Index::new(markets, &REGIONS);
+    assert_eq!(search(&index, "꽃"), [2, 1], "names first");
+    assert_eq!(sold(&index, "꽃"), [1]);
+}
+
+#[test]
+fn a_word_that_is_repeated_says_nothing_more() {
+    let index = some();
+    for (once, repeated) in
+        [("중앙", "중앙 중앙"), ("중앙 시장", "중앙 시장 중앙"), ("원", "원 원")]
+    {
+        assert_eq!(search(&index, once), search(&index, repeated), "{repeated}");
+        assert_eq!(Words::of(once).key(), Words::of(repeated).key());
+    }
 }
 
 #[test]
@@ -222,15 +251,25 @@ fn naive(markets: &[Market], filter: &Filter, order: &Order) -> Vec<MarketId> {
         }
         let goods: Vec<String> = market.is.goods.iter().map(|goods| folded(goods)).collect();
         texts.extend(goods.iter().cloned());
-        let holds = |word: &String, texts: &[String]| match word.strip_prefix(NAME) {
-            Some(lone) => names.iter().any(|name| name.starts_with(lone)),
-            None => texts.iter().any(|text| text.contains(word.as_str())),
-        };
+        let is_lone = |word: &str| word.chars().count() == 1;
         let sold = |word: &String| {
-            !word.starts_with(NAME) && goods.iter().any(|goods| goods.contains(word.as_str()))
+            goods.iter().any(|goods| match is_lone(word) {
+                true => goods.starts_with(word.as_str()),
+                false => goods.contains(word.as_str()),
+            })
+        };
+        let named = |word: &String| {
+            names.iter().any(|name| match is_lone(word) {
+                true => name.starts_with(word.as_str()),
+                false => name.contains(word.as_str()),
+            })
+        };
+        let holds = |word: &String| match is_lone(word) {
+            true => named(word) || sold(word),
+            false => texts.iter().any(|text| text.contains(word.as_str())),
         };
         let kinds = market.is.kind.as_deref().unwrap_or("");
-        if !(filter.words.each.iter().all(|word| holds(word, &texts))
+        if !(filter.words.each.iter().all(holds)
             && filter.goods.each.iter().all(sold)
             && filter.region.is_none_or(|region| market.place.lies_in(region))
             && filter.kinds.iter().all(|kind| kinds.split('+').any(|part| part == kind)))
@@ -242,7 +281,7 @@ fn naive(markets: &[Market], filter: &Filter, order: &Order) -> Vec<MarketId> {
             Order::Relevance if filter.words.is_empty() => 0.0,
             Order::Relevance if names[1] == *whole => 0.0,
             Order::Relevance if names[1].starts_with(whole.as_str()) => 1.0,
-            Order::Relevance if filter.words.each.iter().all(|word| holds(word, &names)) => 2.0,
+            Order::Relevance if filter.words.each.iter().all(named) => 2.0,
             Order::Relevance => 3.0,
             Order::Distance(centre) => match market.point() {
                 Some(point) => distance_metres(centre, &point),
@@ -260,6 +299,13 @@ fn naive(markets: &[Market], filter: &Filter, order: &Order) -> Vec<MarketId> {
 }
 
 proptest! {
+    /// So searches of one key, which share a page that is kept, are one search.
+    #[test]
+    fn the_key_of_a_search_is_the_same_search(text in "[가나a ]{0,9}|[가나] (가|나나|a )[가나a ]{0,9}|\\PC{0,20}") {
+        let words = Words::of(&text);
+        prop_assert_eq!(Words::of(&words.key()), words);
+    }
+
     #[test]
     fn pages_put_together_are_what_a_walk_over_all_finds(
         mut markets in prop::collection::vec(any_market(), 0..60),
@@ -284,10 +330,13 @@ proptest! {
 }
 
 #[test]
-fn goods_of_one_character_are_no_beginning_of_a_name() {
+fn goods_of_one_character_are_the_beginning_of_one_of_the_goods() {
     let index = some();
-    let filter = Filter { goods: Words::of("수"), ..Filter::default() };
-    assert!(index.page(&filter, &Order::Name, None, 9, |_| 0).unwrap().is_empty());
+    assert_eq!(sold(&index, "수"), [2]);
+    assert_eq!(sold(&index, "Ａ"), [6]);
+    assert_eq!(sold(&index, "원"), Vec::<i64>::new(), "no beginning of a name");
+    assert_eq!(sold(&index, "농 의"), [1]);
+    assert_eq!(sold(&index, "농 수"), Vec::<i64>::new());
 }
 
 #[test]
