@@ -36,7 +36,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use views::{View, Views, Visitor, korean_day, visitor_hash};
+use views::{Bounds, View, Views, Visitor, korean_day};
 
 /// Routes of markets.
 pub fn router() -> OpenApiRouter<Arc<App>> {
@@ -118,8 +118,9 @@ impl Markets {
             }
         }
         let numbers = Arc::clone(&index);
+        let store = self.inner.store.clone();
         let (views, counting) =
-            Views::start(self.inner.store.clone(), counts, move |id| numbers.number(id))?;
+            Views::start(store, counts, Bounds::default(), move |id| numbers.number(id))?;
         tracing::debug!(markets = index.len(), bytes = index.search_bytes(), "markets in memory");
         // A second start would find the first one's markets, which are the same.
         let _ = self.inner.open.set(Open { index, views: Some(views) });
@@ -162,9 +163,8 @@ impl Markets {
 
     fn seen(&self, market: MarketId, visitor: Visitor<'_>) {
         let day = korean_day(SystemTime::now());
-        let visitor = visitor_hash(&self.inner.view_key, day, visitor);
         if let Some(views) = &self.open().views {
-            views.seen(View { day, market, visitor });
+            views.seen(View::new(&self.inner.view_key, day, market, visitor));
         }
     }
 }

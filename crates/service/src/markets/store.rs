@@ -35,6 +35,15 @@ pub struct Imported {
     pub unchanged: usize,
 }
 
+/// What became of views.
+#[derive(Debug)]
+pub(super) struct CountedViews {
+    /// How often those markets that got any have been viewed now.
+    pub(super) counts: Vec<(MarketId, u64)>,
+    /// Those that were there already.
+    pub(super) repeated: Vec<View>,
+}
+
 /// The tables of markets.
 #[derive(Clone, Debug)]
 pub struct MarketStore {
@@ -116,34 +125,32 @@ impl MarketStore {
             .await
     }
 
-    /// Counts views: each visitor once for each market and day. Answers how often those markets that got
-    /// any have been viewed now, and how many rows are new.
+    /// Counts views: each visitor once for each market and day.
     ///
     /// # Errors
     /// When the store cannot take them; none is counted then.
-    pub(super) async fn count_views(
-        &self,
-        views: Vec<View>,
-    ) -> Result<(Vec<(MarketId, u64)>, u64), StoreError> {
+    pub(super) async fn count_views(&self, views: Vec<View>) -> Result<CountedViews, StoreError> {
         self.store
             .write(move |tx| {
                 let mut insert =
                     tx.prepare_cached("INSERT OR IGNORE INTO market_views VALUES (?, ?, ?)")?;
                 let mut new: BTreeMap<MarketId, u64> = BTreeMap::new();
-                for view in &views {
+                let mut repeated = Vec::new();
+                for view in views {
                     if insert.execute(params![view.day, view.market, view.visitor])? > 0 {
                         *new.entry(view.market).or_default() += 1;
+                    } else {
+                        repeated.push(view);
                     }
                 }
                 let mut add = tx.prepare_cached(
                     "INSERT INTO market_view_counts VALUES (?1, ?2, 0)
                      ON CONFLICT (market_id) DO UPDATE SET views = views + ?2 RETURNING views",
                 )?;
-                let rows = new.values().sum();
                 let counts = new.into_iter().map(|(id, n)| {
                     Ok::<_, rusqlite::Error>((id, add.query_row(params![id, n], |row| row.get(0))?))
                 });
-                Ok((counts.collect::<Result<_, _>>()?, rows))
+                Ok(CountedViews { counts: counts.collect::<Result<_, _>>()?, repeated })
             })
             .await
     }
@@ -197,11 +204,13 @@ fn put(tx: &mut Tx<'_>, row: Prepared) -> Result<Put, StoreError> {
         write(tx, None, &row)?;
         return Ok(Put::Created);
     };
+    // The place is that of the addresses that hold: provinces of older data may have changed since.
+    let place = if row.market.holds_over(&there.is) { row.place } else { there.place };
     let market = row.market.over(&there.is);
-    if market == there.is && row.place == there.place {
+    if market == there.is && place == there.place {
         return Ok(Put::Unchanged);
     }
-    write(tx, Some(there.id), &Prepared { market, ..row })?;
+    write(tx, Some(there.id), &Prepared { market, place, ..row })?;
     Ok(Put::Updated)
 }
 

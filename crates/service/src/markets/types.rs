@@ -72,23 +72,40 @@ pub struct NewMarket {
 }
 
 impl NewMarket {
-    /// What is known when this comes to what was known before. The newer data hold, this one's when both
-    /// are of one day. A provider's newer data replace its older ones; of different providers' data
-    /// the older ones fill what the newer ones leave out.
+    /// What is known when this comes to what was known before. The one that holds, see
+    /// [`NewMarket::holds_over`], says what it says, and the other fills what it leaves out: what is not
+    /// stated is not known to be gone, and after the first import from elsewhere nobody could say
+    /// whose each value is. So the same data again change nothing, whatever came between.
     #[must_use]
     pub fn over(self, before: &NewMarket) -> NewMarket {
-        if self.data_date < before.data_date {
-            before.clone().filled_from(self)
-        } else if self.provider == before.provider {
-            self
-        } else {
+        if self.holds_over(before) {
             self.filled_from(before.clone())
+        } else {
+            before.clone().filled_from(self)
+        }
+    }
+
+    /// Whether this holds when it comes to what was known before: when it is newer, or of the same day and
+    /// provider, for that is how a mistake is corrected. Of two providers' data of one day those hold
+    /// that came first. Data of no known day are older than all others.
+    pub(super) fn holds_over(&self, before: &NewMarket) -> bool {
+        self.data_date > before.data_date
+            || (self.data_date == before.data_date && self.provider == before.provider)
+    }
+
+    /// What two rows of one file say of a market: the newer one holds, of one day this one, and the other
+    /// fills what it leaves out.
+    #[must_use]
+    pub fn and(self, other: NewMarket) -> NewMarket {
+        if other.data_date > self.data_date {
+            other.filled_from(self)
+        } else {
+            self.filled_from(other)
         }
     }
 
     /// This, and what it leaves out from `other`.
-    #[must_use]
-    pub fn filled_from(self, other: NewMarket) -> NewMarket {
+    fn filled_from(self, other: NewMarket) -> NewMarket {
         let list = |own: Vec<String>, other| if own.is_empty() { other } else { own };
         NewMarket {
             name: self.name,
@@ -148,5 +165,69 @@ impl Place {
             || self.municipality.is_some_and(|own| {
                 own == region || (region > 9_999 && region % 10 == 0 && own / 10 == region / 10)
             })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Few values, so that days, providers and what is left out meet.
+    fn any_data() -> impl Strategy<Value = NewMarket> {
+        let day = prop::sample::select(vec!["", "2019-01-01", "2024-11-04"]);
+        let provider = prop::sample::select(vec!["", "한 곳", "다른 곳"]);
+        let goods = prop::collection::vec("[ab]", 0..2);
+        (day, provider, goods, prop::option::of("[12]"), prop::option::of(1u32..3)).prop_map(
+            |(day, provider, goods, phone, stores)| NewMarket {
+                data_date: day.to_owned(),
+                provider: provider.to_owned(),
+                goods,
+                phone,
+                stores,
+                ..NewMarket::default()
+            },
+        )
+    }
+
+    fn after(before: NewMarket, imports: &[&NewMarket]) -> NewMarket {
+        imports.iter().fold(before, |before, data| (*data).clone().over(&before))
+    }
+
+    proptest! {
+        #[test]
+        fn the_same_data_again_change_nothing(before in any_data(), data in any_data()) {
+            let once = after(before, &[&data]);
+            prop_assert_eq!(&after(once.clone(), &[&data]), &once);
+        }
+
+        #[test]
+        fn what_is_known_is_never_blanked(before in any_data(), data in any_data()) {
+            let now = after(before.clone(), &[&data]);
+            for known in [&before, &data] {
+                prop_assert!(now.phone.is_some() || known.phone.is_none());
+                prop_assert!(now.stores.is_some() || known.stores.is_none());
+                prop_assert!(!now.goods.is_empty() || known.goods.is_empty());
+            }
+        }
+
+        #[test]
+        fn two_editions_again_change_nothing_in_between(a in any_data(), b in any_data()) {
+            // Of one day and provider they correct each other, and the last one holds.
+            prop_assume!((&a.data_date, &a.provider) != (&b.data_date, &b.provider));
+            let both = after(a.clone(), &[&b]);
+            prop_assert_eq!(&after(both.clone(), &[&a]), &both);
+            prop_assert_eq!(&after(both.clone(), &[&b]), &both);
+        }
+
+        #[test]
+        fn newer_data_hold(a in any_data(), b in any_data()) {
+            prop_assume!(a.data_date < b.data_date);
+            for now in [after(a.clone(), &[&b]), after(b.clone(), &[&a])] {
+                prop_assert_eq!(&now.data_date, &b.data_date);
+                prop_assert_eq!(&now.provider, &b.provider);
+                prop_assert_eq!(now.phone, b.phone.clone().or(a.phone.clone()));
+            }
+        }
     }
 }

@@ -6,17 +6,25 @@
 //! [`GATHER`] at most; a crash loses those. (Likes are promises and go another way.)
 //!
 //! A visitor is a user, or else an address and a kind of browser. Stored is a keyed hash, another one each
-//! day: it says neither who somebody is nor whether they came back. An address has at most
-//! [`BROWSERS`] visitors a day, however many browsers it claims to be, so nobody inflates a count by
-//! inventing them; beyond [`MOST_A_DAY`] views of a day none is counted.
+//! day: without the key it says neither who somebody is nor whether they came back. The key derives from
+//! the token key, which by default lies beside the database: whoever has both can try addresses and
+//! ids of users, and all of IPv4 is tried within minutes. What they learn is who looked at what today and
+//! yesterday; rows of earlier days are deleted when they are folded into the counts.
+//!
+//! A network (an IPv4 address; of IPv6 a /56, which is what one customer gets, RFC 6177 and RIPE-690) has at
+//! most [`BROWSERS`] visitors a day, however many browsers it claims to be, so nobody inflates a count
+//! by inventing them, and counts at most [`Bounds::of_network`] views a day over all markets, so nobody
+//! uses up the day of all others; beyond [`Bounds::of_day`] views none is counted.
 //!
 //! A day is one of Korea (UTC+9, without summer time).
 
-use super::store::MarketStore;
+mod networks;
+
+use super::store::{CountedViews, MarketStore};
 use super::types::MarketId;
 use crate::accounts::UserId;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
-use madang_guard::net::counted;
+use networks::{Networks, network};
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 use std::collections::HashSet;
 use std::hash::Hasher as _;
@@ -36,8 +44,6 @@ const GATHER: Duration = Duration::from_millis(500);
 const REMEMBERED: usize = 32_768;
 /// Kinds of browser of one address.
 pub const BROWSERS: u64 = 16;
-/// Views of one day that are counted: some 50 MB of rows.
-pub const MOST_A_DAY: u64 = 1_000_000;
 /// Rows of days that are over that one transaction folds.
 const SETTLED_AT_ONCE: usize = 4096;
 /// How often a batch that the store did not take is tried again, and how long after.
@@ -53,6 +59,23 @@ pub struct View {
     pub market: MarketId,
     /// By whom.
     pub visitor: [u8; 16],
+    /// A keyed hash of the network that it comes from; nothing for users, who have signed up for it.
+    pub network: Option<u64>,
+}
+
+/// How many views of one day are counted.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Of all visitors: some 50 MB of rows.
+    pub of_day: u64,
+    /// Of one network: a five-hundredth of that, and more than a hundred people look at.
+    pub of_network: u16,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { of_day: 1_000_000, of_network: 2000 }
+    }
 }
 
 /// Who looks.
@@ -70,8 +93,24 @@ pub fn korean_day(now: SystemTime) -> u32 {
     u32::try_from((seconds + 9 * 3600) / 86_400).unwrap_or(u32::MAX)
 }
 
+impl View {
+    /// A look at this market.
+    pub fn new(key: &[u8; 16], day: u32, market: MarketId, visitor: Visitor<'_>) -> Self {
+        let network = match visitor {
+            Visitor::User(_) => None,
+            Visitor::Browser(address, _) => {
+                let mut hash = SipHasher13::new_with_key(key);
+                hash.write(b"n");
+                hash.write(network(address).to_string().as_bytes());
+                Some(hash.finish128().h1)
+            }
+        };
+        Self { day, market, visitor: visitor_hash(key, day, visitor), network }
+    }
+}
+
 /// What a visitor is called on this day.
-pub fn visitor_hash(key: &[u8; 16], day: u32, visitor: Visitor<'_>) -> [u8; 16] {
+fn visitor_hash(key: &[u8; 16], day: u32, visitor: Visitor<'_>) -> [u8; 16] {
     let mut hash = SipHasher13::new_with_key(key);
     hash.write(&day.to_le_bytes());
     match visitor {
@@ -84,8 +123,7 @@ pub fn visitor_hash(key: &[u8; 16], day: u32, visitor: Visitor<'_>) -> [u8; 16] 
             kind.write(agent);
             let kind = kind.finish128().h1 % BROWSERS;
             hash.write(b"b");
-            // The whole of an IPv6 network is one address: its lower half is the client's to choose.
-            hash.write(counted(address).to_string().as_bytes());
+            hash.write(network(address).to_string().as_bytes());
             hash.write(&kind.to_le_bytes());
         }
     }
@@ -99,7 +137,8 @@ pub struct ViewFigures {
     pub counted: u64,
     /// Those that were counted before on their day.
     pub repeated: u64,
-    /// Those that were not counted: the queue was full, the store failed, or the day had too many.
+    /// Those that were not counted: the queue was full, the store failed, or the day or the network had
+    /// too many.
     pub dropped: u64,
     /// Those that wait.
     pub pending: u64,
@@ -144,12 +183,27 @@ impl Views {
     pub(super) fn start(
         store: MarketStore,
         counts: Vec<AtomicU64>,
+        bounds: Bounds,
         number: impl Fn(MarketId) -> Option<u32> + Send + 'static,
     ) -> std::io::Result<(Arc<Views>, Counting)> {
+        let (views, queue, worker) = Self::prepare(store, counts, bounds, number)?;
+        let sender = views.queue.clone();
+        let thread = std::thread::Builder::new()
+            .name("market-views".to_owned())
+            .spawn(move || worker.work(&queue))?;
+        Ok((views, Counting { queue: sender, thread: Some(thread) }))
+    }
+
+    fn prepare(
+        store: MarketStore,
+        counts: Vec<AtomicU64>,
+        bounds: Bounds,
+        number: impl Fn(MarketId) -> Option<u32> + Send + 'static,
+    ) -> std::io::Result<(Arc<Views>, Receiver<Message>, Worker)> {
         let (queue, receiver) = bounded(QUEUE);
         let views = Arc::new(Views {
             counts,
-            queue: queue.clone(),
+            queue,
             taken: AtomicU64::new(0),
             counted: AtomicU64::new(0),
             repeated: AtomicU64::new(0),
@@ -164,11 +218,11 @@ impl Views {
             remembered: HashSet::new(),
             today: 0,
             rows_today: 0,
+            is_full_said: false,
+            networks: Networks::new(bounds.of_network),
+            most_a_day: bounds.of_day,
         };
-        let thread = std::thread::Builder::new()
-            .name("market-views".to_owned())
-            .spawn(move || worker.work(&receiver))?;
-        Ok((views, Counting { queue, thread: Some(thread) }))
+        Ok((views, receiver, worker))
     }
 
     /// How often the market of this number has been viewed.
@@ -207,6 +261,10 @@ struct Worker {
     /// The newest day that a view was of, and the rows it has.
     today: u32,
     rows_today: u64,
+    most_a_day: u64,
+    /// Whether it was said that `today` has as many as are counted.
+    is_full_said: bool,
+    networks: Networks,
 }
 
 impl Worker {
@@ -238,18 +296,34 @@ impl Worker {
         });
         let repeated = taken - new.len() as u64;
         self.views.repeated.fetch_add(repeated, Relaxed);
-        if self.rows_today + new.len() as u64 > MOST_A_DAY {
-            self.views.dropped.fetch_add(new.len() as u64, Relaxed);
-        } else if !new.is_empty() {
+        let wanted = new.len() as u64;
+        if self.rows_today + wanted > self.most_a_day {
+            self.say_full();
+            new.clear();
+        }
+        new.retain(|view| self.networks.take(view));
+        self.views.dropped.fetch_add(wanted - new.len() as u64, Relaxed);
+        if !new.is_empty() {
             self.write(&new);
         }
         self.views.taken.fetch_sub(taken, Relaxed);
     }
 
+    fn say_full(&mut self) {
+        if !std::mem::replace(&mut self.is_full_said, true) {
+            let (counted, most) = (self.rows_today, self.most_a_day);
+            tracing::warn!(
+                counted,
+                most,
+                "views of markets are not counted until tomorrow in Korea"
+            );
+        }
+    }
+
     fn write(&mut self, new: &[View]) {
         for attempt in 1..=TRIES {
             match self.runtime.block_on(self.store.count_views(new.to_vec())) {
-                Ok((counts, rows)) => return self.show(new, &counts, rows),
+                Ok(done) => return self.show(new, &done),
                 Err(error) if attempt == TRIES => {
                     tracing::warn!(%error, views = new.len(), "views of markets were not counted");
                 }
@@ -257,12 +331,16 @@ impl Worker {
             }
         }
         self.views.dropped.fetch_add(new.len() as u64, Relaxed);
+        new.iter().for_each(|view| self.networks.give_back(view));
     }
 
-    fn show(&mut self, new: &[View], counts: &[(MarketId, u64)], rows: u64) {
+    fn show(&mut self, new: &[View], done: &CountedViews) {
+        let repeated = &done.repeated;
+        let rows = (new.len() - repeated.len()) as u64;
         self.views.counted.fetch_add(rows, Relaxed);
-        self.views.repeated.fetch_add(new.len() as u64 - rows, Relaxed);
-        for (id, count) in counts {
+        self.views.repeated.fetch_add(repeated.len() as u64, Relaxed);
+        repeated.iter().for_each(|view| self.networks.give_back(view));
+        for (id, count) in &done.counts {
             let place = (self.number)(*id).and_then(|n| self.views.counts.get(n as usize));
             if let Some(place) = place {
                 place.store(*count, Relaxed);
@@ -281,6 +359,8 @@ impl Worker {
     fn turn_to(&mut self, day: u32) {
         self.today = day;
         self.remembered.clear();
+        self.networks.clear();
+        self.is_full_said = false;
         // When the store cannot say, the bound of the day begins anew; it is no promise to anybody.
         self.rows_today = self.runtime.block_on(self.store.views_of(day)).unwrap_or(0);
         let before = day.saturating_sub(1);

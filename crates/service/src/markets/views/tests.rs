@@ -13,7 +13,7 @@ fn browser<'a>(address: &str, agent: &'a str) -> Visitor<'a> {
 }
 
 fn view(day: u32, market: MarketId, visitor: Visitor<'_>) -> View {
-    View { day, market, visitor: visitor_hash(KEY, day, visitor) }
+    View::new(KEY, day, market, visitor)
 }
 
 /// A store with markets 1 and 2, and what is asked of it.
@@ -44,9 +44,15 @@ impl Bench {
     }
 
     fn start(&self) -> (Arc<Views>, Counting) {
-        let counts = vec![AtomicU64::new(0), AtomicU64::new(0)];
-        let number = |id: MarketId| u32::try_from(id - 1).ok().filter(|n| *n < 2);
-        Views::start(self.store.clone(), counts, number).unwrap()
+        Views::start(self.store.clone(), counts(), Bounds::default(), number).unwrap()
+    }
+
+    /// Counts on this thread, where nothing waits.
+    fn worker(&self, bounds: Bounds) -> (Arc<Views>, Worker) {
+        let (views, _, mut worker) =
+            Views::prepare(self.store.clone(), counts(), bounds, number).unwrap();
+        worker.turn_to(TODAY);
+        (views, worker)
     }
 
     /// Views, those folded, and rows of a market.
@@ -56,6 +62,14 @@ impl Bench {
         let row = move |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
         self.sql.read_blocking(move |conn| conn.query_row(sql, [id], row)).unwrap()
     }
+}
+
+fn counts() -> Vec<AtomicU64> {
+    vec![AtomicU64::new(0), AtomicU64::new(0)]
+}
+
+fn number(id: MarketId) -> Option<u32> {
+    u32::try_from(id - 1).ok().filter(|n| *n < 2)
 }
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {
@@ -121,15 +135,77 @@ fn what_is_stored_of_a_visitor_says_nothing_and_changes_every_day() {
     assert_ne!(hash(1, one), visitor_hash(b"another key, 16.", 1, one));
     assert_ne!(hash(1, one), hash(1, browser("10.0.0.2", "a")));
     assert_ne!(hash(1, Visitor::User(1)), hash(1, Visitor::User(2)));
-    let neighbour = browser("2001:db8::2", "a");
-    assert_eq!(
-        hash(1, browser("2001:db8::1", "a")),
-        hash(1, neighbour),
-        "one network, one visitor"
-    );
+    let v6 = |address| hash(1, browser(address, "a"));
+    assert_eq!(v6("2001:db8::1"), v6("2001:db8:0:ff::2"), "one customer, one visitor");
+    assert_ne!(v6("2001:db8::1"), v6("2001:db8:0:100::1"), "another customer");
     let agents: Vec<String> = (0..1000).map(|n| format!("agent {n}")).collect();
     let hashes: HashSet<_> = agents.iter().map(|a| hash(1, browser("10.0.0.1", a))).collect();
     assert_eq!(hashes.len() as u64, BROWSERS);
+}
+
+#[test]
+fn a_network_uses_up_its_own_share_of_a_day_and_nobody_elses() {
+    let bench = Bench::new();
+    let (views, mut worker) = bench.worker(Bounds { of_day: 1000, of_network: 20 });
+    // All networks and browsers of one customer, which look at everything.
+    for n in 0..200 {
+        let (address, agent) = (format!("2001:db8:0:{n:x}::{n:x}"), format!("agent {n}"));
+        for market in [1, 2] {
+            worker.count(vec![view(TODAY, market, browser(&address, &agent))]);
+        }
+    }
+    let figures = views.figures();
+    assert_eq!(figures.counted, 20, "{figures:?}");
+    // A known visitor is no further one, and users and others are not in the way of each other.
+    worker.remembered.clear();
+    for _ in 0..50 {
+        worker.count(vec![view(TODAY, 1, browser("10.0.0.1", "a"))]);
+        worker.remembered.clear();
+    }
+    worker.count((0..19).map(|n| view(TODAY, 1, browser("10.0.0.1", &format!("b{n}")))).collect());
+    let others = views.figures().counted - 20;
+    assert!((2..=u64::from(BROWSERS)).contains(&others), "{others}");
+    worker.count((0..50).map(|id| view(TODAY, 2, Visitor::User(id))).collect());
+    assert_eq!(views.figures().counted, 20 + others + 50);
+    worker.count(vec![view(TODAY + 1, 1, browser("2001:db8::1", "a"))]);
+    assert_eq!(views.figures().counted, 20 + others + 51, "a new day");
+}
+
+/// Counts warnings.
+struct Warnings(Arc<AtomicU64>);
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::WARN
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.fetch_add(1, Relaxed);
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn that_a_day_is_full_is_said_once() {
+    let bench = Bench::new();
+    let (views, mut worker) = bench.worker(Bounds { of_day: 5, of_network: 100 });
+    let warnings = Arc::new(AtomicU64::new(0));
+    tracing::subscriber::with_default(Warnings(Arc::clone(&warnings)), || {
+        let mut look = |day, id| {
+            worker.count(vec![view(day, 1, Visitor::User(id))]);
+            warnings.load(Relaxed)
+        };
+        assert_eq!([1, 2, 3, 4, 5].map(|id| look(TODAY, id)), [0; 5]);
+        assert_eq!([6, 7, 8].map(|id| look(TODAY, id)), [1; 3]);
+        assert_eq!([1, 2, 3, 4, 5, 6, 7].map(|id| look(TODAY + 1, id)), [1, 1, 1, 1, 1, 2, 2]);
+    });
+    let figures = views.figures();
+    assert_eq!((figures.counted, figures.dropped), (10, 5));
 }
 
 #[test]

@@ -1,0 +1,56 @@
+//! Networks, as views count them, and how many views each has on a day.
+
+use super::View;
+use madang_guard::net::counted;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// Places in which the views of networks are counted: 128 KiB.
+const NETWORKS: usize = 65_536;
+
+/// The network of an address, as views count it.
+pub(super) fn network(address: IpAddr) -> IpAddr {
+    match counted(address) {
+        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << 72))),
+        v4 @ IpAddr::V4(_) => v4,
+    }
+}
+
+/// How many views each network has on a day, in a fixed number of places. Networks that share one share
+/// its bound; which ones do depends on the key. A restart begins anew.
+pub(super) struct Networks {
+    places: Box<[u16]>,
+    most: u16,
+}
+
+impl Networks {
+    /// Of which each may have `most` views.
+    pub(super) fn new(most: u16) -> Self {
+        Self { places: vec![0; NETWORKS].into(), most }
+    }
+
+    fn place(&mut self, network: u64) -> &mut u16 {
+        &mut self.places[usize::try_from(network % NETWORKS as u64).unwrap_or(0)]
+    }
+
+    /// Counts a view if its network has not too many.
+    pub(super) fn take(&mut self, view: &View) -> bool {
+        let (most, Some(network)) = (self.most, view.network) else { return true };
+        let place = self.place(network);
+        let is_free = *place < most;
+        *place += u16::from(is_free);
+        is_free
+    }
+
+    /// Takes back that a view was counted.
+    pub(super) fn give_back(&mut self, view: &View) {
+        if let Some(network) = view.network {
+            let place = self.place(network);
+            *place = place.saturating_sub(1);
+        }
+    }
+
+    /// Begins anew.
+    pub(super) fn clear(&mut self) {
+        self.places.fill(0);
+    }
+}
