@@ -11,6 +11,12 @@
 //! The supervisor joins the cgroup before it starts the command, so every descendant is in it from
 //! its first instruction. The owner removes the cgroup when the tree is gone. An owner that was
 //! killed with `kill -9` leaves an empty one; the next budget on this machine removes it.
+//!
+//! Version 1 has it below the caller's own cgroup. In version 2 a cgroup with processes in it has no
+//! children with controllers, so the tree's is mostly *beside* the caller's, in its parent: limits
+//! of the parent and above bind the tree, those of the caller's own cgroup (a service manager's unit)
+//! do not. The parent is told to hand the CPU controller down if it does not, and stays told.
+//! Cgroups further up are neither used nor changed; where those two do not do, a budget is refused.
 
 mod cgroup;
 mod credits;
@@ -76,7 +82,9 @@ impl CpuBudget {
         Ok(Self { burst: Some(Burst { cores: burst, credit_seconds }), ..fixed })
     }
 
-    /// Finds out whether budgets can be enforced here, and leaves nothing behind.
+    /// Finds out whether budgets can be enforced here, by making a cgroup with one and removing it.
+    /// What may stay is that, with version 2, the caller's cgroup or its parent now hands the CPU
+    /// controller down; see the module's documentation.
     ///
     /// # Errors
     /// Why they cannot.
@@ -105,7 +113,10 @@ pub enum BudgetError {
     #[error("this machine shows no cgroup with a CPU controller (in /proc/self/mountinfo)")]
     NoController,
     /// The controller is not handed down to where a cgroup may be made.
-    #[error("the CPU controller cannot be used below `{}`", .path.display())]
+    #[error(
+        "the CPU controller is handed down neither by `{}` nor by its parent, and no cgroup \
+         further up is touched", .path.display()
+    )]
     NotHandedDown {
         /// The caller's cgroup.
         path: PathBuf,

@@ -42,12 +42,13 @@ struct Places {
     version: Version,
     quota: PathBuf,
     usage: PathBuf,
-    /// Where the hierarchy is mounted: no cgroup is made above.
+    /// Where the hierarchy is mounted: nothing is looked for above.
     mount: PathBuf,
 }
 
 impl Group {
-    /// Makes an empty one beside or below the caller's own.
+    /// Makes an empty one below the caller's own or, in version 2, mostly beside it: see
+    /// [`handing_down`] for what that changes.
     pub fn create() -> Result<Self, BudgetError> {
         let read = |path: &str| {
             let file = |source| BudgetError::File { what: "read", path: path.into(), source };
@@ -190,12 +191,18 @@ impl<'m> Mount<'m> {
     }
 }
 
-/// The nearest cgroup of version 2, from the caller's own upwards, that hands the CPU controller
-/// down to its children or lets itself be told to: one with processes in it does not, unless it is
-/// the root.
+/// The cgroup of version 2 to make ours in: the caller's own, or its parent. It has to hand the CPU
+/// controller down to its children, or let itself be told to: one with processes in it does not,
+/// unless it is the root, so it is mostly the parent.
+///
+/// No further up, however much the caller may: each level that is told to hands the controller to
+/// all of its children, be they services that have nothing to do with us, and a tree made there
+/// leaves every limit below behind. In the parent it leaves those of the caller's own cgroup behind
+/// (a unit's `CPUQuota=` and `MemoryMax=`) and keeps those of the parent. What was told to hand down
+/// is not told back: others may have come to rely on it, and their limits would be gone.
 fn handing_down(own: &Path, mount: &Path) -> Result<PathBuf, BudgetError> {
     let mut why = None;
-    for dir in own.ancestors().take_while(|dir| dir.starts_with(mount)) {
+    for dir in own.ancestors().take(2).take_while(|dir| dir.starts_with(mount)) {
         let control = dir.join("cgroup.subtree_control");
         let has_cpu = |text: String| text.split_whitespace().any(|name| name == "cpu");
         if fs::read_to_string(&control).is_ok_and(has_cpu) {
@@ -307,6 +314,33 @@ mod tests {
         fs::remove_file(stat).unwrap();
         drop(group);
         assert!(!made.exists());
+    }
+
+    #[test]
+    fn version_2_is_refused_rather_than_made_or_changed_above_the_parent() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().join("slice/user/session");
+        fs::create_dir_all(&own).unwrap();
+        // Neither may be written, as where processes are.
+        fs::create_dir(own.join("cgroup.subtree_control")).unwrap();
+        fs::create_dir(dir.path().join("slice/user/cgroup.subtree_control")).unwrap();
+        // These could be written, and one hands it down already.
+        let above = dir.path().join("slice/cgroup.subtree_control");
+        let top = dir.path().join("cgroup.subtree_control");
+        let places = Places {
+            version: Version::Two,
+            quota: own.clone(),
+            usage: own.clone(),
+            mount: dir.path().to_owned(),
+        };
+        for said in ["memory\n", "memory cpu\n"] {
+            fs::write(&above, said).unwrap();
+            fs::write(&top, said).unwrap();
+            let error = Group::create_in(&places).unwrap_err();
+            assert!(error.to_string().contains("nor by its parent"), "{error}");
+            assert_eq!(fs::read_to_string(&above).unwrap(), said);
+            assert_eq!(fs::read_to_string(&top).unwrap(), said);
+        }
     }
 
     #[test]
