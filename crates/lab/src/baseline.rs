@@ -10,16 +10,17 @@ use serde::Serialize;
 
 use crate::{
     metric::{Metric, Statistic},
-    record::Measured,
+    record::{GOOD_LIMIT, Measured, Warning},
     report::counted,
     stats::{self, Change},
     stored::Stored,
     verdict::Undecided,
 };
 
-/// What is judged: larger is worse of all but the first. Maxima are left out, which one hiccup
+/// What is judged: larger is worse of all but the first two. Maxima are left out, which one hiccup
 /// makes, and figures of a script's own, whose direction only the script knows.
-const JUDGED: [Metric; 6] = [
+const JUDGED: [Metric; 7] = [
+    Metric::GoodShare,
     Metric::Goodput,
     Metric::Latency(Statistic::P50),
     Metric::Latency(Statistic::P95),
@@ -58,12 +59,27 @@ pub struct Row {
     pub variant: String,
     /// The metric.
     pub metric: Metric,
-    /// Its change; `None` when a run has too few rounds with it.
+    /// Its change; `None` when `missing` says why there is none.
     pub change: Option<Change>,
+    /// Which of the two cannot be judged by it.
+    pub missing: Option<Missing>,
     /// The p-value of "it is not worse by more than is allowed", adjusted by Holm over all rows.
     pub adjusted_p_value: Option<f64>,
     /// The word.
     pub word: Word,
+}
+
+/// A run cannot be judged by a value when it has fewer than two rounds, or not the value in all of
+/// them, or, of a response time, when fewer than 99 % of the requests were good in any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Missing {
+    /// The earlier run.
+    InBaseline,
+    /// The later one.
+    InRun,
+    /// Both, as the CPU time of a server that the lab did not start.
+    InBoth,
 }
 
 /// A run against an earlier one.
@@ -77,7 +93,7 @@ pub struct Regression {
     pub baseline: String,
     /// When the later one did.
     pub run: String,
-    /// Why nothing is judged, if nothing is.
+    /// Why it cannot be said whether the run is worse, if it cannot.
     pub undecided_because: Option<String>,
     /// Every value judged.
     pub rows: Vec<Row>,
@@ -91,9 +107,12 @@ impl Regression {
     /// When they are not of the same experiment.
     pub fn new(baseline: &Stored, run: &Stored, allowed: f64) -> Result<Self, NotTheSame> {
         check_same(baseline, run)?;
-        let because = why_not(baseline, run);
+        let not_judged = why_not(baseline, run);
         let mut rows = rows(baseline, run);
-        judge(&mut rows, allowed, because.is_some());
+        judge(&mut rows, allowed, not_judged.is_some());
+        if not_judged.is_none() {
+            judge_crossing(&mut rows, baseline, run);
+        }
         let is = |word: Word| move |row: &Row| row.word == word;
         let word = if rows.iter().any(is(Word::Worse)) {
             Word::Worse
@@ -107,12 +126,17 @@ impl Regression {
             allowed,
             baseline: baseline.description.origin().started,
             run: run.description.origin().started,
-            undecided_because: because,
+            undecided_because: match word {
+                Word::Undecided => not_judged.or_else(|| too_little(&rows)),
+                Word::Worse | Word::NotWorse => None,
+            },
             rows,
         })
     }
 
-    /// 0 unless something is worse (4) or nothing can be said at all (3).
+    /// 0 unless something is worse (4) or it cannot be said (3): nothing is judged or decided, or
+    /// one of the two cannot be judged by a value that the other can. Values that are merely spread
+    /// too widely are no reason, as long as any is decided.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self.word {
@@ -139,7 +163,11 @@ impl Regression {
         );
         for row in &self.rows {
             let change = row.change.map_or_else(
-                || "not measured in both".to_owned(),
+                || match row.word {
+                    // The only one that is judged without an interval.
+                    Word::Worse => format!("worse: below {} %", GOOD_LIMIT * 100.0),
+                    _ => row.missing.map_or("", Missing::text).to_owned(),
+                },
                 |Change { ratio, interval: (low, high), .. }| {
                     let [ratio, low, high] = [ratio, low, high].map(crate::report::ratio);
                     format!("×{ratio} [{low} – {high}] {}", row.word.text())
@@ -159,6 +187,16 @@ impl Regression {
         };
         let _ = writeln!(text, "\n{sum}");
         text
+    }
+}
+
+impl Missing {
+    fn text(self) -> &'static str {
+        match self {
+            Self::InBaseline => "not judged: the baseline has it not in every round, or refusals",
+            Self::InRun => "not judged: the run has it not in every round, or refusals",
+            Self::InBoth => "not judged: neither has it in every round without refusals",
+        }
     }
 }
 
@@ -212,34 +250,80 @@ fn why_not(baseline: &Stored, run: &Stored) -> Option<String> {
             return Some(format!("{which}: {why}"));
         }
     }
-    None
+    let budgets = run.plan.variants.iter().find(|variant| {
+        let rounds = [baseline, run].map(|stored| measured(stored, &variant.name));
+        let mut without =
+            rounds.iter().flatten().map(|round| round.warnings.contains(&Warning::NoBudget));
+        without.next().is_some_and(|first| without.any(|other| other != first))
+    });
+    budgets.map(|variant| {
+        format!("the budget of `{}` was applied in some rounds and not in others", variant.name)
+    })
+}
+
+/// Why nothing can be said although it was judged.
+fn too_little(rows: &[Row]) -> Option<String> {
+    let one_sided = |missing: Missing, which: &str| {
+        let rows = rows.iter().filter(|row| row.missing == Some(missing));
+        let names: Vec<String> =
+            rows.map(|row| format!("{} of `{}`", row.metric.label(), row.variant)).collect();
+        (!names.is_empty()).then(|| format!("{which} cannot be judged by {}", names.join(", ")))
+    };
+    if rows.iter().all(|row| row.word == Word::Undecided) {
+        return Some("no value could be decided; more blocks may help, and two are needed".into());
+    }
+    one_sided(Missing::InRun, "the run").or_else(|| one_sided(Missing::InBaseline, "the baseline"))
+}
+
+fn measured<'s>(stored: &'s Stored, variant: &'s str) -> Vec<&'s Measured> {
+    counted(&stored.rounds, variant).map(|(_, round)| round).collect()
 }
 
 fn rows(baseline: &Stored, run: &Stored) -> Vec<Row> {
     let of = |metric: Metric, variant: &str| {
-        let values = |stored: &Stored| -> Option<Vec<f64>> {
-            let rounds: Vec<&Measured> =
-                counted(&stored.rounds, variant).map(|(_, round)| round).collect();
-            let refused = metric.is_response_time()
-                && rounds.iter().any(|round| metric.has_bad_requests(round));
-            // Absent in one round, it is absent: the others would be the good ones.
-            let values = rounds.iter().map(|round| metric.of(round).ok()).collect();
-            if refused { None } else { values }
+        let values = |stored: &Stored| values(&metric, &measured(stored, variant));
+        let (change, missing) = match (values(baseline), values(run)) {
+            (Some(old), Some(new)) => (stats::between_runs(&old, &new), None),
+            (Some(_), None) => (None, Some(Missing::InRun)),
+            (None, Some(_)) => (None, Some(Missing::InBaseline)),
+            (None, None) => (None, Some(Missing::InBoth)),
         };
-        let change = values(baseline).zip(values(run));
-        let change = change.and_then(|(old, new)| stats::between_runs(&old, &new));
         let variant = variant.to_owned();
-        Row { variant, metric, change, adjusted_p_value: None, word: Word::Undecided }
+        Row { variant, metric, change, missing, adjusted_p_value: None, word: Word::Undecided }
     };
     let variants = run.plan.variants.iter();
     variants.flat_map(|variant| JUDGED.map(|metric| of(metric, &variant.name))).collect()
+}
+
+/// What a run is judged by: `None` when it cannot be, see [`Missing`].
+fn values(metric: &Metric, rounds: &[&Measured]) -> Option<Vec<f64>> {
+    let refused =
+        metric.is_response_time() && rounds.iter().any(|round| metric.has_bad_requests(round));
+    if rounds.len() < 2 || refused {
+        return None;
+    }
+    let value = |round: &&Measured| match metric {
+        // Half a request where none was good, so that there is a logarithm.
+        Metric::GoodShare => {
+            let share = round.load.good_share()?;
+            Some(share.max(0.5 / round.load.requests.total as f64))
+        }
+        metric => metric.of(round).ok(),
+    };
+    // Absent in one round, it is absent: the others would be the good ones.
+    rounds.iter().map(value).collect()
+}
+
+/// Whether less of it is worse.
+fn is_inverse(metric: &Metric) -> bool {
+    matches!(metric, Metric::Goodput | Metric::GoodShare)
 }
 
 fn judge(rows: &mut [Row], allowed: f64, is_open: bool) {
     let limit = 1.0 + allowed;
     let p_value = |row: &Row| {
         let change = row.change?;
-        let is_inverse = row.metric == Metric::Goodput;
+        let is_inverse = is_inverse(&row.metric);
         Some(if is_inverse { change.p_below(1.0 / limit) } else { change.p_above(limit) })
     };
     let p_values: Vec<f64> = rows.iter().filter_map(p_value).collect();
@@ -248,12 +332,32 @@ fn judge(rows: &mut [Row], allowed: f64, is_open: bool) {
     for (row, adjusted) in judged.zip(adjusted) {
         row.adjusted_p_value = Some(adjusted);
         let within = row.change.is_some_and(|Change { interval: (low, high), .. }| {
-            if row.metric == Metric::Goodput { low >= 1.0 / limit } else { high <= limit }
+            if is_inverse(&row.metric) { low >= 1.0 / limit } else { high <= limit }
         });
         row.word = match (is_open, adjusted <= LEVEL, within) {
             (true, ..) | (false, false, false) => Word::Undecided,
             (false, true, _) => Word::Worse,
             (false, false, true) => Word::NotWorse,
         };
+    }
+}
+
+/// Good requests that were at least 99 % of all and are fewer now are worse whatever is allowed:
+/// it is where response times stop telling about service. Over all rounds together, so that one
+/// unlucky round does not do it.
+fn judge_crossing(rows: &mut [Row], baseline: &Stored, run: &Stored) {
+    let share = |stored: &Stored, variant: &str| {
+        let rounds = measured(stored, variant);
+        let requests = rounds.iter().map(|round| &round.load.requests);
+        let (good, total) = requests.fold((0.0, 0.0), |(good, total), one| {
+            (good + one.good as f64, total + one.total as f64)
+        });
+        (total > 0.0).then_some(good / total)
+    };
+    for row in rows.iter_mut().filter(|row| row.metric == Metric::GoodShare) {
+        let shares = share(baseline, &row.variant).zip(share(run, &row.variant));
+        if shares.is_some_and(|(old, new)| old >= GOOD_LIMIT && new < GOOD_LIMIT) {
+            row.word = Word::Worse;
+        }
     }
 }

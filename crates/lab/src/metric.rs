@@ -11,6 +11,9 @@ use crate::{load_metric::LoadMetric, prometheus::Selector, record::Measured};
 pub enum Metric {
     /// Good requests per second: those that did not fail and none of whose checks failed.
     Goodput,
+    /// Share of the requests that were good, from 0 to 1. Only judged against an earlier run: no row
+    /// of a report, whose figures have it the other way round.
+    GoodShare,
     /// A statistic of k6's `http_req_duration` (sending, waiting, receiving), in milliseconds,
     /// over all requests of the measured window, good or not.
     Latency(Statistic),
@@ -94,6 +97,7 @@ impl Metric {
     pub fn id(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::Goodput => "goodput",
+            Self::GoodShare => "good_share",
             Self::Latency(Statistic::Mean) => "http_req_duration.avg",
             Self::Latency(Statistic::P50) => "http_req_duration.p50",
             Self::Latency(Statistic::P90) => "http_req_duration.p90",
@@ -140,6 +144,7 @@ impl Metric {
     pub fn label(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::Goodput => "good requests/s",
+            Self::GoodShare => "share of good requests",
             Self::Latency(Statistic::Mean) => "response time, mean",
             Self::Latency(Statistic::P50) => "response time, p50",
             Self::Latency(Statistic::P90) => "response time, p90",
@@ -157,7 +162,7 @@ impl Metric {
     pub fn unit(&self) -> &'static str {
         match self {
             Self::Load(metric) => metric.unit(),
-            Self::Server(_) => "",
+            Self::Server(_) | Self::GoodShare => "",
             Self::Goodput => "1/s",
             Self::Latency(_) => "ms",
             Self::CpuPerGoodRequest => "us",
@@ -183,6 +188,7 @@ impl Metric {
         let value = match self {
             Self::Goodput if good == 0.0 => return Err(Absent::NoGoodRequest),
             Self::Goodput => good / round.load.duration_seconds,
+            Self::GoodShare => round.load.good_share().ok_or(Absent::NotReported)?,
             // However fast the refusals came: nobody was served.
             metric if metric.is_response_time() && good == 0.0 => {
                 return Err(Absent::NoGoodRequest);

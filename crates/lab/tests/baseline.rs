@@ -91,6 +91,110 @@ fn fewer_good_requests_are_worse_although_the_number_is_smaller() {
     assert_eq!(compared(&fewer, &more).exit_code(), 0);
 }
 
+/// So many of a thousand requests of each round are good, the first block's apart.
+fn good(first: u32, others: u32, factor: f64) -> impl Fn(usize, &mut serde_json::Value) {
+    move |place, round| {
+        steady(factor)(place, round);
+        let good = if round["block"] == 1 { first } else { others };
+        round["measured"]["load"]["requests"]["good"] = good.into();
+        // As in an open model: the load ends when it ends, however slow the server is.
+        round["measured"]["load"]["duration_seconds"] = (1.0 + 0.001 * place as f64).into();
+    }
+}
+
+fn word(regression: &Regression, metric: &Metric) -> Word {
+    regression.rows.iter().find(|row| row.metric == *metric).unwrap().word
+}
+
+#[test]
+fn errors_in_one_round_do_not_let_a_slow_build_pass() {
+    let lab = experiment();
+    lab.run();
+    let fine = changed(&lab, "fine", good(1000, 1000, 10.0));
+    let slow = changed(&lab, "slow", good(985, 1000, 500.0));
+    let unknown = compared(&fine, &slow);
+    assert_eq!((unknown.word, unknown.exit_code()), (Word::Undecided, 3), "{}", unknown.to_text());
+    let why = unknown.undecided_because.as_deref().unwrap();
+    assert!(why.contains("the run cannot be judged by response time, p50 of `slow`"), "{why}");
+    // Nor those of the baseline.
+    let bad = changed(&lab, "bad", good(985, 1000, 10.0));
+    let slow = changed(&lab, "slower", good(1000, 1000, 500.0));
+    let unknown = compared(&bad, &slow);
+    assert_eq!(unknown.exit_code(), 3, "{}", unknown.to_text());
+    assert!(unknown.to_text().contains("the baseline cannot be judged"), "{}", unknown.to_text());
+    // A value that is not there at all.
+    let unobserved = changed(&lab, "unobserved", |place, round| {
+        good(1000, 1000, 10.0)(place, round);
+        round["measured"]["server"] = serde_json::Value::Null;
+    });
+    let unknown = compared(&fine, &unobserved);
+    assert_eq!(unknown.exit_code(), 3, "{}", unknown.to_text());
+    // What neither can be judged by is no reason.
+    let neither = compared(&unobserved, &unobserved);
+    assert_eq!((neither.word, neither.exit_code()), (Word::Undecided, 0), "{}", neither.to_text());
+}
+
+#[test]
+fn a_smaller_share_of_good_requests_is_worse() {
+    let lab = experiment();
+    lab.run();
+    let fine = changed(&lab, "fine", good(1000, 1000, 10.0));
+    // Less than is allowed, and below 99 %.
+    let below = changed(&lab, "below", good(980, 980, 10.0));
+    let worse = compared(&fine, &below);
+    assert_eq!(word(&worse, &Metric::GoodShare), Word::Worse, "{}", worse.to_text());
+    assert_eq!(word(&worse, &Metric::Goodput), Word::NotWorse, "{}", worse.to_text());
+    assert_eq!((worse.word, worse.exit_code()), (Word::Worse, 4), "{}", worse.to_text());
+    // Below it all along: by more than is allowed, down to none at all.
+    for (name, fewer) in [("fewer", 800), ("none", 0)] {
+        let fewer = changed(&lab, name, good(fewer, fewer, 10.0));
+        let worse = compared(&below, &fewer);
+        assert_eq!(word(&worse, &Metric::GoodShare), Word::Worse, "{}", worse.to_text());
+        assert_eq!(worse.exit_code(), 4, "{}", worse.to_text());
+        assert_eq!(word(&compared(&fewer, &below), &Metric::GoodShare), Word::NotWorse);
+    }
+}
+
+#[test]
+fn a_single_block_on_either_side_decides_nothing() {
+    let lab = experiment();
+    lab.run();
+    let full = changed(&lab, "full", steady(10.0));
+    let single = changed(&lab, "single", steady(10.0));
+    let journal = fs::read_to_string(single.join("rounds.jsonl")).unwrap();
+    let first: Vec<&str> = journal.lines().take(2).collect();
+    fs::write(single.join("rounds.jsonl"), first.join("\n") + "\n").unwrap();
+    let run = fs::read_to_string(single.join("run.json")).unwrap();
+    fs::write(single.join("run.json"), run.replace("\"blocks\": 2", "\"blocks\": 1")).unwrap();
+    for (baseline, run) in [(&full, &single), (&single, &full), (&single, &single)] {
+        let unknown = compared(baseline, run);
+        assert_eq!((unknown.word, unknown.exit_code()), (Word::Undecided, 3));
+        let text = unknown.to_text();
+        assert!(text.contains("no value could be decided"), "{text}");
+    }
+}
+
+#[test]
+fn a_run_without_its_budget_is_not_compared_with_one_that_had_it() {
+    let accept = ["\"generator_limited\"]", "\"generator_limited\", \"no_budget\"]"];
+    let text = two("serve = { ballast_mb = 20 }", "serve = {}", 2, "");
+    let lab = Lab::new("get", &text.replace(accept[0], accept[1]));
+    lab.run();
+    let without = |place: usize, round: &mut serde_json::Value| {
+        steady(10.0)(place, round);
+        if round["variant"] == "fast" {
+            round["measured"]["warnings"] = serde_json::json!(["no_budget"]);
+        }
+    };
+    let (with, without) = (changed(&lab, "a", steady(10.0)), changed(&lab, "b", without));
+    for (baseline, run) in [(&with, &without), (&without, &with)] {
+        let unknown = compared(baseline, run);
+        assert_eq!((unknown.word, unknown.exit_code()), (Word::Undecided, 3));
+        assert!(unknown.to_text().contains("the budget of `fast`"), "{}", unknown.to_text());
+    }
+    assert_eq!(compared(&without, &without).exit_code(), 0);
+}
+
 #[test]
 fn another_machine_or_an_unfinished_run_decides_nothing() {
     let lab = experiment();

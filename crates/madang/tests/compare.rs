@@ -321,7 +321,7 @@ fn a_killed_run_goes_on_and_is_reported_and_compared_again() {
     let json: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
     assert_eq!(json["ended"]["state"], "complete");
     assert_eq!(json["resumed"].as_array().unwrap().len(), 1);
-    assert_eq!(json["regression"]["rows"].as_array().unwrap().len(), 12);
+    assert_eq!(json["regression"]["rows"].as_array().unwrap().len(), 14);
 }
 
 #[test]

@@ -39,6 +39,7 @@ impl Language {
         let Self::Ko = self else { return metric.label().into_owned() };
         match metric {
             Metric::Goodput => "초당 정상 요청",
+            Metric::GoodShare => "정상 요청 비율",
             Metric::Latency(Statistic::Mean) => "응답 시간, 평균",
             Metric::Latency(Statistic::P50) => "응답 시간, p50",
             Metric::Latency(Statistic::P90) => "응답 시간, p90",
