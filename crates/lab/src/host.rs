@@ -4,7 +4,10 @@
 //! `serve = {…}` means the host's own server, and only the host can turn those settings into a
 //! command; likewise it knows how to fill a store with `[data]`, and which command generates load.
 
-use std::{ffi::OsString, path::Path};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use madang_stack::{Spec, Supervisor, http::Url};
 
@@ -51,6 +54,10 @@ pub trait Host: Sync {
         template: &Path,
         cancel: &Cancel,
     ) -> Result<(), HostError>;
+
+    /// The files that `[data]` is made from, whether or not they are there: a run whose files have
+    /// changed does not go on. `dir` is the experiment's directory.
+    fn data_files(&self, data: &toml::Table, dir: &Path) -> Vec<PathBuf>;
 
     /// The command of one round: the host's server with these settings, its data in `data_dir`,
     /// which holds a fresh copy of the template. It listens on a free port, or on `address`

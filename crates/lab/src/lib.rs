@@ -35,6 +35,7 @@ mod observe;
 mod plan;
 pub mod progress;
 pub mod prometheus;
+mod provenance;
 mod record;
 pub mod report;
 mod round;

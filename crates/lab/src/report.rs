@@ -231,6 +231,8 @@ impl Report {
         let evidence = predictions::Evidence { plan, variants: &variants, rounds: &rounds };
         let predictions = evidence.answers(undecided, complete_blocks);
         let verdict = Verdict::worst(predictions.iter().map(|answer| answer.verdict));
+        let mut warnings = doubts::warnings(plan, &rounds, &variants, ended);
+        warnings.extend(doubts::unknown_builds(plan, &origin.resumed));
         let sentences: Vec<&str> =
             predictions.iter().map(|answer| answer.sentence.as_str()).collect();
         Self {
@@ -253,7 +255,7 @@ impl Report {
             versions: origin.versions,
             sources: origin.sources,
             complete_blocks,
-            warnings: doubts::warnings(plan, &rounds, &variants, ended),
+            warnings,
             variants,
             rounds,
             language: plan.language,

@@ -17,6 +17,7 @@ use crate::{
     experiment::{Experiment, FileError, Sources},
     host::Host,
     plan::{NoQuick, Options, Plan},
+    provenance::{self, KeptFile},
     record::{Outcome, RoundRecord, Warning},
     report::{Course, Ended, MachinePart, Origin, Report},
     time,
@@ -44,6 +45,9 @@ pub struct Description {
     resumed: Vec<String>,
     machine: MachinePart,
     versions: Vec<(String, String)>,
+    /// `None` of a run by a version that did not look at them.
+    #[serde(default)]
+    files: Option<Vec<KeptFile>>,
     /// Of a run that was not killed: when and how it ended.
     finished: Option<String>,
     ended: Option<Ended>,
@@ -107,6 +111,7 @@ impl Description {
             resumed: Vec::new(),
             machine: MachinePart::read(),
             versions: host.versions(),
+            files: Some(provenance::read(experiment, plan, host)),
             finished: None,
             ended: None,
         }
@@ -166,19 +171,16 @@ impl Stored {
     /// # Errors
     /// See [`StoredError`].
     pub fn read(dir: &Path) -> Result<Self, StoredError> {
-        let read = |file: &'static str| {
-            fs::read_to_string(dir.join(file)).map_err(|source| StoredError::Read {
-                dir: dir.to_owned(),
-                file,
-                source,
-            })
+        let unreadable = |file: &'static str| {
+            let dir = dir.to_owned();
+            move |source| StoredError::Read { dir, file, source }
         };
         let path = dir.join(DESCRIPTION);
         let shape = |path: &Path| {
             let path = path.to_owned();
             |source| StoredError::Shape { path, source }
         };
-        let text = read(DESCRIPTION)?;
+        let text = fs::read_to_string(&path).map_err(unreadable(DESCRIPTION))?;
         let value: serde_json::Value = serde_json::from_str(&text).map_err(shape(&path))?;
         let found = value["format"].as_u64().and_then(|format| u32::try_from(format).ok());
         if let Some(found) = found.filter(|found| *found != FORMAT) {
@@ -189,9 +191,13 @@ impl Stored {
         let experiment = Experiment::stored(file, origin, sources);
         let experiment = experiment.map_err(|source| StoredError::Experiment { path, source })?;
         let plan = Plan::new(&experiment, options)?;
-        let journal = read(JOURNAL)?;
-        let whole = journal.rfind('\n').map_or(0, |end| end + 1);
-        let lines = journal[..whole].lines().map(serde_json::from_str);
+        let mut journal = fs::read(dir.join(JOURNAL)).map_err(unreadable(JOURNAL))?;
+        // As bytes: the last line may have been torn inside a character.
+        let whole = journal.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        journal.truncate(whole);
+        let journal = String::from_utf8(journal).map_err(io::Error::other);
+        let journal = journal.map_err(unreadable(JOURNAL))?;
+        let lines = journal.lines().map(serde_json::from_str);
         let rounds: Result<Vec<RoundRecord>, _> = lines.collect();
         let mut rounds = rounds.map_err(shape(&dir.join(JOURNAL)))?;
         count(&plan, &mut rounds);
@@ -221,9 +227,10 @@ impl Stored {
         complete_blocks(&self.rounds) == self.plan.settings.blocks
     }
 
-    /// Refuses to go on with another experiment, script, program or machine.
+    /// Refuses to go on with another experiment, script, program, machine, or file of those that
+    /// [`provenance`] knows.
     pub(crate) fn check_unchanged(&self, host: &dyn Host) -> Result<(), StoredError> {
-        let Description { file, sources, machine, versions, .. } = &self.description;
+        let Description { file, sources, machine, versions, files, .. } = &self.description;
         let now = Experiment::read(file).map(|experiment| experiment.sources);
         let now = now.unwrap_or_default();
         let changes = [
@@ -233,7 +240,11 @@ impl Stored {
             (MachinePart::read() != *machine, "the machine".to_owned()),
         ];
         let changed = changes.into_iter().filter_map(|(is_other, what)| is_other.then_some(what));
-        let changed: Vec<String> = changed.collect();
+        let mut changed: Vec<String> = changed.collect();
+        if let Some(files) = files {
+            let now = provenance::read(&self.experiment, &self.plan, host);
+            changed.extend(provenance::changed(files, &now));
+        }
         if changed.is_empty() { Ok(()) } else { Err(StoredError::Changed(changed)) }
     }
 }

@@ -173,6 +173,71 @@ fn what_changed_since_is_not_mixed_with_what_was_measured() {
     assert_eq!(fs::read(lab.out().join("rounds.jsonl")).unwrap(), journal);
 }
 
+#[test]
+fn a_program_or_file_that_became_another_is_not_mixed_with_what_was_measured() {
+    let fixture = FIXTURE;
+    let fast = "command = [\"sh\", \"start.sh\", \"--settings=settings.conf\", \"{port}\"]\n\
+                ready = \"http://127.0.0.1:{port}/health\"";
+    let data = "[data]\nfrom_here = \"rows.csv\"\nx = \"y\"\n";
+    let lab = Lab::new("get", &two(SLOW, fast, 2, data));
+    let files = [
+        ("start.sh", format!("exec {fixture} server --port $2\n")),
+        ("settings.conf", "size = 1\n".to_owned()),
+        ("rows.csv", "1,2\n".to_owned()),
+    ];
+    let write = |name: &str, text: &str| fs::write(lab.path().join(name), text).unwrap();
+    files.iter().for_each(|(name, text)| write(name, text));
+    interrupted_after(&lab, 1);
+    for (name, text) in &files {
+        // As long as before.
+        write(name, &text.replace('1', "3").replace("exec", "true"));
+        let error = resume(&lab).unwrap_err();
+        let RunError::Stored(StoredError::Changed(what)) = &error else { panic!("{error:?}") };
+        assert_eq!(what.len(), 1, "{what:?}");
+        assert!(what[0].ends_with(&format!("/{name}`")), "{what:?}");
+        fs::remove_file(lab.path().join(name)).unwrap();
+        let error = resume(&lab).unwrap_err().to_string();
+        assert!(error.contains(name), "{error}");
+        write(name, text);
+    }
+    assert_eq!(resume(&lab).unwrap().ended, Ended::Complete);
+}
+
+#[test]
+fn a_resumed_run_warns_of_servers_whose_build_it_cannot_know() {
+    let lab = Lab::new("get", &two(SLOW, FAST, 1, ""));
+    lab.run();
+    let path = lab.out().join("run.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let url = text.replace(FAST, "url = \\\"http://127.0.0.1:1\\\"");
+    let warned = |text: &str| {
+        fs::write(&path, text).unwrap();
+        let warnings = Stored::read(&lab.out()).unwrap().report().warnings;
+        warnings.iter().any(|line| line.contains("the server of `fast` was still the same"))
+    };
+    let resumed = |text: &str| text.replace("\"resumed\": []", "\"resumed\": [\"2026-01-01\"]");
+    assert!(warned(&resumed(&url)));
+    assert!(!warned(&url) && !warned(&resumed(&text)));
+}
+
+#[test]
+fn a_line_torn_inside_a_character_is_left_out() {
+    let lab = Lab::new("get", &two(SLOW, FAST, 1, ""));
+    lab.run();
+    let path = lab.out().join("rounds.jsonl");
+    let whole = fs::read(&path).unwrap();
+    let torn = [&whole, &b"{\"block\": 2, \"why\": \""[..], &"\u{b2ec}".as_bytes()[..2]].concat();
+    fs::write(&path, &torn).unwrap();
+    let stored = Stored::read(&lab.out()).unwrap();
+    assert!(stored.is_complete());
+    assert_eq!(resume(&lab).unwrap().ended, Ended::Complete);
+    assert_eq!(fs::read(&path).unwrap(), whole);
+    // In a line that is whole it is no tear.
+    fs::write(&path, [&torn, &b"\n"[..]].concat()).unwrap();
+    let error = Stored::read(&lab.out()).unwrap_err().to_string();
+    assert!(error.contains("rounds.jsonl"), "{error}");
+}
+
 /// Tries to resume the run that it follows.
 struct Impatient<'l>(&'l Lab, Option<RunError>);
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Ended, Row, VariantSummary, counted};
 use crate::{
+    experiment::Target,
     finding,
     plan::Plan,
     record::{Measured, Outcome, RoundRecord, Warning},
@@ -61,6 +62,19 @@ pub fn warnings(
     lines.extend(assumptions(plan, variants));
     lines.extend(doubts(plan, rounds));
     lines
+}
+
+/// Of a run that went on: the variants that may have become others meanwhile.
+pub fn unknown_builds(plan: &Plan, resumed: &[String]) -> Option<String> {
+    let urls = plan.variants.iter().filter(|variant| matches!(variant.target, Target::Url(_)));
+    let names: Vec<String> = urls.map(|variant| format!("`{}`", variant.name)).collect();
+    (!names.is_empty() && !resumed.is_empty()).then(|| {
+        format!(
+            "the run was resumed, and whether the server of {} was still the same cannot be known: \
+             it was not started by the lab",
+            names.join(", ")
+        )
+    })
 }
 
 /// Predicted ratios that the interval tells from 1 and a test without its assumption does not.
@@ -137,7 +151,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        experiment::{Bound, Prediction, Target, Variant},
+        experiment::{Bound, Prediction, Variant},
         metric::Metric,
         plan::Settings,
     };

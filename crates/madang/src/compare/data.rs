@@ -48,6 +48,14 @@ impl Data {
         }
         Ok(data)
     }
+
+    /// The files that the table names, whether or not they are there. The samples are part of this
+    /// program, and `seed` reads none.
+    pub fn files(table: &toml::Table, dir: &Path) -> Vec<PathBuf> {
+        let tracks = table.get("tracks").and_then(toml::Value::as_array);
+        let names = tracks.into_iter().flatten().filter_map(toml::Value::as_str);
+        names.map(|name| dir.join(name)).collect()
+    }
 }
 
 fn track(file: &toml::Value, dir: &Path) -> Result<PathBuf, HostError> {

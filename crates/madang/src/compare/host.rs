@@ -8,7 +8,7 @@ use madang_service::config::{ConfigError, Origin, Sources};
 use madang_stack::{Patience, Spec, Supervisor};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// This program as it runs now, even when its file is replaced by a build meanwhile.
@@ -107,6 +107,10 @@ impl Host for Madang {
             }
             None => Ok(()),
         }
+    }
+
+    fn data_files(&self, data: &toml::Table, dir: &Path) -> Vec<PathBuf> {
+        Data::files(data, dir)
     }
 
     fn serve(
