@@ -37,8 +37,9 @@ const ROWS_AT_ONCE: usize = 500;
 Files are told apart by what is in them:
   - the standard data (전국전통시장표준데이터) as CSV in CP949 or UTF-8, or as JSON;
   - facilities (소상공인시장진흥공단_전통시장현황) as CSV: joined onto the markets that are there.
-A market is known again by its name and municipality, and updated; its id stays. Newer data replace
-older ones of the same provider; of different providers the newer ones hold and the older ones fill gaps.
+A market is known again by its name and municipality, and updated; its id stays. Newer data hold over
+older ones, and what they leave out is kept; so the same file again changes nothing. Data of the same
+day hold over older imports of the same provider, and only fill the gaps of another one's.
 A row that cannot be imported is named with its line and reason; the exit code is then 1.
 
 Examples:
@@ -127,7 +128,7 @@ impl<'a> Import<'a> {
                 self.store_facilities(&joined)
             }
             Content::Csv(table) => {
-                table.require(&row::NECESSARY)?;
+                table.require(&row::NECESSARY, |name| row::COLUMNS.contains(&name))?;
                 let mut rows = Rows::new(self.markets);
                 table.each(|line, cells| rows.add(line, cells, &mut self.report));
                 self.store(rows)
@@ -206,10 +207,9 @@ impl<'a> Rows<'a> {
                 self.rows.push(row);
             }
             Entry::Occupied(place) => {
-                // Of two of one day the first holds.
                 let there = &mut self.rows[*place.get()];
                 let first = std::mem::take(&mut there.market);
-                let market = first.over(&row.market);
+                let market = first.and(row.market);
                 *there = Prepared { key: row.key, ..self.markets.prepare(market) };
                 self.merged += 1;
             }

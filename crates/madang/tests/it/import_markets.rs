@@ -193,6 +193,107 @@ fn damaged_text_costs_the_rows_that_have_it() {
 }
 
 #[test]
+fn damaged_text_elsewhere_costs_the_fields_that_have_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let damaged = row("하나시장")
+        .replace("농산물", "농\u{fffd}물")
+        .replace(",매일,", ",매\u{fffd},")
+        .replace(",Y,", ",\u{fffd},")
+        .replace(",2024-01-01,A", ",2024-01-01,\u{fffd}A");
+    let said = import_bytes(dir.path(), table(&[&damaged]));
+    assert_eq!(said.stdout, "imported 1, updated 0, unchanged 0, refused 0\n", "{}", said.stderr);
+    for column in ["시장개설주기", "취급품목", "공중화장실보유여부", "제공기관명"]
+    {
+        let wanted = format!(":2: 하나시장 is kept without {column}: bytes in it are no text");
+        assert!(said.stderr.contains(&wanted), "{wanted} is not in {}", said.stderr);
+    }
+    let left = "goods || provider || coalesce(cycle, '') || coalesce(public_toilet, '') || stores";
+    assert_eq!(value(dir.path(), left), "10", "all else is kept");
+}
+
+#[test]
+fn a_quote_that_is_not_closed_costs_the_lines_that_it_swallows_and_says_which() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = row("열린시장").replace("01-01,A", "01-01,\"A");
+    let names = ["하나", "둘", "셋", "넷"].map(|name| row(&format!("{name}시장")));
+    let closed = names[2].replace("01-01,A", "01-01,\"A\"");
+    let said = import_bytes(
+        dir.path(),
+        table(&[&names[0], &open, &names[1], &closed, &names[3], &row("끝시장")]),
+    );
+    assert_eq!(said.code, Some(1), "{}", said.stderr);
+    assert_eq!(said.stdout, "imported 3, updated 0, unchanged 0, refused 1\n", "{}", said.stderr);
+    assert!(said.stderr.contains(":3: a line break in a field, lines 3 to 5"), "{}", said.stderr);
+    let dir = tempfile::tempdir().unwrap();
+    let said = import_bytes(dir.path(), table(&[&names[0], &open, &names[1], &names[3]]));
+    assert_eq!(said.stdout, "imported 1, updated 0, unchanged 0, refused 1\n");
+    assert!(said.stderr.contains(":3: a line break in a field, lines 3 to "), "{}", said.stderr);
+    let said = import_bytes(dir.path(), format!("{HEADER},\"비고\n{}\n", names[1]));
+    assert_eq!(said.code, Some(1), "{}", said.stderr);
+    assert!(said.stderr.contains("its header has a line break in a field"), "{}", said.stderr);
+}
+
+#[test]
+fn a_table_with_a_column_twice_is_refused_when_that_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let twice = |column: &str| format!("{HEADER},{column}\n{},B\n", row("하나시장"));
+    for column in ["제공기관명", "점포수", "위 도"] {
+        let said = import_bytes(dir.path(), twice(column));
+        assert_eq!(said.code, Some(1), "{column}");
+        let wanted = format!("has more than one column {}", column.replace(' ', ""));
+        assert!(said.stderr.contains(&wanted), "{wanted} is not in {}", said.stderr);
+    }
+    let said = import_bytes(dir.path(), format!("{HEADER},비고,비고\n{},B,C\n", row("하나시장")));
+    assert_eq!(said.stdout, "imported 1, updated 0, unchanged 0, refused 0\n", "{}", said.stderr);
+    let facilities = "시장명,지번주소,도로명주소,아케이드 보유여부,아케이드보유여부\n하나시장,,강원도 원주시 중앙로 1,Y,N\n";
+    let said = import_bytes(dir.path(), facilities);
+    assert!(said.stderr.contains("more than one column 아케이드보유여부"), "{}", said.stderr);
+}
+
+#[test]
+fn dates_are_read_as_people_write_them_and_others_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let dated = |name: &str, date: &str| row(name).replace("2024-01-01", date);
+    let said = import_bytes(
+        dir.path(),
+        table(&[
+            &dated("하나시장", "20251104"),
+            &dated("둘시장", "2025.11.04"),
+            &dated("셋시장", "2025/11/4"),
+            &dated("넷시장", "작년"),
+            &dated("빈시장", ""),
+        ]),
+    );
+    assert_eq!(said.stdout, "imported 5, updated 0, unchanged 0, refused 0\n", "{}", said.stderr);
+    let input = dir.path().join("input").display().to_string();
+    let wanted = format!("warning {input}:5: 넷시장 is kept without 데이터기준일자: 작년\n");
+    assert_eq!(said.stderr, wanted);
+    let dates = "select group_concat(data_date) from (select data_date from markets order by id)";
+    assert_eq!(database::text(dir.path(), dates), "2025-11-04,2025-11-04,2025-11-04,,");
+}
+
+#[test]
+fn what_one_file_leaves_out_another_fills_and_keeps_filled() {
+    let without = |name: &str| row(name).replace(",10,", ",,").replace("강원도", "강원특별자치도");
+    let older = table(&[&row("중앙시장").replace("2024-01-01,A", "2019-01-01,B")]);
+    let newer = table(&[&without("중앙시장")]);
+    let newest =
+        table(&[&without("중앙시장").replace("2024-01-01", "2025-01-01").replace(",Y,", ",N,")]);
+    for (first, second) in [(&older, &newer), (&newer, &older)] {
+        let dir = tempfile::tempdir().unwrap();
+        import_bytes(dir.path(), first);
+        import_bytes(dir.path(), second);
+        for again in [&newer, &newer, &older, &newer] {
+            let said = import_bytes(dir.path(), again);
+            assert_eq!(said.stdout, "imported 0, updated 0, unchanged 1, refused 0\n");
+        }
+        assert_eq!(value(dir.path(), "stores || data_date || provider"), "102024-01-01A");
+        import_bytes(dir.path(), &newest);
+        assert_eq!(value(dir.path(), "stores || public_toilet || data_date"), "1002025-01-01");
+    }
+}
+
+#[test]
 fn json_records_of_one_market_become_one() {
     let dir = tempfile::tempdir().unwrap();
     let record = |provider: &str, date: &str, rest: &str| {
@@ -271,6 +372,49 @@ fn the_other_editions_are_read_whole() {
         "{}",
         again.stdout
     );
+}
+
+#[test]
+fn editions_imported_again_and_in_either_order_change_nothing_and_lose_nothing() {
+    let bundled = data::bundled_markets().remove(0);
+    let Some(json) = from_collection("traditional_markets_standard_2019_utf8.json") else {
+        println!("no larger collection (MADANG_TEST_DATA): only the bundled markets were imported");
+        let dir = tempfile::tempdir().unwrap();
+        let twice = import(dir.path(), [&bundled, &bundled]).succeeds();
+        assert_eq!(twice.stdout, "imported 1388, updated 0, unchanged 1388, refused 0\n");
+        return;
+    };
+    for files in [[&json, &bundled], [&bundled, &json]] {
+        let dir = tempfile::tempdir().unwrap();
+        import(dir.path(), files).succeeds();
+        let rows = || {
+            let phones = database::number(dir.path(), "select count(phone) from markets");
+            let all = "select group_concat(name || coalesce(phone, '') || coalesce(province_id, '') ||
+                 coalesce(municipality_id, '') || goods || provider || data_date || coalesce(stores, ''))
+               from (select * from markets order by id)";
+            (phones, database::text(dir.path(), all))
+        };
+        let before = rows();
+        let again = import(dir.path(), files).succeeds();
+        assert!(
+            again.stdout.starts_with("imported 0, updated 0, unchanged 3573,"),
+            "{}",
+            again.stdout
+        );
+        for file in [&bundled, &json, &bundled] {
+            let again = import(dir.path(), [file]).succeeds();
+            assert!(
+                again.stdout.starts_with("imported 0, updated 0, unchanged "),
+                "{}",
+                again.stdout
+            );
+        }
+        assert!(rows() == before, "{:?} phones of {:?}", rows().0, before.0);
+        let older = tempfile::tempdir().unwrap();
+        import(older.path(), [&json]).succeeds();
+        let phones = database::number(older.path(), "select count(phone) from markets");
+        assert!(before.0 >= phones, "{:?} of {phones:?}", before.0);
+    }
 }
 
 #[test]

@@ -121,9 +121,30 @@ fn searches_find_names_regions_old_and_new_and_goods() {
         called
     );
     assert_eq!(count(&[("q", "")]), 1388, "an empty field of a form asks for nothing");
-    assert!(
-        all(&server, &[("q", "광")]).iter().all(|m| m["name"].as_str().unwrap().starts_with('광'))
-    );
+    let lone = all(&server, &[("q", "꽃")]);
+    let sold = all(&server, &[("goods", "꽃")]);
+    assert!(!sold.is_empty() && lone.iter().all(|market| begins(market, '꽃')), "{lone:?}");
+    assert!(sold.iter().all(|market| lone.contains(market)), "{sold:?}");
+    assert!(!all(&server, &[("q", "광")]).is_empty());
+    assert!(all(&server, &[("q", "광")]).iter().all(|market| begins(market, '광')));
+}
+
+/// Whether the name or one of the goods begins so.
+fn begins(market: &Value, character: char) -> bool {
+    let goods = market["goods"].as_array().unwrap();
+    goods.iter().chain([&market["name"]]).any(|text| text.as_str().unwrap().starts_with(character))
+}
+
+#[test]
+fn a_word_that_is_repeated_shares_the_page_and_spoils_it_for_nobody() {
+    let dir = stores::demo();
+    let asked = |q: &str, server: &Server| names(&list(server, &[("q", q)])).join(" ");
+    let wanted = asked("중앙", &Setup::new().data(stores::demo().path()).start());
+    let server = Setup::new().data(dir.path()).start();
+    // Twice, for only then a page is kept.
+    for q in ["중앙 중앙", "중앙 중앙", "중앙"] {
+        assert_eq!(asked(q, &server), wanted, "{q}");
+    }
 }
 
 #[test]
@@ -182,6 +203,9 @@ fn wrong_values_are_named_all_at_once() {
         ["q", "goods", "region", "type", "near", "limit", "sort"]
     );
     assert_eq!(wrong(&[("sort", "distance")]), ["sort"]);
+    let answer = server.get(&query(&[("type", "장")])).problem(422);
+    assert!(answer["errors"][0]["detail"].as_str().unwrap().contains("3일장"), "{answer}");
+    assert_eq!(list(&server, &[("type", "3일장")]).len(), 0);
     assert_eq!(wrong(&[("region", &"가".repeat(500))]), ["region"]);
     let answer = server.get(&query(&[("region", "중구")])).problem(422);
     let choices = answer["errors"][0]["detail"].as_str().unwrap();

@@ -27,14 +27,32 @@ pub(super) fn number(value: &str) -> Option<u32> {
     value.trim_end_matches('개').trim_end().replace(',', "").parse().ok()
 }
 
-/// A day as `YYYY-MM-DD`.
+/// A day as `YYYY-MM-DD`; written so, with `/` or `.` between, without leading zeros, or as eight digits.
 pub(super) fn date(value: &str) -> Option<String> {
-    let (digits, dashes): (Vec<_>, Vec<_>) =
-        value.bytes().enumerate().partition(|(at, _)| ![4, 7].contains(at));
-    let is_date = value.len() == 10
-        && digits.iter().all(|(_, byte)| byte.is_ascii_digit())
-        && dashes.iter().all(|(_, byte)| *byte == b'-');
-    is_date.then(|| value.to_owned())
+    let sign = value.chars().find(|c| !c.is_ascii_digit());
+    let parts: Vec<&str> = match sign {
+        Some(sign @ ('-' | '/' | '.')) => value.split(sign).collect(),
+        None if value.len() == 8 => vec![&value[..4], &value[4..6], &value[6..]],
+        _ => return None,
+    };
+    let [year, month, day] = parts.as_slice() else { return None };
+    let number = |part: &str| -> Option<u16> {
+        part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.parse().ok()).flatten()
+    };
+    let read = (number(year)?, number(month)?, number(day)?);
+    is_day(read).then(|| format!("{:04}-{:02}-{:02}", read.0, read.1, read.2))
+}
+
+/// Whether there is such a day, in a year that data can be of.
+fn is_day((year, month, day): (u16, u16, u16)) -> bool {
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        2 => 28 + u16::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    };
+    (1900..=2100).contains(&year) && (1..=days).contains(&day)
 }
 
 /// Parts between `+`, `,` and `.`, each once, without a closing "and so on" (등).
@@ -156,8 +174,34 @@ mod tests {
         assert_eq!(text("a\u{0}b").as_deref(), Some("a b"));
         assert_eq!([flag("Y"), flag("n"), flag("?")], [Some(true), Some(false), None]);
         assert_eq!([number("1,234"), number("60개"), number("-1")], [Some(1234), Some(60), None]);
-        assert_eq!(date("2024-11-04").as_deref(), Some("2024-11-04"));
-        for wrong in ["2024-11-4", "20241104", "2024/11/04", "한글날"] {
+    }
+
+    #[test]
+    fn days_have_one_spelling_and_what_is_no_day_is_none() {
+        for written in ["2024-11-04", "20241104", "2024/11/04", "2024.11.04", "2024-11-4"] {
+            assert_eq!(date(written).as_deref(), Some("2024-11-04"), "{written}");
+        }
+        assert_eq!(date("2024-02-29").as_deref(), Some("2024-02-29"));
+        for wrong in [
+            "",
+            "한글날",
+            "2023-02-29",
+            "2024-13-01",
+            "2024-00-10",
+            "2024-01-00",
+            "2024-11/04",
+            "2024-11",
+            "24-11-04",
+            "2024-11-04-",
+            "-2024-11-04",
+            "+024-11-04",
+            "2024-11-+4",
+            "202411041",
+            "２０２４-11-04",
+            "2024-11-99999999",
+            "--",
+            "가2024가11가04",
+        ] {
             assert_eq!(date(wrong), None, "{wrong}");
         }
     }

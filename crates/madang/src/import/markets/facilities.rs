@@ -6,7 +6,7 @@
 
 use super::cell::text;
 use super::report::Report;
-use super::row::Cells;
+use super::row::{Cells, is_damaged};
 use super::table::Table;
 use madang_service::markets::{
     FACILITIES, Market, MarketId, Markets, NewMarket, folded, without_spaces,
@@ -31,7 +31,7 @@ pub(super) fn join(
     markets: &Markets,
     report: &mut Report,
 ) -> anyhow::Result<Vec<(MarketId, u32)>> {
-    table.require(&NECESSARY)?;
+    table.require(&NECESSARY, |name| NECESSARY.contains(&name) || facility(name).is_some())?;
     let columns: Vec<(&str, usize)> =
         table.columns().filter_map(|name| Some((name, facility(name)?))).collect();
     let known = Known::new(markets.store().all()?, markets);
@@ -39,6 +39,10 @@ pub(super) fn join(
     let mut merged = 0;
     table.each(|line, cells| {
         let found = cells.and_then(|cells| {
+            let damaged = |(column, _): &&(&str, usize)| cells.get(column).is_some_and(is_damaged);
+            if let Some((column, _)) = columns.iter().find(damaged) {
+                return Err(format!("bytes in {column} are no text"));
+            }
             let yes = |column: &str| {
                 cells.get(column).is_some_and(|v| v.trim().eq_ignore_ascii_case("y"))
             };

@@ -23,12 +23,34 @@ pub(super) trait Cells {
 const LATITUDES: std::ops::RangeInclusive<f64> = 33.0..=38.7;
 const LONGITUDES: std::ops::RangeInclusive<f64> = 124.5..=132.0;
 
+/// Columns that are read. A table may have each of them once.
+pub(super) const COLUMNS: [&str; 18] = [
+    "시장명",
+    "시장유형",
+    "소재지도로명주소",
+    "소재지지번주소",
+    "시장개설주기",
+    "위도",
+    "경도",
+    "점포수",
+    "취급품목",
+    "사용가능상품권",
+    "홈페이지주소",
+    "공중화장실보유여부",
+    "주차장보유여부",
+    "개설연도",
+    "개설년도",
+    "전화번호",
+    "데이터기준일자",
+    "제공기관명",
+];
+
 /// Reads a row; `warn` is told what of it is left out.
 ///
 /// # Errors
 /// With the reason when it cannot be imported at all.
 pub(super) fn market(cells: &dyn Cells, warn: &mut dyn FnMut(String)) -> Result<NewMarket, String> {
-    let of = |name: &str| cells.get(name).and_then(text);
+    let of = |name: &str| value(cells, name);
     let name = of("시장명").ok_or("no name (시장명)")?;
     if name.chars().nth(LONGEST_NAME).is_some() {
         return Err(format!("a name of more than {LONGEST_NAME} characters"));
@@ -38,7 +60,7 @@ pub(super) fn market(cells: &dyn Cells, warn: &mut dyn FnMut(String)) -> Result<
         return Err(format!("{name} has no address (소재지도로명주소, 소재지지번주소)"));
     }
     let values = [Some(&name), road_address.as_ref(), lot_address.as_ref()];
-    if values.into_iter().flatten().any(|value| value.contains(char::REPLACEMENT_CHARACTER)) {
+    if values.into_iter().flatten().any(|value| is_damaged(value)) {
         return Err(format!("{name} has bytes in its name or address that are no text"));
     }
     let position = position(of("위도").as_deref(), of("경도").as_deref());
@@ -46,36 +68,72 @@ pub(super) fn market(cells: &dyn Cells, warn: &mut dyn FnMut(String)) -> Result<
         warn(format!("{name} is kept without its position: {reason}"));
         None
     });
-    let mut whole = |column: &str, range: std::ops::RangeInclusive<u32>| {
-        let value = of(column)?;
-        let read = number(&value).filter(|number| range.contains(number));
-        if read.is_none() {
-            warn(format!("{name} is kept without {column}: {value}"));
-        }
-        read
-    };
-    let stores = whole("점포수", 0..=1_000_000);
+    let mut rest = Rest { cells, name: &name, warn };
     // Editions differ in how the word is spelt.
     let founded = if cells.get("개설연도").is_some() { "개설연도" } else { "개설년도" };
-    let founded_year = whole(founded, 1000..=2100).and_then(|year| u16::try_from(year).ok());
+    let founded_year = rest.whole(founded, 1000..=2100);
     Ok(NewMarket {
-        kind: of("시장유형").map(|value| kind(&value)),
-        cycle: of("시장개설주기").map(|value| cycle(&value)),
+        kind: rest.text("시장유형").map(|value| kind(&value)),
+        cycle: rest.text("시장개설주기").map(|value| cycle(&value)),
         road_address,
         lot_address,
         position,
-        stores,
-        goods: of("취급품목").map(|value| list(&value)).unwrap_or_default(),
-        vouchers: of("사용가능상품권").map(|value| list(&value)).unwrap_or_default(),
-        homepage: of("홈페이지주소"),
-        public_toilet: of("공중화장실보유여부").and_then(|value| flag(&value)),
-        parking: of("주차장보유여부").and_then(|value| flag(&value)),
-        founded_year,
-        phone: of("전화번호"),
-        data_date: of("데이터기준일자").and_then(|value| date(&value)).unwrap_or_default(),
-        provider: of("제공기관명").unwrap_or_default(),
+        stores: rest.whole("점포수", 0..=1_000_000),
+        goods: rest.text("취급품목").map(|value| list(&value)).unwrap_or_default(),
+        vouchers: rest.text("사용가능상품권").map(|value| list(&value)).unwrap_or_default(),
+        homepage: rest.text("홈페이지주소"),
+        public_toilet: rest.text("공중화장실보유여부").and_then(|value| flag(&value)),
+        parking: rest.text("주차장보유여부").and_then(|value| flag(&value)),
+        founded_year: founded_year.and_then(|year| u16::try_from(year).ok()),
+        phone: rest.text("전화번호"),
+        data_date: rest.read("데이터기준일자", date).unwrap_or_default(),
+        provider: rest.text("제공기관명").unwrap_or_default(),
         name,
     })
+}
+
+fn value(cells: &dyn Cells, column: &str) -> Option<String> {
+    debug_assert!(COLUMNS.contains(&column), "{column} is read and not among them");
+    cells.get(column).and_then(text)
+}
+
+/// Whether bytes of it were no text.
+pub(super) fn is_damaged(value: &str) -> bool {
+    value.contains(char::REPLACEMENT_CHARACTER)
+}
+
+/// Fields that a row can do without, and whoever wants to know which it has to.
+struct Rest<'a> {
+    cells: &'a dyn Cells,
+    name: &'a str,
+    warn: &'a mut dyn FnMut(String),
+}
+
+impl Rest<'_> {
+    /// The text; left out when it is damaged.
+    fn text(&mut self, column: &str) -> Option<String> {
+        let value = value(self.cells, column)?;
+        if is_damaged(&value) {
+            let name = self.name;
+            (self.warn)(format!("{name} is kept without {column}: bytes in it are no text"));
+            return None;
+        }
+        Some(value)
+    }
+
+    /// What `read` makes of the text; left out when that is nothing.
+    fn read<T>(&mut self, column: &str, read: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+        let value = self.text(column)?;
+        let read = read(&value);
+        if read.is_none() {
+            (self.warn)(format!("{} is kept without {column}: {value}", self.name));
+        }
+        read
+    }
+
+    fn whole(&mut self, column: &str, range: std::ops::RangeInclusive<u32>) -> Option<u32> {
+        self.read(column, |value| number(value).filter(|number| range.contains(number)))
+    }
 }
 
 fn position(lat: Option<&str>, lon: Option<&str>) -> Result<Option<(f64, f64)>, String> {

@@ -4,11 +4,17 @@ use super::facilities::facility;
 use super::row::{Cells, LONGEST_CELL};
 use encoding_rs::EUC_KR;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+/// Columns that are looked at.
+const MOST_COLUMNS: usize = 256;
 
 /// A CSV file as text, and where its columns are.
 pub(super) struct Table {
     text: String,
     columns: HashMap<String, usize>,
+    /// Those that are there more than once.
+    repeated: Vec<String>,
     width: usize,
 }
 
@@ -24,11 +30,19 @@ impl Table {
         let mut header = csv::StringRecord::new();
         let read = reader(&text).read_record(&mut header)?;
         anyhow::ensure!(read, "is empty");
-        let mut columns = HashMap::new();
-        for (at, name) in header.iter().enumerate().take(256) {
-            columns.entry(column(name)).or_insert(at);
+        if let Some(reason) = broken(&header) {
+            anyhow::bail!("its header has {reason}");
         }
-        Ok(Self { columns, width: header.len(), text })
+        let (mut columns, mut repeated) = (HashMap::new(), Vec::new());
+        for (at, name) in header.iter().enumerate().take(MOST_COLUMNS) {
+            match columns.entry(column(name)) {
+                Entry::Vacant(place) => {
+                    place.insert(at);
+                }
+                Entry::Occupied(there) => repeated.push(there.key().clone()),
+            }
+        }
+        Ok(Self { columns, repeated, width: header.len(), text })
     }
 
     /// Whether it says which facilities markets have.
@@ -37,8 +51,16 @@ impl Table {
             && self.columns.keys().any(|name| facility(name).is_some())
     }
 
-    /// Refuses a table without these columns.
-    pub(super) fn require(&self, names: &[&str]) -> anyhow::Result<()> {
+    /// Refuses a table without these columns, and one that has a column of those that are read (`is_read`)
+    /// more than once: nobody could say which of the two is meant.
+    pub(super) fn require(
+        &self,
+        names: &[&str],
+        is_read: impl Fn(&str) -> bool,
+    ) -> anyhow::Result<()> {
+        if let Some(name) = self.repeated.iter().find(|name| is_read(name)) {
+            anyhow::bail!("has more than one column {name}");
+        }
         let missing: Vec<&str> =
             names.iter().copied().filter(|name| !self.columns.contains_key(*name)).collect();
         anyhow::ensure!(missing.is_empty(), "has no column {}", missing.join(", "));
@@ -59,8 +81,10 @@ impl Table {
         while let Ok(true) = reader.read_record(&mut record) {
             let line = record.position().map_or(0, csv::Position::line);
             let longest = record.iter().map(str::len).max().unwrap_or(0);
-            if longest > LONGEST_CELL {
-                row(line, Err(format!("a field of {longest} bytes (a quote that is not closed?)")));
+            if let Some(reason) = broken(&record) {
+                row(line, Err(reason));
+            } else if longest > LONGEST_CELL {
+                row(line, Err(format!("a field of {longest} bytes")));
             } else if record.len() != self.width {
                 row(line, Err(format!("{} fields instead of {}", record.len(), self.width)));
             } else {
@@ -68,6 +92,18 @@ impl Table {
             }
         }
     }
+}
+
+/// What is wrong with a record that goes over several lines. No value of the data does, but all rows
+/// behind a quote that is not closed are in one field, up to the next quote: they would be lost unsaid.
+fn broken(record: &csv::StringRecord) -> Option<String> {
+    if !record.iter().any(|field| field.contains(['\n', '\r'])) {
+        return None;
+    }
+    let breaks: usize = record.iter().map(|field| field.matches('\n').count()).sum();
+    let first = record.position().map_or(0, csv::Position::line);
+    let last = first + breaks as u64;
+    Some(format!("a line break in a field, lines {first} to {last} (a quote that is not closed?)"))
 }
 
 /// The name of a column: editions differ in spaces.
