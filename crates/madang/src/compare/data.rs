@@ -68,3 +68,15 @@ fn track(file: &toml::Value, dir: &Path) -> Result<PathBuf, HostError> {
         Err(HostError(format!("`tracks`: no file `{}`", path.display())))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_of_a_table_are_named_also_when_they_are_gone() {
+        let table = "samples = true\ntracks = [\"a.gpx\", \"/b/c.json\"]\nseed = { users = 2 }";
+        let files = Data::files(&table.parse().unwrap(), Path::new("/dir"));
+        assert_eq!(files, [Path::new("/dir/a.gpx"), Path::new("/b/c.json")]);
+    }
+}
