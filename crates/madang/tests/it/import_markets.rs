@@ -327,14 +327,16 @@ fn facilities_are_joined_and_what_fits_nothing_is_named() {
     let text = "시장코드,시장명,시장 유형,지번주소,도로명주소,시도,시군구,아케이드 보유 여부,물품보관함_보유여부\n\
         a,하나시장,전통시장,,강원특별자치도 원주시 어디로 9,강원,원주시,Y,N\n\
         b,하나 시장,전통시장,,강원도 원주시 중앙로 1,강원,원주시,N,y\n\
-        c,없는시장,전통시장,,강원도 원주시 중앙로 1,강원,원주시,Y,Y\n";
+        c,없는시장,전통시장,,강원도 원주시 중앙로 1,강원,원주시,Y,Y\n\
+        d,둘시장,전통시장,,강원도 원주시 중앙로 1,강원,원주시,\u{fffd},N\n";
     let said = import_bytes(dir.path(), text);
     assert_eq!(said.code, Some(1));
     assert_eq!(
         said.stdout,
-        "imported 0, updated 1, unchanged 0, refused 1 (1 rows were about a market of another row)\n"
+        "imported 0, updated 1, unchanged 0, refused 2 (1 rows were about a market of another row)\n"
     );
     assert!(said.stderr.contains(":4: 없는시장 is no market that is there"), "{}", said.stderr);
+    assert!(said.stderr.contains(":5: bytes in 아케이드보유여부 are no text"), "{}", said.stderr);
     let server = Setup::new().data(dir.path()).start();
     let markets = server.get("/v1/markets").json();
     let one =
@@ -372,6 +374,23 @@ fn the_other_editions_are_read_whole() {
         "{}",
         again.stdout
     );
+}
+
+#[test]
+fn a_market_lies_where_the_newer_data_say() {
+    // The county has moved to another province.
+    let older = row("군위시장").replace("강원도 원주시", "경상북도 군위군");
+    let older = table(&[&older.replace("2024-01-01,A", "2019-01-01,B")]);
+    let newer = table(&[&row("군위시장").replace("강원도 원주시", "대구광역시 군위군")]);
+    for files in [[&older, &newer], [&newer, &older]] {
+        let dir = tempfile::tempdir().unwrap();
+        files.map(|file| import_bytes(dir.path(), file));
+        for again in files {
+            let said = import_bytes(dir.path(), again);
+            assert_eq!(said.stdout, "imported 0, updated 0, unchanged 1, refused 0\n");
+        }
+        assert_eq!(value(dir.path(), "id || ' ' || province_id"), "1 22");
+    }
 }
 
 #[test]
