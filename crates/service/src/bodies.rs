@@ -88,6 +88,14 @@ pub struct Wanted<'a> {
     pub kept: bool,
 }
 
+/// No stamps to announce before a transaction: what it changes is in its [`Effect`].
+///
+/// Listings are announced so: when the transaction is over, and before it is answered. That is early enough: a
+/// load that began before the commit is vetoed, or what it stored dies, and one that began after it brings
+/// the new state. Announced before, a listing of everywhere would never be stored while anybody writes: no
+/// load stores while a write is open, and at a hundred writes a second, each with its sync, one always is.
+pub const AFTERWARDS: Vec<Stamp> = Vec::new();
+
 impl Bodies {
     /// Bodies in `cache`, written on `compute`; loads pass `reads`.
     pub fn new(cache: Cache, compute: Arc<Pool<()>>, reads: Gate, settings: &Settings) -> Self {
@@ -100,12 +108,26 @@ impl Bodies {
         }
     }
 
-    /// The part of the cache of this name. Its entries are refreshed after `ttl`, and never served when
-    /// six times as old; a change is seen at once whatever it says. Zero: nothing is kept.
+    /// The part of the cache of this name. Its entries are refreshed after `ttl`; under overload, or while
+    /// the store fails, older ones are served until they are six times as old, or a minute. A change is
+    /// seen at once whatever it says. Zero: nothing is kept.
     ///
     /// # Errors
     /// When the cache has a part of this name already, or the settings cannot work.
     pub fn named(&self, name: &str, ttl: Duration) -> Result<NamedCache<LoadError>, ConfigError> {
+        self.named_within(name, ttl, ttl.saturating_mul(6).max(Duration::from_secs(60)))
+    }
+
+    /// [`named`](Self::named), for bodies that are never served when older than `oldest`.
+    ///
+    /// # Errors
+    /// As [`named`](Self::named), and when `oldest` is less than `ttl`.
+    pub fn named_within(
+        &self,
+        name: &str,
+        ttl: Duration,
+        oldest: Duration,
+    ) -> Result<NamedCache<LoadError>, ConfigError> {
         let policy = if self.settings.mode == CacheMode::Off || ttl.is_zero() {
             Policy::off()
         } else {
@@ -113,7 +135,7 @@ impl Bodies {
                 max_entry_bytes: self.settings.max_entry as u64,
                 // Loads queue at the gate alone.
                 max_loads_in_flight: self.reads.capacity(),
-                ..Policy::with_ttl(ttl, ttl.saturating_mul(6).max(Duration::from_secs(60)))
+                ..Policy::with_ttl(ttl, oldest)
             }
         };
         self.cache.named(name, policy)

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-const ROUNDS: u32 = 7;
+const ROUNDS: u32 = 5;
 const SECONDS: u32 = 3;
 const CLIENTS: u32 = 64;
 const USERS: u32 = 64;
@@ -40,60 +40,92 @@ fn fill(dir: &Path, articles: u32, likes: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Which pairs are liked one after another.
+#[derive(Clone, Copy)]
+enum Pairs {
+    /// All clients like the same article, then the next one: what a batch can fold best.
+    OneArticle,
+    /// Each like is of another article, in no order: what it can fold least.
+    Spread,
+}
+
+impl Pairs {
+    /// Lua for the number of the user and of the article, both from 0, of like `n`. No pair comes twice:
+    /// 200,000 is the least common multiple of both numbers, after which users move on by one.
+    fn lua(self) -> String {
+        match self {
+            Pairs::OneArticle => {
+                format!("n % {USERS}, math.floor(n / {USERS}) % {ARTICLES}")
+            }
+            Pairs::Spread => {
+                format!("(n + math.floor(n / 200000)) % {USERS}, (n * 7919) % {ARTICLES}")
+            }
+        }
+    }
+}
+
 /// 64 clients who like one pair after another that nobody has liked before.
 fn ways() -> anyhow::Result<String> {
+    let mut out = format!(
+        "{CLIENTS} clients, `PUT` of pairs of {USERS} users and {ARTICLES} articles that were not liked before, `wrk -t1 -c{CLIENTS} -d{SECONDS}s`, {ROUNDS} rounds in turn. Median (range). `discard` is the same route without storing.\n\n| pairs | likes.write | likes/s | CPU, µs a like | p99, ms | likes a commit | **ratio to direct** | **ratio to discard** |\n|---|---|---|---|---|---|---|---|\n"
+    );
+    for (pairs, name) in [(Pairs::OneArticle, "one article at a time"), (Pairs::Spread, "spread")] {
+        out += &ways_of(pairs, name)?;
+    }
+    out.push('\n');
+    Ok(out)
+}
+
+fn ways_of(pairs: Pairs, name: &str) -> anyhow::Result<String> {
     let dirs = [TempDir::new()?, TempDir::new()?, TempDir::new()?];
     let mut runs = [Vec::new(), Vec::new(), Vec::new()];
-    let mut likes_a_commit = Vec::new();
+    let mut likes_a_commit = [Vec::new(), Vec::new(), Vec::new()];
     for dir in &dirs {
         fill(dir.path(), ARTICLES, 0)?;
     }
     for round in 0..=ROUNDS {
-        for ((way, dir), runs) in WAYS.iter().zip(&dirs).zip(&mut runs) {
+        for (at, (way, dir)) in WAYS.iter().zip(&dirs).enumerate() {
             let setting = format!("likes.write={way}");
             let served = Served::start(dir.path(), &["unsafe_experiments=true", &setting])?;
-            let run = like(&served, round * ARTICLES / (ROUNDS + 1))?;
+            let run = like(&served, pairs, round * (USERS * ARTICLES / (ROUNDS + 1)))?;
             ensure!(run.errors == 0.0, "{way}: {} errors", run.errors);
             let commits = served.metric("madang_store_commits_total")?;
             let changed = served.metric("madang_likes_changed_total")?;
             // The first round warms up.
             if round > 0 {
-                runs.push(run);
-                if *way == "behind" {
-                    likes_a_commit.push(changed / commits);
-                }
+                runs[at].push(run);
+                likes_a_commit[at].push(changed / commits.max(1.0));
             }
         }
     }
     let rate = |at: usize| column(&runs[at], |run: &WrkRun| run.per_second);
-    let mut out = format!(
-        "{CLIENTS} clients, `PUT` of pairs of {USERS} users and {ARTICLES} articles that were not liked before, `wrk -t1 -c{CLIENTS} -d{SECONDS}s`, {ROUNDS} rounds in turn. Median (range). `discard` is the same route without storing.\n\n| likes.write | likes/s | CPU, µs a like | p99, ms | **ratio to direct** | **ratio to discard** |\n|---|---|---|---|---|---|\n"
-    );
+    let mut out = String::new();
     for (at, way) in WAYS.iter().enumerate() {
         writeln!(
             out,
-            "| {way} | {} | {:.1} | {:.2} | **{}** | **{}** |",
+            "| {name} | {way} | {} | {:.1} | {:.2} | {:.0} | **{}** | **{}** |",
             spread(&rate(at), 0),
             median(&column(&runs[at], |run| run.cpu_us)),
             median(&column(&runs[at], |run| run.p99_ms)),
+            median(&likes_a_commit[at]),
             spread(&ratios(&rate(at), &rate(0)), 1),
             spread(&ratios(&rate(at), &rate(2)), 2),
         )?;
     }
-    writeln!(out, "\n`behind` had {:.0} likes in a commit.\n", median(&likes_a_commit))?;
     Ok(out)
 }
 
-/// One run, from this article on.
-fn like(served: &Served, first: u32) -> anyhow::Result<WrkRun> {
+/// One run, from this like on.
+fn like(served: &Served, pairs: Pairs, first: u32) -> anyhow::Result<WrkRun> {
     let tokens = (1..=USERS).map(|n| log_in(&served.url, n)).collect::<Result<Vec<_>, _>>()?;
     let quoted: Vec<_> = tokens.iter().map(|token| format!("\"Bearer {token}\"")).collect();
     let script = format!(
-        "local tokens = {{ {} }}\nlocal n = -1\nlocal headers = {{}}\n\
-         function request()\n  n = n + 1\n  headers[\"Authorization\"] = tokens[1 + n % {USERS}]\n\
-           local article = {first} + 1 + math.floor(n / {USERS})\n\
-           return wrk.format(\"PUT\", \"/v1/articles/\" .. string.format(\"%d\", article) .. \"/like\", headers)\nend\n",
-        quoted.join(", ")
+        "local tokens = {{ {} }}\nlocal n = {first} - 1\nlocal headers = {{}}\n\
+         function request()\n  n = n + 1\n  local user, article = {}\n\
+           headers[\"Authorization\"] = tokens[1 + user]\n\
+           return wrk.format(\"PUT\", \"/v1/articles/\" .. string.format(\"%d\", 1 + article) .. \"/like\", headers)\nend\n",
+        quoted.join(", "),
+        pairs.lua(),
     );
     let dir = TempDir::new()?;
     let file = dir.path().join("like.lua");

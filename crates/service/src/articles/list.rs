@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Articles, the newest or the most liked first.
 ///
-/// Counts, and the order by likes, are at most a second old. While likes change, an article may come
+/// Counts, and the order by likes, are at most a second old, under overload two. While likes change, an article may come
 /// twice or not at all on pages that are read one after another, but only one whose likes have changed.
 #[utoipa::path(get, path = "/v1/articles", tag = "articles", operation_id = "listArticles",
     params(

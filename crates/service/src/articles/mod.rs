@@ -7,7 +7,7 @@
 //! (`counts.rs`). So a like ends no cached body at all.
 //!
 //! Listings hold counts, and are in the order of one of them. They are kept for a second at most, so
-//! what they say of likes and comments is at most a second old; an article that is written, changed or
+//! what they say of likes and comments is at most a second old, under overload two; an article that is written, changed or
 //! deleted ends them at once.
 
 mod change;
@@ -37,7 +37,7 @@ pub use types::{
 
 use crate::accounts::UserId;
 use crate::app::App;
-use crate::bodies::{Bodies, ChangeError, Effect, LoadError};
+use crate::bodies::{AFTERWARDS, Bodies, ChangeError, Effect, LoadError};
 use crate::config::Settings;
 use crate::http::Problem;
 use crate::idempotency::{Done, Once};
@@ -92,7 +92,7 @@ impl Articles {
             counts,
             kept: Arc::default(),
             details: bodies.named("articles", ttl.articles)?,
-            lists: bodies.named("article_lists", ttl.lists.min(LISTS_TTL))?,
+            lists: bodies.named_within("article_lists", ttl.lists.min(LISTS_TTL), 2 * LISTS_TTL)?,
             comment_lists: bodies.named("article_comments", ttl.articles)?,
             bodies,
         })
@@ -129,14 +129,13 @@ impl Articles {
     /// When the store or the cache cannot take it, or its author is gone.
     pub async fn add(&self, new: NewArticle, once: Once) -> Result<Done<ArticleId>, ChangeError> {
         let store = self.store.clone();
-        let effect = |done: &Done<ArticleId>| match done.replayed {
-            true => Effect::Nothing,
-            // "There is no such article" may be remembered for the id that is now taken.
-            false => Effect::AlsoOn(vec![one_article(done.outcome), comments_of(done.outcome)]),
+        // "There is no such article" may be remembered for the id that is now taken. A request that was
+        // sent again announces it, too: it may be answered before the one that it repeats.
+        let effect = |done: &Done<ArticleId>| {
+            let id = done.outcome;
+            Effect::AlsoOn(vec![all_articles(), one_article(id), comments_of(id)])
         };
-        self.bodies
-            .write(vec![all_articles()], effect, async move { store.create(new, once).await })
-            .await
+        self.bodies.write(AFTERWARDS, effect, async move { store.create(new, once).await }).await
     }
 
     /// Changes an article of this user. Runs to its end even when the caller goes away.
@@ -151,11 +150,11 @@ impl Articles {
     ) -> Result<Owned<Edited>, ChangeError> {
         let store = self.store.clone();
         let effect = |edited: &Owned<Edited>| match edited {
-            Owned::Done(edited) if edited.changed => Effect::Announced,
+            Owned::Done(edited) if edited.changed => Effect::AlsoOn(vec![all_articles()]),
             _ => Effect::Nothing,
         };
         let work = async move { store.edit(id, user, edit, types::now_ms()).await };
-        self.bodies.write(vec![all_articles(), one_article(id)], effect, work).await
+        self.bodies.write(vec![one_article(id)], effect, work).await
     }
 
     /// Deletes an article of this user with its comments and likes. Runs to its end even when the caller
@@ -167,7 +166,7 @@ impl Articles {
         let (store, counts, kept) =
             (self.store.clone(), Arc::clone(&self.counts), Arc::clone(&self.kept));
         let effect = |removed: &Owned<()>| match removed {
-            Owned::Done(()) => Effect::Announced,
+            Owned::Done(()) => Effect::AlsoOn(vec![all_articles()]),
             Owned::NotOwner | Owned::Absent => Effect::Nothing,
         };
         let committed = move || {
@@ -175,7 +174,7 @@ impl Articles {
             kept.sweep_soon();
         };
         let work = async move { Ok(store.delete(id, user, committed).await?) };
-        let stamps = vec![all_articles(), one_article(id), comments_of(id)];
+        let stamps = vec![one_article(id), comments_of(id)];
         self.bodies.write(stamps, effect, work).await
     }
 

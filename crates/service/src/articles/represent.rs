@@ -63,7 +63,7 @@ pub(super) struct ArticleItem {
     /// When it was last changed, likewise.
     #[schema(format = DateTime)]
     updated_at: String,
-    /// How many like it, as of the last second.
+    /// How many like it, as of the last second or two.
     like_count: u64,
     /// How many comments it has, likewise.
     comment_count: u64,

@@ -125,35 +125,16 @@ pub(super) fn now_ms() -> i64 {
     i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// A text for a list, without what forces the direction of the text beside it.
 fn line(body: &mut JsonObject, name: &'static str) -> Option<String> {
-    let text = body.text(name, 1..=LONGEST_TITLE)?;
-    unforced(body, name, text)
+    body.text(name, 1..=LONGEST_TITLE)
 }
 
 fn content(body: &mut JsonObject, name: &'static str) -> Option<String> {
-    let text = body.lines(name, 1..=LONGEST_CONTENT)?;
-    unforced(body, name, text)
+    body.lines(name, 1..=LONGEST_CONTENT)
 }
 
 fn town(body: &mut JsonObject, name: &'static str) -> Option<String> {
-    let text = body.text(name, 1..=LONGEST_TOWN)?;
-    unforced(body, name, text.trim().to_owned())
-}
-
-/// U+202D and U+202E make letters run against their own direction. No language needs them, and a price or a
-/// name can be made to look like another. Right-to-left text and its marks, embeddings and isolates
-/// are fine.
-pub(super) fn forces_direction(text: &str) -> bool {
-    text.contains(['\u{202d}', '\u{202e}'])
-}
-
-fn unforced(body: &mut JsonObject, name: &'static str, text: String) -> Option<String> {
-    if forces_direction(&text) {
-        body.refuse(name, "a text without the overrides of direction U+202D and U+202E");
-        return None;
-    }
-    Some(text)
+    body.text(name, 1..=LONGEST_TOWN).map(|text| text.trim().to_owned())
 }
 
 fn price(body: &mut JsonObject, name: &'static str) -> Option<i64> {

@@ -1,7 +1,7 @@
 //! `GET /v1/posts`: by area and category, newest, cheapest or dearest first.
 
 use super::area::{Area, listing};
-use super::draft::{LONGEST_TOWN, asked_place, forces_direction};
+use super::draft::{LONGEST_TOWN, asked_place};
 use super::represent::PostItem;
 use super::types::{After, Category, CategoryId, Order, PostSummary};
 use super::{Asked, Posts};
@@ -93,7 +93,7 @@ fn area(
 ) -> Result<Area, FieldError> {
     let wrong = |detail: &str| FieldError::new("town", detail);
     let town = town.map(|town| {
-        let read = one_line(town.trim(), 1..=LONGEST_TOWN).filter(|town| !forces_direction(town));
+        let read = one_line(town.trim(), 1..=LONGEST_TOWN);
         read.ok_or_else(|| wrong("a text of 1 to 40 characters in one line"))
     });
     let town = town.transpose()?;

@@ -36,7 +36,7 @@ pub use types::{
 
 use crate::accounts::{Accounts, UserId};
 use crate::app::{App, AppError};
-use crate::bodies::{Bodies, ChangeError, Effect, LoadError};
+use crate::bodies::{AFTERWARDS, Bodies, ChangeError, Effect, LoadError};
 use crate::config::Settings;
 use crate::idempotency::{Done, Once};
 use crate::store::Store;
@@ -107,13 +107,11 @@ impl Posts {
     pub async fn add(&self, new: NewPost, once: Once) -> Result<Done<PostId>, ChangeError> {
         let store = self.store.clone();
         let mut stamps = area::listings(&new.values);
-        let effect = move |made: &Done<PostId>| match made {
-            Done { replayed: true, .. } => Effect::Nothing,
-            // "There is no such post" may be remembered for the id that is now taken.
-            Done { outcome, .. } => {
-                stamps.push(one_post(*outcome));
-                Effect::AlsoOn(stamps)
-            }
+        // "There is no such post" may be remembered for the id that is now taken. A request that was sent
+        // again announces it, too: it may be answered before the one that it repeats.
+        let effect = move |made: &Done<PostId>| {
+            stamps.push(one_post(made.outcome));
+            Effect::AlsoOn(stamps)
         };
         self.bodies.write(AFTERWARDS, effect, async move { store.create(new, once).await }).await
     }
@@ -173,12 +171,6 @@ impl Changed {
         Effect::AlsoOn(stamps)
     }
 }
-
-/// Listings are announced when the transaction is over, and before it is answered. That is early enough: a
-/// load that began before the commit is vetoed, or what it stored dies, and one that began after it brings
-/// the new state. Announced before, a listing of everywhere would never be stored while anybody writes: no
-/// load stores while a write is open, and at a hundred writes a second, each with its sync, one always is.
-const AFTERWARDS: Vec<Stamp> = Vec::new();
 
 fn one_post(id: PostId) -> Stamp {
     Stamp::from_args(format_args!("post:{id}"))

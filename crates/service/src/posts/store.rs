@@ -129,7 +129,8 @@ impl PostStore {
                 let before = after.values.clone();
                 changes.apply(&mut after.values);
                 if after.values != before {
-                    after.updated_at_ms = now_ms;
+                    // Clocks go back, and seeded posts are of the future.
+                    after.updated_at_ms = after.updated_at_ms.max(now_ms);
                     update(tx, &after)?;
                 }
                 Ok(Change::Done(Changed { before, after }))
@@ -152,7 +153,7 @@ impl PostStore {
                 let own = owned(tx, id, by)?;
                 if matches!(own, Change::Done(_)) {
                     tx.prepare_cached(
-                        "UPDATE posts SET removed = 1, updated_at_ms = ? WHERE id = ?",
+                        "UPDATE posts SET removed = 1, updated_at_ms = max(updated_at_ms, ?) WHERE id = ?",
                     )
                     .and_then(|mut update| update.execute([now_ms, id]))
                     .map_err(StoreError::from)?;

@@ -49,19 +49,29 @@ impl JsonObject {
         if self.has(name) { read(self, name) } else { None }
     }
 
-    /// A text of one line: no control characters, no line breaks, something visible in it unless it
-    /// may be empty. So many characters (Unicode scalar values), counted in the normal form C that is
+    /// A text of one line: no control characters, no line breaks, no overrides of direction, something
+    /// visible in it unless it may be empty. So many characters (Unicode scalar values), counted in the normal form C that is
     /// answered, so that Hangul counts and compares alike however its keyboard composes it.
     pub fn text(&mut self, name: &'static str, chars: RangeInclusive<usize>) -> Option<String> {
-        let read = self.string(name).and_then(|text| line(text, &chars));
-        self.noted(name, read, || format!("a text of {} characters in one line", span(&chars)))
+        let text = self.string(name);
+        let forced = text.as_deref().is_some_and(forces_direction);
+        let read = text.and_then(|text| line(text, &chars));
+        self.noted(name, read, || match forced {
+            true => UNFORCED.to_owned(),
+            false => format!("a text of {} characters in one line", span(&chars)),
+        })
     }
 
     /// A text of any number of lines, as [`text`](Self::text) otherwise; tabs are fine, and line ends
     /// become `\n`.
     pub fn lines(&mut self, name: &'static str, chars: RangeInclusive<usize>) -> Option<String> {
-        let read = self.string(name).and_then(|text| many_lines(text, &chars));
-        self.noted(name, read, || format!("a text of {} characters", span(&chars)))
+        let text = self.string(name);
+        let forced = text.as_deref().is_some_and(forces_direction);
+        let read = text.and_then(|text| many_lines(text, &chars));
+        self.noted(name, read, || match forced {
+            true => UNFORCED.to_owned(),
+            false => format!("a text of {} characters", span(&chars)),
+        })
     }
 
     /// A password: so many **bytes** of UTF-8 in normal form C (as RFC 8265, 4.2.2 has it, for the same
@@ -193,11 +203,21 @@ fn many_lines(text: Cow<'_, str>, chars: &RangeInclusive<usize>) -> Option<Strin
     if text.contains(bad) { None } else { sized(text, chars) }
 }
 
+/// What is said of a text that [forces a direction](forces_direction).
+const UNFORCED: &str = "a text without the overrides of direction U+202D and U+202E";
+
+/// U+202D and U+202E make letters run against their own direction. No language needs them, and a price or a
+/// name can be made to look like another, also one that stands beside it in a list. Right-to-left text
+/// and its marks, embeddings and isolates are fine.
+fn forces_direction(text: &str) -> bool {
+    text.contains(['\u{202d}', '\u{202e}'])
+}
+
 /// The text in normal form C, if it has so many characters, and a visible one unless it may be empty.
 fn sized(text: Cow<'_, str>, chars: &RangeInclusive<usize>) -> Option<String> {
     // Composing leaves at least a third of the bytes (a syllable of Hangul: 9 become 3), and a
     // character has at most 4: what is longer need not be looked at.
-    if text.len() > chars.end().saturating_mul(12) {
+    if text.len() > chars.end().saturating_mul(12) || forces_direction(&text) {
         return None;
     }
     let text = composed(text);
