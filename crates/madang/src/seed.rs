@@ -1,9 +1,12 @@
 //! `madang seed`: fills a store with users and what is theirs, for load tests.
 //!
 //! The same numbers give the same rows, in the same order and under the same ids on an empty store:
-//! each row is a function of the seed and its own place alone ([`random`]). Only the salts of the
-//! password hashes differ. What is there already is not added again, so a run that was cut short is
-//! completed by the next one, and a larger run extends a smaller one.
+//! a user or a schedule is a function of the seed and its own place alone ([`random`]). Who wrote a post, an
+//! article or a comment and who likes what depends on how many users there are as well; which articles
+//! are commented on and liked, on how many articles there are. Only the salts of the password hashes
+//! differ. What is there already is not added again, so a run that was cut short is completed by the next
+//! one, and a larger run adds what a smaller one lacks: as many rows as are asked for, but where users or
+//! articles became more not those of a single run.
 //!
 //! A limit on how many a user may have does not hold here: to see what a limit does to a user who is
 //! far beyond it is one of the things a filled store is for. The counts that enforce it are kept.
@@ -43,6 +46,7 @@ const MOST_USERS: i64 = 1_000_000;
 #[command(after_help = "\
 Users are called user-0001, user-0002, … and all have the same password. The same arguments give the
 same rows; what is there already is not added again, so a run that was cut short can be repeated.
+Other numbers of users or articles give other authors, comments and likes, but as many as asked for.
 What is there is told by its number alone: for a schedule that was deleted since, the next run makes
 the last ones of its user a second time. schedules.limit does not hold here.
 

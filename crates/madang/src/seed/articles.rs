@@ -15,14 +15,14 @@ use anyhow::ensure;
 use madang_service::accounts::UserId;
 use madang_service::articles::{ArticleId, NewArticle, NewComment};
 use std::collections::HashSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 const MOST_ARTICLES: i64 = 5_000_000;
 /// Some 5 GB of each.
 const MOST_PARTS: i64 = 100_000_000;
 /// Likes of one transaction: each changes a row and an index, so more of them share pages.
 const LIKES_AT_ONCE: usize = 20_000;
+/// Articles whose likes are counted in one read.
+const COMPARED_AT_ONCE: usize = 1000;
 /// One article is written so long after the one before.
 const STEP_MS: i64 = 60_000;
 
@@ -106,34 +106,61 @@ pub(super) async fn fill_comments(ground: &Ground<'_>) -> anyhow::Result<Added> 
     Ok(Added { new: batches.finish().await?, old: u64::from(there) })
 }
 
-/// Adds likes that are missing: those of this run's pairs that are not there.
+/// Adds likes that are missing: to each article those that it lacks of its share, until there are as many
+/// as are wanted. An article that has more than its share, as after a run with fewer articles, keeps them, so
+/// others stay below theirs.
 pub(super) async fn fill_likes(ground: &Ground<'_>) -> anyhow::Result<Added> {
     let wanted = u64::from(ground.wanted.articles.likes);
     if wanted == 0 {
         return Ok(Added::default());
     }
     ground.begin("likes", wanted);
-    let (ids, store) = (ids(ground).await?, ground.app.articles.likes());
+    let mut liked = liked(ground).await?;
+    let there = liked.iter().map(|(_, likes)| likes).sum::<u64>().min(wanted);
+    ground.bar.inc(there);
+    liked.truncate(ground.wanted.articles.articles as usize);
+    ensure!(!liked.is_empty(), "there are no articles in this store");
     let (popular, fans) =
-        (Zipf::of(u32::try_from(ids.len())?), Zipf::of(u32::try_from(ground.users.len())?));
-    let new = Arc::new(AtomicU64::new(0));
+        (Zipf::of(u32::try_from(liked.len())?), Zipf::of(u32::try_from(ground.users.len())?));
+    let store = ground.app.articles.likes();
     let mut batches = Batches::new(ground.bar, |rows| {
-        let (store, new) = (store.clone(), Arc::clone(&new));
-        async move {
-            new.fetch_add(store.like_all(rows).await?, Ordering::Relaxed);
-            Ok(())
-        }
+        let store = store.clone();
+        async move { store.like_all(rows).await.map(drop) }
     })
     .at_once(LIKES_AT_ONCE);
     let shares = popular.shares(wanted, ground.users.len() as u64);
-    for ((number, id), share) in (1..).zip(&ids).zip(shares) {
+    let mut missing = wanted - there;
+    for ((number, (id, likes)), share) in (1..).zip(liked).zip(shares) {
+        let mut lacks = share.saturating_sub(likes).min(missing);
+        missing -= lacks;
+        if lacks == 0 {
+            continue;
+        }
         for fan in fans_of(ground.wanted, &fans, ground.users.len(), number, share) {
-            batches.push((*id, user(ground, fan))).await?;
+            let fan = user(ground, fan);
+            // Of an article that nobody likes there is nothing to ask.
+            if lacks == 0 || (likes > 0 && store.has(id, fan).await?) {
+                continue;
+            }
+            batches.push((id, fan)).await?;
+            lacks -= 1;
         }
     }
-    let pairs = batches.finish().await?;
-    let new = new.load(Ordering::Relaxed);
-    Ok(Added { new, old: pairs - new })
+    Ok(Added { new: batches.finish().await?, old: there })
+}
+
+/// All articles, by id, and how many rows of likes each has.
+async fn liked(ground: &Ground<'_>) -> anyhow::Result<Vec<(ArticleId, u64)>> {
+    let store = ground.app.articles.store();
+    let mut liked: Vec<(ArticleId, u64)> = Vec::new();
+    loop {
+        let after = liked.last().map_or(0, |(id, _)| *id);
+        let found = store.compare(after, COMPARED_AT_ONCE).await?;
+        if found.is_empty() {
+            return Ok(liked);
+        }
+        liked.extend(found.iter().map(|one| (one.article, one.rows.likes)));
+    }
 }
 
 /// The users who like the article of this number, in order: drawn, and when the draws keep finding the

@@ -69,6 +69,46 @@ fn the_same_numbers_give_the_same_articles_and_what_is_there_is_not_added_again(
 }
 
 #[test]
+fn with_more_users_and_articles_only_the_likes_that_are_missing_are_added() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut there = 0;
+    for (users, articles, wanted, added) in [
+        ("20", "50", "400", 400),
+        ("40", "50", "400", 0),
+        ("40", "90", "400", 0),
+        ("40", "90", "430", 30),
+        ("60", "200", "2000", 1570),
+        ("20", "50", "400", 0),
+    ] {
+        let args = ["--users", users, "--articles", articles, "--likes", wanted];
+        let output = seed(dir.path(), &args);
+        assert_eq!(output.code, Some(0), "{args:?}: {}", output.stderr);
+        let said = format!("and {added} likes in ");
+        assert!(output.stdout.contains(&said), "{args:?}: {}", output.stdout);
+        there += added;
+        assert_eq!(number(dir.path(), "SELECT count(*) FROM article_likes"), there, "{args:?}");
+        crate::likes::counts_are_rows(dir.path());
+    }
+}
+
+#[test]
+fn likes_that_a_run_did_not_come_to_are_those_it_would_have_added() {
+    let (whole, cut) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for dir in [&whole, &cut] {
+        assert_eq!(seed(dir.path(), &ROWS).code, Some(0));
+    }
+    // A run is cut short between two transactions: articles at the end have none, one has a part.
+    let lost =
+        "DELETE FROM article_likes WHERE article_id > 20 OR (article_id = 20 AND user_id > 3);
+                UPDATE articles SET like_count =
+                  (SELECT count(*) FROM article_likes WHERE article_id = articles.id)";
+    database::execute(cut.path(), lost);
+    assert!(number(cut.path(), "SELECT count(*) FROM article_likes") < 400);
+    assert_eq!(seed(cut.path(), &ROWS).code, Some(0));
+    assert_eq!(contents(cut.path()), contents(whole.path()));
+}
+
+#[test]
 fn what_cannot_be_is_refused_before_anything_is_touched() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
