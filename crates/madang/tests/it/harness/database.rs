@@ -33,3 +33,11 @@ pub fn execute(dir: &Path, sql: &str) {
     let conn = Connection::open(file(dir)).unwrap();
     conn.execute_batch(sql).unwrap();
 }
+
+/// Keeps everybody else from writing to the file until it is dropped.
+#[must_use]
+pub fn lock(dir: &Path) -> Connection {
+    let conn = Connection::open(file(dir)).unwrap();
+    conn.execute_batch("BEGIN IMMEDIATE").unwrap();
+    conn
+}
