@@ -384,7 +384,9 @@ fn a_market_lies_where_the_newer_data_say() {
     let newer = table(&[&row("군위시장").replace("강원도 원주시", "대구광역시 군위군")]);
     for files in [[&older, &newer], [&newer, &older]] {
         let dir = tempfile::tempdir().unwrap();
-        files.map(|file| import_bytes(dir.path(), file));
+        for file in files {
+            import_bytes(dir.path(), file);
+        }
         for again in files {
             let said = import_bytes(dir.path(), again);
             assert_eq!(said.stdout, "imported 0, updated 0, unchanged 1, refused 0\n");

@@ -72,10 +72,11 @@ pub struct NewMarket {
 }
 
 impl NewMarket {
-    /// What is known when this comes to what was known before. The one that holds, see
-    /// [`NewMarket::holds_over`], says what it says, and the other fills what it leaves out: what is not
-    /// stated is not known to be gone, and after the first import from elsewhere nobody could say
-    /// whose each value is. So the same data again change nothing, whatever came between.
+    /// What is known when this comes to what was known before. The newer data hold, and of one day and
+    /// provider these, for so mistakes are corrected; of two providers' data of one day those that came
+    /// first. The others fill what these leave out: what is not stated is not known to be gone, and
+    /// after a file from elsewhere nobody could say whose each value is. So the same data again
+    /// change nothing, whatever came between that did not correct them.
     #[must_use]
     pub fn over(self, before: &NewMarket) -> NewMarket {
         if self.holds_over(before) {
@@ -85,9 +86,8 @@ impl NewMarket {
         }
     }
 
-    /// Whether this holds when it comes to what was known before: when it is newer, or of the same day and
-    /// provider, for that is how a mistake is corrected. Of two providers' data of one day those hold
-    /// that came first. Data of no known day are older than all others.
+    /// Whether this holds when it comes to what was known before. Data of no known day are older than all
+    /// others.
     pub(super) fn holds_over(&self, before: &NewMarket) -> bool {
         self.data_date > before.data_date
             || (self.data_date == before.data_date && self.provider == before.provider)
