@@ -100,7 +100,9 @@ fn something_of_a_text_can_be_seen() {
             let alone = field(&format!("\" {c}{c}\"")).text("f", 1..=9);
             assert_eq!(alone, None, "{}", c.escape_unicode());
             let beside = field(&format!("\"a{c}\"")).lines("f", 1..=9);
-            assert_eq!(beside, Some(format!("a{c}")), "{}", c.escape_unicode());
+            // Those two are refused wherever they stand.
+            let fine = !matches!(c, '\u{202d}' | '\u{202e}');
+            assert_eq!(beside, fine.then(|| format!("a{c}")), "{}", c.escape_unicode());
         }
     }
     // A family, a flag, a heart with its selector, Hangul, a letter of its own, a single jamo.
@@ -177,4 +179,19 @@ proptest! {
             prop_assert_eq!(object(&again).text("f", 0..=8), Some(read));
         }
     }
+}
+
+#[test]
+fn overrides_of_direction_are_refused_with_their_reason() {
+    for text in ["\u{202e}txt.exe", "가격 \u{202d}1000\u{202c}원"] {
+        for read in [JsonObject::text, JsonObject::lines] {
+            let mut body = field(&format!("\"{text}\""));
+            assert_eq!(read(&mut body, "f", 1..=20), None);
+            let problem = format!("{:?}", body.finish(()).unwrap_err());
+            assert!(problem.contains("U+202D"), "{problem}");
+        }
+    }
+    // Embeddings, isolates and marks are how right-to-left text is written.
+    let text = "\u{2067}שלום\u{2069} \u{200f}مرحبا";
+    assert!(field(&format!("\"{text}\"")).text("f", 1..=40).is_some());
 }
