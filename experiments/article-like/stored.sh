@@ -5,7 +5,7 @@ set -eu
 n=0
 while [ $n -lt 600 ]; do
 	page=$(curl -fsS "$LAB_METRICS_URL")
-	if echo "$page" | grep -q '^madang_likes_pending 0$' &&
+	if echo "$page" | grep -qE '^madang_likes_pending 0(\.0)?$' &&
 		echo "$page" | grep -q '^madang_article_check_passes_total [1-9]'; then
 		exit 0
 	fi
