@@ -109,6 +109,56 @@ async fn a_failing_or_panicking_job_rolls_back_alone() {
 }
 
 #[tokio::test]
+async fn failing_jobs_at_the_head_of_a_group_leave_nothing_and_spoil_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), 256);
+    with_notes(&store).await;
+    let before = store.figures();
+    let (release, gate) = std::sync::mpsc::channel::<()>();
+    let (started, held) = oneshot::channel();
+    let first = tokio::spawn({
+        let store = store.clone();
+        async move {
+            let job = move |tx: &mut Tx<'_>| {
+                insert(tx, 1)?;
+                let _ = started.send(());
+                gate.recv().map_err(|_| StoreError::Closed)?;
+                insert(tx, 100)
+            };
+            store.write(job).await
+        }
+    });
+    held.await.unwrap();
+    let jobs: [(i64, Job); 4] = [
+        (2, Box::new(|tx| insert(tx, 2).and_then(|()| panic!("a bug")))),
+        (3, Box::new(|tx| insert(tx, 3))),
+        (4, Box::new(|tx| insert(tx, 4).and_then(|()| insert(tx, 101)))),
+        (5, Box::new(|tx| insert(tx, 5))),
+    ];
+    let mut waiting = Vec::new();
+    for (at, (_, job)) in (1..).zip(jobs) {
+        let this = store.clone();
+        waiting.push(tokio::spawn(async move { this.write(job).await }));
+        while store.figures().waiting_writes < at {
+            tokio::task::yield_now().await;
+        }
+    }
+    release.send(()).unwrap();
+    assert!(matches!(first.await.unwrap(), Err(StoreError::Constraint(_))));
+    let mut results = Vec::new();
+    for result in waiting {
+        results.push(result.await.unwrap());
+    }
+    assert_eq!(results[0], Err(StoreError::Panic("a bug".to_owned())));
+    assert_eq!(results[1], Ok(()));
+    assert!(matches!(results[2], Err(StoreError::Constraint(_))), "{:?}", results[2]);
+    assert_eq!(results[3], Ok(()));
+    assert_eq!(notes(&store).await, [3, 5]);
+    let after = store.figures();
+    assert_eq!((after.commits - before.commits, after.failed_jobs - before.failed_jobs), (1, 3));
+}
+
+#[tokio::test]
 async fn a_failing_commit_answers_every_job_in_it_and_keeps_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), 256);

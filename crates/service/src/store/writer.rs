@@ -17,7 +17,22 @@ type Hook = Box<dyn FnOnce() + Send>;
 /// Answers a job's caller once the fate of the commit is known.
 type Settle = Box<dyn FnOnce(Result<(), StoreError>)>;
 /// Given an error, a job does not run: there is no transaction to run it in.
-type Run = Box<dyn FnOnce(Result<&mut Connection, StoreError>) -> Settle + Send>;
+type Run = Box<dyn FnOnce(Result<&mut Group, StoreError>) -> Settle + Send>;
+
+/// The transaction that the jobs of a group share.
+struct Group {
+    conn: Connection,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing has been written yet: to undo a job is to undo everything.
+    Clean,
+    Written,
+    /// A job could not be undone: this must never be committed.
+    Broken,
+}
 
 /// With whom a job commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +48,20 @@ struct Job {
     run: Run,
 }
 
-/// One write transaction as its job sees it: a savepoint within the group's transaction.
+/// One write transaction as its job sees it: it stands or falls by itself within the group's.
 pub struct Tx<'conn> {
-    savepoint: Savepoint<'conn>,
+    scope: Scope<'conn>,
     hooks: Vec<Hook>,
+}
+
+/// What undoes a job.
+enum Scope<'conn> {
+    /// The end of the whole transaction, in which there is nothing but this job. SQLite copies each page
+    /// that a savepoint may have to bring back, to a file when there are many: for a batch of likes, which
+    /// is mostly alone, half of all bytes written.
+    Whole(&'conn Connection),
+    /// A savepoint: others have written before.
+    Savepoint(Savepoint<'conn>),
 }
 
 impl Tx<'_> {
@@ -50,7 +75,10 @@ impl Tx<'_> {
 impl Deref for Tx<'_> {
     type Target = Connection;
     fn deref(&self) -> &Connection {
-        &self.savepoint
+        match &self.scope {
+            Scope::Whole(conn) => conn,
+            Scope::Savepoint(savepoint) => savepoint,
+        }
     }
 }
 
@@ -127,9 +155,9 @@ impl Writer {
         S: FnOnce(Result<T, E>) + Send + 'static,
     {
         let stats = Arc::clone(&self.stats);
-        let run: Run = Box::new(move |conn| {
-            let outcome = match conn {
-                Ok(conn) => in_savepoint(conn, job),
+        let run: Run = Box::new(move |group| {
+            let outcome = match group {
+                Ok(group) => group.run(job),
                 Err(error) => Err(E::from(error)),
             };
             if outcome.is_err() {
@@ -168,46 +196,119 @@ impl Drop for Writer {
     }
 }
 
-/// Runs one job in a savepoint of its own: an error or a panic rolls back that job alone.
-fn in_savepoint<T, E, F>(conn: &mut Connection, job: F) -> Result<(T, Vec<Hook>), E>
+impl Group {
+    fn begin(&mut self) -> Result<(), StoreError> {
+        self.state = State::Clean;
+        Ok(self.conn.execute_batch("BEGIN IMMEDIATE")?)
+    }
+
+    /// Whether nobody may join it, because there is no transaction or it must not be committed.
+    fn is_over(&self) -> bool {
+        self.state == State::Broken || self.conn.is_autocommit()
+    }
+
+    /// Runs one job: an error or a panic undoes that job alone.
+    fn run<T, E, F>(&mut self, job: F) -> Result<(T, Vec<Hook>), E>
+    where
+        E: From<StoreError>,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, E>,
+    {
+        // An earlier job of the group may have met a full disk, on which SQLite ends the whole transaction.
+        if self.is_over() {
+            let text = "an earlier write of the same group ended it".to_owned();
+            return Err(StoreError::Commit(text).into());
+        }
+        if self.state == State::Written {
+            let savepoint = self.conn.savepoint().map_err(StoreError::from)?;
+            let mut tx = Tx { scope: Scope::Savepoint(savepoint), hooks: Vec::new() };
+            let value = caught(job, &mut tx)?;
+            if let Scope::Savepoint(savepoint) = tx.scope {
+                savepoint.commit().map_err(StoreError::from)?;
+            }
+            return Ok((value, tx.hooks));
+        }
+        let (result, hooks) = {
+            let mut tx = Tx { scope: Scope::Whole(&self.conn), hooks: Vec::new() };
+            (caught(job, &mut tx), tx.hooks)
+        };
+        match result {
+            Ok(value) => {
+                self.state = State::Written;
+                Ok((value, hooks))
+            }
+            Err(error) => {
+                self.begin_again();
+                Err(error)
+            }
+        }
+    }
+
+    /// Undoes the only job so far. If the transaction cannot begin once more, the group is over: nobody's
+    /// write was in it.
+    fn begin_again(&mut self) {
+        let undone = self.conn.is_autocommit() || self.conn.execute_batch("ROLLBACK").is_ok();
+        if !undone {
+            self.state = State::Broken;
+        } else if let Err(error) = self.begin() {
+            tracing::warn!(%error, "a group of writes could not begin again after one that failed");
+        }
+    }
+
+    fn commit(&mut self, stats: &WriterStats) -> Result<(), StoreError> {
+        let started = Instant::now();
+        let result = if self.is_over() {
+            Err(StoreError::Commit("the store ended the transaction (no space left?)".to_owned()))
+        } else {
+            self.conn.execute_batch("COMMIT").map_err(|error| match StoreError::from(error) {
+                full @ StoreError::Full(_) => full,
+                other => StoreError::Commit(other.to_string()),
+            })
+        };
+        let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        stats.commit_micros.fetch_add(micros, Ordering::Relaxed);
+        match &result {
+            Ok(()) => stats.commits.fetch_add(1, Ordering::Relaxed),
+            Err(_) => {
+                if !self.conn.is_autocommit() {
+                    // Failing to roll back leaves nothing else to try: the next BEGIN reports it.
+                    let _ = self.conn.execute_batch("ROLLBACK");
+                }
+                stats.failed_commits.fetch_add(1, Ordering::Relaxed)
+            }
+        };
+        result
+    }
+}
+
+fn caught<T, E, F>(job: F, tx: &mut Tx<'_>) -> Result<T, E>
 where
     E: From<StoreError>,
     F: FnOnce(&mut Tx<'_>) -> Result<T, E>,
 {
-    // An earlier job of the group may have met a full disk, on which SQLite ends the whole transaction.
-    if conn.is_autocommit() {
-        return Err(
-            StoreError::Commit("an earlier write of the same group ended it".to_owned()).into()
-        );
+    match catch_unwind(AssertUnwindSafe(|| job(tx))) {
+        Ok(result) => result,
+        Err(panic) => Err(StoreError::Panic(panic_text(&*panic)).into()),
     }
-    let savepoint = conn.savepoint().map_err(StoreError::from)?;
-    let mut tx = Tx { savepoint, hooks: Vec::new() };
-    let value = match catch_unwind(AssertUnwindSafe(|| job(&mut tx))) {
-        Ok(result) => result?,
-        Err(panic) => return Err(StoreError::Panic(panic_text(&*panic)).into()),
-    };
-    let Tx { savepoint, hooks } = tx;
-    savepoint.commit().map_err(StoreError::from)?;
-    Ok((value, hooks))
 }
 
-fn work(mut conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterStats) {
+fn work(conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterStats) {
     let mut settle: Vec<Settle> = Vec::with_capacity(group.min(256));
+    let mut shared = Group { conn, state: State::Clean };
     // One that commits alone, taken from the queue while a group was gathered.
     let mut next_first = None;
     while let Some(first) = next_first.take().or_else(|| queue.recv().ok()) {
         let group = if first.company == Company::Alone { 1 } else { group };
-        let begun = conn.execute_batch("BEGIN IMMEDIATE").map_err(StoreError::from);
+        let begun = shared.begin();
         match &begun {
             Ok(()) => {
-                settle.push((first.run)(Ok(&mut conn)));
-                while settle.len() < group && !conn.is_autocommit() {
+                settle.push((first.run)(Ok(&mut shared)));
+                while settle.len() < group && !shared.is_over() {
                     let Ok(next) = queue.try_recv() else { break };
                     if next.company == Company::Alone {
                         next_first = Some(next);
                         break;
                     }
-                    settle.push((next.run)(Ok(&mut conn)));
+                    settle.push((next.run)(Ok(&mut shared)));
                 }
             }
             // Beginning may have taken its whole timeout: whoever waits now need not wait for another.
@@ -216,7 +317,7 @@ fn work(mut conn: Connection, queue: &Receiver<Job>, group: usize, stats: &Write
                 settle.extend(waiting.map(|job| (job.run)(Err(error.clone()))));
             }
         }
-        let outcome = begun.and_then(|()| commit(&conn, stats));
+        let outcome = begun.and_then(|()| shared.commit(stats));
         for answer in settle.drain(..) {
             answer(outcome.clone());
         }
@@ -230,29 +331,4 @@ fn run_hooks(hooks: Vec<Hook>) {
             tracing::error!("a hook panicked after its commit: {}", panic_text(&*panic));
         }
     }
-}
-
-fn commit(conn: &Connection, stats: &WriterStats) -> Result<(), StoreError> {
-    let started = Instant::now();
-    let result = if conn.is_autocommit() {
-        Err(StoreError::Commit("the store ended the transaction (no space left?)".to_owned()))
-    } else {
-        conn.execute_batch("COMMIT").map_err(|error| match StoreError::from(error) {
-            full @ StoreError::Full(_) => full,
-            other => StoreError::Commit(other.to_string()),
-        })
-    };
-    let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-    stats.commit_micros.fetch_add(micros, Ordering::Relaxed);
-    match &result {
-        Ok(()) => stats.commits.fetch_add(1, Ordering::Relaxed),
-        Err(_) => {
-            if !conn.is_autocommit() {
-                // Failing to roll back leaves nothing else to try: the next BEGIN reports it.
-                let _ = conn.execute_batch("ROLLBACK");
-            }
-            stats.failed_commits.fetch_add(1, Ordering::Relaxed)
-        }
-    };
-    result
 }
