@@ -21,7 +21,8 @@
 //! user may not signal cannot be stopped by anybody here.
 //!
 //! [`CpuBudget`] limits the CPU time of a tree. Beside that: [`Process::sample`] observes a process tree from `/proc`, [`machine`] the machine
-//! around it, [`http`] asks a server whether it is ready, and [`nginx`] starts Debian's nginx.
+//! around it, [`http`] asks a server whether it is ready; [`nginx`], [`mariadb`] and [`redis`] start Debian's
+//! servers of these names.
 //! Linux only: subreapers, death signals and `/proc` have no portable equivalent.
 
 mod budget;
@@ -30,12 +31,14 @@ mod cpus;
 mod error;
 pub mod http;
 pub mod machine;
+pub mod mariadb;
 pub mod nginx;
 mod output;
 mod patience;
 mod port;
 mod process;
 mod procfs;
+pub mod redis;
 mod spawner;
 mod spec;
 pub mod supervisor;

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod budget;
+mod databases;
 mod help;
 mod nginx;
 mod no_process_left;
