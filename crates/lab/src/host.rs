@@ -20,7 +20,9 @@ pub trait Host: Sync {
 
     /// The load generator: a program and the arguments before the script. The lab appends
     /// `SCRIPT --report FILE --include-system-env-vars=false --quiet --warm-up TIME
-    /// --env NAME=VALUE… [--vus N] [--duration TIME]`.
+    /// --env NAME=VALUE… [--vus N] [--duration TIME]`; with `--check` instead of `--report FILE` it only
+    /// says whether it could run that: exit code 104 for options that it cannot honour, another one for
+    /// a script that fails in its init code.
     fn generator(&self) -> Vec<OsString>;
 
     /// How the names of environment variables begin that change what the server or the generator

@@ -16,8 +16,9 @@ use crate::{
     action::{Runner, Surroundings},
     cancel::Cancel,
     experiment::{Experiment, Variant},
+    generator::Generator,
     host::Host,
-    launch::{self, Conditions, LaunchError, Running, without_shell},
+    launch::{self, Conditions, LaunchError, Running},
     load_report::LoadReport,
     observe::{MachineUse, Observer},
     plan::Settings,
@@ -239,33 +240,10 @@ impl Bench<'_> {
     }
 
     fn generator(&self, base_url: &str, scene: &Scene<'_>) -> Spec {
+        let Self { experiment, settings, host, rate, .. } = *self;
         let files = scene.files;
-        let mut command = self.host.generator().into_iter();
-        let mut spec = Spec::new(command.next().unwrap_or_default())
-            .args(command)
-            .arg(&self.experiment.load.script)
-            .arg("--report")
-            .arg(&files.report)
-            .args(["--include-system-env-vars=false", "--quiet", "--warm-up"])
-            .arg(time::milliseconds(self.settings.warm_up));
-        let base_url = ("BASE_URL".to_owned(), base_url.to_owned());
-        // Of several values of one name, the generator takes the last.
-        for (name, value) in
-            self.settings.env.iter().chain(&scene.variant.load_env).chain([&base_url])
-        {
-            spec = spec.args(["--env".to_owned(), format!("{name}={value}")]);
-        }
-        if let Some(vus) = self.settings.vus {
-            spec = spec.args(["--vus".to_owned(), vus.to_string()]);
-        }
-        if let Some(duration) = self.settings.duration {
-            spec = spec.args(["--duration".to_owned(), time::milliseconds(duration)]);
-        }
-        if let Some(rate) = self.rate {
-            spec = spec.args(["--rate".to_owned(), rate.to_string()]);
-        }
-        spec = without_shell(spec, self.host);
-        spec.dir(&self.experiment.dir)
+        Generator { experiment, settings, host, rate }
+            .load(scene.variant, base_url, &files.report)
             .stdout(Output::File(files.load_log.clone()))
             .stderr(Output::File(files.load_log.clone()))
     }

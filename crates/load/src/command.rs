@@ -94,10 +94,7 @@ pub fn run(config: &Config) -> Outcome {
     raise_open_files_limit();
     match prepare(config) {
         Ok((run, plan)) => execute(config, &run, &plan),
-        Err(error) => {
-            Log::new(config.messages.clone()).write(Level::Error, &error.to_string(), &[]);
-            Outcome { status: status_of(&error), report: None }
-        }
+        Err(error) => Outcome { status: refuse(config, &error), report: None },
     }
 }
 
@@ -108,12 +105,18 @@ fn raise_open_files_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// As [`run`], but checks the script and its options only.
-///
-/// # Errors
-/// The message for the user, and the exit status.
-pub fn check(config: &Config) -> Result<(), (String, ExitStatus)> {
-    prepare(config).map(|_| ()).map_err(|error| (error.to_string(), status_of(&error)))
+/// As [`run`], but only runs the init code, and checks the options and what they are about. What is wrong
+/// is written as a message.
+pub fn check(config: &Config) -> ExitStatus {
+    match prepare(config) {
+        Ok(_) => ExitStatus::Success,
+        Err(error) => refuse(config, &error),
+    }
+}
+
+fn refuse(config: &Config, error: &ScriptError) -> ExitStatus {
+    Log::new(config.messages.clone()).write(Level::Error, &error.to_string(), &[]);
+    status_of(error)
 }
 
 pub(crate) fn status_of(error: &ScriptError) -> ExitStatus {

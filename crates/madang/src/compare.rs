@@ -43,7 +43,7 @@ Examples:
   madang compare experiments/long-track --quick           its quick settings, for a first look
   madang compare experiments/long-track --a-a             the reference with itself: how far apart
                                                           do two equal things appear on this machine?
-  madang compare experiments/long-track --check           is the file right? Runs nothing
+  madang compare experiments/long-track --check           are the file and its script right? Loads nothing
   madang compare my.toml --out out --json | jq .verdict   for a script
   madang compare --resume results/NAME-TIME               go on with a run that was interrupted or killed
   madang compare --report results/NAME-TIME               write the report of a stored run again
@@ -85,7 +85,7 @@ pub struct Args {
     /// Print report.json instead of the table
     #[arg(long)]
     json: bool,
-    /// Only check the file
+    /// Only check the file and its script
     #[arg(long)]
     check: bool,
     /// Compare the reference with itself
@@ -173,20 +173,20 @@ fn compare(args: &Args) -> anyhow::Result<u8> {
 
 /// Checks all files before the first runs, and stops at the first that does not end with 0.
 fn experiments(args: &Args, show: &Show, cancel: &Cancel) -> anyhow::Result<u8> {
+    watch_signals(cancel.clone())?;
     let files = Experiment::files(args.path.as_deref().unwrap_or(Path::new(".")))?;
     if files.len() > 1 && show.baseline.is_some() {
         let names = "--baseline compares one experiment, and this directory has several";
         return Err(Usage(names.to_owned()).into());
     }
     let ready: Vec<Ready> =
-        files.iter().map(|file| check(file, args)).collect::<anyhow::Result<_>>()?;
+        files.iter().map(|file| check(file, args, cancel)).collect::<anyhow::Result<_>>()?;
     if args.check {
         for Ready { experiment, plan } in &ready {
             say(&format!("{}: right; {} rounds\n", experiment.file.display(), plan.rounds()))?;
         }
         return Ok(0);
     }
-    watch_signals(cancel.clone())?;
     let is_only = ready.len() == 1;
     for one in &ready {
         let out = match &args.out {
@@ -205,7 +205,7 @@ fn experiments(args: &Args, show: &Show, cancel: &Cancel) -> anyhow::Result<u8> 
     Ok(0)
 }
 
-fn check(file: &Path, args: &Args) -> anyhow::Result<Ready> {
+fn check(file: &Path, args: &Args, cancel: &Cancel) -> anyhow::Result<Ready> {
     let experiment = Experiment::read(file)?;
     let options = Options {
         quick: args.quick,
@@ -216,7 +216,8 @@ fn check(file: &Path, args: &Args) -> anyhow::Result<Ready> {
     };
     let plan =
         Plan::new(&experiment, &options).with_context(|| experiment.file.display().to_string())?;
-    let wrong = madang_lab::check(&experiment, &Madang);
+    let mut wrong = madang_lab::check(&experiment, &Madang);
+    wrong.extend(madang_lab::check_script(&experiment, &plan, &Madang, cancel));
     if wrong.is_empty() {
         Ok(Ready { experiment, plan })
     } else {

@@ -23,6 +23,7 @@ Examples:
   madang load script.js -s 10s:100 -s 30s:100      up to 100 virtual users in 10 s, then 30 s of them
   madang load script.js --rate 200 -d 10s -u 50    200 iterations/s by the clock, by up to 50 of them
   madang load script.js -e BASE_URL=http://127.0.0.1:8080
+  madang load script.js --check                    are the script and its options right? Loads nothing
   madang load script.js --warm-up 5s --report run.json
                                                    5 s unrecorded; everything measured as JSON
 
@@ -112,6 +113,10 @@ pub struct Args {
     /// Write everything measured to this file, as one JSON document
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Only check: run the script's init code once, and resolve its options and thresholds. Requests
+    /// nothing; says nothing when all is well
+    #[arg(long, conflicts_with_all = ["report", "summary_export"])]
+    check: bool,
     /// Run this long before recording begins; not with a fixed number of iterations
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s")]
     warm_up: Duration,
@@ -208,5 +213,8 @@ pub fn run(args: Args) -> ExitCode {
         event_loops: args.cpus.map(usize::from),
         ..Config::default()
     };
+    if args.check {
+        return ExitCode::from(madang_load::check(&config).code());
+    }
     ExitCode::from(madang_load::run(&config).status.code())
 }

@@ -280,6 +280,72 @@ fn check_runs_nothing() {
 }
 
 #[test]
+fn what_the_generator_refuses_is_known_before_anything_runs() {
+    let warm = EXPERIMENT.replace("blocks = 1", "blocks = 1\nwarm_up = \"1s\"");
+    let hooked = EXPERIMENT.to_owned() + "[hooks]\nprepare = [\"touch\", \"made.txt\"]\n";
+    let opens = "const made = open('made.txt');\n".to_owned() + SCRIPT;
+    let counted = "export const options = { scenarios: { all: { executor: 'per-vu-iterations', vus: 1 } } };\n".to_owned() + SCRIPT;
+    for (experiment, script, expected) in [
+        (
+            EXPERIMENT,
+            "export default function () {",
+            "[variants.off]: the load generator refuses it (exit code 107)",
+        ),
+        (EXPERIMENT, &opens, "made.txt"),
+        (&warm.replace("vus = 2\nduration = \"1s\"\n", ""), &counted, "per-vu-iterations"),
+    ] {
+        let lab = Lab::new(experiment);
+        fs::write(lab.0.path().join("script.js"), script).unwrap();
+        for flags in [&["--check"][..], &[]] {
+            let output = lab.run(flags);
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{script}: {said}");
+            assert!(said.contains(expected), "no {expected:?} in: {said}");
+            assert_eq!(said.matches("[variants.").count(), 1, "once for both: {said}");
+            assert!(!lab.out().exists(), "{script}");
+        }
+    }
+    // What a hook is to make before the load cannot be missed beforehand.
+    let lab = Lab::new(&hooked);
+    fs::write(lab.0.path().join("script.js"), opens).unwrap();
+    let output = lab.run(&["--check"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+#[test]
+fn load_check_requests_nothing_and_says_what_is_wrong() {
+    let dir = tempfile::tempdir().unwrap();
+    let check = |script: &str, flags: &[&str]| {
+        fs::write(dir.path().join("script.js"), script).unwrap();
+        let mut command = Command::new(MADANG);
+        command.arg("load").arg(dir.path().join("script.js")).arg("--check").args(flags);
+        command.output().unwrap()
+    };
+    // Would throw if it ran.
+    let fine = "export const options = { thresholds: { http_req_duration: ['p(95)<200'] } };
+        export function setup() { throw new Error('ran'); }
+        export default function () { throw new Error('ran'); }";
+    let output = check(fine, &[]);
+    assert_eq!((output.status.code(), text_of(&output)), (Some(0), String::new()));
+    for (script, flags, code, expected) in [
+        (fine, &["--vus", "0"][..], 104, "vus"),
+        ("export function other() {}", &[], 104, "default"),
+        ("throw new Error('early'); export default function () {}", &[], 107, "early"),
+        ("import x from 'k6/nothing'; export default function () {}", &[], 107, "k6/nothing"),
+        (
+            "export const options = { thresholds: { http_reqs: ['p(95)<2'] } }; export default () => {};",
+            &[],
+            104,
+            "http_reqs",
+        ),
+    ] {
+        let output = check(script, flags);
+        assert_eq!(output.status.code(), Some(code), "{script}: {}", text_of(&output));
+        assert!(text_of(&output).contains(expected), "no {expected:?} in: {}", text_of(&output));
+    }
+}
+
+#[test]
 fn an_interrupt_stops_in_order_and_keeps_what_was_measured() {
     let lab = Lab::new(&EXPERIMENT.replace("\"1s\"", "\"10m\""));
     let mut child = lab.in_mid_round();

@@ -32,6 +32,13 @@ pub struct During {
     pub action: Action,
 }
 
+impl Hooks {
+    /// Whether commands run before the script is read, which may make files that it opens.
+    pub(crate) fn come_before_the_load(&self) -> bool {
+        self.prepare.is_some() || self.reset.is_some()
+    }
+}
+
 fn as_seconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(time.as_secs_f64())
 }

@@ -296,3 +296,38 @@ fn with_first_pages_only_later_pages_are_read_each_time() {
     assert_eq!(loads(&[("cache.first_pages_only", "on")]), 5.0, "the later page each time");
     assert_eq!(loads(&[("cache.ttl.lists", "0")]), 10.0, "nothing is kept");
 }
+
+#[test]
+fn a_listing_is_made_in_an_encoding_when_somebody_asks_for_it() {
+    let server = start();
+    let mina = server.somebody("mina");
+    for _ in 0..20 {
+        made(&server, &mina, &bicycle());
+    }
+    let loads = || server.metric("madang_cache_loads_total", &["cache=\"post_lists\""]);
+    let get = |accept: &str| server.get_with("/v1/posts", &[("Accept-Encoding", accept)]);
+    let plain = get("identity");
+    assert_eq!((plain.header("content-encoding"), loads()), (None, 1.0));
+    let mut tags = HashSet::from([plain.header("etag").unwrap().to_owned()]);
+    for (already, encoding) in (1u8..).zip(["br", "zstd", "gzip"]) {
+        for _ in 0..2 {
+            let answer = get(encoding);
+            assert_eq!(answer.header("content-encoding"), Some(encoding));
+            assert_eq!(answer.decoded(), plain.body);
+            tags.insert(answer.header("etag").unwrap().to_owned());
+        }
+        assert_eq!(
+            loads(),
+            f64::from(already) + 1.0,
+            "{encoding} is made once, for its own client"
+        );
+    }
+    assert_eq!(tags.len(), 4, "{tags:?}");
+    // A write ends them all.
+    made(&server, &mina, &bicycle());
+    for accept in ["identity", "br", "zstd", "gzip"] {
+        let items: Value = serde_json::from_slice(&get(accept).decoded()).unwrap();
+        assert_eq!(items["items"].as_array().map(Vec::len), Some(20), "{accept}");
+        assert!(items["items"][0]["id"].as_i64() > Some(20), "{accept}: {items}");
+    }
+}

@@ -130,7 +130,7 @@ async fn failing_jobs_at_the_head_of_a_group_leave_nothing_and_spoil_nothing() {
     });
     held.await.unwrap();
     let jobs: [(i64, Job); 4] = [
-        (2, Box::new(|tx| insert(tx, 2).and_then(|()| panic!("a bug")))),
+        (2, Box::new(|tx| insert(tx, 2).map(|()| panic!("a bug")))),
         (3, Box::new(|tx| insert(tx, 3))),
         (4, Box::new(|tx| insert(tx, 4).and_then(|()| insert(tx, 101)))),
         (5, Box::new(|tx| insert(tx, 5))),

@@ -1,0 +1,110 @@
+//! The command of the load generator, and what it says about the script before the first round.
+
+use std::{path::Path, time::Duration};
+
+use madang_stack::{Exit, Output, Patience, Spec};
+
+use crate::{
+    Cancel,
+    experiment::{Experiment, Variant},
+    host::Host,
+    launch::without_shell,
+    plan::{Plan, Settings},
+    time,
+};
+
+/// The generator's exit code for options that it cannot honour.
+const INVALID_OPTIONS: i32 = 104;
+/// Reading a script and running its init code may take this long.
+const CHECK_LIMIT: Duration = Duration::from_secs(60);
+/// Stands for the server's address where none runs. Init code makes no requests.
+const NO_SERVER: &str = "http://127.0.0.1:9";
+
+/// The generator of an experiment, whatever it is to do.
+#[derive(Clone, Copy)]
+pub struct Generator<'r> {
+    pub experiment: &'r Experiment,
+    pub settings: &'r Settings,
+    pub host: &'r dyn Host,
+    /// Iterations it is told to start per second, whatever the script says.
+    pub rate: Option<u32>,
+}
+
+impl Generator<'_> {
+    /// The command that loads a variant and writes its report to a file.
+    pub fn load(&self, variant: &Variant, base_url: &str, report: &Path) -> Spec {
+        let command = |spec: Spec| spec.arg("--report").arg(report);
+        self.spec(variant, base_url, command)
+    }
+
+    fn spec(&self, variant: &Variant, base_url: &str, command: impl FnOnce(Spec) -> Spec) -> Spec {
+        let mut program = self.host.generator().into_iter();
+        let spec = Spec::new(program.next().unwrap_or_default())
+            .args(program)
+            .arg(&self.experiment.load.script);
+        let mut spec = command(spec)
+            .args(["--include-system-env-vars=false", "--quiet", "--warm-up"])
+            .arg(time::milliseconds(self.settings.warm_up));
+        let base_url = ("BASE_URL".to_owned(), base_url.to_owned());
+        // Of several values of one name, the generator takes the last.
+        for (name, value) in self.settings.env.iter().chain(&variant.load_env).chain([&base_url]) {
+            spec = spec.args(["--env".to_owned(), format!("{name}={value}")]);
+        }
+        if let Some(vus) = self.settings.vus {
+            spec = spec.args(["--vus".to_owned(), vus.to_string()]);
+        }
+        if let Some(duration) = self.settings.duration {
+            spec = spec.args(["--duration".to_owned(), time::milliseconds(duration)]);
+        }
+        if let Some(rate) = self.rate {
+            spec = spec.args(["--rate".to_owned(), rate.to_string()]);
+        }
+        without_shell(spec, self.host).dir(&self.experiment.dir)
+    }
+
+    fn check(&self, variant: &Variant, cancel: &Cancel) -> Result<(), String> {
+        let spec = self
+            .spec(variant, NO_SERVER, |spec| spec.arg("--check"))
+            .stdout(Output::Capture)
+            .stderr(Output::Capture);
+        let process = self.host.supervisor().spawn(&spec).map_err(|error| error.to_string())?;
+        let give_up = || cancel.is_cancelled();
+        let exit = process
+            .wait_patiently(Patience::new(CHECK_LIMIT, &give_up))
+            .map_err(|error| error.to_string())?;
+        // Init code may open what a hook is still to make.
+        let is_certain =
+            exit == Exit::Code(INVALID_OPTIONS) || !self.experiment.hooks.come_before_the_load();
+        if exit.is_success() || !is_certain {
+            return Ok(());
+        }
+        Err(format!("the load generator refuses it ({exit}){}", process.stderr_tail()))
+    }
+}
+
+/// What the load generator has against the script as the plan's variants use it, each complaint once;
+/// empty when nothing. Runs the script's init code, but no server and no load.
+#[must_use]
+pub fn check_script(
+    experiment: &Experiment,
+    plan: &Plan,
+    host: &dyn Host,
+    cancel: &Cancel,
+) -> Vec<String> {
+    let generator = Generator { experiment, settings: &plan.settings, host, rate: None };
+    let mut seen = Vec::new();
+    let mut wrong: Vec<String> = Vec::new();
+    for variant in &plan.variants {
+        if seen.contains(&&variant.load_env) {
+            continue;
+        }
+        seen.push(&variant.load_env);
+        if let Err(error) = generator.check(variant, cancel) {
+            let error = format!("`script` of [load] for [variants.{}]: {error}", variant.name);
+            if !cancel.is_cancelled() {
+                wrong.push(error);
+            }
+        }
+    }
+    wrong
+}
