@@ -27,6 +27,9 @@ use crate::{
 const START_TIME: Duration = Duration::from_secs(20);
 /// How long a killed tree may take to be gone. Only a process stuck in the kernel needs longer.
 const KILL_TIME: Duration = Duration::from_secs(20);
+/// How long what a command printed may take through a pipe when it is gone; at once, as a rule.
+const PIPE_TIME: Duration = Duration::from_secs(5);
+
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -317,14 +320,26 @@ impl Process {
     pub fn stderr_tail(&self) -> Tail {
         match &self.stderr_file {
             Some(path) => Tail(file_tail(path).unwrap_or_default()),
-            None => Tail(self.shared.lock().stderr.tail()),
+            None => {
+                self.read_to_the_end();
+                Tail(self.shared.lock().stderr.tail())
+            }
         }
     }
 
     /// The first lines (at most 100) of its captured standard output.
     #[must_use]
     pub fn stdout_lines(&self) -> Vec<String> {
+        self.read_to_the_end();
         self.shared.lock().stdout.head().to_vec()
+    }
+
+    /// Of a command that is gone, the last lines may still be on their way through a pipe. Bounded,
+    /// because somebody outside its tree may have been given the other end.
+    fn read_to_the_end(&self) {
+        let deadline = Instant::now() + PIPE_TIME;
+        let is_read = |state: &State| !state.gone || (state.stdout.ended && state.stderr.ended);
+        let _ = self.shared.wait_until(deadline, |state| is_read(state).then_some(()));
     }
 }
 

@@ -49,6 +49,17 @@ fn a_command_that_ends_before_it_is_ready_is_named_with_its_exit_and_last_words(
 }
 
 #[test]
+fn nothing_of_what_a_command_said_is_still_on_its_way_when_it_is_gone() {
+    for round in 0..50 {
+        let process = supervisor().spawn(&sh("seq 1000 >&2; echo done")).unwrap();
+        assert_eq!(process.wait(DEADLINE), Some(Exit::Code(0)));
+        let tail = process.stderr_tail();
+        assert!(tail.0.ends_with("\n1000\n"), "round {round}: {tail:?}");
+        assert_eq!(process.stdout_lines(), ["done"], "round {round}");
+    }
+}
+
+#[test]
 fn last_words_are_also_read_from_a_log_file() {
     let log = tempfile::NamedTempFile::new().unwrap();
     let spec = sh("echo no disk >&2; exit 4").stderr(Output::File(log.path().to_owned()));
