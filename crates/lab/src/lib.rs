@@ -39,6 +39,7 @@ pub mod prometheus;
 mod provenance;
 mod record;
 pub mod report;
+pub mod resample;
 mod round;
 mod run;
 pub mod stats;

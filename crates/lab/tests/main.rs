@@ -12,6 +12,7 @@ mod host;
 mod invariants;
 mod killed;
 mod page;
+mod recorded;
 mod refused;
 mod rounds;
 mod schema;
