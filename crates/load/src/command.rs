@@ -152,7 +152,14 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
         Some(options) => Layer::from_script(options)?,
         None => Layer::default(),
     };
-    let options = Options::resolve(from_script.apply(config.overrides.clone()))?;
+    let layer = from_script.apply(config.overrides.clone());
+    if let Some(vus) = layer.idle_vus() {
+        let message = format!(
+            "`vus: {vus}` has no effect without `iterations`, `duration` or `stages`: one iteration is run"
+        );
+        run.log.write(Level::Warning, &message, &[]);
+    }
+    let options = Options::resolve(layer)?;
     refuse_warm_up_of_iterations(config.warm_up, &options)?;
     for scenario in &options.scenarios {
         if !exports.functions.contains(&scenario.exec) {

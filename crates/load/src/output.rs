@@ -45,7 +45,10 @@ pub(crate) fn finish(config: &Config, run: &Arc<Run>, plan: &Plan, finished: &Fi
     }
     warn(run, &report);
     let documents = [
-        (&config.summary_export, serde_json::to_string_pretty(&export(&data))),
+        (
+            &config.summary_export,
+            serde_json::to_string_pretty(&export(&data, run.setup_data.get())),
+        ),
         (&config.report, serde_json::to_string(&report)),
     ];
     for (path, document) in documents {
@@ -87,6 +90,7 @@ fn status(run: &Run, finished: &Finished, data: &SummaryData<'_>) -> ExitStatus 
         return ExitStatus::ThresholdsFailed;
     }
     if run.marked_failed.load(Ordering::Relaxed) {
+        error("test run was marked as failed");
         return ExitStatus::MarkedAsFailed;
     }
     ExitStatus::Success
@@ -152,16 +156,22 @@ fn warn(run: &Run, report: &Report) {
         run.log.write(Level::Warning, &message, &[]);
     }
     for (name, scenario) in &report.scenarios {
-        let Some(open) = scenario.open_model.as_ref().filter(|_| scenario.iterations.dropped > 0)
-        else {
+        let Iterations { complete, interrupted, dropped } = scenario.iterations;
+        if dropped == 0 {
             continue;
+        }
+        let message = match &scenario.open_model {
+            Some(open) => format!(
+                "scenario {name}: {dropped} of {} iterations were dropped because all virtual users \
+                 were busy; the rate asked for was not reached",
+                dropped + open.start_lag_ms.count
+            ),
+            None => format!(
+                "scenario {name}: {dropped} of {} iterations were not started before maxDuration was \
+                 over",
+                complete + interrupted + dropped
+            ),
         };
-        let dropped = scenario.iterations.dropped;
-        let message = format!(
-            "scenario {name}: {dropped} of {} iterations were dropped because all virtual users were \
-             busy; the rate asked for was not reached",
-            dropped + open.start_lag_ms.count
-        );
         run.log.write(Level::Warning, &message, &[]);
     }
 }

@@ -120,6 +120,7 @@ impl Client {
             body: request.body.clone(),
             same_host: true,
             is_first: true,
+            referer: None,
         };
         let mut followed = 0;
         loop {
@@ -273,6 +274,9 @@ impl Client {
         if given("user-agent").is_none() && !self.network.config.user_agent.is_empty() {
             line(["User-Agent", ": ", &self.network.config.user_agent, "\r\n"]);
         }
+        if let Some(referer) = hop.referer.as_ref().filter(|_| given("referer").is_none()) {
+            line(["Referer", ": ", referer, "\r\n"]);
+        }
         let has_body_method = matches!(&*hop.method, "POST" | "PUT" | "PATCH");
         if hop.body.is_some() || has_body_method {
             let length = hop.body.as_ref().map_or(0, |body| body.len()).to_string();
@@ -331,6 +335,8 @@ struct Hop {
     same_host: bool,
     /// No redirect has been followed.
     is_first: bool,
+    /// The address that led here, for the header of that name.
+    referer: Option<Rc<str>>,
 }
 
 impl Hop {
@@ -351,11 +357,14 @@ impl Hop {
         let same_host = self.same_host && url.authority == self.url.authority;
         let url = Rc::new(url);
         let is_first = false;
+        // Nobody is told over plain HTTP where on a TLS server somebody was (RFC 9110 §10.1.3).
+        let told = !self.url.secure || url.secure;
+        let referer = told.then(|| self.url.text.split('#').next().unwrap_or_default().into());
         Some(Ok(if repeat {
-            Self { url, same_host, is_first, ..self.clone() }
+            Self { url, same_host, is_first, referer, ..self.clone() }
         } else {
             let method = if &*self.method == "HEAD" { "HEAD" } else { "GET" };
-            Self { method: method.into(), url, body: None, same_host, is_first }
+            Self { method: method.into(), url, body: None, same_host, is_first, referer }
         }))
     }
 }

@@ -54,6 +54,15 @@ pub struct Layer {
 }
 
 impl Layer {
+    /// More than one virtual user, where nothing says how long they are to run.
+    pub(crate) fn idle_vus(&self) -> Option<u32> {
+        let idle = self.duration.is_none()
+            && self.iterations.is_none()
+            && self.stages.is_none()
+            && self.scenarios.is_none();
+        self.vus.filter(|vus| idle && *vus > 1)
+    }
+
     /// Puts `upper` on top of this layer. Whatever says *how long* to run (duration, iterations,
     /// stages, scenarios) replaces all of these together, as in k6.
     #[must_use]

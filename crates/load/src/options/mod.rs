@@ -18,7 +18,7 @@ pub use duration::{DurationError, parse_duration};
 pub use http::HttpLayer;
 pub(crate) use http::HttpOptions;
 pub use layer::Layer;
-pub(crate) use resolve::Options;
+pub(crate) use resolve::{DEFAULT_MAX_REDIRECTS, Options};
 pub use scenario::{ExecutorConfig, Scenario, Stage, VuPool};
 pub use script::parse_stage;
 pub(crate) use threshold::Aggregation;

@@ -12,6 +12,9 @@ pub(crate) const DEFAULT_TREND_STATS: [&str; 6] = ["avg", "min", "med", "max", "
 /// 65,530 (`vm.max_map_count`).
 const MAX_VUS: u32 = 30_000;
 
+/// k6's default of `maxRedirects`.
+pub(crate) const DEFAULT_MAX_REDIRECTS: u32 = 10;
+
 /// k6's default of `setupTimeout` and `teardownTimeout`.
 const LIFECYCLE_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -72,7 +75,7 @@ impl Options {
             no_vu_connection_reuse: layer.no_vu_connection_reuse.unwrap_or(false),
             discard_response_bodies: layer.discard_response_bodies.unwrap_or(false),
             throw: layer.throw.unwrap_or(false),
-            max_redirects: layer.max_redirects.unwrap_or(10),
+            max_redirects: layer.max_redirects.unwrap_or(DEFAULT_MAX_REDIRECTS),
             http: layer.http.resolve(),
             thresholds: layer.thresholds.unwrap_or_default(),
             no_setup: layer.no_setup.unwrap_or(false),

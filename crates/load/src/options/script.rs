@@ -16,23 +16,23 @@ pub(super) type Result<T> = std::result::Result<T, OptionsError>;
 const MISSING: &[&str] = &[
     "blacklistIPs",
     "blockHostnames",
-    "cloud",
     "dns",
     "executionSegment",
     "executionSegmentSequence",
-    "ext",
     "features",
     "hosts",
     "httpDebug",
     "linger",
     "localIPs",
-    "noUsageReport",
     "paused",
     "rps",
     "systemTags",
     "tlsAuth",
     "tlsCipherSuites",
 ];
+
+/// Options of k6 that change nothing in a run on one's own machine.
+const WITHOUT_EFFECT: &[&str] = &["cloud", "ext", "noUsageReport"];
 
 /// Environment variables and the option each one sets.
 pub(super) const ENVIRONMENT: &[(&str, &str)] = &[
@@ -127,6 +127,7 @@ pub(super) fn read_option(layer: &mut Layer, key: &str, value: &Value) -> Result
         "handleSummaryTimeout" => layer.handle_summary_timeout = Some(duration(key, value)?),
         "minIterationDuration" => layer.min_iteration_duration = Some(duration(key, value)?),
         http if HttpLayer::KEYS.contains(&http) => layer.http.read(key, value)?,
+        idle if WITHOUT_EFFECT.contains(&idle) => {}
         missing if MISSING.contains(&missing) => {
             return Err(OptionsError::Unsupported(format!("option `{missing}`")));
         }

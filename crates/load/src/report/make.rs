@@ -63,11 +63,7 @@ pub(crate) fn report(finished: &Finished, registry: &Registry, context: &Context
         teardown: lifecycle(&finished.lifecycle.teardown, finished.lifecycle.teardown_took),
         metrics,
         checks: checks(&measured.groups),
-        generator: generator_report(
-            finished,
-            context.event_loops,
-            dropped_of_closed_models(measured, context.scenarios),
-        ),
+        generator: generator_report(finished, context.event_loops),
         series: series(&measured.series, finished.duration),
     }
 }
@@ -174,15 +170,6 @@ fn scenarios(measured: &Measured, scenarios: &[Scenario]) -> BTreeMap<String, Sc
     scenarios.iter().enumerate().map(report).collect()
 }
 
-/// In an open model a dropped iteration says that the server kept all virtual users waiting.
-fn dropped_of_closed_models(measured: &Measured, scenarios: &[Scenario]) -> u64 {
-    let closed = scenarios.iter().zip(&measured.scenarios);
-    closed
-        .filter(|(scenario, _)| scenario.executor.open().is_none())
-        .map(|(_, it)| it.dropped)
-        .sum()
-}
-
 fn threshold((metric, result): &(&str, &ThresholdResult)) -> ThresholdReport {
     ThresholdReport {
         metric: (*metric).to_owned(),
@@ -211,12 +198,11 @@ fn checks(groups: &[GroupMeasured]) -> Vec<Check> {
     groups.iter().flat_map(|group| group.checks.iter().map(|entry| check(group, entry))).collect()
 }
 
-fn generator_report(finished: &Finished, event_loops: usize, dropped: u64) -> Generator {
+fn generator_report(finished: &Finished, event_loops: usize) -> Generator {
     let lag = &finished.health.lag;
     let start_lag = Some(&finished.health.start_lag).filter(|lag| lag.count() > 0);
     let cpu_seconds = finished.cpu.as_secs_f64();
-    let reason =
-        generator::verdict(&finished.health, cpu_seconds, finished.duration.as_secs_f64(), dropped);
+    let reason = generator::verdict(&finished.health, cpu_seconds, finished.duration.as_secs_f64());
     Generator {
         cpu_seconds,
         cores: generator::available_cores(),

@@ -5,6 +5,7 @@
 //! by name, and in `thresholds` **`true` means that the threshold failed**.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use md5::{Digest as _, Md5};
 use serde_json::{Map, Value, json};
@@ -13,10 +14,15 @@ use super::{SummaryData, SummaryMetric, Values};
 use crate::metrics::{CheckCount, GroupMeasured};
 
 /// The document.
-pub(crate) fn export(data: &SummaryData<'_>) -> Value {
+pub(crate) fn export(data: &SummaryData<'_>, setup_data: Option<&Arc<str>>) -> Value {
     let metrics: Map<String, Value> =
         data.metrics.iter().map(|found| (found.name.clone(), metric(found))).collect();
-    json!({ "root_group": group(data.groups, 0), "metrics": metrics })
+    let mut document = json!({ "root_group": group(data.groups, 0), "metrics": metrics });
+    let setup_data = setup_data.and_then(|json| serde_json::from_str::<Value>(json).ok());
+    if let Some(setup_data) = setup_data {
+        document["setup_data"] = setup_data;
+    }
+    document
 }
 
 fn metric(metric: &SummaryMetric) -> Value {
@@ -53,10 +59,8 @@ pub(super) fn number(value: f64) -> Value {
 
 fn group(groups: &[GroupMeasured], at: usize) -> Value {
     let Some(found) = groups.get(at) else { return json!({}) };
-    let children: Map<String, Value> = found
-        .children
-        .iter()
-        .map(|child| (groups[*child].name.clone(), group(groups, *child)))
+    let children: Map<String, Value> = children(groups, found)
+        .map(|child| (groups[child].name.clone(), group(groups, child)))
         .collect();
     let checks: Map<String, Value> = found
         .checks
@@ -67,6 +71,19 @@ fn group(groups: &[GroupMeasured], at: usize) -> Value {
         "name": found.name, "path": found.path, "id": id(&found.path),
         "groups": children, "checks": checks,
     })
+}
+
+/// The groups in `group`. Those of `setup()` and `teardown()` are there only when something is in
+/// them.
+pub(super) fn children<'g>(
+    groups: &'g [GroupMeasured],
+    group: &'g GroupMeasured,
+) -> impl Iterator<Item = usize> + 'g {
+    let shown = |child: &GroupMeasured| {
+        let of_lifecycle = matches!(child.path.as_str(), "::setup" | "::teardown");
+        !of_lifecycle || !child.checks.is_empty() || !child.children.is_empty()
+    };
+    group.children.iter().copied().filter(move |child| shown(&groups[*child]))
 }
 
 /// A check of the group at `group`.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::export::{check, id, number};
+use super::export::{check, children, id, number};
 use super::{SummaryData, SummaryMetric, Values};
 use crate::metrics::GroupMeasured;
 use crate::options::Options;
@@ -70,7 +70,7 @@ fn group(groups: &[GroupMeasured], at: usize) -> Value {
     let Some(found) = groups.get(at) else {
         return json!({ "name": "", "path": "", "id": id(""), "groups": [], "checks": [] });
     };
-    let children: Vec<Value> = found.children.iter().map(|child| group(groups, *child)).collect();
+    let children: Vec<Value> = children(groups, found).map(|child| group(groups, child)).collect();
     let checks: Vec<Value> =
         found.checks.iter().map(|(name, count)| check(&found.path, name, *count)).collect();
     json!({

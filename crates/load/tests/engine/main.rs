@@ -1,6 +1,7 @@
 //! The engine as a whole: real scripts against real servers.
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
+mod compatibility;
 mod cookies;
 mod executors;
 mod hostile;

@@ -1,26 +1,42 @@
 //! Libraries that scripts import from `jslib.k6.io`, written anew and built in: a run needs no
 //! network, and no version of theirs can change under it.
 
-/// What the addresses of `k6-utils` begin with; a version and `/index.js` follow.
-const UTILS: &str = "https://jslib.k6.io/k6-utils/";
+/// What the addresses of all libraries begin with; name, version and `/index.js` follow.
+const HOST: &str = "https://jslib.k6.io/";
 
 /// The functions of `k6-utils` that need nothing of the run.
-const UTILS_SOURCE: &str = include_str!("k6_utils.js");
+const UTILS: &str = include_str!("k6_utils.js");
 
 /// Those that look at the stages of the running scenario.
-const STAGES_SOURCE: &str = include_str!("k6_utils_stages.js");
+const STAGES: &str = include_str!("k6_utils_stages.js");
+
+const SUMMARY: &str = include_str!("k6_summary.js");
+
+const PAPAPARSE: &str = include_str!("papaparse.js");
+
+/// The parts of the library at `address`; none when it is not built in. All versions are the same.
+fn parts(address: &str) -> &'static [&'static str] {
+    let path = address.strip_prefix(HOST).and_then(|rest| rest.strip_suffix("/index.js"));
+    let Some((name, version)) = path.and_then(|path| path.split_once('/')) else { return &[] };
+    if version.is_empty() || !version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        return &[];
+    }
+    match name {
+        "k6-utils" => &[STAGES, UTILS],
+        "k6-summary" => &[SUMMARY],
+        "papaparse" => &[PAPAPARSE],
+        _ => &[],
+    }
+}
 
 /// Whether `address` is that of a library that is built in.
 pub(super) fn is_built_in(address: &str) -> bool {
-    let version = address.strip_prefix(UTILS).and_then(|rest| rest.strip_suffix("/index.js"));
-    version.is_some_and(|version| {
-        !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
-    })
+    !parts(address).is_empty()
 }
 
 /// The text of a built-in library.
 pub(super) fn source(address: &str) -> Option<String> {
-    is_built_in(address).then(|| format!("{STAGES_SOURCE}\n{UTILS_SOURCE}"))
+    is_built_in(address).then(|| parts(address).join("\n"))
 }
 
 #[cfg(test)]
@@ -28,8 +44,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_version_of_k6_utils_is_built_in_and_nothing_else_is() {
-        assert!(is_built_in("https://jslib.k6.io/k6-utils/1.4.0/index.js"));
+    fn every_version_of_some_libraries_is_built_in_and_nothing_else_is() {
+        for name in ["k6-utils/1.4.0", "k6-summary/0.0.2", "k6-summary/0.1.0", "papaparse/5.1.1"] {
+            assert!(is_built_in(&format!("https://jslib.k6.io/{name}/index.js")), "{name}");
+        }
         for address in [
             "https://jslib.k6.io/k6-utils//index.js",
             "https://jslib.k6.io/k6-utils/1.4.0/other.js",

@@ -4,6 +4,7 @@
 //! afresh, as in k6: that is what makes it safe to share between virtual users, each of which has
 //! its own script engine.
 
+use rquickjs::function::Opt;
 use rquickjs::module::{Declarations, Exports, ModuleDef};
 use rquickjs::{Array, Coerced, Ctx, Exception, Function, Object, Result, Value};
 
@@ -28,8 +29,8 @@ impl ModuleDef for Data {
 
     fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
         let object = Object::new(ctx.clone())?;
-        let build = |ctx: Ctx<'js>, name: Coerced<String>, function: Value<'js>| {
-            construct(&ctx, &name.0, &function)
+        let build = |ctx: Ctx<'js>, name: Coerced<String>, function: Opt<Value<'js>>| {
+            construct(&ctx, &name.0, function.0.as_ref())
         };
         let constructor = Function::new(ctx.clone(), build)?.with_name("SharedArray")?;
         constructor.set_constructor(true);
@@ -38,7 +39,7 @@ impl ModuleDef for Data {
     }
 }
 
-fn construct<'js>(ctx: &Ctx<'js>, name: &str, function: &Value<'js>) -> Result<Value<'js>> {
+fn construct<'js>(ctx: &Ctx<'js>, name: &str, function: Option<&Value<'js>>) -> Result<Value<'js>> {
     let user = User::of(ctx);
     if !user.is_initialising() {
         let message = "new SharedArray must be called in the init context";
@@ -50,7 +51,7 @@ fn construct<'js>(ctx: &Ctx<'js>, name: &str, function: &Value<'js>) -> Result<V
             "empty name provided to SharedArray's constructor",
         ));
     }
-    let Some(function) = function.as_function() else {
+    let Some(function) = function.and_then(Value::as_function) else {
         let message = "a function is expected as the second argument of SharedArray's constructor";
         return Err(Exception::throw_message(ctx, message));
     };

@@ -1,7 +1,9 @@
-//! The paths of `response.json(path)`: the plain part of gjson's syntax, which k6 uses.
+//! The paths of `response.json(path)`: gjson's syntax, which k6 uses, without patterns in keys,
+//! modifiers and pipes.
 //!
 //! Keys and array indices separated by dots, `\` before a dot that belongs to a key, `#` for the
-//! length of an array at the end of a path or for every element of it before a dot.
+//! length of an array at the end of a path or for every element of it before a dot, `#(query)` for
+//! the first element a query holds for and `#(query)#` for all of them.
 
 use rquickjs::{Array, Ctx, Result, Value};
 
@@ -9,34 +11,206 @@ use rquickjs::{Array, Ctx, Result, Value};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct UnsupportedPath;
 
+type Parsed<T> = std::result::Result<T, UnsupportedPath>;
+
 /// One step of a path.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Step {
     Key(String),
     /// `#`: every element, or the length when it is the last step.
     Each,
+    /// `#(…)`, or with `all` `#(…)#`.
+    Where {
+        query: Query,
+        all: bool,
+    },
 }
 
+/// What an element must be like.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Query {
+    /// Where in the element to look; empty for the element itself.
+    path: Vec<Step>,
+    /// Without one, that there is something is enough.
+    condition: Option<(Operator, serde_json::Value)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    Like,
+    NotLike,
+}
+
+/// Longer ones before what they begin with.
+const OPERATORS: [(&str, Operator); 9] = [
+    ("==", Operator::Equal),
+    ("!=", Operator::NotEqual),
+    ("!%", Operator::NotLike),
+    ("<=", Operator::LessOrEqual),
+    (">=", Operator::GreaterOrEqual),
+    ("=", Operator::Equal),
+    ("<", Operator::Less),
+    (">", Operator::Greater),
+    ("%", Operator::Like),
+];
+
 /// Splits a path into steps.
-pub(super) fn parse(path: &str) -> std::result::Result<Vec<Step>, UnsupportedPath> {
+pub(super) fn parse(path: &str) -> Parsed<Vec<Step>> {
     let mut steps = Vec::new();
+    let mut rest = path;
+    loop {
+        if let Some(query) = rest.strip_prefix("#(") {
+            let (inside, after) = split_at_parenthesis(query)?;
+            let (all, after) =
+                after.strip_prefix('#').map_or((false, after), |after| (true, after));
+            steps.push(Step::Where { query: parse_query(inside)?, all });
+            match after.strip_prefix('.') {
+                Some(next) => rest = next,
+                None if after.is_empty() => return Ok(steps),
+                None => return Err(UnsupportedPath),
+            }
+            continue;
+        }
+        let (step, after) = parse_key(rest)?;
+        steps.push(step);
+        match after {
+            Some(next) => rest = next,
+            None => return Ok(steps),
+        }
+    }
+}
+
+/// A key or `#`, and what follows the dot after it.
+fn parse_key(text: &str) -> Parsed<(Step, Option<&str>)> {
     let mut key = String::new();
     let mut escaped = false;
-    for c in path.chars() {
+    let step = |key: String| if key == "#" { Step::Each } else { Step::Key(key) };
+    for (at, c) in text.char_indices() {
         match c {
             _ if std::mem::take(&mut escaped) => key.push(c),
             '\\' => escaped = true,
-            '.' => steps.push(step(std::mem::take(&mut key))),
+            '.' => return Ok((step(key), Some(&text[at + 1..]))),
             '*' | '?' | '|' | '@' | '{' | '[' | '(' | '!' => return Err(UnsupportedPath),
             _ => key.push(c),
         }
     }
-    steps.push(step(key));
-    Ok(steps)
+    Ok((step(key), None))
 }
 
-fn step(key: String) -> Step {
-    if key == "#" { Step::Each } else { Step::Key(key) }
+/// What stands before the parenthesis that closes a query, and what follows it.
+fn split_at_parenthesis(text: &str) -> Parsed<(&str, &str)> {
+    let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if std::mem::take(&mut escaped) => {}
+            '\\' => escaped = true,
+            '"' => quoted = !quoted,
+            _ if quoted => {}
+            '(' => depth += 1,
+            ')' if depth == 0 => return Ok((&text[..at], &text[at + 1..])),
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    Err(UnsupportedPath)
+}
+
+fn parse_query(text: &str) -> Parsed<Query> {
+    let (mut depth, mut found) = (0usize, None);
+    for (at, c) in text.char_indices() {
+        match c {
+            '"' => break,
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ if depth > 0 => {}
+            _ => {
+                let operator = OPERATORS.iter().find(|(sign, _)| text[at..].starts_with(sign));
+                if let Some((sign, operator)) = operator {
+                    found = Some((text[..at].trim(), *operator, text[at + sign.len()..].trim()));
+                    break;
+                }
+            }
+        }
+    }
+    let (path, condition) = match found {
+        None => (text.trim(), None),
+        // A text without quotes is a text, too.
+        Some((path, operator, value)) => {
+            let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+            (path, Some((operator, value)))
+        }
+    };
+    let path = if path.is_empty() { Vec::new() } else { parse(path)? };
+    Ok(Query { path, condition })
+}
+
+impl Query {
+    fn holds<'js>(&self, ctx: &Ctx<'js>, element: &Value<'js>) -> Result<bool> {
+        let found = select(ctx, element.clone(), &self.path)?;
+        if found.is_undefined() {
+            return Ok(false);
+        }
+        let Some((operator, wanted)) = &self.condition else { return Ok(true) };
+        let text = ctx.json_stringify(found)?.map(|text| text.to_string()).transpose()?;
+        let found = serde_json::from_str(text.as_deref().unwrap_or("null"));
+        Ok(found.is_ok_and(|found| operator.compare(&found, wanted)))
+    }
+}
+
+impl Operator {
+    /// As in gjson, values of different types are different, and neither is less.
+    fn compare(self, found: &serde_json::Value, wanted: &serde_json::Value) -> bool {
+        use serde_json::Value::{Number, String};
+        let order = match (found, wanted) {
+            (String(found), String(wanted)) => match self {
+                Self::Like => return is_like(found, wanted),
+                Self::NotLike => return !is_like(found, wanted),
+                _ => Some(found.cmp(wanted)),
+            },
+            (Number(found), Number(wanted)) => found.as_f64().partial_cmp(&wanted.as_f64()),
+            _ => (found == wanted).then_some(std::cmp::Ordering::Equal),
+        };
+        match (self, order) {
+            (Self::Equal, order) => order.is_some_and(std::cmp::Ordering::is_eq),
+            (Self::NotEqual, order) => !order.is_some_and(std::cmp::Ordering::is_eq),
+            (Self::Less, Some(order)) => order.is_lt(),
+            (Self::LessOrEqual, Some(order)) => order.is_le(),
+            (Self::Greater, Some(order)) => order.is_gt(),
+            (Self::GreaterOrEqual, Some(order)) => order.is_ge(),
+            (_, None) | (Self::Like | Self::NotLike, _) => false,
+        }
+    }
+}
+
+/// Whether a text is like a pattern: `*` is any text, `?` any character.
+fn is_like(text: &str, pattern: &str) -> bool {
+    let (text, pattern): (Vec<char>, Vec<char>) =
+        (text.chars().collect(), pattern.chars().collect());
+    let (mut at, mut place, mut star) = (0, 0, None);
+    while at < text.len() {
+        match pattern.get(place) {
+            Some('*') => {
+                star = Some((at, place));
+                place += 1;
+            }
+            Some(c) if *c == '?' || *c == text[at] => (at, place) = (at + 1, place + 1),
+            // The last `*` takes one character more.
+            _ => match star {
+                Some((from, there)) => {
+                    star = Some((from + 1, there));
+                    (at, place) = (from + 1, there + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[place..].iter().all(|c| *c == '*')
 }
 
 /// The value a path leads to; `undefined` when it leads nowhere.
@@ -44,31 +218,38 @@ pub(super) fn select<'js>(ctx: &Ctx<'js>, value: Value<'js>, steps: &[Step]) -> 
     let undefined = || Value::new_undefined(ctx.clone());
     let Some((first, rest)) = steps.split_first() else { return Ok(value) };
     let Some(object) = value.as_object() else { return Ok(undefined()) };
-    match first {
-        Step::Key(key) => {
-            // Only what the document itself has, not `length` or inherited methods.
-            let own =
-                object.own_keys::<String>(rquickjs::object::Filter::new().string().enum_only());
-            if !own.filter_map(Result::ok).any(|found| found == *key) {
-                return Ok(undefined());
-            }
-            select(ctx, object.get(key.as_str())?, rest)
+    if let Step::Key(key) = first {
+        // Only what the document itself has, not `length` or inherited methods.
+        let own = object.own_keys::<String>(rquickjs::object::Filter::new().string().enum_only());
+        if !own.filter_map(Result::ok).any(|found| found == *key) {
+            return Ok(undefined());
         }
-        Step::Each => {
-            let Some(array) = object.as_array() else { return Ok(undefined()) };
-            if rest.is_empty() {
-                return Ok(Value::new_number(ctx.clone(), array.len() as f64));
+        return select(ctx, object.get(key.as_str())?, rest);
+    }
+    let Some(array) = object.as_array() else { return Ok(undefined()) };
+    if *first == Step::Each && rest.is_empty() {
+        return Ok(Value::new_number(ctx.clone(), array.len() as f64));
+    }
+    let selected = Array::new(ctx.clone())?;
+    for element in array.iter::<Value<'js>>() {
+        let element = element?;
+        if let Step::Where { query, all } = first {
+            if !query.holds(ctx, &element)? {
+                continue;
             }
-            let selected = Array::new(ctx.clone())?;
-            for element in array.iter::<Value<'js>>() {
-                let found = select(ctx, element?, rest)?;
-                if !found.is_undefined() {
-                    selected.set(selected.len(), found)?;
-                }
+            if !*all {
+                return select(ctx, element, rest);
             }
-            Ok(selected.into_value())
+        }
+        let found = select(ctx, element, rest)?;
+        if !found.is_undefined() {
+            selected.set(selected.len(), found)?;
         }
     }
+    Ok(match first {
+        Step::Where { all: false, .. } => undefined(),
+        _ => selected.into_value(),
+    })
 }
 
 #[cfg(test)]
@@ -85,9 +266,44 @@ mod tests {
     }
 
     #[test]
-    fn queries_and_modifiers_are_refused() {
-        for path in ["a.#(b==1)", "a|b", "@reverse", "a*"] {
+    fn modifiers_pipes_and_patterns_are_refused() {
+        for path in ["a|b", "@reverse", "a*", "a.#(b", "#(a==1)b", "{a,b}"] {
             assert_eq!(parse(path), Err(UnsupportedPath), "{path}");
         }
+    }
+
+    /// Expected values computed with gjson 1.18 by k6 1.8.1's `response.json()`.
+    #[test]
+    fn queries_select_as_gjson_does() {
+        let document = r#"{"list":[{"id":1,"n":"xa","f":true,"t":[{"k":"a"}]},{"id":2,"n":"y","g":null},
+            {"id":3.5,"n":"x)b"}],"words":["one","two"],"numbers":[1,2,3]}"#;
+        let runtime = rquickjs::Runtime::new().unwrap();
+        rquickjs::Context::full(&runtime).unwrap().with(|ctx| {
+            for (path, expected) in [
+                ("list.#(id==2).n", Some("\"y\"")),
+                ("list.#(id>1)#.id", Some("[2,3.5]")),
+                ("list.#(id>=1)#.n", Some("[\"xa\",\"y\",\"x)b\"]")),
+                ("list.#(n==\"x)b\").id", Some("3.5")),
+                ("list.#(n==y).id", Some("2")),
+                ("list.#(n%\"x*\")#.id", Some("[1,3.5]")),
+                ("list.#(n!%\"x*\").id", Some("2")),
+                ("list.#(id!=1)#.id", Some("[2,3.5]")),
+                ("list.#(f==true).id", Some("1")),
+                ("list.#(g).id", Some("2")),
+                ("list.#(t.#(k==\"a\")).id", Some("1")),
+                ("list.#(id==9)", None),
+                ("list.#(id==9)#", Some("[]")),
+                ("list.#(n<1)#", Some("[]")),
+                ("words.#(==\"two\")", Some("\"two\"")),
+                ("numbers.#(>=2)#", Some("[2,3]")),
+                ("numbers.#(>2)", Some("3")),
+                ("words.#(id==1)", None),
+            ] {
+                let value = ctx.json_parse(document).unwrap();
+                let found = select(&ctx, value, &parse(path).unwrap()).unwrap();
+                let text = ctx.json_stringify(found).unwrap().map(|text| text.to_string().unwrap());
+                assert_eq!(text.as_deref(), expected, "{path}");
+            }
+        });
     }
 }

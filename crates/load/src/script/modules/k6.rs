@@ -1,5 +1,6 @@
-//! `k6`: check, fail, group, sleep.
+//! `k6`: check, fail, group, randomSeed, sleep.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use rquickjs::function::{Opt, This};
@@ -13,8 +14,8 @@ use crate::metrics::Builtin;
 use crate::script::user::User;
 
 pub(super) const MEMBERS: Members = Members {
-    present: &["check", "fail", "group", "sleep"],
-    missing: &["randomSeed"],
+    present: &["check", "fail", "group", "randomSeed", "sleep"],
+    missing: &[],
     prefix: "k6.",
 };
 
@@ -34,6 +35,8 @@ impl ModuleDef for K6 {
         object.set("check", Function::new(ctx.clone(), check)?.with_name("check")?)?;
         object.set("fail", Function::new(ctx.clone(), fail)?.with_name("fail")?)?;
         object.set("group", Function::new(ctx.clone(), group)?.with_name("group")?)?;
+        object
+            .set("randomSeed", Function::new(ctx.clone(), random_seed)?.with_name("randomSeed")?)?;
         object.set("sleep", Function::new(ctx.clone(), sleep)?.with_name("sleep")?)?;
         MEMBERS.export(exports, &object)
     }
@@ -59,13 +62,14 @@ fn refuse_separator(ctx: &Ctx<'_>, name: &str) -> Result<()> {
 /// value by itself. True when all hold.
 fn check<'js>(
     ctx: Ctx<'js>,
-    value: Value<'js>,
-    sets: Value<'js>,
+    value: Opt<Value<'js>>,
+    sets: Opt<Value<'js>>,
     tags: Opt<Value<'js>>,
 ) -> Result<bool> {
     let user = User::of(&ctx);
     not_in_init(&ctx, &user, "check()")?;
-    let Some(sets) = sets.as_object() else {
+    let value = value.0.unwrap_or_else(|| Value::new_undefined(ctx.clone()));
+    let Some(sets) = sets.0.as_ref().and_then(Value::as_object) else {
         return Err(Exception::throw_type(&ctx, "check() needs an object of named conditions"));
     };
     let tags = tags_from(&ctx, tags.0)?;
@@ -113,10 +117,14 @@ fn group<'js>(
     ctx: Ctx<'js>,
     _this: This<Value<'js>>,
     name: Coerced<String>,
-    function: Function<'js>,
+    function: Opt<Value<'js>>,
 ) -> Result<Value<'js>> {
     let user = User::of(&ctx);
     not_in_init(&ctx, &user, "group()")?;
+    let Some(function) = function.0.as_ref().and_then(Value::as_function) else {
+        let message = "group() requires a callback as a second argument";
+        return Err(Exception::throw_type(&ctx, message));
+    };
     refuse_separator(&ctx, &name.0)?;
     let outer = user.group.get();
     let inner = user.event_loop.recorder.borrow_mut().group(outer, &name.0);
@@ -135,11 +143,53 @@ fn group<'js>(
 }
 
 /// `sleep(seconds)`.
-fn sleep(ctx: Ctx<'_>, seconds: Coerced<f64>) -> Result<()> {
+fn sleep(ctx: Ctx<'_>, seconds: Opt<Coerced<f64>>) -> Result<()> {
     let user = User::of(&ctx);
     not_in_init(&ctx, &user, "sleep()")?;
-    // Not a number and negative numbers do not wait.
+    // Nothing, not a number and negative numbers do not wait.
+    let seconds = seconds.0.map_or(0.0, |seconds| seconds.0);
     let duration =
-        Duration::try_from_secs_f64(seconds.0.max(0.0)).unwrap_or(MAX_SLEEP).min(MAX_SLEEP);
+        Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(MAX_SLEEP).min(MAX_SLEEP);
     user.wait(&ctx, tokio::time::sleep(duration))
+}
+
+/// `randomSeed(n)`: from here on `Math.random()` gives the same numbers in every run.
+fn random_seed<'js>(ctx: Ctx<'js>, seed: Coerced<f64>) -> Result<()> {
+    // Whole numbers are seeds of their own; so are all other numbers.
+    let state =
+        Cell::new(if seed.0.fract() == 0.0 { seed.0 as i64 as u64 } else { seed.0.to_bits() });
+    let next = move || {
+        let (next, random) = split_mix(state.get());
+        state.set(next);
+        // The upper 53 bits: every number of that form below one is as likely.
+        (random >> 11) as f64 / (1u64 << 53) as f64
+    };
+    let math: Object<'js> = ctx.globals().get("Math")?;
+    math.set("random", Function::new(ctx, next)?.with_name("random")?)
+}
+
+/// The next state and number of Steele, Lea and Flood's SplitMix64 ("Fast splittable pseudorandom
+/// number generators", 2014).
+fn split_mix(state: u64) -> (u64, u64) {
+    let state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (state, mixed ^ (mixed >> 31))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The published first numbers for the seed 1234567.
+    #[test]
+    fn the_generator_is_split_mix() {
+        let (state, first) = split_mix(1_234_567);
+        let (state, second) = split_mix(state);
+        let third = split_mix(state).1;
+        assert_eq!(
+            [first, second, third],
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]
+        );
+    }
 }

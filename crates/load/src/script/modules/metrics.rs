@@ -10,6 +10,7 @@ use super::Members;
 use super::arguments::tags_from;
 use crate::log::Level;
 use crate::metrics::{Contains, MetricId, MetricKind};
+use crate::script::error::to_text;
 use crate::script::user::User;
 
 pub(super) const MEMBERS: Members =
@@ -105,7 +106,8 @@ fn add<'js>(
     let number = if value.is_null() { f64::NAN } else { value.get::<Coerced<f64>>()?.0 };
     if !number.is_finite() {
         let message = format!(
-            "'{number}' is an invalid value for metric '{}', a number or a boolean value is expected",
+            "'{}' is an invalid value for metric '{}', a number or a boolean value is expected",
+            to_text(&value),
             metric.name
         );
         if user.run.settings().throw {

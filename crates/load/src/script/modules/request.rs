@@ -9,6 +9,7 @@ use super::arguments::{Params, ResponseType, body_from};
 use super::response::{Received, Response};
 use crate::http::{Exchange, Request, RequestError, Timings, Traffic, Url};
 use crate::log::Level;
+use crate::options::DEFAULT_MAX_REDIRECTS;
 use crate::script::user::{RequestTagging, User};
 
 /// A request that can be sent, or why it cannot.
@@ -151,6 +152,9 @@ pub(super) async fn perform(user: &User, prepared: Prepared) -> Performed {
             };
             let exchange = user.client.send(&request, redirected).await;
             let reference = user.add_request(&exchange, &tagging);
+            if params.redirects.is_none() {
+                warn_of_redirect(user, &request, &exchange);
+            }
             let binary = params.response_type == Some(ResponseType::Binary);
             Received::new(exchange, request, reference, binary)
         }
@@ -192,11 +196,33 @@ pub(super) fn finish<'js>(
 ) -> Result<Class<'js, Response>> {
     let Performed { received, error, throw } = performed;
     if let Some(error) = error {
-        let text = format!("{} \"{}\": {error}", received.method, received.url);
+        let text = format!("{} \"{}\": {error}", titled(&received.method), received.url);
         if throw {
             return Err(Exception::throw_message(ctx, &text));
         }
         user.run.log.write_limited(Level::Warning, "Request Failed", &[("error", &text)]);
     }
     Class::instance(ctx.clone(), Response::new(received))
+}
+
+/// `GET` as `Get`, the way these messages have it in k6.
+fn titled(method: &str) -> String {
+    let (first, rest) = method.split_at(method.len().min(1));
+    format!("{first}{}", rest.to_ascii_lowercase())
+}
+
+/// Says that an answer is still a redirection, unless the script has set a limit of its own.
+fn warn_of_redirect(user: &User, request: &Request, exchange: &Exchange) {
+    let Ok(answer) = &exchange.outcome else { return };
+    let stopped = matches!(answer.head.status, 301..=303 | 307 | 308)
+        && answer.head.values("location").next().is_some()
+        && request.max_redirects == DEFAULT_MAX_REDIRECTS;
+    if stopped {
+        let message = format!(
+            "stopped after {DEFAULT_MAX_REDIRECTS} redirects and returned the redirection; set \
+             maxRedirects, or {{ redirects: n }} in the request's params, to silence this"
+        );
+        let fields = [("url", &*request.url.text)];
+        user.run.log.write_limited(Level::Warning, &message, &fields);
+    }
 }

@@ -169,11 +169,12 @@ impl Received {
         Ok(object.into_value())
     }
 
-    /// The request as it was asked for; after redirects, the method and address of the last one.
+    /// The request as it was asked for, also after redirects.
     fn request<'js>(&self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
         let object = Object::new(ctx.clone())?;
-        object.set("method", &*self.method)?;
-        object.set("url", self.url.as_str())?;
+        let asked = self.request.as_ref();
+        object.set("method", asked.map_or(&*self.method, |request| &*request.method))?;
+        object.set("url", asked.map_or(self.url.as_str(), |request| &*request.url.text))?;
         let headers = Object::new(ctx.clone())?;
         let mut body = String::new();
         if let Some(request) = &self.request {
@@ -346,8 +347,21 @@ fn json<'js>(
     };
     // Without this, a NUL byte in the body would be an error of the binding, not of the document.
     let text = String::from_utf8_lossy(body).replace('\0', "\u{fffd}");
-    let document = ctx.json_parse(text)?;
+    let document = ctx.json_parse(text).map_err(|error| not_json(&ctx, error))?;
     json_path::select(&ctx, document, &steps)
+}
+
+/// Says that it was the body that could not be parsed.
+fn not_json(ctx: &Ctx<'_>, error: rquickjs::Error) -> rquickjs::Error {
+    match rquickjs::CaughtError::from_error(ctx, error) {
+        rquickjs::CaughtError::Exception(exception) => {
+            let reason = exception.message().unwrap_or_default();
+            let message = format!("cannot parse json due to an error: {reason}");
+            Exception::throw_syntax(ctx, &message)
+        }
+        rquickjs::CaughtError::Value(value) => ctx.throw(value),
+        rquickjs::CaughtError::Error(error) => error,
+    }
 }
 
 /// What `JSON.stringify(response)` shows: all properties, as k6's plain object has them.
