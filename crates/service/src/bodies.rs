@@ -88,15 +88,6 @@ pub struct Wanted<'a> {
     pub kept: bool,
 }
 
-/// How long a kept body is expected to be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Life {
-    /// Until its time is over: worth every encoding, thoroughly made.
-    Long,
-    /// Until the next write: worth what its client accepts, quickly made.
-    Short,
-}
-
 /// No stamps to announce before a transaction: what it changes is in its [`Effect`].
 ///
 /// Listings are announced so: when the transaction is over, and before it is answered. That is early enough: a
@@ -179,6 +170,11 @@ impl Bodies {
     /// The finished body: from the cache without any other work, else made of what `make` finds; nothing
     /// when that finds nothing.
     ///
+    /// Each encoding is an entry of its own, made quickly and only when somebody asks for it. To make
+    /// all of them thoroughly, as for a track, cost more than the cache saved where writes end listings
+    /// or searches are seldom repeated: under 100 writes a second less than half as many answers as
+    /// without a cache (docs/PERFORMANCE.md, post-cache).
+    ///
     /// # Errors
     /// As a problem, when the store or the compute pool cannot answer.
     pub async fn get<T, F, Fut>(
@@ -193,36 +189,15 @@ impl Bodies {
         F: FnOnce() -> Fut,
         Fut: Future<Output = Result<Option<T>, LoadError>> + Send + 'static,
     {
-        self.load(part, wanted, headers, make, (plain, Life::Long)).await
-    }
-
-    /// [`get`](Self::get) for a listing that writes end again and again: each encoding is an entry of its
-    /// own, made quickly and only when somebody asks for it. To make all of them thoroughly, as for a body
-    /// that lasts, cost more than the cache saved: under 100 writes a second less than half as many
-    /// answers as without one (docs/PERFORMANCE.md, post-cache).
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    pub async fn get_listing<T, F, Fut>(
-        &self,
-        part: &NamedCache<LoadError>,
-        wanted: Wanted<'_>,
-        headers: &HeaderMap,
-        make: F,
-    ) -> Result<Option<Value>, Problem>
-    where
-        T: Serialize + Send + 'static,
-        F: FnOnce() -> Fut,
-        Fut: Future<Output = Result<Option<T>, LoadError>> + Send + 'static,
-    {
+        let compress = self.compress(false, headers);
         let encoding = Encodings::accepted(headers).by_preference().next();
         let Some(encoding) = encoding.filter(|_| self.compression) else {
-            return self.load(part, wanted, headers, make, (plain, Life::Short)).await;
+            return self.load(part, wanted, make, (plain, compress)).await;
         };
         // No key has this character.
         let key = format!("{}\u{2}{}", wanted.key, encoding.as_str());
         let wanted = Wanted { key: &key, ..wanted };
-        self.load(part, wanted, headers, make, (plain, Life::Short)).await
+        self.load(part, wanted, make, (plain, compress)).await
     }
 
     /// [`get`](Self::get) for an object that is answered with members of the moment, which are in no cache.
@@ -241,7 +216,9 @@ impl Bodies {
         F: FnOnce() -> Fut,
         Fut: Future<Output = Result<Option<T>, LoadError>> + Send + 'static,
     {
-        let value = self.load(part, wanted, headers, make, (template, Life::Long)).await?;
+        let kept = wanted.kept && part.policy().enabled;
+        let compress = self.compress(kept, headers);
+        let value = self.load(part, wanted, make, (template, compress)).await?;
         Ok(value.map(Template::of))
     }
 
@@ -249,9 +226,8 @@ impl Bodies {
         &self,
         part: &NamedCache<LoadError>,
         wanted: Wanted<'_>,
-        headers: &HeaderMap,
         make: F,
-        (write, life): (Write, Life),
+        (write, compress): (Write, Compress),
     ) -> Result<Option<Value>, Problem>
     where
         T: Serialize + Send + 'static,
@@ -262,7 +238,6 @@ impl Bodies {
             return Ok(Some(value));
         }
         let kept = wanted.kept && part.policy().enabled;
-        let compress = self.compress(kept && life == Life::Long, headers);
         let (found, this) = (make(), self.clone());
         let make = async move {
             let Some(body) = found.await? else { return Ok::<_, LoadError>(Loaded::Absent) };

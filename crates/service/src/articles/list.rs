@@ -86,7 +86,7 @@ impl Articles {
             };
             Ok(Some(Page::cut(found, limit, cursor, ArticleItem::from)))
         };
-        let page = self.bodies.get_listing(&self.lists, wanted, headers, make).await?;
+        let page = self.bodies.get(&self.lists, wanted, headers, make).await?;
         // A listing may be empty, but there always is one.
         page.ok_or_else(|| Problem::internal("a listing was absent"))
     }

@@ -168,7 +168,7 @@ impl Posts {
             let names = this.names(&accounts);
             Ok(Some(Page::cut(found, limit, cursor, |post| PostItem::new(post, names))))
         };
-        let found = self.bodies.get_listing(&self.lists, wanted, headers, make).await?;
+        let found = self.bodies.get(&self.lists, wanted, headers, make).await?;
         Ok(found.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::NO)))
     }
 }
