@@ -1,5 +1,5 @@
 # Each target is a command a person could type; see CONTRIBUTING.md.
-.PHONY: demo test bench soak setup
+.PHONY: demo test bench experiments soak setup
 
 demo:
 	@scripts/setup demo
@@ -10,6 +10,9 @@ test: setup
 
 bench: setup
 	scripts/bench
+
+experiments: setup
+	scripts/experiments
 
 soak: setup
 	scripts/soak
