@@ -21,7 +21,7 @@ use tokio::task::LocalSet;
 use tokio::time::Instant;
 
 use crate::event_loop::EventLoop;
-use crate::executor::{self, ArrivalPool, Budget, Order, Span, Timer};
+use crate::executor::{self, ArrivalPool, Order, Span, Timer};
 use crate::generator::LoopHealth;
 use crate::http::ClientConfig;
 use crate::metrics::Measured;
@@ -294,7 +294,7 @@ fn spread(run: &Run, options: &Options, warm_up: Duration, loops: usize) -> Vec<
     let mut rosters: Vec<Roster> = (0..loops).map(|_| Roster::default()).collect();
     let mut dealt = 0;
     for (scenario, config) in options.scenarios.iter().enumerate() {
-        let pool = Budget::pool(&config.executor);
+        let pool = executor::shared_pool(&config.executor);
         let mut parts = loops;
         if let Some(open) = config.executor.open() {
             let (pool, receivers) = ArrivalPool::new(open, loops);

@@ -8,14 +8,25 @@ use crate::log::{Log, Messages};
 use crate::metrics::{Builtin, Sink};
 use crate::options::Layer;
 
-/// Starts as (milliseconds since the start of the run, virtual user), in order; and how many
-/// iterations were dropped. `body` is what an iteration does beside telling of its start.
-fn starts(scenario: &str, body: &str, warm_up: Duration) -> (Vec<(u64, u64)>, u64) {
+/// Starts as (milliseconds since the start of the run, virtual user).
+type Starts = Vec<(u64, u64)>;
+
+/// What a run on a controlled clock came to.
+#[derive(Debug, PartialEq)]
+struct Ran {
+    starts: Starts,
+    complete: u64,
+    interrupted: u64,
+    dropped: u64,
+}
+
+/// Runs `body` as the function of all `scenarios`; it tells of its start first.
+fn run(scenarios: &str, body: &str, warm_up: Duration) -> Ran {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("script.js");
     let text = format!(
         "import exec from 'k6/execution'; import {{ sleep }} from 'k6';
-         export const options = {{ scenarios: {{ s: {scenario} }} }};
+         export const options = {{ scenarios: {{ {scenarios} }} }};
          export default function () {{
             console.log('start', exec.instance.currentTestRunDuration, __VU, 'end'); {body}
          }}"
@@ -38,10 +49,23 @@ fn starts(scenario: &str, body: &str, warm_up: Duration) -> (Vec<(u64, u64)>, u6
         let mut words = line.split("start ").nth(1)?.split(' ');
         Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
     };
-    let mut starts: Vec<(u64, u64)> = lines.iter().filter_map(start).collect();
+    let mut starts: Starts = lines.iter().filter_map(start).collect();
     // Those of one moment may come in any order.
     starts.sort_unstable();
-    (starts, dropped)
+    let complete = run.live.complete.load(Ordering::Relaxed);
+    let interrupted = run.live.interrupted.load(Ordering::Relaxed);
+    Ran { starts, complete, interrupted, dropped }
+}
+
+/// Starts of one scenario, and how many iterations were dropped.
+fn starts(scenario: &str, body: &str, warm_up: Duration) -> (Starts, u64) {
+    let ran = run(&format!("s: {scenario}"), body, warm_up);
+    (ran.starts, ran.dropped)
+}
+
+/// What one scenario comes to whose iterations are told by `body`.
+fn all_of(scenario: &str, body: &str) -> Ran {
+    run(&format!("s: {scenario}"), body, Duration::ZERO)
 }
 
 /// One event loop whose clock jumps to the next timer whenever nothing else is left to do.
@@ -75,7 +99,7 @@ fn on_controlled_clock(run: &Arc<Run>, options: &Arc<Options>, warm_up: Duration
     }))
 }
 
-fn exact(scenario: &str, body: &str) -> (Vec<(u64, u64)>, u64) {
+fn exact(scenario: &str, body: &str) -> (Starts, u64) {
     starts(scenario, body, Duration::ZERO)
 }
 
@@ -164,4 +188,128 @@ fn a_warm_up_begins_with_the_first_rate_and_drops_count_after_it_only() {
         "{ executor: 'constant-arrival-rate', rate: 2, duration: '1s', preAllocatedVUs: 1 }";
     let (all, dropped) = starts(scenario, "sleep(0.7)", Duration::from_secs(1));
     assert_eq!((all, dropped), (vec![(0, 1), (1000, 1)], 1));
+}
+
+#[test]
+fn what_a_graceful_stop_does_not_wait_for_is_interrupted() {
+    let scenario = |grace: &str| {
+        format!(
+            "{{ executor: 'constant-vus', vus: 1, duration: '1s', startTime: '2s', gracefulStop: '{grace}' }}"
+        )
+    };
+    // The second begins at 2.7 s and would end at 3.4 s.
+    let starts = vec![(2000, 1), (2700, 1)];
+    let expected =
+        |complete, interrupted| Ran { starts: starts.clone(), complete, interrupted, dropped: 0 };
+    assert_eq!(all_of(&scenario("0s"), "sleep(0.7)"), expected(1, 1));
+    assert_eq!(all_of(&scenario("399ms"), "sleep(0.7)"), expected(1, 1));
+    assert_eq!(all_of(&scenario("401ms"), "sleep(0.7)"), expected(2, 0));
+}
+
+#[test]
+fn a_stage_without_length_is_a_jump_and_a_ramp_down_has_a_grace_of_its_own() {
+    let scenario = |grace: &str| {
+        format!(
+            "{{ executor: 'ramping-vus', startVUs: 0, gracefulRampDown: '{grace}', gracefulStop: '0s',
+               stages: [{{ duration: 0, target: 2 }}, {{ duration: '1s', target: 2 }},
+                        {{ duration: 0, target: 1 }}, {{ duration: '1s', target: 1 }}] }}"
+        )
+    };
+    // Whoever leaves at one second is in an iteration up to 1.05 s; the last one of the other is
+    // interrupted at the end.
+    let stays = (0..6).map(|turn| (turn * 350, 1));
+    let mut starts: Starts = stays.chain([(0, 2), (350, 2), (700, 2)]).collect();
+    starts.sort_unstable();
+    let expected =
+        |complete, interrupted| Ran { starts: starts.clone(), complete, interrupted, dropped: 0 };
+    assert_eq!(all_of(&scenario("60ms"), "sleep(0.35)"), expected(8, 1));
+    assert_eq!(all_of(&scenario("40ms"), "sleep(0.35)"), expected(7, 2));
+}
+
+#[test]
+fn a_virtual_user_that_left_comes_back_under_its_number() {
+    let scenario = "{ executor: 'ramping-vus', startVUs: 1, gracefulRampDown: '0s', stages: [
+        { duration: 0, target: 2 }, { duration: '500ms', target: 2 }, { duration: 0, target: 1 },
+        { duration: '500ms', target: 1 }, { duration: 0, target: 2 }, { duration: '500ms', target: 2 }] }";
+    let ran = all_of(scenario, "sleep(0.2)");
+    let stays = (0..8).map(|turn| (turn * 200, 1));
+    let mut starts: Starts =
+        stays.chain([0, 200, 400, 1000, 1200, 1400].map(|at| (at, 2))).collect();
+    starts.sort_unstable();
+    // The one that begins at 400 ms is interrupted at half a second.
+    assert_eq!(ran, Ran { starts, complete: 13, interrupted: 1, dropped: 0 });
+}
+
+#[test]
+fn own_iterations_end_with_max_duration_and_its_grace() {
+    let scenario = |grace: &str| {
+        format!(
+            "{{ executor: 'per-vu-iterations', vus: 1, iterations: 3, maxDuration: '500ms',
+                gracefulStop: '{grace}' }}"
+        )
+    };
+    let starts = vec![(0, 1), (400, 1)];
+    let expected =
+        |complete, interrupted| Ran { starts: starts.clone(), complete, interrupted, dropped: 1 };
+    assert_eq!(all_of(&scenario("200ms"), "sleep(0.4)"), expected(1, 1));
+    assert_eq!(all_of(&scenario("400ms"), "sleep(0.4)"), expected(2, 0));
+}
+
+#[test]
+fn shared_iterations_end_when_the_last_one_is_over_not_when_everybody_had_as_many() {
+    let scenario = "{ executor: 'shared-iterations', vus: 3, iterations: 4 }";
+    let ran = all_of(scenario, "sleep(__VU === 2 ? 0.1 : 1)");
+    let starts = vec![(0, 1), (0, 2), (0, 3), (100, 2)];
+    assert_eq!(ran, Ran { starts, complete: 4, interrupted: 0, dropped: 0 });
+}
+
+#[test]
+fn a_constant_arrival_rate_of_a_minute_starts_on_the_second() {
+    let scenario = "{ executor: 'constant-arrival-rate', rate: 150, timeUnit: '1m', duration: '2s',
+        startTime: '250ms', preAllocatedVUs: 5 }";
+    let (starts, dropped) = exact(scenario, "sleep(1)");
+    let times: Vec<u64> = starts.iter().map(|(at, _)| *at).collect();
+    assert_eq!((times, dropped), (vec![250, 650, 1050, 1450, 1850], 0));
+}
+
+#[test]
+fn an_arrival_after_the_schedule_is_none_and_the_last_one_has_its_grace() {
+    let scenario = |grace: &str| {
+        format!(
+            "{{ executor: 'constant-arrival-rate', rate: 2, duration: '1s', preAllocatedVUs: 2,
+                gracefulStop: '{grace}' }}"
+        )
+    };
+    let starts = vec![(0, 1), (500, 2)];
+    let expected =
+        |complete, interrupted| Ran { starts: starts.clone(), complete, interrupted, dropped: 0 };
+    assert_eq!(all_of(&scenario("99ms"), "sleep(0.6)"), expected(1, 1));
+    assert_eq!(all_of(&scenario("101ms"), "sleep(0.6)"), expected(2, 0));
+}
+
+#[test]
+fn a_ramping_arrival_rate_drops_what_nobody_is_free_for() {
+    let scenario = |most: u32| {
+        format!(
+            "{{ executor: 'ramping-arrival-rate', startRate: 4, preAllocatedVUs: 1, maxVUs: {most},
+                stages: [{{ duration: '1s', target: 4 }}] }}"
+        )
+    };
+    // At 250, 500, 750 and 1000 ms; each takes 300 ms.
+    let (starts, dropped) = exact(&scenario(1), "sleep(0.3)");
+    assert_eq!((starts, dropped), (vec![(250, 1), (750, 1)], 2));
+    // The second is made for the one that was dropped, and serves from then on.
+    let (starts, dropped) = exact(&scenario(2), "sleep(0.3)");
+    assert_eq!((starts, dropped), (vec![(250, 1), (750, 2), (1000, 1)], 1));
+}
+
+#[test]
+fn scenarios_keep_their_own_time_and_their_own_virtual_users() {
+    let scenarios = "
+        base: { executor: 'constant-vus', vus: 1, duration: '2s', gracefulStop: '100ms' },
+        spike: { executor: 'per-vu-iterations', vus: 2, iterations: 1, startTime: '700ms' },
+        flow: { executor: 'constant-arrival-rate', rate: 1, duration: '1s', startTime: '1500ms', preAllocatedVUs: 1 }";
+    let ran = run(scenarios, "sleep(0.5)", Duration::ZERO);
+    let starts = vec![(0, 1), (500, 1), (700, 2), (700, 3), (1000, 1), (1500, 1), (1500, 4)];
+    assert_eq!(ran, Ran { starts, complete: 7, interrupted: 0, dropped: 0 });
 }

@@ -12,9 +12,9 @@ use tokio::time::Instant;
 
 use super::{Clock, Phase, Post, assignment, settle_in};
 use crate::event_loop::EventLoop;
+use crate::executor;
 use crate::executor::crew::{Crew, Hand, Hire, Times};
 use crate::executor::runner::Worker;
-use crate::executor::{self, Budget};
 use crate::generator::{self, LoopHealth};
 use crate::metrics::{Histogram, Measured, Recorder};
 use crate::options::Scenario;
@@ -173,7 +173,7 @@ async fn initialise(post: &mut Post, event_loop: &Rc<EventLoop>) -> Result<Staff
             exec: scenario.exec.clone(),
             environment: scenario.env.clone(),
             spans: seat.spans,
-            budget: Budget::new(&scenario.executor, seat.pool.as_ref()),
+            budget: executor::budget(&scenario.executor, seat.pool.as_ref()),
             busy: Arc::default(),
         });
     }

@@ -3,24 +3,28 @@
 //! In closed models a virtual user starts its next iteration when the last one is over: the
 //! executor comes down to a list of [`Span`]s per virtual user, and [`runner`] makes them happen. In
 //! open models iterations start by the clock: the executor comes down to a sequence of moments
-//! ([`arrivals`]), and [`crew`] finds a virtual user for each.
+//! ([`arrivals`]), and [`crew`] finds a virtual user for each. Where a number of iterations is given,
+//! a [`Budget`] says what is left of it.
 
 mod arrival_pool;
+mod budget;
 mod constant_arrival_rate;
 mod constant_vus;
 pub(crate) mod crew;
-mod iterations;
+mod per_vu_iterations;
 mod ramping_arrival_rate;
 mod ramping_vus;
 pub(crate) mod runner;
+mod shared_iterations;
 mod timer;
 
-pub(crate) use arrival_pool::{ArrivalPool, Order};
-pub(crate) use timer::Timer;
-
-pub(crate) use iterations::Budget;
-
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
+
+pub(crate) use arrival_pool::{ArrivalPool, Order};
+pub(crate) use budget::Budget;
+pub(crate) use timer::Timer;
 
 use crate::options::{ExecutorConfig, Scenario};
 
@@ -39,10 +43,14 @@ pub(crate) struct Span {
 /// scenario that starts later is only moved by it.
 pub(crate) fn plan(scenario: &Scenario, warm_up: Duration) -> Vec<Vec<Span>> {
     let mut users = match &scenario.executor {
-        ExecutorConfig::ConstantVus { vus, duration }
-        | ExecutorConfig::PerVuIterations { vus, max_duration: duration, .. }
-        | ExecutorConfig::SharedIterations { vus, max_duration: duration, .. } => {
+        ExecutorConfig::ConstantVus { vus, duration } => {
             constant_vus::plan(*vus, *duration, scenario.graceful_stop)
+        }
+        ExecutorConfig::PerVuIterations { vus, max_duration, .. } => {
+            per_vu_iterations::plan(*vus, *max_duration, scenario.graceful_stop)
+        }
+        ExecutorConfig::SharedIterations { vus, max_duration, .. } => {
+            shared_iterations::plan(*vus, *max_duration, scenario.graceful_stop)
         }
         ExecutorConfig::RampingVus { start_vus, stages, graceful_ramp_down } => {
             ramping_vus::plan(*start_vus, stages, *graceful_ramp_down, scenario.graceful_stop)
@@ -63,6 +71,27 @@ pub(crate) fn plan(scenario: &Scenario, warm_up: Duration) -> Vec<Vec<Span>> {
         span.limit += offset;
     }
     users
+}
+
+/// The iterations that the virtual users of a scenario share, if they do.
+pub(crate) fn shared_pool(executor: &ExecutorConfig) -> Option<Arc<AtomicU64>> {
+    match executor {
+        ExecutorConfig::SharedIterations { iterations, .. } => {
+            Some(shared_iterations::pool(*iterations))
+        }
+        _ => None,
+    }
+}
+
+/// What one virtual user of a closed model may start; `pool` is [`shared_pool`]'s.
+pub(crate) fn budget(executor: &ExecutorConfig, pool: Option<&Arc<AtomicU64>>) -> Budget {
+    match (executor, pool) {
+        (ExecutorConfig::PerVuIterations { iterations, .. }, _) => {
+            per_vu_iterations::budget(*iterations)
+        }
+        (_, Some(pool)) => shared_iterations::budget(pool),
+        _ => Budget::Unlimited,
+    }
 }
 
 /// When the iterations of an open model are to start, from the start of the run: those that are
