@@ -152,6 +152,11 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
         Some(options) => Layer::from_script(options)?,
         None => Layer::default(),
     };
+    if from_script.scenarios.is_some() && config.overrides.says_how_long() {
+        let message = "the command line or the environment says how long to run: the script's scenarios \
+                       are not used";
+        run.log.write(Level::Warning, message, &[]);
+    }
     let layer = from_script.apply(config.overrides.clone());
     if let Some(vus) = layer.idle_vus() {
         let message = format!(

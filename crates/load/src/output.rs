@@ -155,6 +155,11 @@ fn warn(run: &Run, report: &Report) {
         );
         run.log.write(Level::Warning, &message, &[]);
     }
+    if report.iterations.complete == 0 {
+        let message = "no iteration was over before the end: what was measured is of interrupted ones; \
+                       consider a longer run";
+        run.log.write(Level::Warning, message, &[]);
+    }
     for (name, scenario) in &report.scenarios {
         let Iterations { complete, interrupted, dropped } = scenario.iterations;
         if dropped == 0 {

@@ -65,10 +65,13 @@ impl Worker {
             () = wait_for_stop(stop) => {
                 self.user.control.interrupt();
                 drop(self.busy.lock().await);
+                // What the end of the run leaves undone is not dropped.
+                self.budget.drain();
             }
         }
         let dropped = self.budget.drain();
-        if dropped > 0 {
+        // Also when the script itself ended the run.
+        if dropped > 0 && self.user.run.stop_requested().is_none() {
             self.user.event_loop.dropped(&self.assignment, dropped);
         }
         self.mailbox.close();

@@ -54,24 +54,24 @@ pub struct Layer {
 }
 
 impl Layer {
+    /// Whether it says how long to run.
+    pub(crate) fn says_how_long(&self) -> bool {
+        self.duration.is_some()
+            || self.iterations.is_some()
+            || self.stages.is_some()
+            || self.scenarios.is_some()
+    }
+
     /// More than one virtual user, where nothing says how long they are to run.
     pub(crate) fn idle_vus(&self) -> Option<u32> {
-        let idle = self.duration.is_none()
-            && self.iterations.is_none()
-            && self.stages.is_none()
-            && self.scenarios.is_none();
-        self.vus.filter(|vus| idle && *vus > 1)
+        self.vus.filter(|vus| !self.says_how_long() && *vus > 1)
     }
 
     /// Puts `upper` on top of this layer. Whatever says *how long* to run (duration, iterations,
     /// stages, scenarios) replaces all of these together, as in k6.
     #[must_use]
     pub fn apply(mut self, upper: Self) -> Self {
-        let replaces = upper.duration.is_some()
-            || upper.iterations.is_some()
-            || upper.stages.is_some()
-            || upper.scenarios.is_some();
-        if replaces {
+        if upper.says_how_long() {
             self.duration = upper.duration;
             self.iterations = upper.iterations;
             self.stages = upper.stages;

@@ -148,10 +148,15 @@ pub(super) fn boolean(key: &str, value: &Value) -> Result<bool> {
     value.as_bool().ok_or_else(|| OptionsError::invalid(key, "true or false is expected"))
 }
 
+/// A whole number, also as a text: what comes from `__ENV` is one.
 pub(super) fn count(key: &str, value: &Value) -> Result<u32> {
-    let number = value.as_u64().or_else(|| {
-        value.as_f64().filter(|number| number.fract() == 0.0 && *number >= 0.0).map(|n| n as u64)
-    });
+    let number = match value.as_str() {
+        Some(text) => text.parse::<u64>().ok(),
+        None => value.as_u64().or_else(|| {
+            let number = value.as_f64()?;
+            (number.fract() == 0.0 && number >= 0.0).then_some(number as u64)
+        }),
+    };
     number
         .and_then(|number| u32::try_from(number).ok())
         .ok_or_else(|| OptionsError::invalid(key, "a whole number is expected"))
@@ -296,7 +301,7 @@ mod tests {
     #[test]
     fn wrong_values_say_what_is_expected() {
         for (options, expected) in [
-            (json!({"vus": "5"}), "option `vus`: a whole number is expected"),
+            (json!({"vus": "five"}), "option `vus`: a whole number is expected"),
             (json!({"vus": 1.5}), "option `vus`: a whole number is expected"),
             (json!({"duration": "5x"}), "option `duration`: invalid duration `5x`"),
             (json!({"duration": "0s"}), "option `duration`: it must be longer than zero"),

@@ -212,21 +212,30 @@ fn k6_summary_makes_text_and_junit() {
     let mut text = String::new();
     let ran = script.run_and_keep(|| text = std::fs::read_to_string(&out).unwrap());
     assert_eq!(ran.status, ExitStatus::ThresholdsFailed, "{:?}", ran.messages);
+    // The columns are as wide as what was measured.
+    let figures = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| match line.split_once(": ") {
+            Some((name, values)) => format!("{name}: {}", figures(values)),
+            None => line.to_owned(),
+        })
+        .collect();
     for line in [
         ">    ✓ is 200",
         ">    ✗ even",
         ">     ↳  50% — ✓ 1 / ✗ 1",
         ">    █ inner",
         ">      ✓ body",
-        ">  ✓ checks.........................: 83.33% ✓ 5          ✗ 1",
+        ">  ✓ checks.........................: 83.33% ✓ 5 ✗ 1",
         ">      { expected_response:true }...: avg=",
-        ">    level..........................: 4      min=3        max=4",
+        ">    level..........................: 4 min=3 max=4",
         ">    size...........................: avg=5",
         "1.23s|250µs|1m15s|1.5 kB|98.76%|0.01s",
         "<testsuites tests=\"3\" failures=\"1\">",
         "<testcase name=\"http_reqs - count&gt;9\"><failure message=\"failed\" /></testcase>",
     ] {
-        assert!(text.lines().any(|found| found.starts_with(line)), "{line}\n{text}");
+        assert!(lines.iter().any(|found| found.starts_with(line)), "{line}\n{text}");
     }
     assert!(text.contains(">  ✗ http_reqs......................: 2"), "{text}");
 }
@@ -264,4 +273,74 @@ fn an_answer_that_never_comes_is_told_with_the_method_as_in_k6() {
     let ran = Script::body("http.get(URL);").against(&server).run();
     // The text is quoted once more in the line of the log.
     assert!(ran.said(&format!("Get \\\"{}\\\": EOF", server.url(""))), "{:?}", ran.messages);
+}
+
+#[test]
+fn numbers_of_options_may_be_texts_as_those_of_the_environment_are() {
+    for options in [
+        "{ vus: __ENV.N, iterations: __ENV.N }",
+        "{ scenarios: { s: { executor: 'shared-iterations', vus: __ENV.N, iterations: __ENV.N } } }",
+    ] {
+        let mut script = Script::new(&format!(
+            "export const options = {options}; export default function () {{}}"
+        ));
+        script.config.environment.insert("N".to_owned(), "3".to_owned());
+        let ran = script.run();
+        assert_eq!((ran.report().vus_max, ran.report().iterations.complete), (3, 3), "{options}");
+    }
+    let ran = Script::new(
+        "export const options = { vus: 'x', iterations: 3 }; export default function () {}",
+    )
+    .run();
+    assert!(ran.said("option `vus`: a whole number is expected"), "{:?}", ran.messages);
+    assert_eq!(ran.status, ExitStatus::InvalidConfig);
+}
+
+#[test]
+fn an_abort_is_seen_by_no_catch_or_finally_and_drops_nothing() {
+    let ran = Script::new(
+        "import exec from 'k6/execution'; import { group } from 'k6';
+         export const options = { vus: 1, iterations: 5 };
+         export default function () {
+            group('g', () => { try { exec.test.abort('enough'); } catch (e) { console.log('seen'); } finally { console.log('seen'); } });
+            console.log('seen');
+         }
+         export function teardown() { console.log('torn down'); }",
+    )
+    .run();
+    assert_eq!(ran.status, ExitStatus::ScriptAborted);
+    assert!(ran.said("test aborted: enough") && ran.said("torn down"), "{:?}", ran.messages);
+    assert!(!ran.said("seen"), "{:?}", ran.messages);
+    assert_eq!(ran.report().iterations.dropped, 0);
+}
+
+#[test]
+fn a_secure_cookie_is_sent_to_the_own_machine() {
+    let server = Server::start(|request| match request.path() {
+        "/set" => response("200 OK", "Set-Cookie: session=1; Secure; HttpOnly\r\n", ""),
+        _ => ok(request.header("cookie").unwrap_or("-")),
+    });
+    Script::body("http.get(`${URL}/set`); check(http.get(`${URL}/`), { sent: (r) => r.body === 'session=1' });")
+        .against(&server)
+        .run()
+        .assert_all_checks_passed();
+}
+
+#[test]
+fn flags_that_replace_the_scenarios_and_a_run_without_a_whole_iteration_say_so() {
+    let script = || {
+        Script::new(
+            "import { sleep } from 'k6';
+             export const options = { scenarios: { s: { executor: 'constant-vus', duration: '100ms', gracefulStop: '0s' } } };
+             export default function () { sleep(Number(__ENV.PAUSE || 0)); }",
+        )
+    };
+    let layer = Layer { iterations: Some(2), ..Layer::default() };
+    let ran = script().options(layer).run();
+    assert!(ran.said("scenarios are not used"), "{:?}", ran.messages);
+    assert_eq!(ran.report().iterations.complete, 2);
+    let mut script = script();
+    script.config.environment.insert("PAUSE".to_owned(), "5".to_owned());
+    let ran = script.run();
+    assert!(ran.said("no iteration was over"), "{:?}", ran.messages);
 }

@@ -44,8 +44,17 @@ impl Stored {
     fn is_for(&self, url: &Url) -> bool {
         let host_matches =
             *url.host == *self.domain || (!self.host_only && is_below(&url.host, &self.domain));
-        host_matches && (!self.secure || url.secure) && path_matches(url.path(), &self.path)
+        // As browsers and Go's jar have it, nobody listens on the way to the own machine.
+        let safe = !self.secure || url.secure || is_own_machine(&url.host);
+        host_matches && safe && path_matches(url.path(), &self.path)
     }
+}
+
+/// Whether a host is this machine by its name or address.
+fn is_own_machine(host: &str) -> bool {
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// The cookies of one virtual user. Cookies stay in the order they were set.
@@ -234,6 +243,23 @@ mod tests {
         set(&jar, "https://h/", "s=1; Secure");
         assert_eq!(sent(&jar, "http://h/", NOW), "");
         assert_eq!(sent(&jar, "https://h:8443/", NOW), "s=1");
+    }
+
+    /// As Go 1.26 has it, with which k6 1.8.1 is built.
+    #[test]
+    fn secure_cookies_go_to_the_own_machine_without_tls() {
+        for (host, expected) in [
+            ("localhost", "s=1"),
+            ("a.localhost", "s=1"),
+            ("127.0.0.1:8080", "s=1"),
+            ("[::1]", "s=1"),
+            ("notlocalhost", ""),
+            ("10.0.0.1", ""),
+        ] {
+            let jar = Jar::default();
+            set(&jar, &format!("http://{host}/"), "s=1; Secure");
+            assert_eq!(sent(&jar, &format!("http://{host}/"), NOW), expected, "{host}");
+        }
     }
 
     #[test]
