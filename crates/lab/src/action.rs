@@ -4,7 +4,13 @@ use std::{path::Path, time::Duration};
 
 use madang_stack::{Patience, Process, Spec, http::Url};
 
-use crate::{cancel::Cancel, host::Host, launch::without_shell, words};
+use crate::{
+    cancel::Cancel,
+    database::{Addresses, Engine},
+    host::Host,
+    launch::without_shell,
+    words,
+};
 
 /// What a command learns of the round it is run in, through variables that begin with `LAB_`:
 /// names that no server and no load generator reads.
@@ -20,6 +26,8 @@ pub struct Surroundings<'s> {
     pub metrics: Option<&'s Url>,
     /// `LAB_DATABASE`.
     pub database: Option<&'s str>,
+    /// `LAB_MYSQL` and `LAB_REDIS`.
+    pub databases: Option<&'s Addresses>,
     /// `LAB_DATA_DIR`.
     pub data: Option<&'s Path>,
     /// `LAB_PID`: the server's process.
@@ -39,12 +47,18 @@ impl Runner<'_> {
     pub fn start(&self, argv: &[String], around: &Surroundings<'_>) -> Result<Process, String> {
         let (program, arguments) = argv.split_first().ok_or("there is no command")?;
         let spec = without_shell(Spec::new(program).args(arguments).dir(self.dir), self.host);
+        let address = |engine| {
+            let address = around.databases.and_then(|databases| databases.of(engine));
+            address.map(|address| address.secret().to_owned())
+        };
         let texts = [
             ("LAB_VARIANT", around.variant.map(str::to_owned)),
             ("LAB_BLOCK", around.block.map(|block| block.to_string())),
             ("LAB_BASE_URL", around.base_url.map(str::to_owned)),
             ("LAB_METRICS_URL", around.metrics.map(ToString::to_string)),
             ("LAB_DATABASE", around.database.map(str::to_owned)),
+            ("LAB_MYSQL", address(Engine::Mysql)),
+            ("LAB_REDIS", address(Engine::Redis)),
             ("LAB_PID", around.pid.map(|pid| pid.to_string())),
         ];
         let set = texts.into_iter().filter_map(|(name, value)| Some((name, value?)));

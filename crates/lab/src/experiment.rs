@@ -11,7 +11,7 @@ use std::{fs, io, path::Path, path::PathBuf, time::Duration};
 use madang_stack::CpuBudget;
 use serde::{Deserialize, Serialize};
 
-use crate::{load_metric::LoadMetric, prometheus::Selector, record::Warning};
+use crate::{database::Addresses, load_metric::LoadMetric, prometheus::Selector, record::Warning};
 
 pub use hooks::{Action, During, Hooks, Signal};
 pub use invariant::{Invariant, Limit, NamedValue, Source};
@@ -77,6 +77,8 @@ pub struct Observe {
     pub metrics: Vec<Selector>,
     /// Figures of the load run.
     pub load: Vec<LoadMetric>,
+    /// Databases whose own counters are figures, of every variant that names no others.
+    pub databases: Addresses,
 }
 
 /// One variant's figures as somebody else published them.
@@ -158,6 +160,8 @@ pub struct Variant {
     pub database: Option<String>,
     /// Address of its Prometheus page; the host knows it of a `serve` variant.
     pub metrics: Option<String>,
+    /// Databases beside it that are observed, instead of those of [`Observe`].
+    pub databases: Addresses,
     /// How much CPU time its process tree may use; all of its CPUs' when `None`.
     pub cpus: Option<CpuBudget>,
     /// What an hour of the machine it would run on costs, in whatever currency.
@@ -174,6 +178,7 @@ impl Variant {
             load_env: Vec::new(),
             database: None,
             metrics: None,
+            databases: Addresses::default(),
             cpus: None,
             price_per_hour: None,
         }
@@ -292,7 +297,13 @@ impl Experiment {
         self.variants.iter().find(|variant| variant.name == name)
     }
 
-    /// Whether any value comes from a database.
+    /// Where the databases of a variant are, before placeholders are filled in.
+    #[must_use]
+    pub fn databases(&self, variant: &Variant) -> Addresses {
+        variant.databases.or(&self.observe.databases)
+    }
+
+    /// Whether any value comes from the database of the variant.
     #[must_use]
     pub fn asks_sql(&self) -> bool {
         let values = self.values.iter().map(|value| &value.source);

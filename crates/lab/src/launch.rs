@@ -8,6 +8,7 @@ use madang_stack::{
 };
 
 use crate::{
+    database::Addresses,
     experiment::{Experiment, Target, Variant},
     host::{Host, HostError, Launch, Page, Ready},
     record::Warning,
@@ -26,6 +27,8 @@ pub struct Running {
     pub metrics: Option<Url>,
     /// Where its data are, such as `sqlite:PATH`, if that is known.
     pub database: Option<String>,
+    /// Databases beside it.
+    pub databases: Addresses,
     /// Its CPU budget could not be applied.
     pub without_budget: bool,
 }
@@ -96,6 +99,7 @@ pub fn launch(
     let directory = data.to_string_lossy();
     let fill = |text: &str| text.replace("{port}", &port).replace("{dir}", &directory);
     let database = variant.database.as_deref().map(fill);
+    let databases = experiment.databases(variant).filled(&fill);
     let page = variant.metrics.as_deref().map(fill);
     let page = page.map(|page| Url::parse(&page).map_err(LaunchError::Address)).transpose()?;
     let launch = match &variant.target {
@@ -106,6 +110,7 @@ pub fn launch(
                 base_url: url.clone(),
                 metrics: page,
                 database,
+                databases,
                 without_budget: false,
             });
         }
@@ -144,7 +149,7 @@ pub fn launch(
     };
     let base_url = base_url.trim_end_matches('/').to_owned();
     let process = Some(Arc::new(process));
-    Ok(Running { process, base_url, metrics, database, without_budget })
+    Ok(Running { process, base_url, metrics, database, databases, without_budget })
 }
 
 /// Starts the server within its budget. Whether it runs without, which the experiment has to accept.

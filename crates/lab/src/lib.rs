@@ -22,6 +22,7 @@ mod action;
 pub mod baseline;
 mod cancel;
 mod copy;
+pub mod database;
 pub mod experiment;
 pub mod expression;
 pub mod finding;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 
-use crate::{load_metric::LoadMetric, prometheus::Selector, record::Measured};
+use crate::{database::Figure, load_metric::LoadMetric, prometheus::Selector, record::Measured};
 
 /// One figure of a round. The unit of statistics is the round, so each is a single number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,6 +25,8 @@ pub enum Metric {
     Load(LoadMetric),
     /// By how much a series of the server's metrics page changed over the round, warm-up included.
     Server(Selector),
+    /// A figure of a database beside the server.
+    Database(Figure),
 }
 
 /// What is taken of a round's response times.
@@ -58,6 +60,8 @@ pub enum Absent {
     NoSuchStatistic,
     /// The server's metrics page does not have it.
     NotOnPage,
+    /// No such database of this variant is observed.
+    NoDatabase,
     /// It came out as zero, which no sound measurement is: the window was too short for the
     /// kernel's clock ticks.
     TooSmall,
@@ -74,6 +78,7 @@ impl Absent {
             Self::NotReported => "the load report does not have it",
             Self::NoSuchStatistic => "metrics of its kind do not have this statistic",
             Self::NotOnPage => "the server's metrics page does not have it",
+            Self::NoDatabase => "this variant has no such database",
         }
     }
 }
@@ -108,6 +113,7 @@ impl Metric {
             Self::PeakRss => "peak_rss",
             Self::Load(metric) => return Cow::Owned(metric.to_string()),
             Self::Server(series) => return Cow::Owned(series.to_string()),
+            Self::Database(figure) => return Cow::Owned(figure.to_string()),
         })
     }
 
@@ -153,7 +159,7 @@ impl Metric {
             Self::Latency(Statistic::Max) => "response time, max",
             Self::CpuPerGoodRequest => "server CPU per good request",
             Self::PeakRss => "server memory, peak",
-            Self::Load(_) | Self::Server(_) => return self.id(),
+            Self::Load(_) | Self::Server(_) | Self::Database(_) => return self.id(),
         })
     }
 
@@ -162,6 +168,7 @@ impl Metric {
     pub fn unit(&self) -> &'static str {
         match self {
             Self::Load(metric) => metric.unit(),
+            Self::Database(figure) => figure.unit(),
             Self::Server(_) | Self::GoodShare => "",
             Self::Goodput => "1/s",
             Self::Latency(_) => "ms",
@@ -213,6 +220,9 @@ impl Metric {
                 let change = round.observed.iter().find(|observed| observed.series == name);
                 change.and_then(|observed| observed.change).ok_or(Absent::NotOnPage)?
             }
+            Self::Database(figure) => {
+                *round.databases.get(&figure.to_string()).ok_or(Absent::NoDatabase)?
+            }
         };
         if value.is_finite() { Ok(value) } else { Err(Absent::TooSmall) }
     }
@@ -228,7 +238,7 @@ impl Metric {
             _ if time => format!("{} ms", digits(value)),
             Self::CpuPerGoodRequest if value >= 1000.0 => format!("{} ms", digits(value / 1000.0)),
             Self::CpuPerGoodRequest => format!("{} µs", digits(value)),
-            Self::PeakRss => format!("{} MiB", digits(value / 1_048_576.0)),
+            _ if self.unit() == "bytes" => format!("{} MiB", digits(value / 1_048_576.0)),
             _ if self.unit() == "1/s" => format!("{} /s", digits(value)),
             // A mean of logarithms is no whole number to the last digit.
             _ if (value - value.round()).abs() < 1e-9 && value.abs() < 1e6 => format!("{value:.0}"),

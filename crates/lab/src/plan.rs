@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    database::Figure,
     experiment::{Bound, Experiment, Prediction, QuickLoad, QuickRounds, Target, Variant},
     metric::Metric,
     record::Warning,
@@ -200,9 +201,14 @@ fn metrics(experiment: &Experiment) -> Vec<Metric> {
     let observe = &experiment.observe;
     let load = observe.load.iter().cloned().map(Metric::Load);
     let server = observe.metrics.iter().cloned().map(Metric::Server);
+    let is_observed = |figure: &Figure| {
+        let mut variants = experiment.variants.iter();
+        variants.any(|variant| experiment.databases(variant).of(figure.engine()).is_some())
+    };
+    let databases = Figure::ALL.into_iter().filter(is_observed).map(Metric::Database);
     let predicted = experiment.predictions.iter().map(|prediction| prediction.metric.clone());
     let mut metrics = Metric::ALL.to_vec();
-    for metric in predicted.chain(load).chain(server) {
+    for metric in predicted.chain(load).chain(server).chain(databases) {
         if !metrics.contains(&metric) {
             metrics.push(metric);
         }

@@ -1,5 +1,7 @@
 //! What is kept about one round.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -71,6 +73,9 @@ pub struct Measured {
     /// How chosen series of the server's metrics page changed over the round.
     #[serde(default)]
     pub observed: Vec<Observed>,
+    /// Figures of the databases beside the server, by the names of [`Figure`](crate::database::Figure).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub databases: BTreeMap<String, f64>,
     /// What was done to the server while it was loaded.
     #[serde(default)]
     pub events: Vec<Event>,
@@ -247,6 +252,8 @@ pub enum FailureKind {
     Output,
     /// A value that an invariant needs could not be taken.
     Value,
+    /// A database that is observed could not be asked.
+    Database,
     /// A hook failed.
     Hook,
     /// A file or `/proc` of this machine failed.

@@ -15,6 +15,7 @@ use madang_stack::{Exit, Output, Patience, Spec};
 use crate::{
     action::{Runner, Surroundings},
     cancel::Cancel,
+    database::Watching,
     experiment::{Experiment, Variant},
     generator::Generator,
     host::Host,
@@ -156,6 +157,9 @@ impl Bench<'_> {
         self.hook(experiment.hooks.reset.as_deref(), scene, running)?;
         let before = self.taker(scene, running).take(Moment::Before);
         let before = before.map_err(|why| self.unless_cancelled(FailureKind::Value, why))?;
+        // What the lab asks for itself before and after is not in the figures of databases.
+        let watching = Watching::begin(&running.databases, self.cancel);
+        let watching = watching.map_err(|why| self.unless_cancelled(FailureKind::Database, why))?;
         let mut spec = self.generator(&running.base_url, scene);
         if let Some(pinning) = scene.pinning {
             spec = spec.cpus(pinning.generator.clone());
@@ -163,7 +167,7 @@ impl Bench<'_> {
         let failed = |error: &dyn std::error::Error| Failure::because(FailureKind::Load, error);
         let generator = self.host.supervisor().spawn(&spec).map_err(|error| failed(&error))?;
         let mut observer = Observer::new(running.process.clone(), &generator);
-        let watch = Watch::new(self, scene, &generator, &mut observer);
+        let watch = Watch::new(self, scene, &generator, &mut observer, &watching);
         let (exit, events) = watch.run(running)?;
         if !matches!(exit, Exit::Code(0 | EXIT_THRESHOLDS)) {
             let message = format!("the load generator failed ({exit}){}", generator.stderr_tail());
@@ -171,6 +175,9 @@ impl Bench<'_> {
         }
         let load = LoadReport::read(&files.report).map_err(|error| failed(&error))?;
         self.hook(experiment.hooks.drain.as_deref(), scene, running)?;
+        let databases = watching.end(self.cancel);
+        let databases =
+            databases.map_err(|why| self.unless_cancelled(FailureKind::Database, why))?;
         let after = self.taker(scene, running).take(Moment::After);
         let after = after.map_err(|why| self.unless_cancelled(FailureKind::Value, why))?;
         let invariants = values::check(experiment, &scene.variant.name, &before, &after, &load);
@@ -189,6 +196,7 @@ impl Bench<'_> {
             load,
             invariants,
             observed: values::observed(experiment, &before, &after),
+            databases,
             events,
         })
     }
@@ -225,6 +233,7 @@ impl Bench<'_> {
             base_url: Some(&running.base_url),
             metrics: running.metrics.as_ref(),
             database: running.database.as_deref(),
+            databases: Some(&running.databases),
             data: running.process.as_ref().map(|_| scene.files.data.as_path()),
             pid: running.process.as_ref().map(|process| process.pid()),
         }

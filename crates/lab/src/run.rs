@@ -110,7 +110,10 @@ pub fn check(experiment: &Experiment, host: &dyn Host) -> Vec<String> {
     }
     if experiment.asks_sql() {
         let unknown = |variant: &&Variant| match &variant.target {
-            Target::Serve(settings) => host.database(settings, Path::new("/")).is_none(),
+            Target::Serve(settings) => {
+                host.database(settings, Path::new("/")).is_none()
+                    && experiment.databases(variant).mysql.is_none()
+            }
             _ => false,
         };
         for variant in experiment.variants.iter().filter(unknown) {

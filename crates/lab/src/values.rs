@@ -9,6 +9,7 @@ use madang_stack::http::{self, Url};
 
 use crate::{
     action::{Runner, Surroundings},
+    database::{self, Address, Engine},
     experiment::{Experiment, Limit, Source},
     load_metric::LoadMetric,
     load_report::LoadReport,
@@ -85,10 +86,19 @@ impl Taker<'_> {
     }
 
     fn number(&self, source: &Source, page: Option<&str>, moment: Moment) -> Result<f64, String> {
+        let cancel = self.runner.cancel;
         match source {
-            Source::Sql(query) => {
-                let database = self.around.database.ok_or("its variant has no known database")?;
-                sql::number(database, query, &self.experiment.dir, self.runner.cancel)
+            Source::Sql(query) => match (self.around.database, self.databases(Engine::Mysql)) {
+                (Some(database), _) => sql::number(database, query, &self.experiment.dir, cancel),
+                (None, Some(mysql)) => self.mysql(mysql, query),
+                (None, None) => Err("its variant has no known database".to_owned()),
+            },
+            Source::Mysql { sql, mysql } => self.mysql(mysql, sql),
+            Source::Redis { command, redis } => {
+                let redis = redis.as_ref().or(self.databases(Engine::Redis));
+                let redis = redis.ok_or("its variant has no known Redis")?;
+                let number = database::redis::number(redis, command, cancel);
+                number.map_err(|why| format!("{redis}: {why}"))
             }
             Source::Http { http, json: path } => {
                 let base_url = self.around.base_url.unwrap_or_default();
@@ -108,6 +118,18 @@ impl Taker<'_> {
             }
             Source::Value(_) => Err("a formula is not taken".to_owned()),
         }
+    }
+}
+
+impl Taker<'_> {
+    /// The database of this kind beside the variant's server.
+    fn databases(&self, engine: Engine) -> Option<&Address> {
+        self.around.databases.and_then(|databases| databases.of(engine))
+    }
+
+    fn mysql(&self, address: &Address, query: &str) -> Result<f64, String> {
+        let number = database::mysql::number(address, query, self.runner.cancel);
+        number.map_err(|why| format!("{address}: {why}"))
     }
 }
 

@@ -251,12 +251,44 @@ fn a_formula_is_checked_before_the_first_round() {
 fn what_is_asked_of_a_variant_must_be_known_of_it() {
     let text = good().replace("serve = {}", "url = \"http://127.0.0.1:1\"");
     let ask = |lines: &str| text.clone() + "[[invariants]]\nname = \"x\"\nequals = 0\n" + lines;
-    only(&wrong(&ask("sql = \"a\"")), 22, &["needs `database` in [variants.fast]"]);
+    only(&wrong(&ask("sql = \"a\"")), 22, &["`database` or `mysql` in [variants.fast]"]);
     only(&wrong(&ask("metrics = \"a\"")), 22, &["needs `metrics` in [variants.fast]"]);
     Lab::new("get", &ask("sql = \"a\"\nvariants = [\"slow\"]")).read().unwrap();
     let given = ask("sql = \"a\"").replace(":1\"", ":1\"\ndatabase = \"sqlite:x.db\"");
     Lab::new("get", &given).read().unwrap();
     only(&wrong(&given.replace("sqlite:", "mysql:")), 18, &["`database`", "sqlite:PATH"]);
+}
+
+#[test]
+fn databases_are_checked() {
+    let observe = |lines: &str| wrong(&(good() + "[observe]\n" + lines));
+    let mysql = "mysql://USER:PASSWORD@HOST:PORT/DATABASE";
+    only(&observe("mysql = \"postgres://h\""), 20, &["`mysql` in [observe]", mysql]);
+    only(&observe("redis = \"redis://h:x\""), 20, &["`redis` in [observe]", "redis://HOST:PORT"]);
+    only(&observe("redis = \"rediss://h\""), 20, &["TLS is not supported"]);
+    only(&observe("mysql = 3306"), 20, &["`mysql` in [observe] must be a string, not 3306"]);
+    let own = good().replacen("serve = {}", "serve = {}\nredis = \"h:1\"", 1);
+    only(&wrong(&own), 18, &["`redis` in [variants.fast]"]);
+
+    let ask = |lines: &str| wrong(&(good() + "[[invariants]]\nname = \"x\"\nequals = 0\n" + lines));
+    only(
+        &ask("command = [\"DBSIZE\"]"),
+        22,
+        &["`redis` beside it, in [observe] or in [variants.slow]"],
+    );
+    only(&ask("redis = \"redis://h\""), 19, &["`redis` in [invariants] needs `command`"]);
+    only(&ask("mysql = \"mysql://h\""), 19, &["`mysql` in [invariants] needs `sql`"]);
+    only(&ask("redis = \"redis://h:{port}\"\ncommand = [\"DBSIZE\"]"), 22, &["`redis://h:{port}`"]);
+    only(&ask("redis = \"redis://h\"\ncommand = \"DBSIZE\""), 23, &["a list of strings"]);
+
+    let about = |metric: &str| good().replacen("http_req_duration.p50", metric, 1);
+    let wants = "`mysql.Questions` needs `mysql` in [observe] or in [variants.";
+    only(&wrong(&about("mysql.Questions")), 5, &[wants]);
+    only(&wrong(&about("mysql.Question")), 5, &["unknown metric", "`mysql.Questions`"]);
+    let observed = "[observe]\nmysql = \"mysql://root@h:{port}\"\nredis = \"redis://h\"\n";
+    let read = |text: String| Lab::new("get", &text).read().unwrap();
+    read(about("mysql.Questions") + observed);
+    read(about("redis.used_memory.max") + observed);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod baseline;
 mod budget;
+mod databases;
 mod file;
 mod help;
 mod hooks;

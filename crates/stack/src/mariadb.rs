@@ -50,6 +50,9 @@ impl MariaDb {
             |what: &str, source| Error::Io { what: format!("{what} `{}`", dir.display()), source };
         let dir = dir.canonicalize().map_err(|source| failed("cannot use", source))?;
         let data = dir.join("data");
+        // Not /tmp: servers of one process id, as in containers, would meet there.
+        let temporary = dir.join("tmp");
+        fs::create_dir_all(&temporary).map_err(|source| failed("cannot fill", source))?;
         if !data.exists() {
             install(supervisor, &dir)?;
             // `--skip-test-db` leaves this out, and with it accounts without a name.
@@ -60,7 +63,12 @@ impl MariaDb {
         let port = reservation.port();
         // Relative, because the path of a socket has 107 bytes at most.
         let spec = as_root(Spec::new(PROGRAM).arg("--no-defaults"))
-            .args(["--datadir=.", "--socket=mariadb.sock", "--pid-file=mariadb.pid"])
+            .args([
+                "--datadir=.",
+                "--tmpdir=../tmp",
+                "--socket=mariadb.sock",
+                "--pid-file=mariadb.pid",
+            ])
             .args([format!("--port={port}"), "--bind-address=127.0.0.1".to_owned()])
             // A name server that does not answer would hold up every connection.
             .args(["--skip-name-resolve", "--innodb-buffer-pool-size=16M"])
@@ -111,7 +119,12 @@ impl MariaDb {
 
 fn install(supervisor: &Supervisor, dir: &Path) -> Result<(), Error> {
     let spec = as_root(Spec::new(INSTALLER).arg("--no-defaults"))
-        .args(["--datadir=./data", "--skip-test-db", "--innodb-log-file-size=4M"])
+        .args([
+            "--datadir=./data",
+            "--tmpdir=../tmp",
+            "--skip-test-db",
+            "--innodb-log-file-size=4M",
+        ])
         .arg("--auth-root-authentication-method=normal")
         .dir(dir);
     let installer = supervisor.spawn(&spec)?;

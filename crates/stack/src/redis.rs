@@ -32,11 +32,27 @@ impl Redis {
     /// [`Error::NotInstalled`] without Redis, otherwise as [`Supervisor::spawn`] and
     /// [`Process::ready_when`].
     pub fn start(supervisor: &Supervisor, dir: &Path) -> Result<Self, Error> {
+        let no_port = |source| Error::Io { what: "no free port".to_owned(), source };
+        Self::listen(supervisor, dir, PortReservation::new().map_err(no_port)?)
+    }
+
+    /// Ends it, if it has not ended yet, and starts an empty one at the same address.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn again(self, supervisor: &Supervisor, dir: &Path) -> Result<Self, Error> {
+        drop(self.process);
+        Self::listen(supervisor, dir, self.reservation)
+    }
+
+    fn listen(
+        supervisor: &Supervisor,
+        dir: &Path,
+        reservation: PortReservation,
+    ) -> Result<Self, Error> {
         if !fs::exists(PROGRAM).unwrap_or(false) {
             return Err(Error::NotInstalled { program: "redis-server", package: "redis-server" });
         }
-        let no_port = |source| Error::Io { what: "no free port".to_owned(), source };
-        let reservation = PortReservation::new().map_err(no_port)?;
         let port = reservation.port();
         let spec = Spec::new(PROGRAM)
             .args(["--port".to_owned(), port.to_string()])

@@ -44,6 +44,8 @@ fn redis_answers_until_it_is_stopped() {
     let ask = |words: &[&str]| said("redis-cli", &[&["-p", &port][..], words].concat());
     assert_eq!((ask(&["SADD", "s", "a", "b"]), ask(&["SCARD", "s"])), ("2".into(), "2".into()));
     assert_eq!(server.sample().unwrap().processes, 1);
+    let server = server.again(&supervisor(), dir.path()).unwrap();
+    assert_eq!(ask(&["SCARD", "s"]), "0", "at the same address, and empty");
     server.stop().unwrap();
     assert!(TcpStream::connect(("127.0.0.1", server.port())).is_err());
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "it saved something");

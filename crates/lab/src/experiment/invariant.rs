@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::{expression::Expression, prometheus::Selector, record::LimitKind};
+use crate::{database::Address, expression::Expression, prometheus::Selector, record::LimitKind};
 
 /// Something that must hold after every round.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -48,7 +48,8 @@ fn as_text<S: Serializer>(text: &impl std::fmt::Display, serializer: S) -> Resul
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// The first column of the first row of a query in the variant's database.
+    /// The first column of the first row of a query in the variant's database: SQLite where its
+    /// file is known, else the MySQL that is observed.
     Sql(String),
     /// A series of the server's metrics page.
     #[serde(serialize_with = "as_text")]
@@ -58,6 +59,23 @@ pub enum Source {
     /// A formula, taken after the load.
     #[serde(serialize_with = "as_text")]
     Value(Expression),
+    /// The first column of the first row of a query in another MySQL or MariaDB.
+    #[serde(untagged)]
+    Mysql {
+        /// The query.
+        sql: String,
+        /// Its address.
+        mysql: Address,
+    },
+    /// The number that a command of Redis answers.
+    #[serde(untagged)]
+    Redis {
+        /// The command, word by word.
+        command: Vec<String>,
+        /// The address; `None` for the one that is observed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        redis: Option<Address>,
+    },
     /// A number in a JSON answer.
     #[serde(untagged)]
     Http {

@@ -1,6 +1,7 @@
 //! From the text of an experiment file to a checked [`Experiment`].
 
 mod budget;
+mod databases;
 mod hooks;
 mod invariants;
 mod predictions;
@@ -12,7 +13,7 @@ use std::{path::Path, time::Duration};
 use toml::de::DeTable;
 
 use super::{
-    Documented, Experiment, Load, QuickLoad, QuickRounds, Rounds, Sources,
+    Documented, Experiment, Load, QuickLoad, QuickRounds, Rounds, Sources, Variant,
     reader::{Found, Mistake, Mistakes, Reader},
 };
 use crate::record::Warning;
@@ -112,7 +113,8 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
     if let Some(documented) = &documented {
         check_documented(documented, &known);
     }
-    let names = Names { variants: &known, reference: &reference.value };
+    let usable = variants.as_deref().unwrap_or_default();
+    let names = Names { variants: &known, known: usable, reference: &reference.value };
     let load = load??;
     let scripts = match origin.scripts {
         Some(text) => Scripts::stored(text),
@@ -121,7 +123,8 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
     let observe = predictions::observed(observe, &scripts);
     let predictions = predictions::all(claims?, names, &observe, &scripts);
     let variants = variants?;
-    let (values, invariants) = invariants::all(values, invariants, &variants, &scripts);
+    let (values, invariants) =
+        invariants::all(values, invariants, &variants, &observe.databases, &scripts);
     Some(Experiment {
         file: file.to_owned(),
         sources: Sources { file: text.to_owned(), scripts: scripts.into_text() },
@@ -147,6 +150,8 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
 #[derive(Clone, Copy)]
 struct Names<'n> {
     variants: &'n [String],
+    /// Those without mistakes.
+    known: &'n [Variant],
     reference: &'n str,
 }
 

@@ -12,6 +12,7 @@ use rustix::process::{Pid, kill_process};
 
 use super::{Bench, STOP_GRACE, Scene};
 use crate::{
+    database::Watching,
     experiment::{Action, During, Signal},
     launch::{self, Running},
     observe::{self, Observer},
@@ -28,6 +29,7 @@ pub struct Watch<'w, 'p> {
     scene: &'w Scene<'w>,
     generator: &'w Process,
     observer: &'w mut Observer<'p>,
+    databases: &'w Watching,
     /// When the measured window begins, as far as can be known from outside of the generator.
     window: Instant,
     pending: VecDeque<&'w During>,
@@ -41,12 +43,14 @@ impl<'w, 'p> Watch<'w, 'p> {
         scene: &'w Scene<'w>,
         generator: &'w Process,
         observer: &'w mut Observer<'p>,
+        databases: &'w Watching,
     ) -> Self {
         Self {
             bench,
             scene,
             generator,
             observer,
+            databases,
             window: Instant::now() + bench.settings.warm_up,
             pending: bench.experiment.hooks.during.iter().collect(),
             commands: Vec::new(),
@@ -77,10 +81,13 @@ impl<'w, 'p> Watch<'w, 'p> {
                     format!("the server ended under load ({exit}){}", server.stderr_tail());
                 return Err(Failure::new(FailureKind::ServerDied, message));
             }
-            if let Some(exit) = ended {
+            // Before the load's end, too: a script that failed for want of a database says less.
+            let lost = self.databases.failed();
+            let lost = lost.map(|why| self.bench.unless_cancelled(FailureKind::Database, why));
+            if let (None, Some(exit)) = (&lost, ended) {
                 break exit;
             }
-            if let Some(given_up) = self.given_up(deadline) {
+            if let Some(given_up) = lost.or_else(|| self.given_up(deadline)) {
                 // Asked first, so that the server is not blamed for connections that are cut.
                 let _ = self.generator.stop(LOAD_GRACE);
                 return Err(given_up);

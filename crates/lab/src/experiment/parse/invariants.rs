@@ -5,19 +5,25 @@ use super::{
         Invariant, Limit, NamedValue, Source, Target, Variant,
         reader::{Found, Mistakes, Reader},
     },
-    Scripts, quoted,
+    Scripts, databases, quoted,
 };
 use crate::{
-    expression::Expression, load_metric::LoadMetric, prometheus::Selector, record::LimitKind,
+    database::{Addresses, Engine},
+    expression::Expression,
+    load_metric::LoadMetric,
+    prometheus::Selector,
+    record::LimitKind,
 };
 
 /// Where numbers come from.
-const SOURCES: [&str; 5] = ["sql", "http", "metrics", "script", "value"];
+const SOURCES: [&str; 6] = ["sql", "http", "metrics", "script", "command", "value"];
 
 /// What formulas may refer to.
 struct Scope<'s> {
     values: &'s [String],
     variants: &'s [Variant],
+    /// Databases of all variants that name no others.
+    shared: &'s Addresses,
     scripts: &'s Scripts,
     mistakes: &'s Mistakes<'s>,
 }
@@ -26,6 +32,7 @@ pub fn all(
     values: Option<Reader<'_>>,
     invariants: Vec<Reader<'_>>,
     variants: &[Variant],
+    shared: &Addresses,
     scripts: &Scripts,
 ) -> (Vec<NamedValue>, Vec<Invariant>) {
     let mut named = Vec::new();
@@ -37,11 +44,11 @@ pub fn all(
             let message = format!("a value's name must be letters, digits and `_`, not {name:?}");
             mistakes.add(offset, message);
         }
-        let scope = Scope { values: &[], variants, scripts, mistakes };
+        let scope = Scope { values: &[], variants, shared, scripts, mistakes };
         let source = source(&mut reader, &scope, None);
         if let Some(Source::Value(_)) = source {
             let message =
-                format!("[values.{name}] is taken, not computed: {}", quoted(&SOURCES[..4]));
+                format!("[values.{name}] is taken, not computed: {}", quoted(&SOURCES[..5]));
             mistakes.add(offset, message);
         }
         reader.finish(&[]);
@@ -53,7 +60,7 @@ pub fn all(
     let mut found: Vec<Invariant> = Vec::new();
     for reader in invariants {
         let mistakes = reader.mistakes();
-        let scope = Scope { values: &known, variants, scripts, mistakes };
+        let scope = Scope { values: &known, variants, shared, scripts, mistakes };
         let offset = reader.offset();
         let Some(invariant) = invariant(reader, &scope) else { continue };
         if found.iter().any(|other| other.name == invariant.name) {
@@ -117,12 +124,21 @@ fn limits(reader: &mut Reader<'_>, scope: &Scope<'_>, has_before: bool) -> Optio
 }
 
 fn source(reader: &mut Reader<'_>, scope: &Scope<'_>, chosen: Option<&[String]>) -> Option<Source> {
-    let sql = reader.text("sql");
+    let (sql, mysql) = (reader.text("sql"), reader.text("mysql"));
+    let (command, redis) = (reader.words("command"), reader.text("redis"));
     let (http, json) = (reader.text("http"), reader.text("json"));
     let metrics = reader.text("metrics");
     let script = reader.words("script");
     let value = reader.formula("value");
     let (mistakes, offset) = (scope.mistakes, reader.offset());
+    let pairs = [("mysql", "sql", "a query"), ("redis", "command", "such as [\"SCARD\", \"key\"]")];
+    for (key, other, what) in pairs {
+        if reader.has(key) && !reader.has(other) {
+            let message = format!("`{key}` in {} needs `{other}`, {what}", reader.title());
+            mistakes.add(offset, message);
+            return None;
+        }
+    }
     if SOURCES.iter().filter(|key| reader.has(key)).count() != 1 {
         let message = format!("{} needs exactly one of {}", reader.title(), quoted(&SOURCES));
         mistakes.add(offset, message);
@@ -133,19 +149,33 @@ fn source(reader: &mut Reader<'_>, scope: &Scope<'_>, chosen: Option<&[String]>)
                        the number is";
         mistakes.add(offset, message);
     }
-    let concerned = |variant: &&Variant| {
-        chosen.is_none_or(|chosen| chosen.contains(&variant.name))
-            && !matches!(variant.target, Target::Serve(_))
-    };
-    let lacking = |key: &str, has: fn(&Variant) -> bool, offset: usize| {
+    let concerned = |variant: &&Variant| chosen.is_none_or(|chosen| chosen.contains(&variant.name));
+    let lacking = |keys: &str, has: &dyn Fn(&Variant) -> bool, offset: usize| {
         if let Some(variant) = scope.variants.iter().filter(concerned).find(|v| !has(v)) {
-            let message = format!("this needs `{key}` in [variants.{}]", variant.name);
-            mistakes.add(offset, message);
+            mistakes.add(offset, format!("this needs {keys} in [variants.{}]", variant.name));
         }
     };
+    let is_served = |variant: &Variant| matches!(variant.target, Target::Serve(_));
+    let beside = |variant: &Variant| variant.databases.or(scope.shared);
+    if let (Some(sql), Some(mysql)) = (&sql, mysql) {
+        let mysql = databases::checked(reader, Engine::Mysql, mysql, false)?;
+        return Some(Source::Mysql { sql: sql.value.clone(), mysql });
+    }
     if let Some(sql) = sql {
-        lacking("database", |variant| variant.database.is_some(), sql.offset);
+        let has = |variant: &Variant| {
+            variant.database.is_some() || is_served(variant) || beside(variant).mysql.is_some()
+        };
+        lacking("`mysql` beside it, or `database` or `mysql`", &has, sql.offset);
         return Some(Source::Sql(sql.value));
+    }
+    if let Some(command) = command {
+        let given = redis.is_some();
+        let redis = redis.and_then(|redis| databases::checked(reader, Engine::Redis, redis, false));
+        if !given {
+            let has = |variant: &Variant| beside(variant).redis.is_some();
+            lacking("`redis` beside it, in [observe] or", &has, command.offset);
+        }
+        return Some(Source::Redis { command: command.value, redis });
     }
     if let (Some(http), Some(json)) = (http, json) {
         let is_path = http.value.starts_with('/');
@@ -156,7 +186,8 @@ fn source(reader: &mut Reader<'_>, scope: &Scope<'_>, chosen: Option<&[String]>)
         return Some(Source::Http { http: http.value, json: json.value });
     }
     if let Some(metrics) = metrics {
-        lacking("metrics", |variant| variant.metrics.is_some(), metrics.offset);
+        let has = |variant: &Variant| variant.metrics.is_some() || is_served(variant);
+        lacking("`metrics`", &has, metrics.offset);
         let series = Selector::parse(&metrics.value);
         return series.map_err(|why| mistakes.add(metrics.offset, why)).ok().map(Source::Metrics);
     }

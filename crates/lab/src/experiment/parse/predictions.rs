@@ -2,12 +2,12 @@
 
 use super::{
     super::{
-        Bound, Observe, Prediction,
+        Bound, Observe, Prediction, Variant,
         reader::{Found, Reader},
     },
-    Names, Scripts, quoted,
+    Names, Scripts, databases, quoted,
 };
-use crate::{load_metric::LoadMetric, metric::Metric, prometheus::Selector};
+use crate::{database::Figure, load_metric::LoadMetric, metric::Metric, prometheus::Selector};
 
 /// The ways to make a claim.
 const BOUNDS: [&str; 5] =
@@ -16,12 +16,13 @@ const BOUNDS: [&str; 5] =
 /// Rows of the report that the file asks for.
 pub fn observed(reader: Option<Reader<'_>>, scripts: &Scripts) -> Observe {
     let Some(mut reader) = reader else { return Observe::default() };
+    let databases = databases::beside(&mut reader);
     let (metrics, load) = (reader.words("metrics"), reader.words("load"));
     let mistakes = reader.mistakes();
     let complain = |key: &str, offset, why: String| {
         mistakes.add(offset, format!("`{key}` in [observe]: {why}"));
     };
-    let mut observe = Observe::default();
+    let mut observe = Observe { databases, ..Observe::default() };
     if let Some(Found { value, offset }) = metrics {
         for text in value {
             match Selector::parse(&text) {
@@ -71,6 +72,21 @@ fn prediction(
         let metric = metric_of(&value, observe);
         match &metric {
             Ok(Metric::Load(metric)) => scripts.check(metric, offset, mistakes),
+            Ok(Metric::Database(figure)) => {
+                let without = |known: &&Variant| {
+                    let of_pair = bound.is_none_or(Bound::is_ratio);
+                    let concerned = Some(&known.name) == variant.as_ref()
+                        || (of_pair && known.name == *names.reference);
+                    concerned
+                        && known.databases.or(&observe.databases).of(figure.engine()).is_none()
+                };
+                if let Some(lacking) = names.known.iter().find(without) {
+                    let (key, name) = (figure.engine().key(), &lacking.name);
+                    let why =
+                        format!("`{figure}` needs `{key}` in [observe] or in [variants.{name}]");
+                    mistakes.add(offset, why);
+                }
+            }
             Ok(_) => {}
             Err(why) => mistakes.add(offset, why.clone()),
         }
@@ -113,6 +129,9 @@ fn metric_of(text: &str, observe: &Observe) -> Result<Metric, String> {
     if let Some(series) = series {
         return Ok(Metric::Server(series));
     }
+    if let Some(figure) = Figure::parse(text) {
+        return Ok(Metric::Database(figure));
+    }
     match LoadMetric::parse(text) {
         Ok(metric) if metric.has_statistic() => Ok(Metric::Load(metric)),
         parsed => {
@@ -122,8 +141,10 @@ fn metric_of(text: &str, observe: &Observe) -> Result<Metric, String> {
             Err(format!(
                 "unknown metric `{text}`{why}: accepted are {}; a figure of the load with its \
                  statistic, such as `http_req_duration{{scenario:bystander}}.p99` or \
-                 `my_counter.count`; a series that `metrics` in [observe] names",
-                quoted(&always)
+                 `my_counter.count`; a series that `metrics` in [observe] names; of the \
+                 databases there, {}",
+                quoted(&always),
+                quoted(&Figure::ALL)
             ))
         }
     }

@@ -5,7 +5,7 @@ use super::{
         Target, Variant,
         reader::{Found, Reader},
     },
-    NAME_RULE, budget, is_name,
+    NAME_RULE, budget, databases, is_name,
 };
 
 /// Keys of the plan that this version refuses by name.
@@ -37,6 +37,7 @@ fn variant_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option
     let load_env = reader.strings("load_env").unwrap_or_default();
     let database = reader.text("database");
     let metrics = reader.text("metrics");
+    let databases = databases::beside(&mut reader);
     let cpus = budget::cpus(&mut reader, name);
     let price_per_hour = reader.positive("price_per_hour");
     if let Some(database) = &database
@@ -44,7 +45,7 @@ fn variant_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option
     {
         let message = format!(
             "`database` in [variants.{name}] must be `{SQLITE}PATH`, such as \
-             \"{SQLITE}{{dir}}/app.db\"; other databases are not supported yet"
+             \"{SQLITE}{{dir}}/app.db\"; of MySQL, `mysql` is the key"
         );
         reader.mistakes().add(database.offset, message);
     }
@@ -65,6 +66,7 @@ fn variant_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option
         load_env,
         database: database.map(|found| found.value),
         metrics: metrics_address,
+        databases,
         cpus,
         price_per_hour,
     })

@@ -48,7 +48,9 @@ impl Language {
             Metric::Latency(Statistic::Max) => "응답 시간, 최대",
             Metric::CpuPerGoodRequest => "정상 요청당 서버 CPU",
             Metric::PeakRss => "서버 메모리, 최대",
-            Metric::Load(_) | Metric::Server(_) => return metric.id().into_owned(),
+            Metric::Load(_) | Metric::Server(_) | Metric::Database(_) => {
+                return metric.id().into_owned();
+            }
         }
         .to_owned()
     }

@@ -1,0 +1,129 @@
+//! What is told of a database over a round, by the names that it uses itself.
+
+use std::fmt;
+
+/// A kind of database, by the protocol that it speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Engine {
+    /// MySQL and MariaDB.
+    Mysql,
+    /// Redis and Valkey.
+    Redis,
+}
+
+impl Engine {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Mysql, Self::Redis];
+
+    /// The key that names its address in an experiment.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Mysql => "mysql",
+            Self::Redis => "redis",
+        }
+    }
+}
+
+/// How a round's value comes from what the database says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Taken {
+    /// By how much it grew between the start of the load and its end, warm-up included.
+    Change,
+    /// As `Change`, and the lab's own questions are subtracted.
+    ChangeWithoutLab,
+    /// The largest of the values seen ten times a second.
+    Largest,
+}
+
+/// One figure of a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Figure {
+    pub(crate) engine: Engine,
+    /// As the database calls it.
+    pub(crate) name: &'static str,
+    pub(crate) taken: Taken,
+    /// `ms`, `bytes`, or empty of counts.
+    pub(crate) unit: &'static str,
+}
+
+const fn mysql(name: &'static str, taken: Taken, unit: &'static str) -> Figure {
+    Figure { engine: Engine::Mysql, name, taken, unit }
+}
+
+const fn redis(name: &'static str, taken: Taken, unit: &'static str) -> Figure {
+    Figure { engine: Engine::Redis, name, taken, unit }
+}
+
+impl Figure {
+    /// All of them, in the order of reports. Meanings: MySQL 8.4 Reference Manual, "Server Status
+    /// Variables" (MariaDB's are the same); Redis documentation, "INFO".
+    pub const ALL: [Self; 15] = [
+        mysql("Questions", Taken::ChangeWithoutLab, ""),
+        mysql("Com_select", Taken::Change, ""),
+        mysql("Com_insert", Taken::Change, ""),
+        mysql("Com_update", Taken::Change, ""),
+        mysql("Com_delete", Taken::Change, ""),
+        mysql("Com_commit", Taken::Change, ""),
+        mysql("Com_rollback", Taken::Change, ""),
+        mysql("Innodb_row_lock_waits", Taken::Change, ""),
+        mysql("Innodb_row_lock_time", Taken::Change, "ms"),
+        mysql("Threads_running", Taken::Largest, ""),
+        redis("total_commands_processed", Taken::ChangeWithoutLab, ""),
+        redis("keyspace_hits", Taken::Change, ""),
+        redis("keyspace_misses", Taken::Change, ""),
+        redis("evicted_keys", Taken::Change, ""),
+        redis("used_memory", Taken::Largest, "bytes"),
+    ];
+
+    /// Those of one kind of database.
+    pub fn of(engine: Engine) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |figure| figure.engine == engine)
+    }
+
+    /// The figure of that name in files, such as `mysql.Questions`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|figure| figure.to_string() == text)
+    }
+
+    /// Which kind of database has it.
+    #[must_use]
+    pub fn engine(&self) -> Engine {
+        self.engine
+    }
+
+    /// `ms`, `bytes`, or empty of counts.
+    #[must_use]
+    pub fn unit(&self) -> &'static str {
+        self.unit
+    }
+
+    pub(crate) fn is_counter(&self) -> bool {
+        self.taken != Taken::Largest
+    }
+}
+
+/// Its name in files: `mysql.Questions`, `redis.used_memory.max`.
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let largest = if self.is_counter() { "" } else { ".max" };
+        write!(f, "{}.{}{largest}", self.engine.key(), self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_figure_is_found_by_its_name_and_each_engine_has_one_level() {
+        for figure in Figure::ALL {
+            assert_eq!(Figure::parse(&figure.to_string()), Some(figure));
+        }
+        for engine in Engine::ALL {
+            assert_eq!(Figure::of(engine).filter(|figure| !figure.is_counter()).count(), 1);
+        }
+        assert_eq!(Figure::parse("mysql.Threads_running"), None);
+    }
+}

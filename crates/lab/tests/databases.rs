@@ -1,0 +1,286 @@
+//! Databases beside the server: the real MariaDB and Redis, observed and asked.
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use madang_lab::{Failure, FailureKind, Host, Outcome, Report};
+use madang_stack::{mariadb::MariaDb, redis::Redis};
+
+use crate::{
+    help::{FIXTURE, Lab, measured, two},
+    host::TestHost,
+};
+
+const SERVE: &str = "serve = { delay_ms = 1 }";
+
+/// A server of its own for each test: its counters are of the whole server.
+pub struct Database<S> {
+    pub server: S,
+    _dir: tempfile::TempDir,
+}
+
+impl<S> Database<S> {
+    fn start(
+        start: fn(&madang_stack::Supervisor, &Path) -> Result<S, madang_stack::Error>,
+    ) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let supervisor = TestHost::new(Path::new(FIXTURE)).supervisor();
+        Self { server: start(&supervisor, dir.path()).unwrap(), _dir: dir }
+    }
+}
+
+pub fn mariadb() -> Database<MariaDb> {
+    Database::start(MariaDb::start)
+}
+
+pub fn redis() -> Database<Redis> {
+    Database::start(Redis::start)
+}
+
+/// A command that sends these statements.
+fn sql(server: &MariaDb, statements: &str) -> String {
+    let port = server.port();
+    format!(
+        "mariadb --no-defaults --host=127.0.0.1 --port={port} --user=root --batch test \
+         --execute '{statements}'"
+    )
+}
+
+/// Runs a command line now.
+#[track_caller]
+fn shell(line: &str) {
+    let output = std::process::Command::new("sh").args(["-c", line]).output().unwrap();
+    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A hook that runs a command line while the server is loaded.
+fn during(line: &str) -> String {
+    format!(
+        "[hooks]\ntime_limit = \"60s\"\nduring = {{ at = \"20ms\", command = [\"sh\", \"-c\", {line:?}] }}\n"
+    )
+}
+
+/// An experiment of one block, whose broken rounds are not repeated.
+fn lab(lines: &str) -> Lab {
+    let text = two(SERVE, SERVE, 1, lines).replace("[rounds]", "[rounds]\nretries = 0");
+    Lab::new("get", &text)
+}
+
+/// Why the first round broke.
+#[track_caller]
+pub fn failure(report: &Report) -> &Failure {
+    match &report.rounds[0].outcome {
+        Outcome::Failed(failure) => failure,
+        Outcome::Measured(_) => panic!("nothing broke: {}", report.to_text()),
+    }
+}
+
+#[test]
+fn what_happened_in_the_databases_is_counted_to_the_statement() {
+    let (mariadb, redis) = (mariadb(), redis());
+    shell(&sql(&mariadb.server, "create table t (id int primary key, n int) engine = innodb"));
+    let statements = "insert into t values (1, 1); insert into t values (2, 2); \
+                      update t set n = 3 where id = 1; select * from t; \
+                      begin; delete from t where id = 1; rollback; \
+                      begin; delete from t where id < 9; commit";
+    // A client that reads commands from a pipe would ask for help first.
+    let line = format!(
+        "{}; for command in 'SET a 1' 'GET a' 'GET a' 'GET b' 'DEL a'; do \
+         redis-cli -p {} $command > /dev/null; done",
+        sql(&mariadb.server, statements),
+        redis.server.port()
+    );
+    let lines = format!(
+        "[observe]\nmysql = {:?}\nredis = {:?}\n{}",
+        mariadb.server.url(),
+        redis.server.url(),
+        during(&line)
+    );
+    let report = lab(&lines).run();
+    assert_eq!(report.exit_code(), 0, "{}", report.to_text());
+    assert_eq!(report.rounds.len(), 2);
+    for round in &report.rounds {
+        let databases = &measured(round).databases;
+        assert_eq!(databases.len(), 15, "{databases:?}");
+        for (name, expected) in [
+            // Ten statements, and that the client says goodbye.
+            ("mysql.Questions", 11.0),
+            ("mysql.Com_insert", 2.0),
+            ("mysql.Com_update", 1.0),
+            ("mysql.Com_select", 1.0),
+            ("mysql.Com_delete", 2.0),
+            ("mysql.Com_commit", 1.0),
+            ("mysql.Com_rollback", 1.0),
+            ("mysql.Innodb_row_lock_waits", 0.0),
+            ("redis.total_commands_processed", 5.0),
+            ("redis.keyspace_hits", 2.0),
+            ("redis.keyspace_misses", 1.0),
+            ("redis.evicted_keys", 0.0),
+        ] {
+            assert_eq!(databases[name], expected, "{name} of {databases:?}");
+        }
+        assert!(databases["redis.used_memory.max"] > 100_000.0, "{databases:?}");
+        assert!(databases["mysql.Threads_running.max"] <= 1.0, "{databases:?}");
+    }
+    let text = report.to_text();
+    assert!(text.contains("mysql.Com_insert") && text.contains("redis.used_memory.max"), "{text}");
+}
+
+#[test]
+fn waiting_for_a_row_and_threads_that_run_are_seen() {
+    let mariadb = mariadb();
+    shell(&sql(
+        &mariadb.server,
+        "create table t (id int primary key, n int) engine = innodb; insert into t values (1, 1)",
+    ));
+    // One transaction holds the row until another one is seen to wait for it. InnoDB's own tables
+    // would not do: they stay as they are while somebody keeps reading them.
+    let connect = sql(&mariadb.server, "").replace("--execute ''", "--unbuffered");
+    let dirty = "set session transaction isolation level read uncommitted; select n from t";
+    let busy = "select state from information_schema.processlist where state = \"Updating\"";
+    let (locked, waiting) = (sql(&mariadb.server, dirty), sql(&mariadb.server, busy));
+    let waiter = sql(&mariadb.server, "update t set n = 3; do sleep(1)");
+    let line = format!(
+        "(echo 'begin; update t set n = 2;'; until {locked} | grep -q 2; do :; done; {waiter} & \
+         until {waiting} | grep -q Updating; do :; done; echo 'commit;'; wait) | {connect}"
+    );
+    let lines = format!("[observe]\nmysql = {:?}\n{}", mariadb.server.url(), during(&line));
+    let report = lab(&lines).run();
+    let databases = &measured(&report.rounds[0]).databases;
+    assert_eq!(databases["mysql.Innodb_row_lock_waits"], 1.0, "{databases:?}");
+    let waited = databases["mysql.Innodb_row_lock_time"];
+    assert!(waited >= 1.0, "{databases:?}");
+    assert!(databases["mysql.Threads_running.max"] >= 1.0, "{databases:?}");
+}
+
+#[test]
+fn a_variant_can_have_a_database_of_its_own_and_predictions_can_be_about_it() {
+    let (first, second) = (redis(), redis());
+    let fill = format!(
+        "for n in 1 2 3; do redis-cli -u $LAB_REDIS SADD s $n; done; \
+         test $LAB_VARIANT = slow || redis-cli -p {} SADD s 4",
+        second.server.port()
+    );
+    let lines = format!(
+        "[observe]\nredis = {:?}\n{}\
+         [[invariants]]\nname = \"all members\"\ncommand = [\"SCARD\", \"s\"]\nat_least = 3\n",
+        first.server.url(),
+        during(&fill)
+    );
+    let own = format!("{SERVE}\nredis = {:?}", second.server.url());
+    let claim = "metric = \"http_req_duration.p50\", variant = \"fast\", ratio_at_most = 0.5";
+    let text = two(SERVE, &own, 2, &lines).replace(
+        claim,
+        "metric = \"redis.total_commands_processed\", variant = \"fast\", at_least = 4",
+    );
+    let report = Lab::new("get", &text).run();
+    assert!(report.invariants_hold(), "{}", report.to_text());
+    for round in &report.rounds {
+        let commands = measured(round).databases["redis.total_commands_processed"];
+        let expected = if round.variant == "slow" { 3.0 } else { 4.0 };
+        assert_eq!(commands, expected, "{round:?}");
+    }
+    assert_eq!(report.predictions[0].verdict.to_string(), "supported", "{}", report.to_text());
+}
+
+#[test]
+fn a_database_that_is_not_there_breaks_the_round_and_says_which() {
+    for (key, scheme) in [("mysql", "mysql://root:secret"), ("redis", "redis://:secret")] {
+        let free = madang_stack::PortReservation::new().unwrap();
+        let address = format!("{scheme}@127.0.0.1:{}", free.port());
+        let lab = lab(&format!("[observe]\n{key} = {address:?}\n"));
+        let report = lab.run();
+        let failure = failure(&report);
+        assert_eq!(failure.kind, FailureKind::Database, "{failure:?}");
+        let place = format!("{key}://127.0.0.1:{}", free.port());
+        assert!(failure.message.contains(&place), "{failure:?}");
+        assert!(failure.message.contains("refused"), "{failure:?}");
+        assert!(!failure.message.contains("secret"), "{failure:?}");
+        assert_eq!(report.exit_code(), 1);
+    }
+}
+
+#[test]
+fn something_else_in_place_of_a_database_is_told_from_it_in_time() {
+    // Accepts and says nothing, as a database that hangs.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        for key in ["mysql", "redis"] {
+            scope.spawn(move || {
+                let lab = lab(&format!("[observe]\n{key} = \"{key}://127.0.0.1:{port}\"\n"));
+                let report = lab.run();
+                let failure = failure(&report);
+                assert_eq!(failure.kind, FailureKind::Database, "{failure:?}");
+                assert!(failure.message.contains("no answer"), "{failure:?}");
+            });
+        }
+    });
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn rows_of_mysql_and_members_of_redis_must_be_as_claimed() {
+    let (mariadb, redis) = (mariadb(), redis());
+    shell(&sql(&mariadb.server, "create table t (n int); insert into t values (2), (3)"));
+    let add = format!(
+        "{}; redis-cli -p {} SADD s a b > /dev/null",
+        sql(&mariadb.server, "insert into t values (4)"),
+        redis.server.port()
+    );
+    let (mysql, redis) = (mariadb.server.url(), redis.server.url());
+    let lines = format!(
+        "{}[values.rows]\nmysql = {mysql:?}\nsql = \"select count(*) from t\"\n\
+         [[invariants]]\nname = \"one more\"\nmysql = {mysql:?}\nsql = \"select sum(n) / 1 from t\"\n\
+         change = true\nequals = \"4 * (after.rows - before.rows)\"\n\
+         [[invariants]]\nname = \"members\"\nredis = {redis:?}\ncommand = [\"SCARD\", \"s\"]\n\
+         equals = 2\n",
+        during(&add)
+    );
+    let lab = lab(&lines);
+    let report = lab.run();
+    assert!(report.invariants_hold(), "{}", report.to_text());
+    assert_eq!(report.invariants.len(), 2);
+    let json = lab.json();
+    assert_eq!(json["experiment"]["invariants"][1]["command"][0], "SCARD");
+    assert!(measured(&report.rounds[0]).databases.is_empty(), "asked, but not observed");
+}
+
+#[test]
+fn a_number_that_a_database_does_not_give_breaks_the_round_and_says_why() {
+    let (mariadb, redis) = (mariadb(), redis());
+    shell(&sql(
+        &mariadb.server,
+        "create table t (n int, c char(9)); insert into t values (1, \"x\")",
+    ));
+    shell(&format!("redis-cli -p {} RPUSH list a b > /dev/null", redis.server.port()));
+    let (mysql, redis) = (mariadb.server.url(), redis.server.url());
+    let other_user = mysql.replace("root@", "nobody:secret@");
+    for (source, part) in [
+        (format!("mysql = {mysql:?}\nsql = \"select n from missing\""), "doesn't exist"),
+        (format!("mysql = {mysql:?}\nsql = \"select c from t\""), "gives a text"),
+        (format!("mysql = {mysql:?}\nsql = \"select max(n) from t where n > 9\""), "gives NULL"),
+        (format!("mysql = {mysql:?}\nsql = \"select n from t where n > 9\""), "no row"),
+        (format!("mysql = {mysql:?}\nsql = \"delete from t\""), "READ ONLY"),
+        (format!("mysql = {other_user:?}\nsql = \"select 1\""), "Access denied"),
+        (format!("redis = {redis:?}\ncommand = [\"GET\", \"missing\"]"), "no such key"),
+        (format!("redis = {redis:?}\ncommand = [\"LRANGE\", \"list\", \"0\", \"9\"]"), "list of 2"),
+        (format!("redis = {redis:?}\ncommand = [\"LINDEX\", \"list\", \"0\"]"), "no number but"),
+        (format!("redis = {redis:?}\ncommand = [\"SCARD\", \"list\"]"), "WRONGTYPE"),
+        (format!("redis = {redis:?}\ncommand = [\"OOPS\"]"), "unknown command"),
+        (format!("redis = \"{redis}/99\"\ncommand = [\"DBSIZE\"]"), "DB index"),
+    ] {
+        let report =
+            lab(&format!("[[invariants]]\nname = \"it holds\"\n{source}\nequals = 1\n")).run();
+        let failure = failure(&report);
+        assert_eq!(failure.kind, FailureKind::Value, "{failure:?}");
+        assert!(failure.message.contains(part), "no {part:?} in: {failure:?}");
+        assert!(!failure.message.contains("secret"), "{failure:?}");
+    }
+    let rows = format!("mysql = {mysql:?}\nsql = \"select count(*) from t\"");
+    let report = lab(&format!("[[invariants]]\nname = \"kept\"\n{rows}\nequals = 1\n")).run();
+    assert!(report.invariants_hold(), "something was deleted: {}", report.to_text());
+}
