@@ -1,7 +1,7 @@
 //! What the statistics promise, on simulated experiments. Seeds are fixed: the bounds below hold
 //! for these experiments, and are several standard deviations away from what theory expects.
 
-use super::{estimate, log_ratios, noise::Noise, noise::normal, sign_flip};
+use super::{between_runs, estimate, level, log_ratios, noise::Noise, noise::normal, sign_flip};
 use crate::{
     experiment::Bound,
     finding::{Evidence, Finding},
@@ -98,4 +98,54 @@ fn the_permutation_test_rejects_equal_things_as_rarely_as_it_says() {
         let share = rejected.count() as f64 / f64::from(EXPERIMENTS);
         assert!((0.03..=0.06).contains(&share), "{noise:?}: {share}");
     }
+}
+
+/// Rounds of one variant in a run of its own.
+fn run(noise: Noise, blocks: u32, truth: f64, rng: &mut fastrand::Rng) -> Vec<f64> {
+    noise.pairs(blocks, 1.0, rng).into_iter().map(|(value, _)| truth * value).collect()
+}
+
+/// For claims about a variant's own value and for runs that share no blocks. Drift is left out:
+/// nothing that is not paired withstands it, which is why `compare` pairs.
+#[test]
+fn unpaired_intervals_contain_the_truth_as_often_as_they_say() {
+    for blocks in [6, 10, 20] {
+        let mut rng = fastrand::Rng::with_seed(1947);
+        let (mut levels, mut normals, mut log_normals) = (0, 0, 0);
+        for _ in 0..EXPERIMENTS {
+            let contains = |(low, high): (f64, f64), truth: f64| low <= truth && truth <= high;
+            let level = level(&run(Noise::Normal, blocks, 3.0, &mut rng)).unwrap();
+            levels += u32::from(contains(level.interval.unwrap(), 3.0));
+            let mut change = |noise| {
+                let old = run(noise, blocks, 1.0, &mut rng);
+                let new = run(noise, blocks, 0.8, &mut rng);
+                u32::from(contains(between_runs(&old, &new).unwrap().interval, 0.8))
+            };
+            normals += change(Noise::Normal);
+            log_normals += change(Noise::LogNormal);
+        }
+        for hits in [levels, normals, log_normals] {
+            let share = f64::from(hits) / f64::from(EXPERIMENTS);
+            assert!(
+                (0.93..=0.97).contains(&share),
+                "{blocks} blocks: {levels} {normals} {log_normals}"
+            );
+        }
+    }
+}
+
+/// Worse by exactly what is allowed is not worse: said of one run in forty by chance.
+#[test]
+fn a_run_at_the_edge_of_what_is_allowed_is_rarely_called_worse() {
+    let mut rng = fastrand::Rng::with_seed(1938);
+    let mut called = |truth: f64| {
+        let worse = (0..EXPERIMENTS).filter(|_| {
+            let old = run(Noise::Normal, 10, 1.0, &mut rng);
+            let new = run(Noise::Normal, 10, truth, &mut rng);
+            between_runs(&old, &new).unwrap().p_above(1.05) <= 0.025
+        });
+        worse.count() as f64 / f64::from(EXPERIMENTS)
+    };
+    assert!(called(1.05) <= 0.035);
+    assert!(called(1.5) >= 0.99, "what is half as slow again is");
 }
