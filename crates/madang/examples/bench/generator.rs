@@ -1,9 +1,10 @@
-//! The load engine against real k6: CPU of the generator for each request.
+//! The load engine against real k6: CPU of the generator for each request, and of scripts that compute.
 
 use crate::stats::{median, ratios, spread};
 use crate::tools::{k6, madang, supervisor, version};
 use anyhow::{Context as _, ensure};
 use madang_stack::nginx::{Nginx, StaticSite};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
@@ -17,6 +18,45 @@ export default function () {
   check(res, { 'status is 200': (r) => r.status === 200 });
 }
 ";
+
+const HASHES: u32 = 50_000;
+
+/// A script that computes: what a proof of work in a script costs.
+pub fn hashing() -> anyhow::Result<String> {
+    if version(&k6(), &["version"]).contains("not found") {
+        return Ok("### Hashing in a script\n\nNot measured: k6 is not installed.\n\n".to_owned());
+    }
+    let work = TempDir::new()?;
+    let scripts = ["sha", "none"].map(|name| work.path().join(format!("{name}.js")));
+    // The same script without the work is what starting costs, and is taken off.
+    for (script, count) in scripts.iter().zip([HASHES, 0]) {
+        let text = format!(
+            "import crypto from 'k6/crypto';\nexport default function () {{\n  let last = '';\n  for (let i = 0; i < {count}; i++) last = crypto.sha256(`message ${{i}}`, 'hex');\n}}\n"
+        );
+        std::fs::write(script, text)?;
+    }
+    let own = madang()?;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for round in 0..=ROUNDS {
+        let cost = |program: &Path, args: &[&str]| -> anyhow::Result<f64> {
+            let [hashing, nothing] = [0, 1].map(|at| cpu(program, args, &scripts[at], work.path()));
+            Ok((hashing? - nothing?).max(0.0) * 1e6 / f64::from(HASHES))
+        };
+        let k = cost(Path::new(&k6()), &["run", "--quiet", "--no-usage-report"])?;
+        let m = cost(&own, &["load", "--quiet"])?;
+        if round > 0 {
+            theirs.push(k);
+            ours.push(m);
+        }
+    }
+    Ok(format!(
+        "### Hashing in a script\n\n{HASHES} × `crypto.sha256('message …', 'hex')` in one iteration, {ROUNDS} rounds in turn; CPU of the process without that of the same script hashing nothing. Median (range).\n\n| | µs a hash |\n|---|---|\n| {} | {} |\n| madang load | {} |\n| **ratio** | **{}** |\n\n",
+        version(&k6(), &["version"]).split(" (").next().unwrap_or("k6"),
+        spread(&theirs, 2),
+        spread(&ours, 2),
+        spread(&ratios(&ours, &theirs), 2)
+    ))
+}
 
 /// The same script in both, in turn, against nginx.
 pub fn against_k6() -> anyhow::Result<String> {
@@ -71,19 +111,33 @@ fn run(
     dir: &Path,
 ) -> anyhow::Result<(f64, f64)> {
     let export = dir.join("summary.json");
+    let export_and_url = [OsStr::new("--summary-export"), export.as_os_str(), OsStr::new("-e")];
+    let url = format!("BASE_URL={url}");
+    let mut all: Vec<&OsStr> = args.iter().map(OsStr::new).collect();
+    all.extend(export_and_url);
+    all.push(OsStr::new(&url));
+    let cpu = cpu(program, &all, script, dir)?;
+    let summary: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&export)?)?;
+    let figure = |name: &str| {
+        summary["metrics"]["http_reqs"][name].as_f64().context("http_reqs in the summary")
+    };
+    Ok((cpu * 1e6 / figure("count")?, figure("rate")?))
+}
+
+/// Processor time of a run in seconds.
+fn cpu(
+    program: &Path,
+    args: &[impl AsRef<OsStr>],
+    script: &Path,
+    dir: &Path,
+) -> anyhow::Result<f64> {
     // bash's `times` line is user and system time of finished children: no other tool is needed.
     let mut command = Command::new("bash");
     command
         .arg("-c")
         .arg("\"$@\" >/dev/null 2>\"$0\"; code=$?; times; exit $code")
         .arg(dir.join("stderr"));
-    command
-        .arg(program)
-        .args(args)
-        .arg("--summary-export")
-        .arg(&export)
-        .args(["-e", &format!("BASE_URL={url}")])
-        .arg(script);
+    command.arg(program).args(args).arg(script);
     let output = command.output().context("bash")?;
     ensure!(
         output.status.success(),
@@ -93,12 +147,7 @@ fn run(
     );
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let children = text.lines().nth(1).context("times")?;
-    let cpu: f64 = children.split_whitespace().filter_map(minutes).sum();
-    let summary: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&export)?)?;
-    let figure = |name: &str| {
-        summary["metrics"]["http_reqs"][name].as_f64().context("http_reqs in the summary")
-    };
-    Ok((cpu * 1e6 / figure("count")?, figure("rate")?))
+    Ok(children.split_whitespace().filter_map(minutes).sum())
 }
 
 /// `1m2.345s` in seconds.

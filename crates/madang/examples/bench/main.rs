@@ -10,6 +10,7 @@ mod likes;
 mod posts;
 mod schedules;
 mod serving;
+mod starts;
 mod stats;
 mod store;
 mod tools;
@@ -56,6 +57,10 @@ fn main() -> anyhow::Result<()> {
     }
     if wanted("load") {
         report += &generator::against_k6()?;
+        report += &generator::hashing()?;
+    }
+    if wanted("starts") {
+        report += &starts::lag()?;
     }
     println!("{report}");
     if let Some(path) = update {
