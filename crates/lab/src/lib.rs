@@ -23,6 +23,7 @@ pub mod baseline;
 mod cancel;
 mod copy;
 pub mod database;
+mod dropped;
 pub mod experiment;
 pub mod expression;
 pub mod finding;

@@ -178,6 +178,12 @@ pub struct ScenarioPart {
     /// Its requests and their response times; absent in reports of other generators.
     #[serde(flatten)]
     pub part: Option<Part>,
+    /// Runs of its function; absent in reports of other generators.
+    #[serde(default)]
+    pub iterations: Option<Iterations>,
+    /// How long those took that ended by themselves, in milliseconds; likewise.
+    #[serde(default)]
+    pub iteration_duration: Option<Trend>,
     /// What is known only of those whose iterations start by the clock.
     #[serde(default)]
     pub open_model: Option<OpenModel>,
@@ -215,6 +221,9 @@ pub struct Generator {
     pub lag_p99_ms: f64,
     /// Whether it looks like the limit itself.
     pub limited: bool,
+    /// It is only because others used the processor it was waiting for.
+    #[serde(default)]
+    pub starved: bool,
     /// Why it thinks so.
     #[serde(default)]
     pub reason: Option<String>,

@@ -188,6 +188,11 @@ pub enum Warning {
     LeftFiles,
     /// The variant's CPU budget could not be applied, and the experiment accepts that.
     NoBudget,
+    /// More than 1 % of the iterations could not start by the clock, because the server kept all
+    /// virtual users waiting.
+    Overloaded,
+    /// The same, but they were not waiting for the server.
+    FewUsers,
 }
 
 impl Warning {
@@ -222,6 +227,14 @@ impl Warning {
             }
             Self::NoBudget => "budget not applied: the server had all of its CPUs",
             Self::LeftFiles => "files of the round could not be removed",
+            Self::Overloaded => {
+                "more than 1 % of the iterations were dropped, because the server kept all virtual \
+                 users waiting: it was offered more than it could take"
+            }
+            Self::FewUsers => {
+                "more than 1 % of the iterations were dropped, although the virtual users waited for \
+                 the server less than half of their time: the script has too few of them (`maxVUs`)"
+            }
             Self::Thresholds => "a threshold of the script was crossed",
         }
     }

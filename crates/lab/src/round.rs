@@ -16,6 +16,7 @@ use crate::{
     action::{Runner, Surroundings},
     cancel::Cancel,
     database::Watching,
+    dropped::{self, Culprit},
     experiment::{Experiment, Variant},
     generator::Generator,
     host::Host,
@@ -297,8 +298,14 @@ fn warnings(
 ) -> Vec<Warning> {
     let steal = machine.map_or(0.0, |machine| machine.steal_share);
     let foreign = machine.and_then(|machine| machine.foreign_cores).unwrap_or(0.0);
+    // On CPUs that it shares with the server, it is the server that it waits for.
+    let starved_by_server = load.generator.starved && sharing == Some(Warning::SharedCpus);
+    let limited = load.generator.limited && !starved_by_server;
+    let culprit = dropped::culprit(load).filter(|_| !limited);
     let seen = [
-        (Warning::GeneratorLimited, load.generator.limited),
+        (Warning::GeneratorLimited, limited),
+        (Warning::Overloaded, culprit == Some(Culprit::Server)),
+        (Warning::FewUsers, culprit == Some(Culprit::Script)),
         (Warning::Steal, steal > STEAL_LIMIT),
         (Warning::ForeignCpu, foreign > FOREIGN_LIMIT),
         (Warning::BadRequests, load.good_share().is_some_and(|share| share < GOOD_LIMIT)),

@@ -3,7 +3,9 @@
 //! Every event loop has a timer that should fire every 10 ms; how late it fires is how long
 //! anything else on that loop had to wait for its turn, and therefore the size of the error in
 //! every duration it measured. Together with the processor time of its thread that says whether
-//! the loop kept up.
+//! the loop kept up. Time in which the thread could have run and had no processor counts like
+//! computing: a loop that shares its processor with others is at its limit long before it has used
+//! all of it.
 
 use std::time::Duration;
 
@@ -33,6 +35,8 @@ pub(crate) struct LoopHealth {
     pub(crate) start_lag: Histogram,
     /// The largest part of the measured time that a loop was computing.
     pub(crate) busiest: f64,
+    /// The largest part of it that a loop was computing or waiting for a processor.
+    pub(crate) wanting: f64,
 }
 
 impl LoopHealth {
@@ -40,6 +44,7 @@ impl LoopHealth {
         self.lag.merge(&other.lag);
         self.start_lag.merge(&other.start_lag);
         self.busiest = self.busiest.max(other.busiest);
+        self.wanting = self.wanting.max(other.wanting);
     }
 }
 
@@ -60,6 +65,14 @@ pub(crate) fn thread_cpu() -> Duration {
     cpu(ClockId::ThreadCPUTime)
 }
 
+/// How long the calling thread could have run so far and had no processor; zero where the kernel
+/// does not count it. The second field of `schedstat` (Linux, Documentation/scheduler/sched-stats).
+pub(crate) fn thread_waited() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = text.split_ascii_whitespace().nth(1).and_then(|field| field.parse().ok());
+    nanoseconds.map_or(Duration::ZERO, Duration::from_nanos)
+}
+
 /// Processor time of the whole process so far, user and system.
 pub(crate) fn process_cpu() -> Duration {
     cpu(ClockId::ProcessCPUTime)
@@ -75,27 +88,47 @@ pub(crate) fn available_cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Why the generator looks like the limit; `None` when it does not. Dropped iterations are no reason:
-/// they tell that the server kept all virtual users waiting, or until `maxDuration` was over.
-pub(crate) fn verdict(health: &LoopHealth, cpu_seconds: f64, wall_seconds: f64) -> Option<String> {
+/// Why the generator looks like the limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Limit {
+    /// In words.
+    pub(crate) reason: String,
+    /// Only because others took the processor it could have used.
+    pub(crate) starved: bool,
+}
+
+/// Why the generator looks like the limit; `None` when it does not. Iterations that were dropped
+/// are no sign of it: all virtual users were waiting, or `maxDuration` was over, and both come from
+/// a slow server as well. A generator that could not start them in time is busy or late.
+pub(crate) fn verdict(health: &LoopHealth, cpu_seconds: f64, wall_seconds: f64) -> Option<Limit> {
+    let own = |reason: String| Some(Limit { reason, starved: false });
     let cores = available_cores() as f64;
-    let lag = health.lag.quantile(0.99);
     // Starting up and shutting down weigh too much in a shorter window.
     let long_enough = wall_seconds >= MIN_BUSY_WINDOW_SECONDS;
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
     if long_enough && health.busiest > BUSY_LIMIT {
-        let percent = health.busiest * 100.0;
-        return Some(format!("an event loop was busy {percent:.0} % of the time"));
+        return own(format!("an event loop was busy {} of the time", percent(health.busiest)));
     }
+    let used = if long_enough { cpu_seconds / wall_seconds } else { 0.0 };
+    if used > BUSY_LIMIT * cores {
+        return own(format!("it used {used:.2} of the {cores} processor cores it may use"));
+    }
+    let lag = health.lag.quantile(0.99);
     if lag > LAG_LIMIT_MS {
-        return Some(format!("its event loops ran {lag:.1} ms late (99th percentile)"));
+        return own(format!("its event loops ran {lag:.1} ms late (99th percentile)"));
     }
     let start_lag = health.start_lag.quantile(0.99);
     if start_lag > LAG_LIMIT_MS {
-        return Some(format!("iterations started {start_lag:.1} ms late (99th percentile)"));
+        return own(format!("iterations started {start_lag:.1} ms late (99th percentile)"));
     }
-    let used = if long_enough { cpu_seconds / wall_seconds } else { 0.0 };
-    (used > BUSY_LIMIT * cores)
-        .then(|| format!("it used {used:.2} of the {cores} processor cores it may use"))
+    (long_enough && health.wanting > BUSY_LIMIT).then(|| Limit {
+        reason: format!(
+            "an event loop was busy {} of the time and {} with its waits for a processor",
+            percent(health.busiest),
+            percent(health.wanting)
+        ),
+        starved: true,
+    })
 }
 
 #[cfg(test)]
@@ -110,20 +143,25 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_or_late_generator_says_so() {
-        let busy = LoopHealth { busiest: 0.95, ..LoopHealth::default() };
-        assert!(verdict(&busy, 0.1, 1.0).is_some());
+    fn a_busy_late_or_starved_generator_says_so() {
+        let starved = |health: &LoopHealth| verdict(health, 0.1, 1.0).map(|limit| limit.starved);
+        let busy = LoopHealth { busiest: 0.95, wanting: 0.97, ..LoopHealth::default() };
+        assert_eq!(starved(&busy), Some(false));
         let mut late = LoopHealth::default();
         (0..100).for_each(|_| late.lag.record(50.0));
-        assert!(verdict(&late, 0.1, 1.0).is_some());
+        assert_eq!(starved(&late), Some(false));
         let mut late = LoopHealth::default();
         (0..100).for_each(|_| late.start_lag.record(50.0));
-        assert!(verdict(&late, 0.1, 1.0).is_some());
+        assert_eq!(starved(&late), Some(false));
+        let hungry = LoopHealth { busiest: 0.6, wanting: 0.97, ..LoopHealth::default() };
+        assert_eq!(starved(&hungry), Some(true));
+        let reason = verdict(&hungry, 0.1, 1.0).unwrap().reason;
+        assert!(reason.contains("60 %") && reason.contains("97 %"), "{reason}");
     }
 
     #[test]
     fn a_window_of_less_than_a_second_does_not_say_how_busy_it_was() {
-        let busy = LoopHealth { busiest: 1.0, ..LoopHealth::default() };
+        let busy = LoopHealth { busiest: 1.0, wanting: 1.0, ..LoopHealth::default() };
         assert_eq!(verdict(&busy, 1e3, 0.999), None);
         assert_eq!(verdict(&busy, 1e3, 0.0), None);
         assert!(verdict(&LoopHealth::default(), 1e3, 1.0).is_some());
@@ -135,5 +173,29 @@ mod tests {
         let mut x = 1u64;
         (0..100_000).for_each(|i| x = std::hint::black_box(x.wrapping_mul(i)));
         assert!(thread_cpu() > before.0 && process_cpu() > before.1);
+    }
+
+    /// Eight threads that compute on one processor: each waits for most of the time.
+    #[test]
+    fn a_thread_that_shares_its_processor_waits_for_it() {
+        let compute = || {
+            let start = std::time::Instant::now();
+            let before = (thread_cpu(), thread_waited());
+            // On one processor, whichever that is.
+            let mut cpus = rustix::thread::sched_getaffinity(None).unwrap();
+            let first = (0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| cpus.is_set(*cpu)).unwrap();
+            cpus.clear();
+            cpus.set(first);
+            rustix::thread::sched_setaffinity(None, &cpus).unwrap();
+            while thread_cpu() - before.0 < Duration::from_millis(30) {}
+            (thread_waited() - before.1, start.elapsed())
+        };
+        let all: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(compute)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let waited: Duration = all.iter().map(|(waited, _)| *waited).sum();
+        let took: Duration = all.iter().map(|(_, took)| *took).sum();
+        assert!(waited > took / 2 && waited <= took, "{all:?}");
     }
 }

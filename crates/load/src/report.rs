@@ -236,6 +236,10 @@ pub struct Generator {
     pub event_loops: usize,
     /// Largest part of the window (0–1) that one event loop was computing.
     pub busiest_loop: f64,
+    /// Largest part of the window (0–1) that one event loop was computing or waiting for a
+    /// processor that others used.
+    #[serde(default)]
+    pub wanting_loop: f64,
     /// How late a 10 ms timer fired on its event loops: median, in milliseconds.
     pub lag_p50_ms: f64,
     /// The same, 99th percentile.
@@ -249,11 +253,14 @@ pub struct Generator {
     /// The same, maximum.
     #[serde(default)]
     pub start_lag_max_ms: Option<f64>,
-    /// The generator, not the server, looks like the limit: an iteration of a closed model was
-    /// dropped, an event loop was busy for more than 90 % of the time, the 99th percentile of the
-    /// lag or start lag was above 20 ms, or more than 90 % of the processors it may use were used. How
-    /// busy it was is only judged over a window of at least a second.
+    /// The generator, not the server, looks like the limit: an event loop was busy for more than
+    /// 90 % of the time, more than 90 % of the processors it may use were used, the 99th percentile of
+    /// the lag or start lag was above 20 ms, or an event loop was busy or waiting for a processor for
+    /// more than 90 % of the time. How busy it was is only judged over a window of at least a second.
     pub limited: bool,
+    /// It was only limited because others used the processor it was waiting for.
+    #[serde(default)]
+    pub starved: bool,
     /// Which of these, when `limited`.
     pub reason: Option<String>,
 }

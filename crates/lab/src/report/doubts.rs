@@ -38,7 +38,8 @@ pub fn warnings(
         Outcome::Measured(_) => None,
     });
     for round in rounds.iter().filter(|round| !round.refused.is_empty()) {
-        let why: Vec<&str> = round.refused.iter().map(|reason| reason.text()).collect();
+        let why: Vec<String> =
+            round.refused.iter().map(|reason| in_words(round, *reason)).collect();
         lines.push(format!(
             "block {}: a round of `{}` was refused and repeated: {}",
             round.block,
@@ -62,6 +63,18 @@ pub fn warnings(
     lines.extend(assumptions(plan, variants));
     lines.extend(doubts(plan, rounds));
     lines
+}
+
+/// Why a round was refused; of the generator, also what it noticed.
+fn in_words(round: &RoundRecord, reason: Warning) -> String {
+    let noticed = match &round.outcome {
+        Outcome::Measured(measured) if reason == Warning::GeneratorLimited => {
+            measured.load.generator.reason.as_deref()
+        }
+        _ => None,
+    };
+    let noticed = noticed.map_or_else(String::new, |noticed| format!(" ({noticed})"));
+    format!("{}{noticed}", reason.text())
 }
 
 /// Of a run that went on: the variants that may have become others meanwhile.

@@ -211,17 +211,22 @@ fn hire(event_loop: &Rc<EventLoop>) -> Hire {
 /// What a loop notes about itself from the start of recording on.
 #[derive(Default)]
 struct LoopWatch {
-    started: Option<(Instant, Duration)>,
+    /// When, and the thread's processor time and waits until then.
+    started: Option<(Instant, Duration, Duration)>,
     lag: Histogram,
 }
 
 impl LoopWatch {
     fn health(&self) -> LoopHealth {
-        let busiest = self.started.map_or(0.0, |(start, cpu)| {
+        let (busiest, wanting) = self.started.map_or((0.0, 0.0), |(start, cpu, waited)| {
             let used = generator::thread_cpu().saturating_sub(cpu);
-            used.as_secs_f64() / start.elapsed().as_secs_f64().max(1e-9)
+            let waited = generator::thread_waited().saturating_sub(waited);
+            let share =
+                |time: Duration| time.as_secs_f64() / start.elapsed().as_secs_f64().max(1e-9);
+            (share(used), share(used + waited))
         });
-        LoopHealth { lag: self.lag.clone(), start_lag: Histogram::default(), busiest }
+        let (lag, start_lag) = (self.lag.clone(), Histogram::default());
+        LoopHealth { lag, start_lag, busiest, wanting }
     }
 }
 
@@ -229,7 +234,8 @@ impl LoopWatch {
 async fn record(clock: Clock, event_loop: Rc<EventLoop>, watch: Rc<RefCell<LoopWatch>>) {
     tokio::time::sleep_until(clock.record_from).await;
     event_loop.recorder.borrow_mut().start(clock.record_from.into_std());
-    watch.borrow_mut().started = Some((Instant::now(), generator::thread_cpu()));
+    watch.borrow_mut().started =
+        Some((Instant::now(), generator::thread_cpu(), generator::thread_waited()));
     generator::watch_lag(|late| watch.borrow_mut().lag.record(late)).await;
 }
 

@@ -202,19 +202,21 @@ fn generator_report(finished: &Finished, event_loops: usize) -> Generator {
     let lag = &finished.health.lag;
     let start_lag = Some(&finished.health.start_lag).filter(|lag| lag.count() > 0);
     let cpu_seconds = finished.cpu.as_secs_f64();
-    let reason = generator::verdict(&finished.health, cpu_seconds, finished.duration.as_secs_f64());
+    let limit = generator::verdict(&finished.health, cpu_seconds, finished.duration.as_secs_f64());
     Generator {
         cpu_seconds,
         cores: generator::available_cores(),
         event_loops,
         busiest_loop: finished.health.busiest,
+        wanting_loop: finished.health.wanting,
         lag_p50_ms: lag.quantile(0.5),
         lag_p99_ms: lag.quantile(0.99),
         lag_max_ms: lag.max(),
         start_lag_p99_ms: start_lag.map(|lag| lag.quantile(0.99)),
         start_lag_max_ms: start_lag.map(Histogram::max),
-        limited: reason.is_some(),
-        reason,
+        limited: limit.is_some(),
+        starved: limit.as_ref().is_some_and(|limit| limit.starved),
+        reason: limit.map(|limit| limit.reason),
     }
 }
 
