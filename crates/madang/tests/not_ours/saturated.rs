@@ -1,0 +1,167 @@
+//! A generator that is the limit measures itself: such rounds are refused and there is no verdict. A
+//! slow server is no such generator, whatever form the load has.
+//!
+//! Other tests keep the processors busy meanwhile, so a generator that does nothing wrong may be late
+//! all the same. Its rounds are refused for that, and for nothing else.
+
+use serde_json::Value;
+
+use crate::{ACCEPT, Lab, Ran, experiments};
+
+/// nginx answers at once, from memory.
+fn nginx() -> String {
+    let program = experiments().join("nginx-gzip/nginx.sh");
+    let answer = "location = /one { return 200 one; }";
+    format!("command = [{program:?}, \"{{port}}\", \"{{dir}}\", {answer:?}]\n{READY}")
+}
+
+/// Some 10 ms of computing for each answer, one after the other.
+fn slow() -> String {
+    let program = experiments().join("five-percent/server.py");
+    format!("command = [\"python3\", {program:?}, \"{{port}}\", \"20000\"]\n{READY}")
+}
+
+const READY: &str = "ready = \"http://127.0.0.1:{port}/ready\"";
+
+/// A script of one scenario.
+fn script(scenario: &str, before: &str, after: &str) -> String {
+    format!(
+        "import http from 'k6/http';
+         import {{ sleep }} from 'k6';
+         export const options = {{ scenarios: {{ only: {{ {scenario} }} }} }};
+         function compute(ms) {{ const end = Date.now() + ms; while (Date.now() < end); }}
+         export default function () {{
+           {before}
+           http.get(`${{__ENV.BASE_URL}}/one`);
+           {after}
+         }}"
+    )
+}
+
+fn run(server: &str, script: &str, blocks: u32) -> Ran {
+    let experiment = format!(
+        "name = \"saturated\"\nquestion = \"Who is the limit?\"\nreference = \"one\"\n\
+         prediction = {{ metric = \"goodput\", variant = \"other\", ratio_at_least = 0.01 }}\n\
+         [load]\nscript = \"script.js\"\n[rounds]\nblocks = {blocks}\n{ACCEPT}\n\
+         [variants.one]\n{server}\n[variants.other]\n{server}\n"
+    );
+    Lab::new(&experiment, script).run("", &[])
+}
+
+/// Refused as often as may be, then measured without a verdict.
+#[track_caller]
+fn assert_refused(ran: &Ran) {
+    assert_eq!(ran.code, Some(3), "{:#}", ran.report["warnings"]);
+    assert_eq!(ran.report["verdict"], "undecided");
+    let why = ran.report["undecided_because"].as_str().unwrap();
+    assert!(why.contains("the load generator, not the server, was the limit"), "{why}");
+    for round in ran.rounds() {
+        let generator = &round["load"]["generator"];
+        assert_eq!(generator["limited"], true, "{round:#}");
+    }
+    let reason = ran.rounds().next().unwrap()["load"]["generator"]["reason"].as_str().unwrap();
+    assert!(
+        ran.warns("was refused and repeated: the load generator"),
+        "{}",
+        ran.report["warnings"]
+    );
+    assert!(ran.warns(&format!("({reason})")), "{}", ran.report["warnings"]);
+    assert!(!ran.warns("dropped"), "whoever is late blames nobody: {}", ran.report["warnings"]);
+}
+
+/// Taken as it is. Only where others kept the generator waiting is it called the limit.
+#[track_caller]
+fn assert_taken(ran: &Ran) {
+    let limited = |round: &&Value| round["load"]["generator"]["limited"] == true;
+    for round in ran.rounds().filter(limited).map(|round| &round["load"]) {
+        let generator = &round["generator"];
+        let reason = generator["reason"].as_str().unwrap();
+        assert!(reason.contains(" late ") || generator["starved"] == true, "{generator:#}");
+        let [used, of] = [&generator["cpu_seconds"], &round["duration_seconds"]];
+        assert!(used.as_f64().unwrap() < 0.5 * of.as_f64().unwrap(), "{generator:#}");
+    }
+    if !ran.rounds().any(|round| limited(&round)) {
+        // A single block has no verdict, whatever it shows.
+        let verdict = if ran.report["complete_blocks"] == 1 { "undecided" } else { "supported" };
+        assert_eq!(ran.report["verdict"], verdict, "{:#}", ran.report["warnings"]);
+        assert_eq!(ran.code, Some(0));
+    }
+}
+
+/// Whether the server, or the script, was blamed for dropped iterations wherever the generator was
+/// not called the limit.
+#[track_caller]
+fn assert_blamed(ran: &Ran, warning: &str) {
+    let fair = ran.rounds().filter(|round| round["load"]["generator"]["limited"] == false);
+    for round in fair {
+        let warnings = round["warnings"].as_array().unwrap();
+        let blames = |word: &str| warnings.iter().any(|warning| warning == word);
+        assert!(blames(warning), "{round:#}");
+        assert!(blames("overloaded") != blames("few_users"), "{round:#}");
+    }
+}
+
+const CLOSED: &str = "executor: 'constant-vus', vus: 4, duration: '1200ms'";
+const ALONE: &str = "executor: 'constant-vus', vus: 1, duration: '1200ms'";
+const ARRIVALS: &str = "executor: 'constant-arrival-rate', rate: 200, duration: '1200ms', \
+                        preAllocatedVUs: 20";
+const RAMPING: &str = "executor: 'ramping-arrival-rate', startRate: 200, preAllocatedVUs: 20, \
+                       stages: [{ duration: '1200ms', target: 200 }]";
+const SHARED: &str = "executor: 'shared-iterations', vus: 4, iterations: 100000, \
+                      maxDuration: '1200ms'";
+const EACH: &str = "executor: 'per-vu-iterations', vus: 4, iterations: 100000, \
+                    maxDuration: '1200ms'";
+
+#[test]
+fn virtual_users_that_compute_more_than_the_server_are_refused() {
+    assert_refused(&run(&nginx(), &script(CLOSED, "compute(5)", ""), 2));
+}
+
+#[test]
+fn so_is_a_single_one_that_only_computes() {
+    assert_refused(&run(&nginx(), &script(ALONE, "compute(200)", ""), 1));
+}
+
+#[test]
+fn so_are_starts_by_the_clock_that_compute_more_than_there_is_time() {
+    assert_refused(&run(&nginx(), &script(ARRIVALS, "compute(10)", ""), 1));
+    assert_refused(&run(&nginx(), &script(RAMPING, "compute(10)", ""), 1));
+}
+
+#[test]
+fn so_are_iterations_that_computing_leaves_no_time_for() {
+    assert_refused(&run(&nginx(), &script(SHARED, "compute(5)", ""), 1));
+}
+
+#[test]
+fn a_slow_server_under_a_light_script_is_taken() {
+    let ran = run(&slow(), &script(CLOSED, "", ""), 2);
+    assert_taken(&ran);
+    assert!(!ran.warns("dropped"), "{}", ran.report["warnings"]);
+}
+
+#[test]
+fn iterations_that_a_slow_server_leaves_no_time_for_are_no_fault_of_the_generator() {
+    for scenario in [SHARED, EACH] {
+        let ran = run(&slow(), &script(scenario, "", ""), 1);
+        assert_taken(&ran);
+        let dropped = |round: &Value| round["load"]["iterations"]["dropped"].as_u64();
+        assert!(ran.rounds().all(|round| dropped(round) > Some(0)), "{scenario}");
+    }
+}
+
+#[test]
+fn a_server_that_cannot_take_the_rate_is_told_to_be_the_reason() {
+    for scenario in [ARRIVALS, RAMPING] {
+        let ran = run(&slow(), &script(scenario, "", ""), 1);
+        assert_taken(&ran);
+        assert_blamed(&ran, "overloaded");
+    }
+}
+
+#[test]
+fn virtual_users_that_sleep_are_no_fault_of_the_server() {
+    let ran = run(&nginx(), &script(ARRIVALS, "", "sleep(0.3)"), 1);
+    assert_taken(&ran);
+    assert_blamed(&ran, "few_users");
+}
