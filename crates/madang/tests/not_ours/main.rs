@@ -4,6 +4,7 @@
 
 mod examples;
 mod saturated;
+mod workflow;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,0 +1,159 @@
+//! The example workflow of docs/ci.md: its steps are run as GitHub would run them, on a pull request that
+//! is worse and on one that is not.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::PoisonError;
+
+use yaml_rust2::{Yaml, YamlLoader};
+
+use crate::{ACCEPT, ALONE, MADANG, experiments};
+
+const FILE: &str = include_str!("../../../../docs/examples/compare.yml");
+
+/// The steps of its only job.
+fn steps() -> Vec<Yaml> {
+    let workflow = YamlLoader::load_from_str(FILE).unwrap().remove(0);
+    let jobs = workflow["jobs"].as_hash().unwrap();
+    assert_eq!(jobs.len(), 1);
+    jobs.values().next().unwrap()["steps"].as_vec().unwrap().clone()
+}
+
+fn name(step: &Yaml) -> &str {
+    step["name"].as_str().unwrap()
+}
+
+#[test]
+fn every_action_has_an_exact_version_and_every_step_a_name() {
+    for step in steps() {
+        let name = name(&step);
+        let Some(action) = step["uses"].as_str() else {
+            assert!(step["run"].as_str().is_some(), "{name}");
+            continue;
+        };
+        let version = action.split_once('@').unwrap().1;
+        let numbers: Vec<&str> = version.strip_prefix('v').unwrap().split('.').collect();
+        let is_number = |text: &&str| text.parse::<u32>().is_ok();
+        assert!(numbers.len() == 3 && numbers.iter().all(is_number), "{action}");
+    }
+}
+
+#[test]
+fn every_script_pleases_shellcheck() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = vec![experiments().join("nginx-gzip/nginx.sh")];
+    for (place, step) in steps().iter().enumerate() {
+        let Some(script) = step["run"].as_str() else { continue };
+        // Expressions are put in before the shell sees the script: what somebody chose does not belong there.
+        assert!(!script.contains("${{"), "{}", name(step));
+        let file = dir.path().join(format!("{place}.sh"));
+        fs::write(&file, format!("#!/bin/bash\n{script}")).unwrap();
+        files.push(file);
+    }
+    let output = Command::new("shellcheck").args(files).output();
+    let output = output.expect("scripts/setup installs shellcheck");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// A runner with the two checked out: a service that costs some hashes for each answer.
+struct Runner(tempfile::TempDir);
+
+impl Runner {
+    fn new(base: u32, head: u32) -> Self {
+        let runner = Self(tempfile::tempdir().unwrap());
+        let bench = runner.dir().join("head/bench");
+        fs::create_dir_all(&bench).unwrap();
+        fs::create_dir(runner.dir().join("base")).unwrap();
+        fs::create_dir(runner.dir().join("bin")).unwrap();
+        symlink(MADANG, runner.dir().join("bin/madang")).unwrap();
+        let program = experiments().join("five-percent/server.py");
+        for (build, hashes) in [("base", base), ("head", head)] {
+            let server = format!("#!/bin/sh\nexec python3 {} \"$2\" {hashes}\n", program.display());
+            let makefile =
+                format!("server: source\n\tcp source server\n\tchmod +x server\n# {build}");
+            let dir = runner.dir().join(build);
+            fs::write(dir.join("source"), server).unwrap();
+            fs::write(dir.join("Makefile"), makefile).unwrap();
+        }
+        runner.copy_bench(&bench);
+        runner
+    }
+
+    /// The example's own files, with short rounds and without what a busy machine makes of times.
+    fn copy_bench(&self, to: &Path) {
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/bench");
+        let accept = ACCEPT.replace(']', ", \"generator_limited\"]");
+        let files = [
+            (
+                "compare.toml",
+                vec![
+                    ("blocks  = 10", format!("blocks = 3\n{accept}")),
+                    ("1.20", "1000.0".to_owned()),
+                    ("\"2s\"", "\"200ms\"".to_owned()),
+                ],
+            ),
+            (
+                "script.js",
+                vec![("'10s'", "'1s'".to_owned()), ("rate: 200", "rate: 100".to_owned())],
+            ),
+        ];
+        for (file, changes) in files {
+            let text = fs::read_to_string(from.join(file)).unwrap();
+            let text = changes.iter().fold(text, |text, (old, new)| {
+                assert!(text.contains(old), "no {old:?} in {file}");
+                text.replacen(old, new, 1)
+            });
+            fs::write(to.join(file), text).unwrap();
+        }
+    }
+
+    fn dir(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn summary(&self) -> PathBuf {
+        self.dir().join("summary.md")
+    }
+
+    /// Runs a step as GitHub does: `bash -e {0}` in the workspace.
+    fn step(&self, wanted: &str) -> Output {
+        let steps = steps();
+        let step = steps.iter().find(|step| name(step) == wanted).unwrap();
+        let path =
+            format!("{}:{}", self.dir().join("bin").display(), std::env::var("PATH").unwrap());
+        let mut bash = Command::new("bash");
+        bash.args(["-e", "-c", step["run"].as_str().unwrap()]).current_dir(self.dir());
+        bash.env("PATH", path).env("GITHUB_STEP_SUMMARY", self.summary()).output().unwrap()
+    }
+
+    /// All steps but those of GitHub itself; how the last one ended.
+    fn run(&self) -> Output {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        for step in ["Install madang", "Build both", "Compare", "Show the report"] {
+            let Output { status, stdout, stderr } = self.step(step);
+            let [stdout, stderr] = [stdout, stderr].map(|text| String::from_utf8(text).unwrap());
+            assert!(status.success(), "{step}: {stdout}{stderr}");
+        }
+        let server = fs::metadata(self.dir().join("head/server")).unwrap();
+        assert!(server.permissions().mode() & 0o111 != 0);
+        let summary = fs::read_to_string(self.summary()).unwrap();
+        assert!(summary.contains("Is the service worse than before?"), "{summary}");
+        self.step("Worse by more than is allowed?")
+    }
+}
+
+#[test]
+fn a_pull_request_that_costs_much_more_is_held_up() {
+    let ended = Runner::new(1000, 8000).run();
+    assert_eq!(ended.status.code(), Some(1));
+    let said = String::from_utf8(ended.stdout).unwrap();
+    assert!(said.contains("Refuted: server CPU per good request"), "{said}");
+}
+
+#[test]
+fn a_pull_request_that_costs_less_passes() {
+    let ended = Runner::new(8000, 1000).run();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
+}
