@@ -3,15 +3,17 @@
 use std::{
     io,
     sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use madang_stack::{Process, Sample, machine};
+use madang_stack::{Glance, Process, Sample, machine};
 use serde::{Deserialize, Serialize};
 
-/// Time between two looks. Ten a second find short memory peaks; they cost the lab about a
-/// hundredth of a core with 300 connections, each an open file to count.
+/// Time between two looks. Ten a second find short memory peaks.
 pub const INTERVAL: Duration = Duration::from_millis(100);
+/// Time between two looks at what costs most to look at: a file for each thread, and a list of all
+/// open files, of which there are hundreds with as many connections.
+const DETAIL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What a server's process tree used in the measured window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,7 +24,7 @@ pub struct ServerUse {
     pub peak_rss_bytes: u64,
     /// Largest number of threads among the samples.
     pub threads: u64,
-    /// Largest number of open file descriptors among the samples.
+    /// Largest number of open file descriptors among the samples, one a second.
     pub open_files: u64,
     /// Times a thread waited.
     pub voluntary_switches: u64,
@@ -50,6 +52,10 @@ pub struct MachineUse {
     /// Cores used by processes other than the server, the generator and the lab. `None` when the
     /// server cannot be told from them, as with a `url`.
     pub foreign_cores: Option<f64>,
+    /// Cores the lab itself used: what watching cost. `None` in runs of versions that did not
+    /// tell.
+    #[serde(default)]
+    pub lab_cores: Option<f64>,
     /// Load average over the last minute, at the end.
     pub load_average: f64,
 }
@@ -71,22 +77,42 @@ struct Look {
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
     cpu: f64,
-    voluntary: u64,
-    involuntary: u64,
     rss_bytes: u64,
     threads: u64,
+    /// Not looked at each time.
+    detail: Option<Detail>,
+}
+
+/// What is looked at once a second.
+#[derive(Debug, Clone, Copy, Default)]
+struct Detail {
+    voluntary: u64,
+    involuntary: u64,
     open_files: u64,
 }
 
 impl Seen {
     fn of(sample: &Sample, earlier: &Self) -> Self {
+        let before = earlier.detail.unwrap_or_default();
+        let detail = Detail {
+            voluntary: before.voluntary + sample.voluntary_switches,
+            involuntary: before.involuntary + sample.involuntary_switches,
+            open_files: sample.open_files,
+        };
         Self {
             cpu: earlier.cpu + sample.cpu().as_secs_f64(),
-            voluntary: earlier.voluntary + sample.voluntary_switches,
-            involuntary: earlier.involuntary + sample.involuntary_switches,
             rss_bytes: sample.rss_bytes,
             threads: sample.threads,
-            open_files: sample.open_files,
+            detail: Some(detail),
+        }
+    }
+
+    fn at_a_glance(glance: &Glance, earlier: &Self) -> Self {
+        Self {
+            cpu: earlier.cpu + glance.cpu.as_secs_f64(),
+            rss_bytes: glance.rss_bytes,
+            threads: glance.threads,
+            detail: None,
         }
     }
 }
@@ -98,33 +124,58 @@ pub struct Observer<'p> {
     earlier: Seen,
     generator: &'p Process,
     looks: Vec<Look>,
+    /// When the details were last looked at.
+    detailed: Option<Instant>,
 }
 
 impl<'p> Observer<'p> {
     pub fn new(server: Option<Arc<Process>>, generator: &'p Process) -> Self {
-        Self { server, earlier: Seen::default(), generator, looks: Vec::new() }
+        Self { server, earlier: Seen::default(), generator, looks: Vec::new(), detailed: None }
     }
 
     /// Goes on with another process in place of a server that was killed on purpose.
     pub fn replace(&mut self, server: Option<Arc<Process>>) {
-        self.earlier = self.looks.last().and_then(|look| look.server).unwrap_or_default();
+        let mut last = self.looks.last().and_then(|look| look.server).unwrap_or_default();
+        let details = self.looks.iter().rev().find_map(|look| look.server?.detail);
+        last.detail = last.detail.or(details);
+        self.earlier = last;
         self.server = server;
     }
 
     /// Takes one look. A process that has just ended is left out of it; the caller notices by
     /// other means.
     pub fn look(&mut self) -> io::Result<()> {
+        let is_due = self.detailed.is_none_or(|last| last.elapsed() >= DETAIL_INTERVAL);
+        if is_due { self.look_closely() } else { self.take(false) }
+    }
+
+    /// As [`look`](Self::look), at everything: before the server is gone, and at the end, as what
+    /// happened after the last close look would be missing.
+    pub fn look_closely(&mut self) -> io::Result<()> {
+        self.detailed = Some(Instant::now());
+        self.take(true)
+    }
+
+    fn take(&mut self, closely: bool) -> io::Result<()> {
         let machine = machine::Sample::now()?;
-        let server = match self.server.as_ref().map(|server| server.sample()) {
+        let earlier = &self.earlier;
+        let seen = self.server.as_ref().map(|server| {
+            if closely {
+                server.sample().map(|sample| Seen::of(&sample, earlier))
+            } else {
+                server.glance().map(|glance| Seen::at_a_glance(&glance, earlier))
+            }
+        });
+        let server = match seen {
             None => None,
-            Some(Ok(sample)) => Some(Seen::of(&sample, &self.earlier)),
+            Some(Ok(seen)) => Some(seen),
             Some(Err(_)) => return Ok(()),
         };
         let last = self.looks.last().map_or(0.0, |look| look.generator_cpu);
         let generator = self.generator.cpu_time();
         let generator_lives = generator.is_ok();
         let generator = generator.map_or(last, |cpu| cpu.as_secs_f64());
-        let lab = madang_stack::own_cpu_time()?;
+        let lab = madang_stack::own_cpu_time();
         self.looks.push(Look {
             at: seconds(machine.wall),
             server,
@@ -141,19 +192,25 @@ impl<'p> Observer<'p> {
     /// a step in seconds.
     pub fn server_use(&self, start: f64, end: f64, step: f64) -> Option<ServerUse> {
         self.server.as_ref()?;
-        let value = |get: fn(&Seen) -> f64| {
-            self.between(start, end, |look| look.server.as_ref().map_or(0.0, get))
+        let change = |get: fn(&Seen) -> Option<f64>| {
+            let point = |look: &Look| Some((look.at, get(look.server.as_ref()?)?));
+            let points: Vec<(f64, f64)> = self.looks.iter().filter_map(point).collect();
+            at(&points, end) - at(&points, start)
         };
+        let switches = |get: fn(&Seen) -> Option<f64>| change(get).max(0.0) as u64;
         let largest = |get: fn(&Seen) -> u64| {
             self.within(start, end).filter_map(|look| look.server.as_ref().map(get)).max()
         };
+        // One a second: there may be none inside of a short window.
+        let files = |look: &Look| Some((look.at, look.server?.detail?.open_files));
+        let files: Vec<(f64, u64)> = self.looks.iter().filter_map(files).collect();
         Some(ServerUse {
-            cpu_seconds: value(|seen| seen.cpu),
-            peak_rss_bytes: largest(|sample| sample.rss_bytes)?,
-            threads: largest(|sample| sample.threads)?,
-            open_files: largest(|sample| sample.open_files)?,
-            voluntary_switches: value(|sample| sample.voluntary as f64).max(0.0) as u64,
-            involuntary_switches: value(|sample| sample.involuntary as f64).max(0.0) as u64,
+            cpu_seconds: change(|seen| Some(seen.cpu)),
+            peak_rss_bytes: largest(|seen| seen.rss_bytes)?,
+            threads: largest(|seen| seen.threads)?,
+            open_files: around(&files, start, end).map(|(_, files)| *files).max()?,
+            voluntary_switches: switches(|seen| Some(seen.detail?.voluntary as f64)),
+            involuntary_switches: switches(|seen| Some(seen.detail?.involuntary as f64)),
             steps: self.steps(start, end, step),
         })
     }
@@ -192,6 +249,7 @@ impl<'p> Observer<'p> {
         Some(MachineUse {
             steal_share: last.machine.steal_share_since(&first.machine),
             foreign_cores: known.then(|| (foreign / elapsed).max(0.0)),
+            lab_cores: (elapsed > 0.0).then(|| (last.lab_cpu - first.lab_cpu) / elapsed),
             load_average: machine::load_average().unwrap_or(0.0),
         })
     }
@@ -202,11 +260,13 @@ impl<'p> Observer<'p> {
         let last = self.looks.partition_point(|look| look.at < end).min(self.looks.len());
         self.looks.iter().skip(first).take((last + 1).saturating_sub(first))
     }
+}
 
-    fn between(&self, start: f64, end: f64, get: impl Fn(&Look) -> f64) -> f64 {
-        let points: Vec<(f64, f64)> = self.looks.iter().map(|look| (look.at, get(look))).collect();
-        at(&points, end) - at(&points, start)
-    }
+/// The points inside a window, and the nearest on either side.
+fn around<T>(points: &[(f64, T)], start: f64, end: f64) -> impl Iterator<Item = &(f64, T)> {
+    let first = points.partition_point(|(at, _)| *at <= start).saturating_sub(1);
+    let last = points.partition_point(|(at, _)| *at < end);
+    points.iter().skip(first).take((last + 1).saturating_sub(first))
 }
 
 /// The value of a growing counter at a moment between two readings, by linear interpolation;

@@ -54,12 +54,14 @@ pub use port::PortReservation;
 pub use process::{Exit, Process};
 pub use spawner::Supervisor;
 pub use spec::Spec;
-pub use tree::{Sample, Scope};
+pub use tree::{Glance, Sample, Scope};
 
-/// CPU time, user and system, of the calling process.
-///
-/// # Errors
-/// When `/proc` is not there.
-pub fn own_cpu_time() -> std::io::Result<std::time::Duration> {
-    tree::cpu_time(std::process::id(), Scope::Process)
+/// CPU time, user and system, of the calling process with all its threads: by its own clock, which
+/// is finer than the ticks of `/proc`.
+#[must_use]
+pub fn own_cpu_time() -> std::time::Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let unsigned = |part: i64| u64::try_from(part).unwrap_or_default();
+    std::time::Duration::from_secs(unsigned(time.tv_sec))
+        + std::time::Duration::from_nanos(unsigned(time.tv_nsec))
 }

@@ -14,7 +14,7 @@ use std::{
 };
 
 use crate::{
-    Error, Output, Sample, Scope, Spec, Tail,
+    Error, Glance, Output, Sample, Scope, Spec, Tail,
     budget::Enforced,
     control::{Event, Order},
     output::{Lines, file_tail},
@@ -282,6 +282,14 @@ impl Process {
     /// `NotFound` when it has ended.
     pub fn sample(&self) -> io::Result<Sample> {
         Sample::of(self.supervisor, Scope::Descendants)
+    }
+
+    /// The part of [`sample`](Self::sample) that costs less to find out.
+    ///
+    /// # Errors
+    /// `NotFound` when it has ended.
+    pub fn glance(&self) -> io::Result<Glance> {
+        Glance::of(self.supervisor, Scope::Descendants)
     }
 
     /// The CPU time of [`sample`](Self::sample) alone, which costs less to find out.

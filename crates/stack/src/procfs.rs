@@ -21,6 +21,10 @@ impl Stat {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
+    pub fn rss_bytes(&self) -> u64 {
+        self.rss_pages * rustix::param::page_size() as u64
+    }
+
     /// The second field is the command's name in parentheses and may itself contain spaces and
     /// parentheses, so the fields are counted from the last closing one.
     fn parse(text: &str) -> Option<Self> {

@@ -71,7 +71,7 @@ impl<'w, 'p> Watch<'w, 'p> {
             if ended.is_some() {
                 // The window ends after the last look; without this one, what the server used in
                 // between would be missing.
-                self.observer.look().map_err(broken)?;
+                self.observer.look_closely().map_err(broken)?;
             }
             // Asked last: a server that died just before the load ended has died under load, too.
             if let Some(server) = &running.process
@@ -151,7 +151,7 @@ impl<'w, 'p> Watch<'w, 'p> {
     fn restart(&mut self, signal: Signal, running: &mut Running) -> Result<(), Failure> {
         let Some(server) = running.process.clone() else { return Ok(()) };
         // What it has used so far cannot be read any more once it has ended.
-        let looked = self.observer.look();
+        let looked = self.observer.look_closely();
         looked.map_err(|error| Failure::because(FailureKind::Machine, &error))?;
         send(signal, running)?;
         let give_up = || self.bench.cancel.is_cancelled();
