@@ -170,7 +170,7 @@ impl Bench<'_> {
         let mut observer = Observer::new(running.process.clone(), &generator);
         let watch = Watch::new(self, scene, &generator, &mut observer, &watching);
         let (exit, events) = watch.run(running)?;
-        if !matches!(exit, Exit::Code(0 | EXIT_THRESHOLDS)) {
+        if !is_whole_load(exit) {
             let message = format!("the load generator failed ({exit}){}", generator.stderr_tail());
             return Err(Failure::new(FailureKind::Load, message));
         }
@@ -257,6 +257,11 @@ impl Bench<'_> {
             .stdout(Output::File(files.load_log.clone()))
             .stderr(Output::File(files.load_log.clone()))
     }
+}
+
+/// Whether the load ran to its end.
+fn is_whole_load(exit: Exit) -> bool {
+    matches!(exit, Exit::Code(0 | EXIT_THRESHOLDS))
 }
 
 /// What a sound server does when it is asked to stop: it ends well, by the signal itself, or like

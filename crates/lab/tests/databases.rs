@@ -203,6 +203,24 @@ fn a_database_that_is_not_there_breaks_the_round_and_says_which() {
 }
 
 #[test]
+fn a_database_that_hangs_in_the_middle_of_a_round_ends_it_in_time() {
+    let (mariadb, redis) = (mariadb(), redis());
+    for (key, url, pid) in [
+        ("mysql", mariadb.server.url(), mariadb.server.pid()),
+        ("redis", redis.server.url(), redis.server.pid()),
+    ] {
+        let begun = Instant::now();
+        let lines = format!("[observe]\n{key} = {url:?}\n{}", during(&format!("kill -STOP {pid}")));
+        let report = lab(&lines).run();
+        let failure = failure(&report);
+        assert_eq!(failure.kind, FailureKind::Database, "{failure:?}");
+        assert!(failure.message.contains("no answer in time"), "{failure:?}");
+        assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+        shell(&format!("kill -CONT {pid}"));
+    }
+}
+
+#[test]
 fn something_else_in_place_of_a_database_is_told_from_it_in_time() {
     // Accepts and says nothing, as a database that hangs.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

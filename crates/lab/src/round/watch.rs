@@ -94,7 +94,10 @@ impl<'w, 'p> Watch<'w, 'p> {
             }
             self.act(running)?;
         };
-        self.end()?;
+        // Commands of a load that failed are ended with it: nobody needs what they would do.
+        if super::is_whole_load(exit) {
+            self.end()?;
+        }
         Ok((exit, self.events))
     }
 
