@@ -87,6 +87,10 @@ impl App {
     /// When the store cannot be opened or a thread not started.
     pub fn open(settings: &Settings) -> Result<App, AppError> {
         let store = Store::open(&settings.data_dir, &settings.database)?;
+        let replayed = articles::replay(&store)?;
+        if replayed > 0 {
+            tracing::info!(likes = replayed, "applied what the log of likes held");
+        }
         let cache = match settings.cache.mode {
             CacheMode::Off => Cache::disabled(),
             CacheMode::Local => {

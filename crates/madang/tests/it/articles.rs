@@ -132,6 +132,8 @@ fn listings_have_two_orders_and_show_a_new_article_at_once() {
             assert_eq!(server.connect().json("PUT", &path, Some(person), &json!({})).status, 200);
         }
     }
+    // The counts that are shown are right at once, their order follows.
+    server.until_metric("madang_likes_pending", &[], 0.0);
     let listed = |query: &str| -> Vec<i64> {
         let (mut seen, mut path) = (Vec::new(), format!("/v1/articles?limit=2{query}"));
         loop {

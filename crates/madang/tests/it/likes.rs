@@ -161,10 +161,10 @@ fn a_like_whose_client_has_left_stands_and_holds_nothing() {
         eventually("all have left", || (left() >= gone).then_some(()));
         drop(lock);
         in_flight(0.0);
+        server.until_metric("madang_likes_pending", &[], 0.0);
         (rows() == Some(20)).then_some(())
     });
     server.until_metric("madang_likes_changed_total", &[], 20.0);
-    server.until_metric("madang_likes_pending", &[], 0.0);
     for id in &ids {
         assert_eq!(read(&server, *id, Some(&mina)).json()["liked"], true);
         assert_eq!(read(&server, *id, None).json()["likeCount"], 1);
@@ -265,4 +265,25 @@ fn a_full_disk_acknowledges_no_like_that_it_did_not_store() {
     assert!((likes - acknowledged.len() as f64).abs() < f64::EPSILON);
     server.signal(Signal::TERM);
     assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
+fn a_log_that_cannot_be_read_stops_the_start_and_says_which_row() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = server_with("behind", dir.path());
+    let mina = server.somebody("mina");
+    let id = write(&server, &mina, "logged");
+    server.stop();
+    database::execute(dir.path(), "INSERT INTO like_log VALUES (3, x'09')");
+    let data = dir.path().to_str().unwrap();
+    let args = ["serve", "--listen", "127.0.0.1:0", "--data", data];
+    let output = crate::harness::Madang::new(args).fails_with(6);
+    output.complains(&["row 3 of the log of likes", "format"]);
+    // One like of the first user, as it is written: applied before anything is served, whatever the way.
+    let row = format!("UPDATE like_log SET likes = x'0101{:02x}01'", 2 * id);
+    database::execute(dir.path(), &row);
+    let server = server_with("direct", dir.path());
+    assert_eq!(read(&server, id, Some(&mina)).json()["liked"], true);
+    assert_eq!(read(&server, id, None).json()["likeCount"], 1);
+    counts_are_rows(dir.path());
 }

@@ -12,6 +12,9 @@
 //! done before the hook, the hook replaces what it kept. A reader whose transaction began after a commit
 //! whose hook has not run keeps nothing or what that hook is about to set.
 //!
+//! Likes that are acknowledged and not in the row yet are added by the [`Overlay`](super::likes::Overlay),
+//! through which those fill and set who know nothing of them.
+//!
 //! Bounded: sets of eight, chosen by a hash of the id; the version belongs to a set. In a full set the one
 //! goes that was not asked for since the hand last passed (Corbató 1968, "clock").
 
@@ -65,12 +68,15 @@ impl CountMemory {
         Version(self.set_of(article).version)
     }
 
-    /// Keeps what a reader has found, unless something has changed since it noted the version.
-    pub(super) fn fill(&self, article: ArticleId, counts: Counts, since: Version) {
+    /// Keeps what a reader has found, unless something has changed since it noted the version; answers
+    /// whether it did.
+    pub(super) fn fill(&self, article: ArticleId, counts: Counts, since: Version) -> bool {
         let mut set = self.set_of(article);
-        if set.version == since.0 {
+        let unchanged = set.version == since.0;
+        if unchanged {
             set.put(article, counts);
         }
+        unchanged
     }
 
     /// Sets what a transaction has left; for its hook alone.

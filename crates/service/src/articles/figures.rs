@@ -13,19 +13,22 @@ impl Articles {
         let likes = self.like_figures();
         let help = "Likes and unlikes answered with their new state";
         counter(encoder, "likes_acknowledged", help, likes.acknowledged)?;
-        counter(encoder, "likes_changed", "Rows of likes added or taken away", likes.changed)?;
+        counter(encoder, "likes_changed", "Likes added or taken away", likes.changed)?;
+        let help = "Rows of likes written from the log to their table";
+        counter(encoder, "likes_applied", help, likes.applied)?;
         counter(
             encoder,
             "likes_batches",
             "Transactions that likes were written in",
             likes.batches,
         )?;
-        gauge(encoder, "likes_pending", "Likes waiting to be stored", likes.pending)?;
+        let help = "Likes waiting for a commit, or acknowledged and not in their tables";
+        gauge(encoder, "likes_pending", help, likes.pending)?;
         counter(encoder, "likes_refused", "Likes refused because too many waited", likes.refused)?;
         let help = "Writes of acknowledged likes that failed and are tried again";
         counter(encoder, "likes_flush_failures", help, likes.failed_flushes)?;
         let lag = ConstGauge::new(likes.lag.as_secs_f64());
-        let help = "Age of the oldest like that is acknowledged and not stored";
+        let help = "Age of the oldest like that is acknowledged and not in its tables";
         let kind = lag.metric_type();
         lag.encode(encoder.encode_descriptor("likes_lag", help, Some(&Unit::Seconds), kind)?)?;
         let kept = self.kept_figures();

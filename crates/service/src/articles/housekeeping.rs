@@ -8,8 +8,9 @@
 //!   at a time, resting nineteen times as long as it works. What is wrong is set right in a transaction
 //!   that counts again, is counted, and is logged. Counts in memory that such a change has made old are
 //!   read again on the way.
-//! - **Flushing**, where likes are acknowledged before they are stored (`likes.write = queue`): every
-//!   `likes.queue_flush`, and once more at the end, when nobody asks any longer.
+//! - **Flushing**, where likes are acknowledged before they are in their tables (`likes.write = behind`: every
+//!   second, or sooner when there are many; `queue`: every `likes.queue_flush`), and once more at the end,
+//!   when nobody asks any longer.
 
 use super::Articles;
 use super::types::ArticleId;
@@ -171,12 +172,15 @@ impl Articles {
         }
         if !wrong.is_empty() {
             let wrong = wrong.iter().map(|one| one.article).collect();
-            let memory = Arc::clone(&self.counts);
-            let repaired = self.store.repair(wrong, move |id, counts| memory.set(id, counts));
+            let overlay = Arc::clone(self.likes.overlay());
+            let repaired = self.store.repair(wrong, move |id, counts| overlay.stored(id, counts));
             self.kept.repaired.fetch_add(repaired.await?, Relaxed);
         }
         for one in &found {
-            if self.counts.get(one.article).is_some_and(|counts| counts != one.kept) {
+            // What is pending differs from the table, and is set by those who apply it.
+            let pending = self.likes.overlay().likes(one.article).is_some();
+            let counts = self.counts.get(one.article).filter(|_| !pending);
+            if counts.is_some_and(|counts| counts != one.kept) {
                 self.likes.read_counts(one.article).await?;
             }
         }
@@ -184,12 +188,11 @@ impl Articles {
     }
 
     async fn flush(&self, stopped: &watch::Receiver<bool>) {
-        let Some(every) = self.likes.flush_every() else { return };
         let mut stopped = stopped.clone();
         loop {
             let stop = tokio::select! {
                 _ = stopped.wait_for(|stop| *stop) => true,
-                () = sleep(every) => false,
+                () = self.likes.until_due() => false,
             };
             self.likes.flush().await;
             if stop {

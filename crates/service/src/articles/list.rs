@@ -1,7 +1,8 @@
 //! `GET /v1/articles`: by newest or by likes.
 
 use super::represent::ArticleItem;
-use super::types::{After, Order, Summary};
+use super::store::listing::Listed;
+use super::types::{After, Order};
 use super::{Articles, all_articles};
 use crate::app::App;
 use crate::bodies::Wanted;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 
 /// Articles, the newest or the most liked first.
 ///
-/// Counts, and the order by likes, are at most a second old, under overload two. While likes change, an article may come
+/// Counts are at most a second old, under overload two; the order by likes about a second more. While likes change, an article may come
 /// twice or not at all on pages that are read one after another, but only one whose likes have changed.
 #[utoipa::path(get, path = "/v1/articles", tag = "articles", operation_id = "listArticles",
     params(
@@ -74,15 +75,15 @@ impl Articles {
         };
         let kept = after.is_none() || self.bodies.keeps_later_pages();
         let wanted = Wanted { key: &key, stamps: &[all_articles()], kept };
-        let store = self.store.clone();
+        let (store, overlay) = (self.store.clone(), Arc::clone(self.likes.overlay()));
         let make = move || async move {
-            let found = store.page(order, after, limit + 1).await?;
-            let cursor = |last: &Summary| {
+            let found = store.listed(order, after, limit + 1, &overlay).await?;
+            let cursor = |last: &Listed| {
                 let likes = match order {
                     Order::Newest => 0,
-                    Order::Likes => i64::try_from(last.counts.likes).unwrap_or(i64::MAX),
+                    Order::Likes => i64::try_from(last.article.counts.likes).unwrap_or(i64::MAX),
                 };
-                write_whole_cursor(name, likes, last.id)
+                write_whole_cursor(name, likes, last.article.id)
             };
             Ok(Some(Page::cut(found, limit, cursor, ArticleItem::from)))
         };

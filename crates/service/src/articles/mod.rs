@@ -2,13 +2,14 @@
 //!
 //! What was slow in the documented system: a like looked for a row, inserted or deleted it, and changed a
 //! count, each by itself; two clicks raced, and every click made its article's body old. Here a like is
-//! one transaction that shares its commit ([`likes`]), and counts are in no cached body: an article is
+//! a line in a log that shares its commit ([`likes`]), and counts are in no cached body: an article is
 //! cached without them, and they are added to each answer from a memory that follows the commits
 //! (`counts.rs`). So a like ends no cached body at all.
 //!
 //! Listings hold counts, and are in the order of one of them. They are kept for a second at most, so
 //! what they say of likes and comments is at most a second old, under overload two; an article that is written, changed or
-//! deleted ends them at once.
+//! deleted ends them at once. Their order by likes is that of the tables, which follow the log of likes
+//! within about a second more.
 
 mod change;
 mod comments;
@@ -43,6 +44,7 @@ use crate::http::Problem;
 use crate::idempotency::{Done, Once};
 use crate::store::Store;
 use counts::CountMemory;
+pub(crate) use likes::replay;
 use likes::{LikeFigures, LikeLog, LikeStore};
 use madang_cache::{ConfigError, NamedCache, Stamp};
 use std::sync::Arc;
@@ -153,7 +155,12 @@ impl Articles {
             Owned::Done(edited) if edited.changed => Effect::AlsoOn(vec![all_articles()]),
             _ => Effect::Nothing,
         };
-        let work = async move { store.edit(id, user, edit, types::now_ms()).await };
+        let overlay = Arc::clone(self.likes.overlay());
+        let seen = move |edited: &mut Edited| {
+            edited.counts.likes = overlay.likes(id).unwrap_or(edited.counts.likes);
+            edited.liked = overlay.state(id, user).unwrap_or(edited.liked);
+        };
+        let work = async move { store.edit(id, user, edit, types::now_ms(), seen).await };
         self.bodies.write(vec![one_article(id)], effect, work).await
     }
 
@@ -163,14 +170,14 @@ impl Articles {
     /// # Errors
     /// As [`add`](Self::add).
     pub async fn remove(&self, id: ArticleId, user: UserId) -> Result<Owned<()>, ChangeError> {
-        let (store, counts, kept) =
-            (self.store.clone(), Arc::clone(&self.counts), Arc::clone(&self.kept));
+        let (store, overlay, kept) =
+            (self.store.clone(), Arc::clone(self.likes.overlay()), Arc::clone(&self.kept));
         let effect = |removed: &Owned<()>| match removed {
             Owned::Done(()) => Effect::AlsoOn(vec![all_articles()]),
             Owned::NotOwner | Owned::Absent => Effect::Nothing,
         };
         let committed = move || {
-            counts.forget(id);
+            overlay.forget(id);
             kept.sweep_soon();
         };
         let work = async move { Ok(store.delete(id, user, committed).await?) };

@@ -1,6 +1,7 @@
 //! Articles and comments as clients see them.
 
-use super::types::{Article, Author, Comment, Counts, Summary};
+use super::store::listing::Listed;
+use super::types::{Article, Author, Comment, Counts};
 use crate::http::rfc3339::format_utc;
 use serde::Serialize;
 
@@ -115,15 +116,15 @@ impl ArticleBody {
     }
 }
 
-impl From<Summary> for ArticleItem {
-    fn from(article: Summary) -> Self {
+impl From<Listed> for ArticleItem {
+    fn from(Listed { article, likes }: Listed) -> Self {
         Self {
             id: article.id,
             title: article.title,
             author: article.author.map(AuthorBody::from),
             created_at: format_utc(article.created_at_ms),
             updated_at: format_utc(article.updated_at_ms),
-            like_count: article.counts.likes,
+            like_count: likes,
             comment_count: article.counts.comments,
         }
     }

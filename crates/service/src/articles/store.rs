@@ -95,7 +95,8 @@ impl ArticleStore {
         self.store.read(move |conn| find(conn, id)).await
     }
 
-    /// Changes an article of this user.
+    /// Changes an article of this user. `seen` is shown the outcome on the writer's thread, to add likes
+    /// that are not in the tables yet.
     ///
     /// # Errors
     /// When the account is gone or the store cannot answer.
@@ -105,6 +106,7 @@ impl ArticleStore {
         user: UserId,
         edit: Edit,
         now_ms: i64,
+        seen: impl FnOnce(&mut Edited) + Send + 'static,
     ) -> Result<Owned<Edited>, ChangeError> {
         self.store
             .write(move |tx| {
@@ -117,7 +119,9 @@ impl ArticleStore {
                 let changed = change(tx, id, &edit, now_ms).map_err(StoreError::from)?;
                 let now = now_is(tx, id, user).map_err(StoreError::from)?;
                 Ok(now.map_or(Owned::Absent, |(article, counts, liked)| {
-                    Owned::Done(Edited { article, counts, liked, changed })
+                    let mut edited = Edited { article, counts, liked, changed };
+                    seen(&mut edited);
+                    Owned::Done(edited)
                 }))
             })
             .await

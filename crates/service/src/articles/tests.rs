@@ -11,12 +11,12 @@ use crate::http::Gate;
 use crate::store::{StoreError, Tx};
 use std::collections::HashSet;
 
-struct Bench {
-    store: Store,
-    articles: ArticleStore,
+pub(super) struct Bench {
+    pub(super) store: Store,
+    pub(super) articles: ArticleStore,
     comments: CommentStore,
     counts: Arc<CountMemory>,
-    gate: Gate,
+    pub(super) gate: Gate,
     _dir: tempfile::TempDir,
 }
 
@@ -46,7 +46,7 @@ impl Bench {
     }
 
     /// With so many articles of user 1: 1 and on.
-    async fn with_articles(count: i64) -> Bench {
+    pub(super) async fn with_articles(count: i64) -> Bench {
         let bench = Bench::new().await;
         let new = (1..=count).map(|n| article(1, &format!("article {n}"))).collect();
         let ids = bench.articles.create_all(new).await.unwrap();
@@ -54,23 +54,23 @@ impl Bench {
         bench
     }
 
-    fn log(&self, write: LikesWrite) -> LikeLog {
+    pub(super) fn log(&self, write: LikesWrite) -> LikeLog {
         let settings = LikeSettings { write, queue_flush: Duration::from_secs(60) };
         LikeLog::new(self.store.clone(), Arc::clone(&self.counts), &settings)
     }
 
-    async fn execute(&self, sql: impl Into<String>) {
+    pub(super) async fn execute(&self, sql: impl Into<String>) {
         let sql = sql.into();
         let done: Result<(), StoreError> =
             self.store.write(move |tx: &mut Tx<'_>| Ok(tx.execute_batch(&sql)?)).await;
         done.unwrap();
     }
 
-    async fn number(&self, sql: &'static str) -> i64 {
+    pub(super) async fn number(&self, sql: &'static str) -> i64 {
         self.store.read(move |conn| conn.query_row(sql, [], |row| row.get(0))).await.unwrap()
     }
 
-    async fn like(
+    pub(super) async fn like(
         &self,
         log: &LikeLog,
         article: ArticleId,
@@ -82,7 +82,7 @@ impl Bench {
     }
 
     /// Every pair of an article and a user who likes it.
-    async fn rows(&self) -> HashSet<(ArticleId, UserId)> {
+    pub(super) async fn rows(&self) -> HashSet<(ArticleId, UserId)> {
         let rows = self.store.read(|conn| {
             conn.prepare("SELECT article_id, user_id FROM article_likes")?
                 .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
@@ -92,7 +92,7 @@ impl Bench {
     }
 
     /// Asserts that every count is the number of its rows.
-    async fn counts_are_rows(&self) {
+    pub(super) async fn counts_are_rows(&self) {
         let found = self.articles.compare(0, 1_000_000).await.unwrap();
         let wrong: Vec<_> = found.iter().filter(|one| one.kept != one.rows).collect();
         assert!(wrong.is_empty(), "{wrong:?}");
@@ -108,6 +108,15 @@ fn article(author: UserId, title: &str) -> NewArticle {
     }
 }
 
-fn comment(article: ArticleId, author: UserId) -> NewComment {
+pub(super) fn comment(article: ArticleId, author: UserId) -> NewComment {
     NewComment { article, author, content: "좋아요".to_owned(), created_at_ms: 2000 }
+}
+
+/// The whole system on the store of `bench`.
+pub(super) fn articles(bench: &Bench) -> Articles {
+    let settings = Sources::new().resolve().unwrap();
+    let compute = Arc::new(crate::store::Pool::start("compute", vec![()], 8).unwrap());
+    let cache = madang_cache::Cache::disabled();
+    let bodies = Bodies::new(cache, compute, bench.gate.clone(), &settings);
+    Articles::new(bench.store.clone(), bodies, &settings).unwrap()
 }

@@ -14,6 +14,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0006_markets.sql"),
     include_str!("migrations/0007_posts.sql"),
     include_str!("migrations/0008_articles.sql"),
+    include_str!("migrations/0009_like_log.sql"),
 ];
 
 /// `MADG` in ASCII: marks the file as ours (SQLite's `application_id`).

@@ -122,20 +122,17 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
     {
-        struct Unpark(std::thread::Thread);
-        impl Wake for Unpark {
-            fn wake(self: Arc<Self>) {
-                self.0.unpark();
-            }
-        }
-        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-        let mut answer = pin!(self.read(job));
-        loop {
-            match answer.as_mut().poll(&mut Context::from_waker(&waker)) {
-                Poll::Ready(result) => return result,
-                Poll::Pending => std::thread::park(),
-            }
-        }
+        wait(self.read(job))
+    }
+
+    /// [`write`](Self::write) for a thread without an event loop: opening the application.
+    pub(crate) fn write_blocking<T, E, F>(&self, job: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        wait(self.write(job))
     }
 
     /// Runs one whole write transaction on the writer thread and answers once it is durable.
@@ -210,6 +207,24 @@ pub struct StoreFigures {
     pub reads: u64,
     /// Read transactions waiting now.
     pub waiting_reads: u64,
+}
+
+/// Waits for what needs no event loop.
+fn wait<T>(answer: impl Future<Output = T>) -> T {
+    struct Unpark(std::thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut answer = pin!(answer);
+    loop {
+        match answer.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(result) => return result,
+            Poll::Pending => std::thread::park(),
+        }
+    }
 }
 
 /// One reader a core, at least two, so that one long read never blocks all others.

@@ -70,13 +70,13 @@ impl Articles {
         new: NewComment,
         once: Once,
     ) -> Result<Done<Option<CommentId>>, ChangeError> {
-        let (store, counts) = (self.comments.clone(), Arc::clone(&self.counts));
+        let (store, overlay) = (self.comments.clone(), Arc::clone(self.likes.overlay()));
         let article = new.article;
         let effect = |done: &Done<Option<CommentId>>| {
             let stored = done.outcome.is_some() && !done.replayed;
             if stored { Effect::Announced } else { Effect::Nothing }
         };
-        let committed = move |now| counts.set(article, now);
+        let committed = move |now| overlay.stored(article, now);
         let work = async move { store.add(new, once, committed).await };
         self.bodies.write(vec![comments_of(article)], effect, work).await
     }

@@ -53,12 +53,12 @@ impl Articles {
         id: CommentId,
         user: UserId,
     ) -> Result<Owned<()>, ChangeError> {
-        let (store, counts) = (self.comments.clone(), Arc::clone(&self.counts));
+        let (store, overlay) = (self.comments.clone(), Arc::clone(self.likes.overlay()));
         let effect = |removed: &Owned<()>| match removed {
             Owned::Done(()) => Effect::Announced,
             Owned::NotOwner | Owned::Absent => Effect::Nothing,
         };
-        let committed = move |now| counts.set(article, now);
+        let committed = move |now| overlay.stored(article, now);
         let work = async move { Ok(store.delete(article, id, user, committed).await?) };
         self.bodies.write(vec![comments_of(article)], effect, work).await
     }

@@ -1,21 +1,33 @@
-//! Group commit: likes that come while a commit is under way are the next batch, one job of the writer.
+//! Group commit: likes that come while a commit is under way are the next batch, one row of the log.
 //!
-//! What a job costs by itself (a box, a savepoint, a channel) is paid once for all of them, and so is what
-//! they have in common: an article's row is read and written once. The batch gathers in a list of its
-//! own rather than in the writer's queue; a job for it is in that queue exactly while the list is not
-//! empty, and takes whatever there is when its turn comes. So other writes are neither delayed nor do
-//! they delay likes: job and writes share the commit.
+//! What a job of the writer costs by itself (a box, a channel) is paid once for all of them. The batch
+//! gathers in a list of its own rather than in the writer's queue. One job for it is in that queue or being
+//! committed while there is anything to do, and takes whatever there is when its turn comes: other writes
+//! are not delayed, nor do they delay likes. Never are there two, because a batch that is logged and not
+//! committed yet is neither in the tables nor in the [`Overlay`](super::overlay::Overlay): the next one would not see it.
 
-use super::store::{Applied, apply};
-use super::{Like, LikeError, Liked, Parts};
+use super::log::{Logged, log};
+use super::{Like, LikeError, Liked, Parts, pass};
 use crate::http::gate::Permit;
 use crate::store::{StoreError, Tx};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::oneshot;
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
 
 /// Likes that may wait. The gate for writes lets fewer in, unless its setting was raised: this bounds the
-/// time that one batch takes of the writer, some 10 µs for each.
+/// time that one batch takes of the writer, some 5 µs for each.
 const MOST_WAITING: usize = 4096;
+/// Changes that the log may hold, and those of a last batch: so many pairs may be pending, of some 100 bytes
+/// each, and so many are applied when a process starts after a crash.
+const MOST_LOGGED: u64 = 100_000;
+/// Changes in the log after which a pass begins at once.
+const MANY: u64 = 16_384;
+/// Likes of a batch, at most, while a third or more of what may be logged is: half as many as a slice of a
+/// pass has, so that the clients wait for the passes.
+const FEW: usize = 128;
+/// Time after which one begins in any case.
+const EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
 pub(super) struct Behind {
@@ -25,18 +37,39 @@ pub(super) struct Behind {
 #[derive(Debug)]
 struct Shared {
     parts: Parts,
-    waiting: Mutex<Batch>,
+    /// Changes that the log may hold.
+    most: u64,
+    waiting: Mutex<Waiting>,
+    /// Says that a pass is due.
+    many: Notify,
+    /// Whether the last one failed.
+    failed: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    batch: Batch,
+    /// Whether the writer has a job for it, or has not settled the one before.
+    at_work: bool,
 }
 
 /// Likes, and beside each who waits for it.
 #[derive(Debug, Default)]
 struct Batch {
     likes: Vec<Like>,
-    callers: Vec<Waiting>,
+    callers: Vec<Caller>,
+}
+
+impl Batch {
+    /// Leaves so many.
+    fn split_off(&mut self, at: usize) -> Batch {
+        let at = at.min(self.likes.len());
+        Batch { likes: self.likes.split_off(at), callers: self.callers.split_off(at) }
+    }
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct Caller {
     answer: oneshot::Sender<Result<Liked, LikeError>>,
     /// Its place among the writes, until it is answered.
     _turn: Permit,
@@ -44,19 +77,27 @@ struct Waiting {
 
 impl Behind {
     pub(super) fn new(parts: Parts) -> Self {
-        Self { shared: Arc::new(Shared { parts, waiting: Mutex::default() }) }
+        Self::bounded(parts, MOST_LOGGED)
+    }
+
+    /// With so many changes in the log at most, and those of a batch.
+    pub(super) fn bounded(parts: Parts, most: u64) -> Self {
+        let (waiting, many, failed) = Default::default();
+        Self { shared: Arc::new(Shared { parts, most, waiting, many, failed }) }
     }
 
     pub(super) async fn apply(&self, like: Like, turn: Permit) -> Result<Liked, LikeError> {
         let (answer, answered) = oneshot::channel();
+        let logged = self.shared.parts.overlay.backlog().1;
         let first = {
             let mut waiting = self.shared.waiting();
-            if waiting.likes.len() >= MOST_WAITING {
+            let batch = &mut waiting.batch;
+            if batch.likes.len() >= MOST_WAITING || logged >= self.shared.most {
                 return Err(LikeError::Full);
             }
-            waiting.likes.push(like);
-            waiting.callers.push(Waiting { answer, _turn: turn });
-            waiting.likes.len() == 1
+            batch.likes.push(like);
+            batch.callers.push(Caller { answer, _turn: turn });
+            !std::mem::replace(&mut waiting.at_work, true)
         };
         if first {
             Shared::submit(&self.shared);
@@ -65,18 +106,41 @@ impl Behind {
         answered.await.unwrap_or(Err(LikeError::Store(StoreError::Closed)))
     }
 
-    pub(super) fn pending(&self) -> u64 {
-        self.shared.waiting().likes.len() as u64
+    /// Likes that wait for a commit or to be applied, and the oldest of the latter for how long.
+    pub(super) fn pending(&self) -> (u64, Duration) {
+        let waiting = self.shared.waiting().batch.likes.len() as u64;
+        let (pending, lag) = self.shared.parts.overlay.figures();
+        (waiting + pending, lag)
+    }
+
+    /// Returns when a pass is due.
+    pub(super) async fn until_due(&self) {
+        // What has just failed is not tried again with every batch.
+        if self.shared.failed.load(Relaxed) {
+            tokio::time::sleep(EVERY).await;
+        } else {
+            let _ = tokio::time::timeout(EVERY, self.shared.many.notified()).await;
+        }
+    }
+
+    /// Applies what is in the log now.
+    pub(super) async fn flush(&self) {
+        let done = pass::run(&self.shared.parts).await;
+        self.shared.failed.store(!done, Relaxed);
     }
 }
 
 impl Shared {
-    fn waiting(&self) -> MutexGuard<'_, Batch> {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What a job has to do. When the log is long it is not everything: passes must be the faster ones.
     fn take(&self) -> Batch {
-        std::mem::take(&mut *self.waiting())
+        let plenty = self.parts.overlay.backlog().1 >= self.most / 3;
+        let mut waiting = self.waiting();
+        let rest = if plenty { waiting.batch.split_off(FEW) } else { Batch::default() };
+        std::mem::replace(&mut waiting.batch, rest)
     }
 
     /// Hands the writer a job for whatever waits when it runs.
@@ -87,37 +151,57 @@ impl Shared {
             let Batch { likes, callers } = this.take();
             // Out of this job's hands before anything can fail: who waits is answered in any case.
             *batch.lock().unwrap_or_else(PoisonError::into_inner) = Some(callers);
-            let mut applied = apply(tx, &likes)?;
-            this.after_commit(tx, &mut applied);
-            Ok::<_, StoreError>(applied)
+            let mut logged = log(tx, &likes, &this.parts.overlay)?;
+            let answers = std::mem::take(&mut logged.answers);
+            this.after_commit(tx, logged);
+            Ok::<_, StoreError>(answers)
         };
         let this = Arc::clone(self);
-        let settle = move |outcome: Result<Applied, StoreError>| {
+        let settle = move |outcome| {
             let callers = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
             // A job that did not run, for want of a transaction, has left them in the list.
-            let callers = callers.unwrap_or_else(|| this.take().callers);
-            answer(callers, outcome);
+            let more = this.settled(callers, outcome);
+            if more {
+                Self::submit(&this);
+            }
         };
         if let Err(error) = self.parts.store.store.submit(job, settle) {
-            answer(self.take().callers, Err(error));
+            self.settled(None, Err(error));
         }
     }
 
-    fn after_commit(&self, tx: &mut Tx<'_>, applied: &mut Applied) {
-        let (memory, counted) = (Arc::clone(&self.parts.counts), Arc::clone(&self.parts.counted));
-        let (counts, changed) = (std::mem::take(&mut applied.counts), applied.changed);
+    /// Answers a batch, that which waits if none was taken; says whether there is another.
+    fn settled(
+        &self,
+        callers: Option<Vec<Caller>>,
+        outcome: Result<Vec<Result<Liked, LikeError>>, StoreError>,
+    ) -> bool {
+        let mut waiting = self.waiting();
+        let callers = callers.unwrap_or_else(|| std::mem::take(&mut waiting.batch).callers);
+        waiting.at_work = !waiting.batch.likes.is_empty();
+        let more = waiting.at_work;
+        drop(waiting);
+        answer(callers, outcome);
+        more
+    }
+
+    fn after_commit(self: &Arc<Self>, tx: &mut Tx<'_>, logged: Logged) {
+        let this = Arc::clone(self);
         tx.after_commit(move || {
-            counted.committed(changed);
-            counts.iter().for_each(|(article, now)| memory.set(*article, *now));
+            this.parts.counted.committed(logged.pairs.len() as u64);
+            this.parts.overlay.logged(&logged);
+            if this.parts.overlay.backlog().0 >= MANY {
+                this.many.notify_one();
+            }
         });
     }
 }
 
 /// Tells those who wait. Whoever has left does not hear it; the like stands all the same.
-fn answer(callers: Vec<Waiting>, outcome: Result<Applied, StoreError>) {
+fn answer(callers: Vec<Caller>, outcome: Result<Vec<Result<Liked, LikeError>>, StoreError>) {
     match outcome {
-        Ok(applied) => {
-            for (caller, answer) in callers.into_iter().zip(applied.answers) {
+        Ok(answers) => {
+            for (caller, answer) in callers.into_iter().zip(answers) {
                 let _ = caller.answer.send(answer);
             }
         }

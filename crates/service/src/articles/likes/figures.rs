@@ -9,13 +9,15 @@ use std::time::Duration;
 pub struct LikeFigures {
     /// Answered with their new state.
     pub acknowledged: u64,
-    /// Rows that were added or taken away.
+    /// Likes that were added or taken away.
     pub changed: u64,
+    /// Rows that were added or taken away for those that were in the log before.
+    pub applied: u64,
     /// Transactions in which that happened, or might have.
     pub batches: u64,
-    /// Likes that wait for one now.
+    /// Likes that wait for one now, or that are acknowledged and not in their tables.
     pub pending: u64,
-    /// How long the oldest of them has been acknowledged without being stored; 0 where that cannot be.
+    /// How long the oldest of the latter has been acknowledged; 0 where there cannot be any.
     pub lag: Duration,
     /// Batches of acknowledged likes that could not be written and are tried again.
     pub failed_flushes: u64,
@@ -27,6 +29,7 @@ pub struct LikeFigures {
 pub(in super::super) struct Counted {
     acknowledged: AtomicU64,
     changed: AtomicU64,
+    applied: AtomicU64,
     batches: AtomicU64,
     failed_flushes: AtomicU64,
     refused: AtomicU64,
@@ -46,6 +49,10 @@ impl Counted {
         self.changed.fetch_add(changed, Relaxed);
     }
 
+    pub(super) fn applied(&self, rows: u64) {
+        self.applied.fetch_add(rows, Relaxed);
+    }
+
     pub(super) fn flush_failed(&self) {
         self.failed_flushes.fetch_add(1, Relaxed);
     }
@@ -54,6 +61,7 @@ impl Counted {
         LikeFigures {
             acknowledged: self.acknowledged.load(Relaxed),
             changed: self.changed.load(Relaxed),
+            applied: self.applied.load(Relaxed),
             batches: self.batches.load(Relaxed),
             failed_flushes: self.failed_flushes.load(Relaxed),
             refused: self.refused.load(Relaxed),

@@ -3,13 +3,13 @@
 //! | way | acknowledged | lost in a crash |
 //! |---|---|---|
 //! | `direct` | after a commit of its own | nothing |
-//! | `behind` | after a commit that it shares with the likes that came meanwhile | nothing |
+//! | `behind` | in the log, after a commit that it shares with the likes that came meanwhile | nothing |
 //! | `queue` | from memory; written every so often, as documented | what was not written yet |
 //! | `discard` | at once, and never stored: the cost of everything else | everything |
 //!
 //! Of the documented system's mistakes none is left in the first two: one statement decides whether a row
-//! is added, so two clicks cannot both be "the first"; the row and the count are one transaction, so
-//! neither can be there without the other; what is acknowledged is synced. And a client whose answer was
+//! is added (or one batch after the other), so two clicks cannot both be "the first"; the row and the count are one
+//! transaction, so neither can be there without the other; what is acknowledged is synced. And a client whose answer was
 //! lost may send PUT or DELETE again: only the toggle inverts when it is repeated.
 //!
 //! Whatever the way, the answers are as if likes ran one after another: a batch is folded for the store,
@@ -20,12 +20,20 @@ mod behind;
 mod direct;
 mod discard;
 mod figures;
+mod log;
+mod overlay;
+mod pass;
 mod queue;
+mod record;
 pub(super) mod routes;
 mod store;
+#[cfg(test)]
+mod tests;
 
 pub(super) use figures::Counted;
 pub use figures::LikeFigures;
+pub(super) use overlay::Overlay;
+pub(crate) use pass::replay;
 pub use store::LikeStore;
 
 use super::counts::CountMemory;
@@ -101,6 +109,8 @@ pub enum LikeError {
 struct Parts {
     store: LikeStore,
     counts: Arc<CountMemory>,
+    /// Empty in all ways but [`Way::Behind`].
+    overlay: Arc<Overlay>,
     counted: Arc<Counted>,
 }
 
@@ -121,8 +131,9 @@ enum Way {
 
 impl LikeLog {
     pub(super) fn new(store: Store, counts: Arc<CountMemory>, settings: &LikeSettings) -> Self {
-        let counted = Arc::default();
-        let parts = Parts { store: LikeStore::new(store), counts, counted };
+        let overlay = Arc::new(Overlay::new(Arc::clone(&counts)));
+        let parts =
+            Parts { store: LikeStore::new(store), counts, overlay, counted: Arc::default() };
         let way = match settings.write {
             LikesWrite::Direct => Way::Direct,
             LikesWrite::Behind => Way::Behind(behind::Behind::new(parts.clone())),
@@ -135,6 +146,12 @@ impl LikeLog {
     /// The store of likes.
     pub(super) fn store(&self) -> &LikeStore {
         &self.parts.store
+    }
+
+    /// What is acknowledged and not in the tables yet, though in the log; to be told what other
+    /// transactions leave in the rows of articles.
+    pub(super) fn overlay(&self) -> &Arc<Overlay> {
+        &self.parts.overlay
     }
 
     /// The counts of an article from the store, kept in memory from then on; nothing when there is none.
@@ -155,7 +172,7 @@ impl LikeLog {
         done
     }
 
-    /// The counts of an article with what is acknowledged and not in the store yet.
+    /// The counts of an article with what is acknowledged and in memory alone.
     pub(super) fn count_with_waiting(&self, article: ArticleId, stored: Counts) -> Counts {
         match &self.way {
             Way::Queue(queue) => queue.count(article, stored),
@@ -163,37 +180,42 @@ impl LikeLog {
         }
     }
 
-    /// Whether this user likes it, if that is acknowledged and not in the store yet.
+    /// Whether this user likes it, if that is acknowledged and not in the table yet. To be asked before
+    /// the table.
     pub(super) fn waiting(&self, article: ArticleId, user: UserId) -> Option<bool> {
         match &self.way {
             Way::Queue(queue) => queue.state(article, user),
-            Way::Direct | Way::Behind(_) | Way::Discard => None,
+            Way::Behind(_) => self.parts.overlay.state(article, user),
+            Way::Direct | Way::Discard => None,
         }
     }
 
-    /// How long until [`flush`](Self::flush) is due again; nothing when there is none to be done.
-    pub(super) fn flush_every(&self) -> Option<Duration> {
+    /// Returns when [`flush`](Self::flush) is due again.
+    pub(super) async fn until_due(&self) {
         match &self.way {
-            Way::Queue(queue) => Some(queue.every()),
-            Way::Direct | Way::Behind(_) | Way::Discard => None,
+            Way::Queue(queue) => tokio::time::sleep(queue.every()).await,
+            Way::Behind(behind) => behind.until_due().await,
+            Way::Direct | Way::Discard => std::future::pending().await,
         }
     }
 
-    /// Writes what is acknowledged and not in the store yet.
+    /// Writes what is acknowledged and not in the tables yet.
     pub(super) async fn flush(&self) {
-        if let Way::Queue(queue) = &self.way {
-            queue.flush().await;
+        match &self.way {
+            Way::Queue(queue) => queue.flush().await,
+            Way::Behind(behind) => behind.flush().await,
+            Way::Direct | Way::Discard => {}
         }
     }
 
     /// What has happened so far.
     pub(super) fn figures(&self) -> LikeFigures {
         let mut figures = self.parts.counted.figures();
-        match &self.way {
-            Way::Behind(behind) => figures.pending = behind.pending(),
-            Way::Queue(queue) => (figures.pending, figures.lag) = queue.pending(),
-            Way::Direct | Way::Discard => {}
-        }
+        (figures.pending, figures.lag) = match &self.way {
+            Way::Behind(behind) => behind.pending(),
+            Way::Queue(queue) => queue.pending(),
+            Way::Direct | Way::Discard => (0, Duration::ZERO),
+        };
         figures
     }
 }
@@ -207,12 +229,17 @@ struct Look {
 
 impl Parts {
     async fn read_counts(&self, article: ArticleId) -> Result<Option<Counts>, StoreError> {
-        let version = self.counts.version(article);
-        let found = self.store.counts(article).await?;
-        if let Some(counts) = found {
-            self.counts.fill(article, counts, version);
+        loop {
+            let version = self.counts.version(article);
+            let Some(found) = self.store.counts(article).await? else { return Ok(None) };
+            if let Some(counts) = self.overlay.fill(article, found, version) {
+                return Ok(Some(counts));
+            }
+            // The hook that came between has left them, unless it was another article's.
+            if let Some(counts) = self.counts.get(article) {
+                return Ok(Some(counts));
+            }
         }
-        Ok(found)
     }
 
     /// The same with the state of a pair.

@@ -128,7 +128,7 @@ fn apply_one(
 }
 
 /// Whether a user exists, asked of the store once in a batch.
-fn exists(
+pub(super) fn exists(
     tx: &Tx<'_>,
     user: UserId,
     known: &mut HashMap<UserId, bool>,

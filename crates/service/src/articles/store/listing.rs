@@ -6,9 +6,11 @@
 #![allow(clippy::disallowed_types, reason = "this is the store of articles: SQL types live here")]
 
 use super::{ArticleStore, author};
+use crate::articles::likes::Overlay;
 use crate::articles::types::{After, Counts, Order, Summary};
 use crate::store::StoreError;
 use rusqlite::{Connection, Row};
+use std::sync::Arc;
 
 /// A way through an index from a position on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +23,22 @@ pub(in super::super) enum Walk {
     WithFewer,
 }
 
+/// How often a page is read again because likes were applied meanwhile. A slice of a pass and the next
+/// are milliseconds apart, a page takes a fraction of one.
+const TRIES: usize = 3;
+
+/// A page as the tables have it, and beside each article how many like it now. The tables decide the
+/// order, so it is their counts from which the next page goes on.
+#[derive(Debug)]
+pub(in super::super) struct Listed {
+    /// As the tables have it.
+    pub(in super::super) article: Summary,
+    /// How many like it.
+    pub(in super::super) likes: u64,
+}
+
 impl ArticleStore {
-    /// Up to `limit` articles in this order, after a position.
+    /// Up to `limit` articles in this order, after a position, as the tables have them.
     ///
     /// # Errors
     /// When the store cannot answer.
@@ -32,22 +48,56 @@ impl ArticleStore {
         after: Option<After>,
         limit: usize,
     ) -> Result<Vec<Summary>, StoreError> {
-        self.store
-            .read(move |conn| {
-                let After { likes, id } = after.unwrap_or(After { likes: i64::MAX, id: i64::MAX });
-                match order {
-                    Order::Newest => walk(conn, Walk::Newest, id, limit),
-                    Order::Likes => {
-                        let mut page = match after {
-                            Some(_) => of_likes(conn, likes, id, limit)?,
-                            None => Vec::new(),
-                        };
-                        page.extend(walk(conn, Walk::WithFewer, likes, limit - page.len())?);
-                        Ok(page)
-                    }
-                }
-            })
-            .await
+        self.store.read(move |conn| page(conn, order, after, limit)).await
+    }
+
+    /// The same with likes that are not in the tables yet.
+    pub(in super::super) async fn listed(
+        &self,
+        order: Order,
+        after: Option<After>,
+        limit: usize,
+        overlay: &Arc<Overlay>,
+    ) -> Result<Vec<Listed>, StoreError> {
+        for _ in 0..TRIES {
+            let overlay = Arc::clone(overlay);
+            let found = self.store.read(move |conn| {
+                // The snapshot begins with the first query, so after this.
+                let since = overlay.applications();
+                let page = page(conn, order, after, limit)?;
+                Ok(overlay.shown(page, since))
+            });
+            if let Some(listed) = found.await? {
+                return Ok(listed);
+            }
+        }
+        // Where they are applied, none is meanwhile.
+        let overlay = Arc::clone(overlay);
+        let found = self.store.write(move |tx| {
+            let page = page(tx, order, after, limit)?;
+            Ok::<_, StoreError>(overlay.shown_to_writer(page))
+        });
+        found.await
+    }
+}
+
+fn page(
+    conn: &Connection,
+    order: Order,
+    after: Option<After>,
+    limit: usize,
+) -> Result<Vec<Summary>, rusqlite::Error> {
+    let After { likes, id } = after.unwrap_or(After { likes: i64::MAX, id: i64::MAX });
+    match order {
+        Order::Newest => walk(conn, Walk::Newest, id, limit),
+        Order::Likes => {
+            let mut page = match after {
+                Some(_) => of_likes(conn, likes, id, limit)?,
+                None => Vec::new(),
+            };
+            page.extend(walk(conn, Walk::WithFewer, likes, limit - page.len())?);
+            Ok(page)
+        }
     }
 }
 

@@ -116,6 +116,7 @@ async fn one_batch_serves_the_good_and_refuses_the_others_for_themselves() {
     assert_eq!(answers, wanted);
     let figures = log.figures();
     assert_eq!((figures.batches, figures.changed, figures.acknowledged), (1, 3, 3));
+    log.flush().await;
     assert_eq!(bench.rows().await, HashSet::from([(1, 1), (1, 2), (2, 3)]));
     bench.counts_are_rows().await;
 }
@@ -141,13 +142,15 @@ async fn a_batch_that_cannot_be_committed_is_acknowledged_to_nobody() {
         bench
             .execute(
                 "CREATE TRIGGER broken BEFORE INSERT ON article_likes
+                 BEGIN SELECT raise(ABORT, 'no'); END;
+                 CREATE TRIGGER broken_log BEFORE INSERT ON like_log
                  BEGIN SELECT raise(ABORT, 'no'); END",
             )
             .await;
         let failed = bench.like(&log, 1, 1, Change::On).await;
         assert!(matches!(failed, Err(LikeError::Store(_))), "{way:?}: {failed:?}");
         assert_eq!(bench.counts.get(1), None, "{way:?}: no hook ran");
-        bench.execute("DROP TRIGGER broken").await;
+        bench.execute("DROP TRIGGER broken; DROP TRIGGER broken_log").await;
         let done = bench.like(&log, 1, 1, Change::On).await;
         assert_eq!(done, Ok(Liked { liked: true, count: 1 }), "{way:?}");
         bench.execute("DELETE FROM article_likes; UPDATE articles SET like_count = 0").await;

@@ -12,6 +12,7 @@ async fn an_article_whose_author_is_gone_stays_without_a_name_and_its_counts_sta
     for (article, user) in [(1, 1), (1, 2), (2, 2), (2, 3)] {
         bench.like(&log, article, user, Change::On).await.unwrap();
     }
+    log.flush().await;
     bench.comments.add(comment(1, 2), Once::default(), drop).await.unwrap();
     // Whether or not the operator's connection enforces foreign keys.
     bench.execute("DELETE FROM users WHERE id = 2").await;
@@ -25,7 +26,7 @@ async fn an_article_whose_author_is_gone_stays_without_a_name_and_its_counts_sta
     bench.counts_are_rows().await;
     let page = bench.articles.page(Order::Likes, None, 10).await.unwrap();
     assert_eq!(page.iter().map(|a| (a.id, a.counts.likes)).collect::<Vec<_>>(), [(2, 1), (1, 0)]);
-    let orphan = bench.articles.edit(1, 1, Edit::default(), 0).await;
+    let orphan = bench.articles.edit(1, 1, Edit::default(), 0, |_| ()).await;
     assert!(matches!(orphan, Err(ChangeError::UnknownUser)), "{orphan:?}");
 }
 
@@ -59,6 +60,7 @@ async fn wrong_counts_are_found_set_right_and_counted() {
     let articles = articles(&bench);
     let log = bench.log(LikesWrite::Behind);
     bench.like(&log, 3, 1, Change::On).await.unwrap();
+    log.flush().await;
     // What an operator does by hand: rows without their count, a count without its rows.
     bench
         .execute(
@@ -98,9 +100,12 @@ async fn a_count_that_is_wrong_fails_no_like() {
     let bench = Bench::with_articles(1).await;
     let log = bench.log(LikesWrite::Behind);
     bench.like(&log, 1, 1, Change::On).await.unwrap();
+    log.flush().await;
     bench.execute("UPDATE articles SET like_count = 0").await;
     let off = bench.like(&log, 1, 1, Change::Off).await;
     assert_eq!(off, Ok(Liked { liked: false, count: 0 }));
+    log.flush().await;
+    assert!(bench.rows().await.is_empty(), "nor its application");
 }
 
 #[tokio::test]
@@ -139,13 +144,4 @@ async fn pages_by_likes_hold_every_article_once() {
     sorted.sort_unstable_by(|a, b| b.cmp(a));
     assert_eq!(seen, sorted);
     assert_eq!(seen.len(), 40);
-}
-
-/// The whole system on the store of `bench`.
-fn articles(bench: &Bench) -> Articles {
-    let settings = Sources::new().resolve().unwrap();
-    let compute = Arc::new(crate::store::Pool::start("compute", vec![()], 8).unwrap());
-    let cache = madang_cache::Cache::disabled();
-    let bodies = Bodies::new(cache, compute, bench.gate.clone(), &settings);
-    Articles::new(bench.store.clone(), bodies, &settings).unwrap()
 }

@@ -1,0 +1,116 @@
+//! The log of likes: the one row that a batch writes before it is acknowledged.
+//!
+//! A like written to its tables dirties four pages: its row, its article's, and two of the index by likes.
+//! Spread over many articles the likes of a batch have none of them in common, and those who wait do so
+//! for the sync of all of them. Here a batch is one row at the end of one table, some four bytes a like.
+//! Their tables follow in [`pass`](super::pass).
+#![allow(clippy::disallowed_types, reason = "this is the store of likes: SQL types live here")]
+
+use super::batch::{OfArticle, Sorted};
+use super::overlay::{Overlay, Pair};
+use super::record;
+use super::store::exists;
+use super::{Like, LikeError, Liked};
+use crate::accounts::UserId;
+use crate::articles::store::{counts, likes};
+use crate::articles::types::{ArticleId, Counts};
+use crate::store::{StoreError, Tx};
+use rusqlite::Connection;
+use std::collections::{BTreeMap, HashMap};
+
+/// What a transaction has logged.
+#[derive(Debug, Default)]
+pub(super) struct Logged {
+    /// What each like is answered, in the order of the batch.
+    pub(super) answers: Vec<Result<Liked, LikeError>>,
+    /// Pairs that changed, in the order of the tables, and how they are now.
+    pub(super) pairs: Vec<(Pair, bool)>,
+    /// The articles, and their counts as the tables have them.
+    pub(super) stored: Vec<(ArticleId, Counts)>,
+    /// The row, if anything changed.
+    pub(super) row: Option<i64>,
+}
+
+/// Logs likes, as if one after another. A like of an article or by a user that is not there is refused for
+/// itself.
+pub(super) fn log(tx: &Tx<'_>, likes: &[Like], overlay: &Overlay) -> Result<Logged, StoreError> {
+    let mut logged =
+        Logged { answers: vec![Err(LikeError::NoArticle); likes.len()], ..Logged::default() };
+    let mut users = HashMap::with_capacity(likes.len().min(256));
+    for of_article in Sorted::new(likes).articles() {
+        decide(tx, &of_article, overlay, &mut users, &mut logged)?;
+    }
+    if !logged.pairs.is_empty() {
+        tx.prepare_cached("INSERT INTO like_log (likes) VALUES (?)")?
+            .execute([record::write(&logged.pairs)])?;
+        logged.row = Some(tx.last_insert_rowid());
+    }
+    Ok(logged)
+}
+
+fn decide(
+    tx: &Tx<'_>,
+    of_article: &OfArticle<'_>,
+    overlay: &Overlay,
+    users: &mut HashMap<UserId, bool>,
+    logged: &mut Logged,
+) -> Result<(), StoreError> {
+    let article = of_article.article();
+    // Always asked: it says whether there is such an article.
+    let Some(stored) = counts(tx, article)? else { return Ok(()) };
+    let mut before = HashMap::new();
+    for (user, fold) in of_article.folded() {
+        if !exists(tx, user, users)? {
+            continue;
+        }
+        let was = match overlay.state(article, user) {
+            Some(liked) => liked,
+            None => likes(tx, article, user)?,
+        };
+        let is = fold.of(was);
+        if is != was {
+            logged.pairs.push(((article, user), is));
+        }
+        before.insert(user, was);
+    }
+    let now = Counts { likes: overlay.likes(article).unwrap_or(stored.likes), ..stored };
+    for (at, answer) in of_article.answers(now, before) {
+        logged.answers[at] = answer.ok_or(LikeError::NoUser);
+    }
+    logged.stored.push((article, stored));
+    Ok(())
+}
+
+/// How every pair of the log is after all of it.
+#[derive(Debug, Default)]
+pub(super) struct Folded {
+    /// In the order of the tables.
+    pub(super) pairs: BTreeMap<Pair, bool>,
+    /// The last row, if there is any.
+    pub(super) last: Option<i64>,
+}
+
+/// Reads the log; the inner error is that of a row.
+pub(super) fn read(conn: &Connection) -> Result<Result<Folded, StoreError>, rusqlite::Error> {
+    let mut statement = conn.prepare("SELECT seq, likes FROM like_log ORDER BY seq")?;
+    let mut rows = statement.query([])?;
+    let mut folded = Folded::default();
+    while let Some(row) = rows.next()? {
+        let (seq, likes): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
+        match record::read(&likes) {
+            Ok(pairs) => folded.pairs.extend(pairs),
+            Err(error) => {
+                let text = format!("row {seq} of the log of likes cannot be read: {error}");
+                return Ok(Err(StoreError::Corrupt(text)));
+            }
+        }
+        folded.last = Some(seq);
+    }
+    Ok(Ok(folded))
+}
+
+/// Takes away rows up to this one.
+pub(super) fn delete(tx: &Tx<'_>, last: i64) -> Result<(), StoreError> {
+    tx.prepare_cached("DELETE FROM like_log WHERE seq <= ?")?.execute([last])?;
+    Ok(())
+}

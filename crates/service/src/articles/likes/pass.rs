@@ -1,0 +1,108 @@
+//! From the log to the tables: what was acknowledged is applied with what was acknowledged since.
+//!
+//! A pass takes the pairs that are pending when it begins, by article and user, and writes them a few
+//! hundred at a time: neighbours share pages, an article's count is written once, and other writes have
+//! their turn after every slice. The last one takes away the rows of the log that hold nothing else.
+//!
+//! A pair is written as it is wanted when its turn comes, and its article's count changes by the rows that
+//! are really added or taken away, in the same transaction. So it does no harm to apply a row of the log
+//! again, in part or as a whole, as long as all rows that follow it are applied again, too. That is what
+//! [`replay`] does before anything is served: it applies the whole log, from its first row on.
+
+use super::log;
+use super::overlay::{Frozen, Pair};
+use super::store::apply;
+use super::{Change, Like, Parts};
+use crate::store::{Store, StoreError, Tx};
+use std::sync::Arc;
+
+/// Pairs of a slice: some 3 ms of the writer.
+const SLICE: usize = 256;
+
+/// Applies what is pending now; answers whether it could. What cannot be applied stays, for the next time.
+pub(super) async fn run(parts: &Parts) -> bool {
+    let Some(mut pass) = Pass::begin(parts.clone(), SLICE) else { return true };
+    let done = async {
+        while pass.step().await? {}
+        Ok::<_, StoreError>(())
+    };
+    let done = done.await;
+    if let Err(error) = &done {
+        parts.counted.flush_failed();
+        let pending = parts.overlay.figures().0;
+        tracing::error!(%error, pending, "acknowledged likes are in the log and not in their tables yet");
+    }
+    done.is_ok()
+}
+
+/// A pass that has begun.
+pub(super) struct Pass {
+    parts: Parts,
+    frozen: Frozen,
+    slice: usize,
+    next: usize,
+}
+
+impl Pass {
+    /// Begins one with slices of so many pairs; nothing when the log is empty.
+    pub(super) fn begin(parts: Parts, slice: usize) -> Option<Self> {
+        let frozen = parts.overlay.freeze()?;
+        Some(Self { parts, frozen, slice, next: 0 })
+    }
+
+    /// Applies a slice; answers whether there is another.
+    pub(super) async fn step(&mut self) -> Result<bool, StoreError> {
+        let end = self.frozen.pairs.len().min(self.next + self.slice);
+        let pairs = self.frozen.pairs[self.next..end].to_vec();
+        let more = end < self.frozen.pairs.len();
+        let logged = (!more).then_some(self.frozen.last);
+        apply_slice(&self.parts, pairs, logged).await?;
+        self.next = end;
+        Ok(more)
+    }
+}
+
+/// Applies pairs, and takes away the log up to a row.
+async fn apply_slice(
+    parts: &Parts,
+    pairs: Vec<Pair>,
+    logged: Option<i64>,
+) -> Result<(), StoreError> {
+    let (overlay, counted) = (Arc::clone(&parts.overlay), Arc::clone(&parts.counted));
+    let job = move |tx: &mut Tx<'_>| {
+        let slice = overlay.slice(&pairs);
+        let applied = apply(tx, &slice.likes)?;
+        if let Some(logged) = logged {
+            log::delete(tx, logged)?;
+        }
+        tx.after_commit(move || {
+            counted.applied(applied.changed);
+            overlay.applied(&slice, &applied);
+            if logged.is_some() {
+                overlay.passed();
+            }
+        });
+        Ok::<_, StoreError>(())
+    };
+    parts.store.store.write(job).await
+}
+
+/// Applies what the log of an earlier process holds; answers how many pairs that was. To be done before
+/// anything reads likes or counts.
+///
+/// # Errors
+/// When the log cannot be read or the store not written. What was applied until then stays, and does no harm.
+pub(crate) fn replay(store: &Store) -> Result<usize, StoreError> {
+    let folded = store.read_blocking(log::read)??;
+    let Some(last) = folded.last else { return Ok(0) };
+    let like = |((article, user), liked): (&Pair, &bool)| {
+        let change = if *liked { Change::On } else { Change::Off };
+        Like { article: *article, user: *user, change }
+    };
+    let likes: Vec<_> = folded.pairs.iter().map(like).collect();
+    for slice in likes.chunks(SLICE).map(<[Like]>::to_vec) {
+        store.write_blocking(move |tx| apply(tx, &slice).map(drop))?;
+    }
+    store.write_blocking(move |tx| log::delete(tx, last))?;
+    Ok(likes.len())
+}

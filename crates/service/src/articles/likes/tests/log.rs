@@ -1,0 +1,162 @@
+//! The log applied again, unreadable, full, and of what is gone.
+
+use super::*;
+
+#[tokio::test]
+async fn a_log_that_is_applied_again_changes_nothing_not_even_after_half_of_a_pass() {
+    for half in [false, true] {
+        let bench = Bench::with_articles(4).await;
+        let log = bench.log(LikesWrite::Behind);
+        let mut random = fastrand::Rng::with_seed(11);
+        let mut model = Model::default();
+        for _ in 0..100 {
+            let (article, user) = (random.i64(1..=4), random.i64(1..=8));
+            let done = bench.like(&log, article, user, Change::Toggle).await;
+            assert_eq!(done, model.like((article, user), Change::Toggle));
+        }
+        bench.execute("CREATE TABLE saved AS SELECT * FROM like_log").await;
+        if half {
+            let mut pass = Pass::begin(log.parts.clone(), 9).unwrap();
+            assert!(pass.step().await.unwrap());
+        }
+        for _ in 0..2 {
+            assert!(bench.number("SELECT count(*) FROM like_log").await > 0);
+            drop(restarted(&bench).await);
+            assert_eq!(bench.rows().await, model.likes);
+            bench.execute("INSERT INTO like_log SELECT * FROM saved").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_row_of_the_log_that_cannot_be_read_is_named_and_nothing_is_applied() {
+    let bench = Bench::with_articles(1).await;
+    bench.like(&bench.log(LikesWrite::Behind), 1, 1, Change::On).await.unwrap();
+    for (row, reason) in [("x'07'", "format"), ("x'0105'", "cut off"), ("x''", "cut off")] {
+        bench.execute(format!("INSERT INTO like_log VALUES (7, {row})")).await;
+        let store = bench.store.clone();
+        let failed = tokio::task::spawn_blocking(move || replay(&store)).await.unwrap();
+        let Err(StoreError::Corrupt(text)) = failed else { panic!("{failed:?}") };
+        assert!(text.contains("row 7 of the log of likes") && text.contains(reason), "{text}");
+        assert!(bench.rows().await.is_empty());
+        bench.execute("DELETE FROM like_log WHERE seq = 7").await;
+    }
+    drop(restarted(&bench).await);
+    assert_eq!(bench.rows().await, HashSet::from([(1, 1)]));
+}
+
+#[tokio::test]
+async fn what_cannot_be_applied_stays_in_the_log_and_is_applied_later() {
+    let bench = Bench::with_articles(2).await;
+    let log = bench.log(LikesWrite::Behind);
+    for user in 1..=3 {
+        bench.like(&log, 1, user, Change::On).await.unwrap();
+    }
+    bench.like(&log, 1, 3, Change::Toggle).await.unwrap();
+    bench
+        .execute(
+            "CREATE TRIGGER broken BEFORE INSERT ON article_likes BEGIN SELECT raise(ABORT, 'no'); END",
+        )
+        .await;
+    log.flush().await;
+    let figures = log.figures();
+    assert_eq!((figures.failed_flushes, figures.pending, figures.applied), (1, 3, 0));
+    assert!(figures.lag > Duration::ZERO);
+    assert_eq!((log.waiting(1, 2), log.waiting(1, 3)), (Some(true), Some(false)));
+    assert_eq!(bench.like(&log, 1, 4, Change::On).await, Ok(Liked { liked: true, count: 3 }));
+    bench.execute("DROP TRIGGER broken").await;
+    log.flush().await;
+    let figures = log.figures();
+    assert_eq!((figures.pending, figures.applied, figures.lag), (0, 3, Duration::ZERO));
+    assert_eq!(bench.rows().await, HashSet::from([(1, 1), (1, 2), (1, 4)]));
+    bench.counts_are_rows().await;
+    assert_eq!(bench.number("SELECT count(*) FROM like_log").await, 0);
+}
+
+#[tokio::test]
+async fn likes_of_what_is_gone_by_the_time_they_are_applied_are_dropped() {
+    let bench = Bench::with_articles(3).await;
+    let system = articles(&bench);
+    let log = &system.likes;
+    for (article, user) in [(1, 1), (1, 2), (2, 2), (2, 3), (3, 2)] {
+        bench.like(log, article, user, Change::On).await.unwrap();
+    }
+    log.flush().await;
+    for (article, user, change) in
+        [(1, 2, Change::Off), (1, 4, Change::On), (2, 4, Change::On), (3, 3, Change::On)]
+    {
+        bench.like(log, article, user, change).await.unwrap();
+    }
+    // Article 3 by its author, article 2 and two users by an operator's hand.
+    assert_eq!(system.remove(3, 1).await.unwrap(), Owned::Done(()));
+    bench.execute("DELETE FROM articles WHERE id = 2; DELETE FROM users WHERE id IN (2, 4)").await;
+    while system.store.sweep(100).await.unwrap() {}
+    assert_eq!(bench.like(log, 3, 3, Change::Off).await, Err(LikeError::NoArticle));
+    assert_eq!(bench.like(log, 1, 4, Change::Off).await, Err(LikeError::NoUser));
+    log.flush().await;
+    assert_eq!(log.figures().pending, 0);
+    assert_eq!(bench.rows().await, HashSet::from([(1, 1)]), "and none came after the sweep");
+    assert_eq!(system.counts(1).await.unwrap().map(|counts| counts.likes), Some(1));
+    assert_eq!(system.counts(2).await.unwrap(), None);
+    assert_eq!(system.counts(3).await.unwrap(), None);
+    bench.counts_are_rows().await;
+}
+
+#[tokio::test]
+async fn likes_are_refused_when_the_log_is_full_and_taken_again_after_a_pass() {
+    let bench = Bench::with_articles(1).await;
+    let log = bench.log(LikesWrite::Behind);
+    let behind = Behind::bounded(log.parts.clone(), 4);
+    let like = |user, change| {
+        let (gate, behind) = (bench.gate.clone(), behind.clone());
+        async move { behind.apply(Like { article: 1, user, change }, gate.enter().await.unwrap()).await }
+    };
+    // The log holds changes, not pairs: its rows are what has to be bounded.
+    for count in [1, 0, 1, 0] {
+        assert_eq!(like(1, Change::Toggle).await.map(|liked| liked.count), Ok(count));
+    }
+    assert_eq!(like(2, Change::On).await, Err(LikeError::Full));
+    behind.flush().await;
+    assert_eq!(like(2, Change::On).await, Ok(Liked { liked: true, count: 1 }));
+    behind.flush().await;
+    assert_eq!(bench.rows().await, HashSet::from([(1, 2)]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn batches_are_small_while_the_log_is_long() {
+    let bench = Arc::new(Bench::with_articles(50).await);
+    let log = bench.log(LikesWrite::Behind);
+    let behind = Behind::bounded(log.parts.clone(), 600);
+    let mut batches = Vec::new();
+    for change in [Change::On, Change::Off, Change::On] {
+        let before = log.figures().batches;
+        // Holds the writer until all of them wait.
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let store = bench.store.clone();
+        let holder = tokio::spawn(async move {
+            store.write(move |_| held.recv().map_err(|_| StoreError::Closed)).await
+        });
+        let mut likes = tokio::task::JoinSet::new();
+        for n in 0..200 {
+            let (gate, behind) = (bench.gate.clone(), behind.clone());
+            let like = Like { article: 1 + n / 4, user: 1 + n % 4, change };
+            likes.spawn(async move { behind.apply(like, gate.enter().await.unwrap()).await });
+        }
+        let mut pending = behind.pending().0;
+        // Those of the first round are in the log while the second one comes.
+        let logged = if change == Change::Off { 200 } else { 0 };
+        while pending < logged + 200 {
+            tokio::task::yield_now().await;
+            pending = behind.pending().0;
+        }
+        release.send(()).unwrap();
+        holder.await.unwrap().unwrap();
+        assert!(likes.join_all().await.iter().all(Result::is_ok));
+        batches.push(log.figures().batches - before);
+        if change == Change::Off {
+            behind.flush().await;
+        }
+    }
+    // The log held nothing, 200 changes, and nothing.
+    assert_eq!(batches, [1, 2, 1]);
+}
