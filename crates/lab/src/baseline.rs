@@ -4,14 +4,13 @@
 //! difference. That is why only runs of one machine are judged, and why both builds as variants of
 //! one run tell more. What this is for: a run kept from the last release, and one of today.
 
-use std::fmt::Write;
-
 use serde::Serialize;
 
 use crate::{
+    experiment::Variant,
     metric::{Metric, Statistic},
     record::{GOOD_LIMIT, Measured, Warning},
-    report::counted,
+    report::{Language, align, counted},
     stats::{self, Change},
     stored::Stored,
     verdict::Undecided,
@@ -97,11 +96,14 @@ pub struct Regression {
     pub undecided_because: Option<String>,
     /// Every value judged.
     pub rows: Vec<Row>,
+    /// Of its words.
+    #[serde(skip)]
+    language: Language,
 }
 
 impl Regression {
     /// Compares a run with an earlier one. A value that is worse by a share of up to `allowed`
-    /// is not worse.
+    /// is not worse. Its words are in the language of the later run.
     ///
     /// # Errors
     /// When they are not of the same experiment.
@@ -127,10 +129,11 @@ impl Regression {
             baseline: baseline.description.origin().started,
             run: run.description.origin().started,
             undecided_because: match word {
-                Word::Undecided => not_judged.or_else(|| too_little(&rows)),
+                Word::Undecided => not_judged.or_else(|| too_little(&rows, run.plan.language)),
                 Word::Worse | Word::NotWorse => None,
             },
             rows,
+            language: run.plan.language,
         })
     }
 
@@ -156,56 +159,83 @@ impl Regression {
     /// For a terminal.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let mut text = format!(
-            "Against the run of {}; up to {} % worse is allowed\n\n",
-            self.baseline,
-            crate::metric::digits(self.allowed * 100.0)
-        );
-        for row in &self.rows {
-            let change = row.change.map_or_else(
-                || match row.word {
-                    // The only one that is judged without an interval.
-                    Word::Worse => format!("worse: below {} %", GOOD_LIMIT * 100.0),
-                    _ => row.missing.map_or("", Missing::text).to_owned(),
-                },
-                |Change { ratio, interval: (low, high), .. }| {
-                    let [ratio, low, high] = [ratio, low, high].map(crate::report::ratio);
-                    format!("×{ratio} [{low} – {high}] {}", row.word.text())
-                },
-            );
-            let label = format!("{}, {}", row.variant, row.metric.label());
-            // Writing into a string cannot fail.
-            let _ = writeln!(text, "{label:<50} {change}");
-        }
-        let sum = match (&self.undecided_because, self.word) {
-            (Some(why), _) => format!("Undecided: {why}."),
-            (None, Word::Worse) => "Worse than the baseline.".to_owned(),
-            (None, Word::NotWorse) => "Not worse than the baseline.".to_owned(),
-            (None, Word::Undecided) => {
-                "Nothing is worse for certain; of some values it cannot be said.".to_owned()
+        let lang = self.language;
+        let (baseline, allowed) = (&self.baseline, crate::metric::digits(self.allowed * 100.0));
+        let head = match lang {
+            Language::En => {
+                format!("Against the run of {baseline}; up to {allowed} % worse is allowed")
             }
+            Language::Ko => format!("{baseline} 실행과 비교; {allowed} %까지 나빠져도 허용합니다"),
         };
-        let _ = writeln!(text, "\n{sum}");
-        text
+        let table: Vec<Vec<String>> = self
+            .rows
+            .iter()
+            .map(|row| {
+                let label = format!("{}, {}", row.variant, lang.metric(&row.metric));
+                vec![label, row.in_words(lang)]
+            })
+            .collect();
+        let sum = match (&self.undecided_because, self.word) {
+            (Some(why), _) => format!("{}: {why}.", lang.pick("Undecided", "판정 불가")),
+            (None, Word::Worse) => {
+                lang.pick("Worse than the baseline.", "기준 실행보다 나쁩니다.").to_owned()
+            }
+            (None, Word::NotWorse) => lang
+                .pick("Not worse than the baseline.", "기준 실행보다 나쁘지 않습니다.")
+                .to_owned(),
+            (None, Word::Undecided) => lang
+                .pick(
+                    "Nothing is worse for certain; of some values it cannot be said.",
+                    "확실히 나빠진 값은 없습니다. 일부 값은 판정할 수 없습니다.",
+                )
+                .to_owned(),
+        };
+        format!("{head}\n\n{}\n\n{sum}\n", align(&table).join("\n"))
+    }
+}
+
+impl Row {
+    /// Its change and the word for it.
+    fn in_words(&self, lang: Language) -> String {
+        if let Some(Change { ratio, interval: (low, high), .. }) = self.change {
+            let [ratio, low, high] = [ratio, low, high].map(crate::report::ratio);
+            return format!("×{ratio} [{low} – {high}] {}", self.word.text(lang));
+        }
+        let good = GOOD_LIMIT * 100.0;
+        match (lang, self.word) {
+            // The only one that is judged without an interval.
+            (Language::En, Word::Worse) => format!("worse: below {good} %"),
+            (Language::Ko, Word::Worse) => format!("나쁨: {good} % 미만"),
+            _ => self.missing.map_or("", |missing| missing.text(lang)).to_owned(),
+        }
     }
 }
 
 impl Missing {
-    fn text(self) -> &'static str {
+    fn text(self, lang: Language) -> &'static str {
         match self {
-            Self::InBaseline => "not judged: the baseline has it not in every round, or refusals",
-            Self::InRun => "not judged: the run has it not in every round, or refusals",
-            Self::InBoth => "not judged: neither has it in every round without refusals",
+            Self::InBaseline => lang.pick(
+                "not judged: the baseline has it not in every round, or refusals",
+                "판정 안 함: 기준 실행에 값이 없거나 거절이 있는 라운드가 있습니다",
+            ),
+            Self::InRun => lang.pick(
+                "not judged: the run has it not in every round, or refusals",
+                "판정 안 함: 이번 실행에 값이 없거나 거절이 있는 라운드가 있습니다",
+            ),
+            Self::InBoth => lang.pick(
+                "not judged: neither has it in every round without refusals",
+                "판정 안 함: 두 실행 모두 값이 없거나 거절이 있는 라운드가 있습니다",
+            ),
         }
     }
 }
 
 impl Word {
-    fn text(self) -> &'static str {
+    fn text(self, lang: Language) -> &'static str {
         match self {
-            Self::Worse => "worse",
-            Self::NotWorse => "not worse",
-            Self::Undecided => "undecided",
+            Self::Worse => lang.pick("worse", "나쁨"),
+            Self::NotWorse => lang.pick("not worse", "나쁘지 않음"),
+            Self::Undecided => lang.pick("undecided", "판정 불가"),
         }
     }
 }
@@ -232,18 +262,23 @@ fn check_same(baseline: &Stored, run: &Stored) -> Result<(), NotTheSame> {
 
 /// Why nothing may be judged.
 fn why_not(baseline: &Stored, run: &Stored) -> Option<String> {
+    let lang = run.plan.language;
     if baseline.description.origin().machine != run.description.origin().machine {
-        let why = "the two ran on different machines; make both builds variants of one run";
+        let why = lang.pick(
+            "the two ran on different machines; make both builds variants of one run",
+            "두 실행의 장비가 다릅니다. 두 빌드를 한 실행의 변형으로 비교하세요",
+        );
         return Some(why.to_owned());
     }
-    for (which, stored) in [("the baseline", baseline), ("the run", run)] {
+    let names = [lang.pick("the baseline", "기준 실행"), lang.pick("the run", "이번 실행")];
+    for (which, stored) in names.into_iter().zip([baseline, run]) {
         let report = stored.report();
         let why = report.predictions.first().and_then(|answer| match answer.verdict {
             crate::Verdict::Undecided(
                 why @ (Undecided::MachineTooNoisy
                 | Undecided::GeneratorLimited
                 | Undecided::Unfinished),
-            ) => crate::Verdict::Undecided(why).reason(),
+            ) => lang.reason(crate::Verdict::Undecided(why)),
             _ => None,
         });
         if let Some(why) = why {
@@ -256,23 +291,39 @@ fn why_not(baseline: &Stored, run: &Stored) -> Option<String> {
             rounds.iter().flatten().map(|round| round.warnings.contains(&Warning::NoBudget));
         without.next().is_some_and(|first| without.any(|other| other != first))
     });
-    budgets.map(|variant| {
-        format!("the budget of `{}` was applied in some rounds and not in others", variant.name)
+    budgets.map(|Variant { name, .. }| match lang {
+        Language::En => {
+            format!("the budget of `{name}` was applied in some rounds and not in others")
+        }
+        Language::Ko => format!("`{name}`의 예산이 일부 라운드에만 적용되었습니다"),
     })
 }
 
 /// Why nothing can be said although it was judged.
-fn too_little(rows: &[Row]) -> Option<String> {
+fn too_little(rows: &[Row], lang: Language) -> Option<String> {
     let one_sided = |missing: Missing, which: &str| {
         let rows = rows.iter().filter(|row| row.missing == Some(missing));
-        let names: Vec<String> =
-            rows.map(|row| format!("{} of `{}`", row.metric.label(), row.variant)).collect();
-        (!names.is_empty()).then(|| format!("{which} cannot be judged by {}", names.join(", ")))
+        let name = |Row { metric, variant, .. }: &Row| match lang {
+            Language::En => format!("{} of `{variant}`", lang.metric(metric)),
+            Language::Ko => format!("`{variant}`의 {}", lang.metric(metric)),
+        };
+        let names: Vec<String> = rows.map(name).collect();
+        let all = names.join(", ");
+        (!names.is_empty()).then(|| match lang {
+            Language::En => format!("{which} cannot be judged by {all}"),
+            Language::Ko => format!("{which}: 판정할 수 없는 값이 있습니다 ({all})"),
+        })
     };
     if rows.iter().all(|row| row.word == Word::Undecided) {
-        return Some("no value could be decided; more blocks may help, and two are needed".into());
+        let why = lang.pick(
+            "no value could be decided; more blocks may help, and two are needed",
+            "판정할 수 있는 값이 없습니다. 블록이 더 있으면 나아질 수 있고, 두 개는 있어야 합니다",
+        );
+        return Some(why.to_owned());
     }
-    one_sided(Missing::InRun, "the run").or_else(|| one_sided(Missing::InBaseline, "the baseline"))
+    let (run, baseline) =
+        (lang.pick("the run", "이번 실행"), lang.pick("the baseline", "기준 실행"));
+    one_sided(Missing::InRun, run).or_else(|| one_sided(Missing::InBaseline, baseline))
 }
 
 fn measured<'s>(stored: &'s Stored, variant: &'s str) -> Vec<&'s Measured> {

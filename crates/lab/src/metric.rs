@@ -47,7 +47,7 @@ pub enum Statistic {
 }
 
 /// Why a round has no number for a metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Absent {
     /// No request was good, so nothing can be said per good request, a ratio of throughputs would
     /// be zero or infinite, and response times would be those of refusals.

@@ -24,7 +24,7 @@ pub struct Options {
     /// Seed of the order of rounds; a new one when there is none. Below 2^53, or a reader of
     /// `report.json` that keeps numbers as doubles sees another one.
     pub seed: Option<u64>,
-    /// Language of the HTML page.
+    /// Language of the reports.
     #[serde(default)]
     pub language: Language,
 }
@@ -62,7 +62,7 @@ pub struct Plan {
     pub settings: Settings,
     /// Seed of the order.
     pub seed: u64,
-    /// Language of the HTML page.
+    /// Language of the reports.
     pub language: Language,
 }
 

@@ -1,14 +1,17 @@
 //! What came of a run: for a machine, for a page, for a terminal.
 
+mod columns;
 mod doubts;
 pub(crate) mod figures;
 mod findings;
 mod html;
 mod invariants;
 mod markdown;
+mod method;
 mod predictions;
 mod summary;
 mod text;
+mod words;
 
 use madang_stack::machine::Description;
 use serde::{Deserialize, Serialize};
@@ -25,12 +28,12 @@ use crate::{
 
 pub use figures::{Figures, Times};
 pub use findings::Judgement;
-pub use html::Language;
 pub use invariants::{Broken, InvariantSummary};
 pub use predictions::Answer;
+pub(crate) use summary::ratio;
 pub use summary::{Comparison, Row, VariantSummary};
-pub(crate) use summary::{ratio, show};
 pub(crate) use text::align;
+pub use words::Language;
 
 /// Version of `report.json`'s shape; grows when a reader has to change.
 pub const FORMAT: u32 = 2;
@@ -106,7 +109,7 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// Every round, also broken ones, in the order they were run.
     pub rounds: Vec<RoundRecord>,
-    /// Of the HTML page.
+    /// Of every sentence in it.
     pub language: Language,
 }
 
@@ -239,10 +242,10 @@ impl Report {
             format: FORMAT,
             kind: if plan.calibration { "calibration" } else { "comparison" },
             verdict,
-            undecided_because: verdict.reason(),
+            undecided_because: plan.language.reason(verdict),
             sentence: sentences.join("\n"),
             predictions,
-            invariants: invariants::summarise(experiment, &rounds),
+            invariants: invariants::summarise(experiment, &rounds, plan.language),
             noise: doubts::noise(plan, &rounds),
             ended,
             experiment: ExperimentPart::new(experiment, plan),
@@ -305,10 +308,16 @@ impl Report {
         markdown::render(self)
     }
 
-    /// The report for a terminal.
+    /// The report for a terminal: what a person understands in five seconds.
     #[must_use]
     pub fn to_text(&self) -> String {
-        text::render(self)
+        text::render(self, false)
+    }
+
+    /// The same, and below it every column that other tools' reports have.
+    #[must_use]
+    pub fn to_full_text(&self) -> String {
+        text::render(self, true)
     }
 }
 
@@ -321,7 +330,7 @@ impl ExperimentPart {
                 Target::Command { argv, .. } => TargetPart::Command(argv.clone()),
                 Target::Url(url) => TargetPart::Url(url.clone()),
             },
-            cpus: variant.cpus.map(|budget| budget.to_string()),
+            cpus: variant.cpus.map(|budget| plan.language.budget(&budget)),
             load_env: variant.load_env.clone(),
             price_per_hour: variant.price_per_hour,
         });

@@ -195,13 +195,12 @@ pub fn resume(
 }
 
 /// Reports a stored run again, into its own directory; in the run's language unless another is
-/// given.
+/// given, which changes nothing about the run.
 ///
 /// # Errors
 /// When the report cannot be written.
 pub fn report_again(stored: &Stored, language: Option<Language>) -> Result<Report, RunError> {
-    let mut report = stored.report();
-    report.language = language.unwrap_or(report.language);
+    let report = stored.report_in(language.unwrap_or(stored.plan.language));
     out::write_report(&stored.dir, &report)?;
     Ok(report)
 }

@@ -19,7 +19,7 @@ use crate::{
     plan::{NoQuick, Options, Plan},
     provenance::{self, KeptFile},
     record::{Outcome, RoundRecord, Warning},
-    report::{Course, Ended, MachinePart, Origin, Report},
+    report::{Course, Ended, Language, MachinePart, Origin, Report},
     time,
 };
 
@@ -209,6 +209,12 @@ impl Stored {
     /// What can be concluded from it, as if it had just ended.
     #[must_use]
     pub fn report(&self) -> Report {
+        self.report_in(self.plan.language)
+    }
+
+    /// The same in another language than the run's own.
+    pub(crate) fn report_in(&self, language: Language) -> Report {
+        let plan = Plan { language, ..self.plan.clone() };
         let complete = complete_blocks(&self.rounds);
         let ended = match self.description.ended {
             _ if complete == self.plan.settings.blocks => Ended::Complete,
@@ -218,7 +224,7 @@ impl Stored {
         };
         let noisy = is_noisy(&self.plan, &self.rounds);
         let course = Course { rounds: self.rounds.clone(), ended, noisy };
-        Report::new(&self.experiment, &self.plan, self.description.origin(), course)
+        Report::new(&self.experiment, &plan, self.description.origin(), course)
     }
 
     /// Whether nothing is left to be run.

@@ -8,6 +8,7 @@ use std::{
 use madang_lab::{Failure, FailureKind, Host, Outcome, Report};
 use madang_stack::{mariadb::MariaDb, redis::Redis};
 
+use crate::report_schema::assert_right;
 use crate::{
     help::{FIXTURE, Lab, measured, two},
     host::TestHost,
@@ -263,6 +264,7 @@ fn rows_of_mysql_and_members_of_redis_must_be_as_claimed() {
     assert!(report.invariants_hold(), "{}", report.to_text());
     assert_eq!(report.invariants.len(), 2);
     let json = lab.json();
+    assert_right(&json);
     assert_eq!(json["experiment"]["invariants"][1]["command"][0], "SCARD");
     assert!(measured(&report.rounds[0]).databases.is_empty(), "asked, but not observed");
 }

@@ -12,9 +12,12 @@ mod hooks;
 mod host;
 mod invariants;
 mod killed;
+mod korean;
 mod page;
 mod recorded;
 mod refused;
+mod report_schema;
+mod rich;
 mod rounds;
 mod schema;
 #[path = "../fixture/sql.rs"]

@@ -1,72 +1,14 @@
 //! The HTML page, from a run as large as an experiment gets.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
 use madang_lab::{Stored, report::Language};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::help::{Lab, two};
-
-/// A name that would be a tag, if it were not escaped. Variants cannot have it, endpoints can.
-const HOSTILE: &str = "/<img src=x onerror=alert(1)>";
-
-/// Four variants and twenty blocks, made of one short run: its rounds again and again, each a little
-/// different, with everything a real generator reports.
-fn large(lab: &Lab) -> PathBuf {
-    lab.run();
-    let dir = lab.path().join("large");
-    fs::create_dir(&dir).unwrap();
-    let run = fs::read_to_string(lab.out().join("run.json")).unwrap();
-    let more = "\\n[variants.third]\\nserve = {}\\n[variants.fourth]\\nserve = {}\\n[documented.slow]\\n\\\"http_req_duration.avg\\\" = \\\"0.8 s\\\"\\nusers = \\\"300 users\\\"\\n[rounds]\\nblocks = 20";
-    let run =
-        run.replace("\\n[rounds]\\nblocks = 1", more).replace("\"blocks\": 1", "\"blocks\": 20");
-    fs::write(dir.join("run.json"), run).unwrap();
-    let journal = fs::read_to_string(lab.out().join("rounds.jsonl")).unwrap();
-    let first: Value = serde_json::from_str(journal.lines().next().unwrap()).unwrap();
-    let mut text = String::new();
-    for block in 1..=20_u32 {
-        for (place, variant) in ["slow", "fast", "third", "fourth"].into_iter().enumerate() {
-            let mut round = first.clone();
-            round["block"] = block.into();
-            round["variant"] = variant.into();
-            let wave = f64::from(block * 7 % 11) / 100.0;
-            embellish(&mut round["measured"], [1.0, 0.5, 1.01, 1.2][place] * (1.0 + wave));
-            text += &format!("{round}\n");
-        }
-    }
-    fs::write(dir.join("rounds.jsonl"), text).unwrap();
-    dir
-}
-
-fn embellish(measured: &mut Value, factor: f64) {
-    let trend = json!({"count": 1000, "avg": 12.0 * factor, "min": 0.4, "max": 240.0 * factor,
-        "stddev": 5.0, "p50": 10.0 * factor, "p90": 25.0 * factor, "p95": 40.0 * factor,
-        "p99": 120.0 * factor});
-    let part = |share: f64| {
-        json!({"requests": {"total": (1000.0 * share) as u64, "good": (990.0 * share) as u64,
-                            "failed": (10.0 * share) as u64}, "http_req_duration": trend})
-    };
-    let steps: Vec<Value> = (0..60)
-        .map(|second| json!({"requests": 1000, "good": 990 - second, "p95_ms": 40.0 * factor}))
-        .collect();
-    let server: Vec<Value> = (0..60)
-        .map(|second| json!({"cpu_cores": 0.8 * factor, "rss_bytes": 30_000_000 + second * 50_000}))
-        .collect();
-    let load = &mut measured["load"];
-    load["duration_seconds"] = 60.0.into();
-    load["requests"] = json!({"total": 60_000, "good": 59_900, "failed": 100});
-    load["status_codes"] = json!({"200": 59_900, "503": 90, "0": 10});
-    load["trends"]["http_req_duration"] = trend.clone();
-    load["names"] = json!({HOSTILE: part(0.5), "/v1/tracks": part(0.5)});
-    load["groups"] = json!({"": part(0.3), "::browse": part(0.7)});
-    load["scenarios"] = json!({"main": part(0.8), "spike": part(0.2)});
-    load["series"] = json!({"step_seconds": 1, "peak_good_per_second": 1200.0, "steps": steps});
-    measured["server"]["steps"] = server.into();
-    measured["server"]["cpu_seconds"] = (48.0 * factor).into();
-}
+use crate::{
+    help::{Lab, two},
+    rich::large,
+};
 
 fn page(dir: &Path, language: Language) -> String {
     let stored = Stored::read(dir).unwrap();

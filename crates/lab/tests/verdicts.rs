@@ -190,9 +190,51 @@ fn a_variant_with_a_price_has_costs() {
     let goodput = figures(1)["good_per_second"].as_f64().unwrap();
     let cost = figures(1)["cost_per_million_good"].as_f64().unwrap();
     assert!((cost * goodput - 1000.0).abs() < 1e-6, "0.001 a second for each million: {cost}");
-    for (file, part) in [("report.md", "A million good requests"), ("report.html", "cost/million")]
-    {
+    for file in ["report.md", "report.html"] {
         let page = std::fs::read_to_string(lab.out().join(file)).unwrap();
-        assert!(page.contains(part), "no {part:?} in {file}");
+        assert!(page.contains("cost/million good"), "{file}");
     }
+}
+
+/// What a reader of other tools' reports looks for, in the words of each of ours.
+#[test]
+fn every_report_has_the_columns_of_other_tools() {
+    let lab = Lab::new("get", &two(SLOW, FAST, 1, ""));
+    let report = lab.run();
+    let (short, full) = (report.to_text(), report.to_full_text());
+    let read = |file: &str| std::fs::read_to_string(lab.out().join(file)).unwrap();
+    let (page, html, json) = (read("report.md"), read("report.html"), lab.json());
+    for (word, key) in [
+        ("total", "requests"),
+        ("good/s", "good_per_second"),
+        ("peak/s", "peak_good_per_second"),
+        ("avg", "response_ms/avg"),
+        ("min", "response_ms/min"),
+        ("max", "response_ms/max"),
+        ("std dev", "response_ms/stddev"),
+        ("p50", "response_ms/p50"),
+        ("p90", "response_ms/p90"),
+        ("p95", "response_ms/p95"),
+        ("p99", "response_ms/p99"),
+        ("KB/s", "kilobytes_per_second"),
+        ("failed", "failed_share"),
+        ("not good", "not_good_share"),
+        ("CPU/request", "cpu_us_per_good_request"),
+        ("memory", "peak_rss_bytes"),
+    ] {
+        let rows = full.lines().filter(|line| line.starts_with(word));
+        assert!(rows.count() >= 1, "no {word:?} in {full}");
+        assert!(page.contains(&format!("| {word} |")), "no {word:?} in {page}");
+        assert!(html.contains(&format!("<th>{word}</th>")), "no {word:?}");
+        let figure = json.pointer(&format!("/variants/1/figures/{key}"));
+        assert!(figure.is_some(), "no {key:?} in {}", json["variants"][1]["figures"]);
+    }
+    assert!(full.starts_with(&short), "what everybody needs comes first");
+    assert!(!short.contains("not good"), "every request was good");
+    let lines = short.lines().skip(2).take_while(|line| !line.is_empty()).count();
+    assert!(lines <= 15, "{short}");
+    let refusing = Lab::new("get", &two(SLOW, "serve = { refuse_every = 4 }", 1, "")).run();
+    let text = refusing.to_text();
+    let line = text.lines().find(|line| line.starts_with("requests not good")).unwrap();
+    assert!(line.contains("0 %") && line.contains("2"), "{line}");
 }

@@ -34,9 +34,12 @@ pub const SEEDS: std::ops::Range<u64> = 0..1 << 53;
 #[command(after_help = "\
 Each block runs every variant once, in random order, on a fresh process with the same data. Ratios
 are against the reference of the same block, with 95 % intervals. A table and the verdict go to
-stdout; report.html, report.md, report.json and every round go to the results' directory. Rounds that others
-disturbed, or in which the load generator was the limit, are repeated. The format of an experiment
-is explained in experiments/README.md.
+stdout: what tells variants apart, in a few lines. --full adds what other tools' reports have: total,
+good and peak requests per second, average, minimum, maximum, standard deviation, p50 to p99, KB/s,
+errors, CPU per request, memory; report.md and report.html always have it. These, report.json
+(described by experiments/report.schema.json) and every round go to the results' directory. Rounds
+that others disturbed, or in which the load generator was the limit, are repeated. The format of an
+experiment is explained in experiments/README.md.
 
 Examples:
   madang compare experiments/long-track                   as many blocks as the file says
@@ -47,6 +50,7 @@ Examples:
   madang compare my.toml --out out --json | jq .verdict   for a script
   madang compare --resume results/NAME-TIME               go on with a run that was interrupted or killed
   madang compare --report results/NAME-TIME               write the report of a stored run again
+  madang compare --report results/NAME-TIME --lang ko     in Korean, the terminal's table too
   madang compare my.toml --baseline kept --allow 10       run, and compare with a stored run (for CI)
 
 Exit codes: 0 it ran, whatever the verdict · 1 an invariant was broken or a round stayed broken ·
@@ -66,7 +70,7 @@ pub struct Args {
     /// Compare with the run of the same experiment in this directory of results
     #[arg(long, value_name = "DIR")]
     baseline: Option<PathBuf>,
-    /// Language of report.html: en or ko [default: en, or that of the stored run]
+    /// Language of table, verdict and reports: en or ko [default: en, or that of the stored run]
     #[arg(long, value_name = "LANG", value_parser = language, conflicts_with = "resume")]
     lang: Option<Language>,
     /// How many percent worse than the baseline a value may be
@@ -85,6 +89,9 @@ pub struct Args {
     /// Print report.json instead of the table
     #[arg(long)]
     json: bool,
+    /// Below the table, print every column that other tools' reports have
+    #[arg(long, conflicts_with_all = ["json", "check"])]
+    full: bool,
     /// Only check the file and its script
     #[arg(long)]
     check: bool,
@@ -146,7 +153,7 @@ fn percent(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "a number from 0 to 1000".to_owned())
 }
 
-fn language(text: &str) -> Result<Language, String> {
+pub fn language(text: &str) -> Result<Language, String> {
     match text {
         "en" => Ok(Language::En),
         "ko" => Ok(Language::Ko),
@@ -157,7 +164,7 @@ fn language(text: &str) -> Result<Language, String> {
 fn compare(args: &Args) -> anyhow::Result<u8> {
     // Known to be usable before the first round.
     let baseline = args.baseline.as_deref().map(Stored::read).transpose()?;
-    let show = Show { json: args.json, baseline, allowed: args.allow / 100.0 };
+    let show = Show { json: args.json, full: args.full, baseline, allowed: args.allow / 100.0 };
     if let Some(dir) = &args.report {
         return stored::report_again(dir, args.lang, &show);
     }

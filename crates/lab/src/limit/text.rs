@@ -5,7 +5,7 @@ use super::{
     report::LimitReport,
     summary::{Best, Capacity, VariantLimit, Versus},
 };
-use crate::report::{align, ratio};
+use crate::report::{Language, align, ratio};
 
 /// The heads of the table.
 pub const HEADS: [&str; 5] =
@@ -101,7 +101,7 @@ pub fn sentence(variant: &VariantLimit) -> String {
         Versus::Reference => String::new(),
         Versus::NoRatio(why) => format!(" It has no ratio: {why}."),
         Versus::Ratio(estimate) => {
-            let shown = crate::report::show(estimate);
+            let shown = Language::En.estimate(estimate);
             let doubt = match estimate.interval.is_some() && estimate.includes_no_difference() {
                 true => ", which may be no difference",
                 false => "",

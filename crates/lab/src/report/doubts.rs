@@ -32,62 +32,25 @@ pub fn warnings(
     variants: &[VariantSummary],
     ended: Ended,
 ) -> Vec<String> {
-    let mut lines = Vec::new();
-    let failed = rounds.iter().filter_map(|round| match &round.outcome {
-        Outcome::Failed(failure) => Some((round, failure)),
+    let lang = plan.language;
+    let refused = rounds.iter().filter(|round| !round.refused.is_empty());
+    let mut lines: Vec<String> = refused.map(|round| lang.refused(round)).collect();
+    lines.extend(rounds.iter().filter_map(|round| match &round.outcome {
+        Outcome::Failed(failure) => Some(lang.broke(round, failure)),
         Outcome::Measured(_) => None,
-    });
-    for round in rounds.iter().filter(|round| !round.refused.is_empty()) {
-        let why: Vec<String> =
-            round.refused.iter().map(|reason| in_words(round, *reason)).collect();
-        lines.push(format!(
-            "block {}: a round of `{}` was refused and repeated: {}",
-            round.block,
-            round.variant,
-            why.join("; ")
-        ));
-    }
-    for (round, failure) in failed {
-        lines.push(format!(
-            "block {}, attempt {}: the round of `{}` broke: {}",
-            round.block, round.attempt, round.variant, failure.message
-        ));
-    }
-    match ended {
-        Ended::Complete => {}
-        Ended::Interrupted => lines.push("the run was interrupted".to_owned()),
-        Ended::Broken { block, attempts } => {
-            lines.push(format!("block {block} broke {attempts} times, so the run was given up"));
-        }
-    }
+    }));
+    lines.extend(lang.ended(ended));
     lines.extend(assumptions(plan, variants));
     lines.extend(doubts(plan, rounds));
     lines
-}
-
-/// Why a round was refused; of the generator, also what it noticed.
-fn in_words(round: &RoundRecord, reason: Warning) -> String {
-    let noticed = match &round.outcome {
-        Outcome::Measured(measured) if reason == Warning::GeneratorLimited => {
-            measured.load.generator.reason.as_deref()
-        }
-        _ => None,
-    };
-    let noticed = noticed.map_or_else(String::new, |noticed| format!(" ({noticed})"));
-    format!("{}{noticed}", reason.text())
 }
 
 /// Of a run that went on: the variants that may have become others meanwhile.
 pub fn unknown_builds(plan: &Plan, resumed: &[String]) -> Option<String> {
     let urls = plan.variants.iter().filter(|variant| matches!(variant.target, Target::Url(_)));
     let names: Vec<String> = urls.map(|variant| format!("`{}`", variant.name)).collect();
-    (!names.is_empty() && !resumed.is_empty()).then(|| {
-        format!(
-            "the run was resumed, and whether the server of {} was still the same cannot be known: \
-             it was not started by the lab",
-            names.join(", ")
-        )
-    })
+    let is_unknown = !names.is_empty() && !resumed.is_empty();
+    is_unknown.then(|| plan.language.unknown_builds(&names.join(", ")))
 }
 
 /// Predicted ratios that the interval tells from 1 and a test without its assumption does not.
@@ -106,14 +69,7 @@ fn assumptions(plan: &Plan, variants: &[VariantSummary]) -> Vec<String> {
         let is_lonely = estimate.blocks >= PERMUTABLE
             && !estimate.includes_no_difference()
             && p_value > finding::LEVEL;
-        is_lonely.then(|| {
-            format!(
-                "{} of `{name}` differs from the reference only if the blocks' ratios are spread \
-                 about normally: a permutation test, which assumes nothing, sees no difference \
-                 (p = {p_value:.3})",
-                row.metric.label()
-            )
-        })
+        is_lonely.then(|| plan.language.assumption(&row.metric, name, p_value))
     };
     rows.filter_map(line).collect()
 }
@@ -127,14 +83,7 @@ pub fn noise(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
     let (disturbed, all) = about.fold((0, 0), |(disturbed, all), measured| {
         (disturbed + usize::from(measured.was_disturbed()), all + 1)
     });
-    let most =
-        if disturbed * 2 > all { ", more than half: repeat it on a quieter machine" } else { "" };
-    (disturbed > 0).then(|| {
-        format!(
-            "Noise: other processes or the hypervisor disturbed {disturbed} of the {all} rounds \
-             this rests on{most}."
-        )
-    })
+    (disturbed > 0).then(|| plan.language.noise(disturbed, all))
 }
 
 /// One line for each kind of doubt, with the variants it concerns.
@@ -148,12 +97,12 @@ fn doubts(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
             *counts.entry(*warning).or_default() += 1;
         }
         for (warning, count) in counts {
-            let share = format!("`{}` {count} of {}", variant.name, own.len());
+            let share = plan.language.share_of_rounds(&variant.name, count, own.len());
             seen.entry(warning).or_default().push(share);
         }
     }
     let line = |(warning, shares): (Warning, Vec<String>)| {
-        format!("{} (rounds of {})", warning.text(), shares.join(", "))
+        plan.language.doubt(warning, &shares.join(", "))
     };
     seen.into_iter().map(line).collect()
 }

@@ -6,13 +6,11 @@ mod figures;
 mod plot;
 mod plots;
 mod tables;
-mod words;
 
 use std::fmt::Write;
 
 use super::{Report, invariants};
 use escape::text;
-pub use words::Language;
 
 const STYLE: &str = include_str!("html/style.css");
 
@@ -45,7 +43,7 @@ pub fn render(report: &Report) -> String {
         (lang.pick("By scenario", "시나리오별"), tables::scenarios(report)),
         (lang.pick("Answers by status code", "상태 코드별 응답"), tables::status_codes(report)),
         (lang.pick("Documented by others", "문서에 공개된 수치"), tables::documented(report)),
-        (lang.pick("Warnings", "경고"), list(&report.warnings)),
+        (lang.pick("Warnings", "경고"), tables::list(report.warnings.clone())),
         (lang.pick("How it was measured", "측정 방법"), tables::method(report)),
         (lang.pick("Configuration", "설정"), tables::configuration(report)),
     ];
@@ -70,7 +68,7 @@ pub fn render(report: &Report) -> String {
 /// First what was lost, then what was predicted and found.
 fn answers(page: &mut String, report: &Report) {
     let lang = report.language;
-    let (broken, held) = invariants::lines(&report.invariants);
+    let (broken, held) = invariants::lines(&report.invariants, lang);
     if !broken.is_empty() {
         let label = lang.pick("Broken invariant", "불변 조건 위반");
         let _ = writeln!(
@@ -97,22 +95,9 @@ fn answers(page: &mut String, report: &Report) {
         page.push_str("</div>\n");
     }
     if let Some(held) = held {
-        let held = if report.invariants_hold() {
-            lang.pick(&held, "모든 라운드에서 불변 조건이 지켜졌습니다.").to_owned()
-        } else {
-            held
-        };
         let _ = writeln!(page, "<p class=\"answer held\">{}</p>", text(&held));
     }
     if let Some(noise) = &report.noise {
         let _ = writeln!(page, "<p class=\"answer undecided\">{}</p>", text(noise));
     }
-}
-
-fn list(lines: &[String]) -> String {
-    if lines.is_empty() {
-        return String::new();
-    }
-    let items: Vec<String> = lines.iter().map(|line| format!("<li>{}</li>", text(line))).collect();
-    format!("<ul>{}</ul>\n", items.join("\n"))
 }

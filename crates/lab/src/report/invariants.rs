@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
+use super::Language;
 use crate::{
     experiment::Experiment,
-    record::{Checked, LimitKind, Outcome, RoundRecord},
+    record::{Checked, Outcome, RoundRecord},
 };
 
 /// One invariant over all measured rounds, also those that do not count: a lost row is lost on a
@@ -32,7 +33,11 @@ pub struct Broken {
     pub values: String,
 }
 
-pub fn summarise(experiment: &Experiment, rounds: &[RoundRecord]) -> Vec<InvariantSummary> {
+pub fn summarise(
+    experiment: &Experiment,
+    rounds: &[RoundRecord],
+    lang: Language,
+) -> Vec<InvariantSummary> {
     let summary = |name: &String| {
         let mut summary = InvariantSummary { name: name.clone(), rounds: 0, broken: Vec::new() };
         for round in rounds {
@@ -46,7 +51,7 @@ pub fn summarise(experiment: &Experiment, rounds: &[RoundRecord]) -> Vec<Invaria
                     block: round.block,
                     attempt: round.attempt,
                     variant: round.variant.clone(),
-                    values: in_words(checked),
+                    values: in_words(checked, lang),
                 });
             }
         }
@@ -56,42 +61,45 @@ pub fn summarise(experiment: &Experiment, rounds: &[RoundRecord]) -> Vec<Invaria
 }
 
 /// `34 (before: 0), must be at most 30 = max(0, 30 - before)`.
-fn in_words(checked: &Checked) -> String {
-    let before = checked.before.map_or_else(String::new, |before| format!(" (before: {before})"));
-    let limits = checked.limits.iter().map(|limit| {
-        let word = match limit.bound {
-            LimitKind::Equals => "equal to",
-            LimitKind::AtMost => "at most",
-            LimitKind::AtLeast => "at least",
-        };
-        let number = limit.limit.to_string();
-        if number == limit.formula {
-            format!("{word} {number}")
-        } else {
-            format!("{word} {number} = {}", limit.formula)
-        }
-    });
-    let limits: Vec<String> = limits.collect();
-    format!("{}{before}, must be {}", checked.value, limits.join(" and "))
+fn in_words(checked: &Checked, lang: Language) -> String {
+    let (label, must) = (lang.pick("before", "이전"), lang.pick("must be", "조건:"));
+    let before = checked.before.map_or_else(String::new, |before| format!(" ({label}: {before})"));
+    let limits: Vec<String> = checked.limits.iter().map(|limit| lang.limit(limit)).collect();
+    let limits = limits.join(lang.pick(" and ", ", "));
+    format!("{}{before}, {must} {limits}", checked.value)
 }
 
 /// The lines for a terminal or a page: broken ones and each of their rounds, then how many held.
-pub fn lines(invariants: &[InvariantSummary]) -> (Vec<String>, Option<String>) {
+pub fn lines(invariants: &[InvariantSummary], lang: Language) -> (Vec<String>, Option<String>) {
     let mut broken = Vec::new();
     for invariant in invariants.iter().filter(|invariant| !invariant.broken.is_empty()) {
-        let (failed, all) = (invariant.broken.len(), invariant.rounds);
-        broken.push(format!("Broken invariant in {failed} of {all} rounds: {}", invariant.name));
+        let (failed, all, name) = (invariant.broken.len(), invariant.rounds, &invariant.name);
+        broken.push(match lang {
+            Language::En => format!("Broken invariant in {failed} of {all} rounds: {name}"),
+            Language::Ko => format!("불변 조건 위반, {all}라운드 중 {failed}라운드: {name}"),
+        });
+        let block = lang.pick("block", "블록");
         broken.extend(invariant.broken.iter().map(|round| {
-            let Broken { block, variant, values, .. } = round;
-            format!("  block {block}, {variant}: {values}")
+            let Broken { block: number, variant, values, .. } = round;
+            format!("  {block} {number}, {variant}: {values}")
         }));
     }
     let held = invariants.iter().filter(|one| one.broken.is_empty() && one.rounds > 0).count();
-    let held = match (held, invariants.len()) {
-        (0, _) => None,
-        (1, 1) => Some("The invariant held in every round.".to_owned()),
-        (held, all) if held == all => Some(format!("All {all} invariants held in every round.")),
-        (held, all) => Some(format!("{held} of {all} invariants held in every round.")),
+    let held = match (lang, held, invariants.len()) {
+        (_, 0, _) => None,
+        (Language::En, 1, 1) => Some("The invariant held in every round.".to_owned()),
+        (Language::En, held, all) if held == all => {
+            Some(format!("All {all} invariants held in every round."))
+        }
+        (Language::En, held, all) => {
+            Some(format!("{held} of {all} invariants held in every round."))
+        }
+        (Language::Ko, held, all) if held == all => {
+            Some(format!("불변 조건 {all}개가 모든 라운드에서 지켜졌습니다."))
+        }
+        (Language::Ko, held, all) => {
+            Some(format!("불변 조건 {all}개 중 {held}개가 모든 라운드에서 지켜졌습니다."))
+        }
     };
     (broken, held)
 }

@@ -1,16 +1,9 @@
 //! The report for a page: everything a reader needs to judge or repeat it, except the raw rounds.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write,
-};
+use std::fmt::Write;
 
-use super::{Report, TargetPart, invariants, summary, text};
-use crate::{
-    record::{Outcome, Pinned},
-    report::Comparison,
-    time,
-};
+use super::{Report, columns, invariants, method, text};
+use crate::report::Comparison;
 
 pub fn render(report: &Report) -> String {
     let mut page = String::new();
@@ -20,9 +13,10 @@ pub fn render(report: &Report) -> String {
 }
 
 fn write_page(page: &mut String, report: &Report) -> std::fmt::Result {
+    let lang = report.language;
     let experiment = &report.experiment;
     writeln!(page, "# {}\n\n{}\n", experiment.name, experiment.question)?;
-    let (broken, held) = invariants::lines(&report.invariants);
+    let (broken, held) = invariants::lines(&report.invariants, lang);
     for line in &broken {
         match line.strip_prefix("  ") {
             Some(round) => writeln!(page, "- {round}")?,
@@ -42,13 +36,14 @@ fn write_page(page: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(page, "**{noise}**\n")?;
     }
     for prediction in &experiment.predictions {
-        writeln!(page, "Predicted beforehand: {prediction}.\n")?;
+        let claim = lang.claim(prediction, &experiment.reference);
+        writeln!(page, "{}: {claim}.\n", lang.pick("Predicted beforehand", "사전 예측"))?;
     }
     write_table(page, report)?;
-    write_costs(page, report)?;
     write_documented(page, report)?;
+    write_figures(page, report)?;
     if !report.warnings.is_empty() {
-        writeln!(page, "## Warnings\n")?;
+        writeln!(page, "## {}\n", lang.pick("Warnings", "경고"))?;
         for warning in &report.warnings {
             writeln!(page, "- {}", warning.replace('\n', "\n  "))?;
         }
@@ -59,10 +54,10 @@ fn write_page(page: &mut String, report: &Report) -> std::fmt::Result {
 }
 
 fn write_table(page: &mut String, report: &Report) -> std::fmt::Result {
-    write!(page, "| metric |")?;
+    let lang = report.language;
+    write!(page, "| {} |", lang.pick("metric", "지표"))?;
     for variant in &report.variants {
-        let mark = if variant.is_reference { " (reference)" } else { "" };
-        write!(page, " {}{mark} |", variant.name)?;
+        write!(page, " {} |", text::head(&variant.name, variant.is_reference, lang))?;
     }
     write!(page, "\n|---|")?;
     for _ in &report.variants {
@@ -72,22 +67,23 @@ fn write_table(page: &mut String, report: &Report) -> std::fmt::Result {
     let rows = report.variants.first().map_or(0, |variant| variant.metrics.len());
     for place in 0..rows {
         let Some(first) = report.variants.first() else { break };
-        write!(page, "| {} |", first.metrics[place].metric.label())?;
+        write!(page, "| {} |", lang.metric(&first.metrics[place].metric))?;
         for variant in &report.variants {
             let row = &variant.metrics[place];
             write!(page, " {}", text::value(row))?;
             match &row.comparison {
                 Comparison::Reference => {}
                 Comparison::Ratio(estimate) => {
-                    write!(page, "<br>{}", summary::show(estimate))?;
+                    write!(page, "<br>{}", lang.estimate(estimate))?;
                     if let Some(found) = row.finding {
-                        write!(page, ": {}", found.word.text())?;
+                        write!(page, ": {}", lang.finding(found.word))?;
                     }
                 }
-                Comparison::NoRatio(why) => write!(page, "<br>no ratio: {why}")?,
+                Comparison::NoRatio(why) => write!(page, "<br>{}", lang.no_ratio(why))?,
             }
             if let Some(documented) = &row.documented {
-                write!(page, "<br>as documented: {}", cell(documented))?;
+                let label = lang.pick("as documented", "문서");
+                write!(page, "<br>{label}: {}", cell(documented))?;
             }
             write!(page, " |")?;
         }
@@ -96,25 +92,31 @@ fn write_table(page: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(page)
 }
 
-fn write_costs(page: &mut String, report: &Report) -> std::fmt::Result {
-    let cost = |variant: &super::VariantSummary| variant.figures?.cost_per_million_good;
-    if report.variants.iter().all(|variant| cost(variant).is_none()) {
+/// The columns that other tools' reports have, costs among them.
+fn write_figures(page: &mut String, report: &Report) -> std::fmt::Result {
+    let table = columns::table(report);
+    let Some((heads, rows)) = table.split_first().filter(|(_, rows)| !rows.is_empty()) else {
         return Ok(());
+    };
+    let lang = report.language;
+    writeln!(page, "## {}\n", lang.pick("Figures", "수치"))?;
+    writeln!(page, "| {} |\n|{}", heads.join(" | "), "---|".repeat(heads.len()))?;
+    for row in rows {
+        writeln!(page, "| {} |", row.join(" | "))?;
     }
-    writeln!(page, "A million good requests under this load cost:\n")?;
-    for variant in &report.variants {
-        if let Some(cost) = cost(variant) {
-            writeln!(page, "- {}: {cost:.4}", variant.name)?;
-        }
-    }
-    writeln!(page)
+    writeln!(page, "\n{}\n", columns::note(lang))
 }
 
 fn write_documented(page: &mut String, report: &Report) -> std::fmt::Result {
     if report.variants.iter().all(|variant| variant.documented.is_empty()) {
         return Ok(());
     }
-    writeln!(page, "Further figures as documented by others:\n")?;
+    let lang = report.language;
+    writeln!(
+        page,
+        "{}\n",
+        lang.pick("Further figures as documented by others:", "다른 곳에 문서로 공개된 수치:")
+    )?;
     for variant in &report.variants {
         for (name, figure) in &variant.documented {
             writeln!(page, "- {}: {} {}", variant.name, cell(name), cell(figure))?;
@@ -124,100 +126,29 @@ fn write_documented(page: &mut String, report: &Report) -> std::fmt::Result {
 }
 
 fn write_method(page: &mut String, report: &Report) -> std::fmt::Result {
-    let settings = &report.settings;
-    writeln!(page, "## How it was measured\n")?;
+    let lang = report.language;
     writeln!(
         page,
-        "{} complete blocks of {} planned; each block ran every variant once, in random order \
-         (seed {}), on a fresh process with the same data. Warm-up {}, measured {}.",
-        report.complete_blocks,
-        settings.blocks,
-        report.seed,
-        time::exact(settings.warm_up),
-        settings.duration.map_or_else(|| "as the script says".to_owned(), time::exact),
+        "## {}\n\n{}\n",
+        lang.pick("How it was measured", "측정 방법"),
+        method::words(lang)
     )?;
-    writeln!(
-        page,
-        "Values are geometric means over rounds (arithmetic ones where a round has zero). A ratio is against the reference in the same \
-         block; intervals are 95 %, by Student's paired t on the logarithms of the ratios. The word beside a \
-         ratio that no prediction is about: \"no difference\" when its whole interval lies within \
-         {} % of 1, \"higher\" or \"lower\" when its p-value, adjusted by Holm over all of them, is at \
-         most 0.05. Good \
-         requests are those that did not fail and none of whose checks failed; response times are \
-         over all requests. Server CPU and memory are of its whole process tree.{}\n",
-        crate::metric::digits(report.experiment.band * 100.0),
-        pinning(report)
-    )
-}
-
-/// Which CPUs server and generator had, as far as all rounds agree: the machine may change under a
-/// run, and a `url` cannot be pinned.
-fn pinning(report: &Report) -> String {
-    let pinned = report.rounds.iter().filter_map(|round| match &round.outcome {
-        Outcome::Measured(measured) => Some((&round.variant, measured.cpus.as_ref())),
-        Outcome::Failed(_) => None,
-    });
-    let mut ways: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-    for (variant, cpus) in pinned {
-        let way = match cpus {
-            None => "server and generator shared all CPUs".to_owned(),
-            Some(Pinned { server: Some(server), generator }) => {
-                format!("the server ran on CPUs {server} and the generator on CPUs {generator}")
-            }
-            Some(Pinned { server: None, generator }) => {
-                format!("the generator ran on CPUs {generator}, the server wherever it was started")
-            }
-        };
-        ways.entry(way).or_default().insert(variant);
+    for (name, value) in method::facts(report) {
+        writeln!(page, "- {name}: {value}")?;
     }
-    let only = ways.len() == 1;
-    let sentence = |(way, variants): (String, BTreeSet<&str>)| {
-        let variants: Vec<&str> = variants.into_iter().collect();
-        let whose = if only {
-            "all rounds".to_owned()
-        } else {
-            format!("rounds of {}", variants.join(", "))
-        };
-        format!(" In {whose}, {way}.")
-    };
-    ways.into_iter().map(sentence).collect()
+    writeln!(page)
 }
 
 fn write_circumstances(page: &mut String, report: &Report) -> std::fmt::Result {
-    writeln!(page, "## Circumstances\n")?;
-    let finished = report.finished.as_deref().unwrap_or("its being killed");
-    writeln!(page, "- {} to {finished}", report.started)?;
-    for moment in &report.resumed {
-        writeln!(page, "- interrupted, and resumed {moment}")?;
+    writeln!(page, "## {}\n", report.language.pick("Circumstances", "측정 환경"))?;
+    for line in method::circumstances(report) {
+        writeln!(page, "- {}", line.replace('\n', " "))?;
     }
-    let machine = &report.machine;
-    let unknown = || "unknown".to_owned();
-    writeln!(
-        page,
-        "- {} × {}, {} memory, Linux {}, {}",
-        machine.cpus.map_or_else(unknown, |cpus| cpus.to_string()),
-        machine.cpu.clone().unwrap_or_else(unknown),
-        machine.memory_bytes.map_or_else(unknown, |bytes| format!("{} MiB", bytes >> 20)),
-        machine.kernel.clone().unwrap_or_else(unknown),
-        machine.system.clone().unwrap_or_else(unknown),
-    )?;
-    for (name, version) in &report.versions {
-        writeln!(page, "- {name} {version}")?;
-    }
-    let experiment = &report.experiment;
-    writeln!(page, "- experiment `{}`, script `{}`", experiment.file, experiment.script)?;
-    for variant in &experiment.variants {
-        let (kind, how) = match &variant.target {
-            TargetPart::Serve(settings) => {
-                ("serve", settings.to_string().trim().replace('\n', ", "))
-            }
-            TargetPart::Command(argv) => ("command", argv.join(" ")),
-            TargetPart::Url(url) => ("url", url.clone()),
-        };
-        let budget = variant.cpus.as_ref().map_or_else(String::new, |cpus| format!(", {cpus}"));
-        writeln!(page, "- variant `{}`: {kind} `{how}`{budget}", variant.name)?;
-    }
-    writeln!(page, "\nEvery round is in `report.json` beside this page.")
+    let raw = report.language.pick(
+        "Every round is in `report.json` beside this page.",
+        "모든 라운드는 이 문서와 같은 디렉터리의 `report.json`에 있습니다.",
+    );
+    writeln!(page, "\n{raw}")
 }
 
 /// A pipe or line end would break the table.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Comparison, Row, VariantSummary, counted, summary::show};
+use super::{Comparison, Language, Row, VariantSummary, counted};
 use crate::{
     experiment::Prediction,
     finding,
@@ -52,9 +52,9 @@ impl Evidence<'_> {
             Answer {
                 blocks_needed,
                 verdict,
-                undecided_because: verdict.reason(),
+                undecided_because: self.plan.language.reason(verdict),
                 sentence: self.sentence(prediction, level.as_ref(), verdict, blocks)
-                    + &more(verdict, blocks_needed),
+                    + &self.more(verdict, blocks_needed),
                 prediction: prediction.clone(),
                 level,
             }
@@ -149,42 +149,28 @@ impl Evidence<'_> {
         verdict: Verdict,
         blocks: u32,
     ) -> String {
-        let metric = prediction.metric.label();
-        let row = self.row(prediction);
-        let measured = match (level, row.map(|row| &row.comparison)) {
-            (Some(level), _) => format!("measured {}", show_level(prediction, level)),
+        let lang = self.plan.language;
+        let measured = match (level, self.row(prediction).map(|row| &row.comparison)) {
+            (Some(level), _) => lang.measured(&show_level(prediction, level, lang)),
             (None, Some(Comparison::Ratio(estimate))) if prediction.bound.is_ratio() => {
-                format!("measured {}", show(estimate))
+                lang.measured(&lang.estimate(estimate))
             }
-            (None, Some(Comparison::NoRatio(why))) => format!("no ratio: {why}"),
-            _ => "nothing was measured".to_owned(),
+            (None, Some(Comparison::NoRatio(why))) => lang.no_ratio(why),
+            _ => lang.nothing().to_owned(),
         };
         if self.plan.calibration {
-            return calibration(verdict, &metric, &measured, self.variants, blocks);
+            let widest = widest(self.variants);
+            return lang.calibration(&prediction.metric, verdict, &measured, blocks, widest);
         }
-        let why = verdict.reason().map_or_else(String::new, |why| format!(" Why: {why}."));
-        format!(
-            "{}: {metric} of `{}` was predicted to be {}; {measured} in {}.{why}",
-            capital(verdict.word()),
-            prediction.variant,
-            prediction.claim(&self.plan.reference),
-            plural(blocks),
-        )
+        lang.answer(prediction, &self.plan.reference, verdict, &measured, blocks)
     }
-}
 
-/// What an interval that is too wide would take.
-fn more(verdict: Verdict, blocks: Option<u32>) -> String {
-    let chance = stats::POWER * 100.0;
-    match (verdict, blocks) {
-        (Verdict::Undecided(Undecided::TooWide), Some(blocks)) => format!(
-            " About {blocks} blocks would decide it with a chance of {chance} %, if mean and \
-             spread stay as they are."
-        ),
-        (Verdict::Undecided(Undecided::TooWide), None) => {
-            format!(" Even {} blocks would hardly decide it.", stats::MOST_BLOCKS)
+    /// What an interval that is too wide would take.
+    fn more(&self, verdict: Verdict, blocks: Option<u32>) -> String {
+        match verdict {
+            Verdict::Undecided(Undecided::TooWide) => self.plan.language.more_blocks(blocks),
+            _ => String::new(),
         }
-        _ => String::new(),
     }
 }
 
@@ -204,54 +190,15 @@ fn has_refusals(rounds: &[RoundRecord], metric: &Metric, variant: &str) -> bool 
 }
 
 /// `12.3 ms (95 % interval 11.9 ms to 12.7 ms)`.
-fn show_level(prediction: &Prediction, level: &Level) -> String {
+fn show_level(prediction: &Prediction, level: &Level, lang: Language) -> String {
     let show = |value| prediction.metric.show(value);
-    match level.interval {
-        Some((low, high)) => {
-            format!("{} (95 % interval {} to {})", show(level.value), show(low), show(high))
-        }
-        None => format!("{} (one block: no interval)", show(level.value)),
-    }
+    let ends = level.interval.map(|(low, high)| (show(low), show(high)));
+    lang.value(&show(level.value), ends)
 }
 
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().collect::<String>() + letters.as_str()
-    })
-}
-
-/// What an A/A run says: how far apart two equal things appear here.
-fn calibration(
-    verdict: Verdict,
-    metric: &str,
-    measured: &str,
-    variants: &[VariantSummary],
-    blocks: u32,
-) -> String {
-    let widest = variants
-        .iter()
-        .flat_map(|variant| &variant.metrics)
-        .filter_map(|row| Some((row.comparison.estimate()?.half_width()?, &row.metric)))
-        .max_by(|left, right| left.0.total_cmp(&right.0));
-    let spread = widest.map_or_else(String::new, |(width, metric)| {
-        format!(
-            " Widest interval: ± {} % ({}).",
-            crate::metric::digits(width * 100.0),
-            metric.label()
-        )
-    });
-    let told = match verdict {
-        Verdict::Supported => "cannot be told from itself, as it should be",
-        Verdict::Refuted => "appears to differ from itself: distrust comparisons made here",
-        Verdict::Undecided(_) => "was not measured often enough",
-    };
-    format!(
-        "Calibration: the reference {told}; {metric}: {measured} in {}.{spread}",
-        plural(blocks)
-    )
-}
-
-fn plural(blocks: u32) -> String {
-    if blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") }
+/// The widest interval of any ratio, as a share: how far apart two equal things appear here.
+fn widest(variants: &[VariantSummary]) -> Option<(f64, &Metric)> {
+    let rows = variants.iter().flat_map(|variant| &variant.metrics);
+    rows.filter_map(|row| Some((row.comparison.estimate()?.half_width()?, &row.metric)))
+        .max_by(|left, right| left.0.total_cmp(&right.0))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{
-    counted,
+    Language, counted,
     figures::{self, Figures},
     findings::Judgement,
 };
@@ -98,7 +98,7 @@ pub fn summarise(
             let (comparison, logs) = if is_reference {
                 (Comparison::Reference, Vec::new())
             } else {
-                compare(metric, &reference, &own, (&plan.reference, name))
+                compare(metric, &reference, &own, (&plan.reference, name), plan.language)
             };
             Row {
                 metric: metric.clone(),
@@ -147,9 +147,10 @@ fn compare(
     reference: &BTreeMap<u32, &Measured>,
     own: &[(u32, &Measured)],
     names: (&str, &str),
+    lang: Language,
 ) -> (Comparison, Vec<f64>) {
     let mut pairs = Vec::new();
-    let mut absent: BTreeMap<(&str, &'static str), u32> = BTreeMap::new();
+    let mut absent: BTreeMap<(&str, Absent), u32> = BTreeMap::new();
     for (block, round) in own {
         let Some(paired) = reference.get(block) else { continue };
         let values = (metric.of(paired), metric.of(round));
@@ -158,30 +159,22 @@ fn compare(
             (left, right) => {
                 for (name, side) in [(names.0, left), (names.1, right)] {
                     if let Err(why) = side {
-                        *absent.entry((name, why.reason())).or_default() += 1;
+                        *absent.entry((name, why)).or_default() += 1;
                     }
                 }
             }
         }
     }
     if let Some(((name, why), rounds)) = absent.first_key_value() {
-        let all = own.len();
-        let why = format!("{why} ({name}, {rounds} of {all} rounds)");
+        let why = lang.absent(*why, name, *rounds, own.len());
         return (Comparison::NoRatio(why), Vec::new());
     }
     match stats::estimate(&pairs) {
         Some(estimate) => (Comparison::Ratio(estimate), stats::log_ratios(&pairs)),
-        None => (Comparison::NoRatio("no block is complete".to_owned()), Vec::new()),
-    }
-}
-
-/// `×0.52 (95 % interval 0.48 to 0.57)`.
-pub fn show(estimate: &Estimate) -> String {
-    match estimate.interval {
-        Some((low, high)) => {
-            format!("×{} (95 % interval {} to {})", ratio(estimate.ratio), ratio(low), ratio(high))
+        None => {
+            let why = lang.pick("no block is complete", "완료된 블록이 없습니다");
+            (Comparison::NoRatio(why.to_owned()), Vec::new())
         }
-        None => format!("×{} (one block: no interval)", ratio(estimate.ratio)),
     }
 }
 

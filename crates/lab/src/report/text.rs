@@ -1,12 +1,14 @@
-//! The report for a terminal: one table, one sentence.
+//! The report for a terminal: one table, one sentence. All figures are below them, for whom asks.
 
-use super::{Report, Row, invariants, summary};
+use unicode_width::UnicodeWidthStr;
+
+use super::{Language, Report, Row, columns, invariants, summary};
 use crate::{
     metric::{Metric, Statistic},
     report::Comparison,
 };
 
-/// What is worth a line on a screen; the rest is in `report.md`.
+/// What is worth a line to everybody.
 const SHOWN: [Metric; 7] = [
     Metric::Goodput,
     Metric::Latency(Statistic::Mean),
@@ -19,11 +21,13 @@ const SHOWN: [Metric; 7] = [
 /// Columns are this far apart.
 const GAP: usize = 3;
 
-pub fn render(report: &Report) -> String {
+/// With `is_full`, followed by the table of all figures.
+pub fn render(report: &Report, is_full: bool) -> String {
+    let lang = report.language;
     let mut lines =
         vec![format!("{} · {}", report.experiment.name, report.experiment.question), String::new()];
     // Nothing is worth a look in the table of a service that lost something.
-    let (broken, held) = invariants::lines(&report.invariants);
+    let (broken, held) = invariants::lines(&report.invariants, lang);
     if !broken.is_empty() {
         lines.extend(broken);
         lines.push(String::new());
@@ -33,19 +37,26 @@ pub fn render(report: &Report) -> String {
     lines.push(report.sentence.clone());
     lines.extend(held);
     lines.extend(report.noise.clone());
+    let label = lang.pick("warning", "경고");
     for warning in &report.warnings {
-        lines.push(format!("warning: {}", warning.replace('\n', "\n  ")));
+        lines.push(format!("{label}: {}", warning.replace('\n', "\n  ")));
+    }
+    let figures = columns::table(report);
+    if is_full && figures.len() > 1 {
+        lines.push(String::new());
+        lines.extend(align(&columns::turned(&figures)));
+        lines.extend([String::new(), columns::note(lang).to_owned()]);
     }
     lines.join("\n") + "\n"
 }
 
 /// First the heads, then for each metric its values, its ratios, and what others published.
 fn table(report: &Report) -> Vec<Vec<String>> {
+    let lang = report.language;
     let mut heads = vec![String::new()];
-    heads.extend(report.variants.iter().map(|variant| {
-        let mark = if variant.is_reference { " (reference)" } else { "" };
-        format!("{}{mark}", variant.name)
-    }));
+    heads.extend(
+        report.variants.iter().map(|variant| head(&variant.name, variant.is_reference, lang)),
+    );
     let mut table = vec![heads];
     let own = report.variants.first().map_or(&[][..], |variant| &variant.metrics);
     let own = own.iter().map(|row| &row.metric).filter(|metric| !Metric::ALL.contains(metric));
@@ -56,13 +67,33 @@ fn table(report: &Report) -> Vec<Vec<String>> {
             line.extend(rows.iter().map(|row| cell(row)));
             line
         };
-        table.push(line(&metric.label(), &value));
-        table.push(line("", &ratio));
+        table.push(line(&lang.metric(metric), &value));
+        table.push(line("", &|row| ratio(row, lang)));
         if rows.iter().any(|row| row.documented.is_some()) {
-            table.push(line("  as documented", &|row| row.documented.clone().unwrap_or_default()));
+            let label = lang.pick("  as documented", "  문서");
+            table.push(line(label, &|row| row.documented.clone().unwrap_or_default()));
         }
     }
+    table.extend(errors(report));
     table
+}
+
+/// A variant's name over its column.
+pub fn head(name: &str, is_reference: bool, lang: Language) -> String {
+    let mark = if is_reference { lang.pick(" (reference)", " (기준)") } else { "" };
+    format!("{name}{mark}")
+}
+
+/// Requests that were not good are worth a line when there are any.
+fn errors(report: &Report) -> Option<Vec<String>> {
+    let shares: Vec<Option<f64>> =
+        report.variants.iter().map(|one| Some(one.figures?.not_good_share)).collect();
+    if shares.iter().all(|share| share.is_none_or(|share| share == 0.0)) {
+        return None;
+    }
+    let label = report.language.pick("requests not good", "비정상 요청").to_owned();
+    let cell = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), columns::percent);
+    Some([label].into_iter().chain(shares.into_iter().map(cell)).collect())
 }
 
 /// Metrics that no round has are not worth a line.
@@ -82,35 +113,37 @@ pub fn value(row: &Row) -> String {
     row.value.map_or_else(|| "–".to_owned(), |value| row.metric.show(value))
 }
 
-pub fn ratio(row: &Row) -> String {
+fn ratio(row: &Row, lang: Language) -> String {
     match &row.comparison {
         Comparison::Reference => String::new(),
-        Comparison::NoRatio(_) => "no ratio".to_owned(),
+        Comparison::NoRatio(_) => lang.pick("no ratio", "비율 없음").to_owned(),
         Comparison::Ratio(estimate) => match estimate.interval {
             Some((low, high)) => format!(
                 "×{} [{} – {}]{}",
                 summary::ratio(estimate.ratio),
                 summary::ratio(low),
                 summary::ratio(high),
-                row.finding.map_or_else(String::new, |found| format!(" {}", found.word.text()))
+                row.finding
+                    .map_or_else(String::new, |found| format!(" {}", lang.finding(found.word)))
             ),
             None => format!("×{}", summary::ratio(estimate.ratio)),
         },
     }
 }
 
-/// The lines of a table, its columns as wide as their widest cell.
+/// The lines of a table, its columns as wide as their widest cell; a Korean syllable is as wide as two
+/// Latin letters.
 pub fn align(table: &[Vec<String>]) -> Vec<String> {
     let columns = table.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
-        table.iter().filter_map(|row| Some(row.get(column)?.chars().count())).max().unwrap_or(0)
+        table.iter().filter_map(|row| Some(row.get(column)?.width())).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let line = |row: &Vec<String>| {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(&widths) {
             line.push_str(cell);
-            let fill = width - cell.chars().count() + GAP;
+            let fill = width - cell.width() + GAP;
             line.extend(std::iter::repeat_n(' ', fill));
         }
         line.trim_end().to_owned()

@@ -9,6 +9,8 @@ use std::path::Path;
 pub struct Show {
     /// `report.json` instead of the table.
     pub json: bool,
+    /// All figures below the table.
+    pub full: bool,
     /// The run to compare with.
     pub baseline: Option<Stored>,
     /// How much worse is allowed, as a share.
@@ -41,7 +43,9 @@ impl Show {
             self.show(report, None)?;
             return Ok(report.exit_code());
         };
-        let regression = Regression::new(baseline, &Stored::read(dir)?, self.allowed);
+        let mut run = Stored::read(dir)?;
+        run.plan.language = report.language;
+        let regression = Regression::new(baseline, &run, self.allowed);
         // Shown all the same, see above.
         self.show(report, regression.as_ref().ok())?;
         let regression = regression?;
@@ -53,7 +57,7 @@ impl Show {
 
     fn show(&self, report: &Report, regression: Option<&Regression>) -> anyhow::Result<()> {
         if !self.json {
-            say(&report.to_text())?;
+            say(&if self.full { report.to_full_text() } else { report.to_text() })?;
             return regression.map_or(Ok(()), |one| say(&format!("\n{}", one.to_text())));
         }
         let Some(regression) = regression else { return say(&report.to_json()) };

@@ -1,0 +1,326 @@
+//! What reports say, in each language they can say it in: one catalogue for terminal, Markdown and
+//! HTML. Names of metrics and variants, and what programs said when they failed, stay as they are.
+//!
+//! In Korean no particle follows a name, because it would depend on the name's last sound.
+
+mod doubts;
+
+use madang_stack::CpuBudget;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    experiment::{Bound, Prediction},
+    finding::Finding,
+    metric::{Absent, Metric, Statistic},
+    record::{CheckedLimit, LimitKind},
+    report::ratio,
+    stats::{self, Estimate},
+    verdict::{Undecided, Verdict},
+};
+
+/// A language of reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Language {
+    /// English.
+    #[default]
+    En,
+    /// Korean.
+    Ko,
+}
+
+impl Language {
+    /// As in a page's `lang`.
+    pub fn code(self) -> &'static str {
+        self.pick("en", "ko")
+    }
+
+    /// One of two texts.
+    pub fn pick<'t>(self, en: &'t str, ko: &'t str) -> &'t str {
+        match self {
+            Self::En => en,
+            Self::Ko => ko,
+        }
+    }
+
+    /// A metric's name in tables.
+    pub fn metric(self, metric: &Metric) -> String {
+        let Self::Ko = self else { return metric.label().into_owned() };
+        match metric {
+            Metric::Goodput => "초당 정상 요청",
+            Metric::GoodShare => "정상 요청 비율",
+            Metric::Latency(Statistic::Mean) => "응답 시간, 평균",
+            Metric::Latency(Statistic::P50) => "응답 시간, p50",
+            Metric::Latency(Statistic::P90) => "응답 시간, p90",
+            Metric::Latency(Statistic::P95) => "응답 시간, p95",
+            Metric::Latency(Statistic::P99) => "응답 시간, p99",
+            Metric::Latency(Statistic::Max) => "응답 시간, 최대",
+            Metric::CpuPerGoodRequest => "정상 요청당 서버 CPU",
+            Metric::PeakRss => "서버 메모리, 최대",
+            Metric::Load(_) | Metric::Server(_) | Metric::Database(_) => {
+                return metric.id().into_owned();
+            }
+        }
+        .to_owned()
+    }
+
+    /// The word for an answer.
+    pub fn verdict(self, verdict: Verdict) -> &'static str {
+        match verdict {
+            Verdict::Supported => self.pick("supported", "예측대로"),
+            Verdict::Refuted => self.pick("refuted", "예측과 다름"),
+            Verdict::Undecided(_) => self.pick("undecided", "판정 불가"),
+        }
+    }
+
+    /// Why there is no answer.
+    pub fn reason(self, verdict: Verdict) -> Option<&'static str> {
+        let (Self::Ko, Verdict::Undecided(why)) = (self, verdict) else { return verdict.reason() };
+        Some(match why {
+            Undecided::TooWide => "신뢰 구간이 예측한 값의 양쪽에 걸쳐 있습니다",
+            Undecided::TooFewBlocks => "완료된 블록이 두 개보다 적어 신뢰 구간이 없습니다",
+            Undecided::NoRatio => "이 라운드들에는 비율이 없는 지표입니다",
+            Undecided::NoValue => "값이 없는 라운드가 있습니다",
+            Undecided::BadRequests => {
+                "정상 요청이 99 % 미만인 라운드가 있어, 응답 시간에 거절된 요청이 섞여 있습니다"
+            }
+            Undecided::MachineTooNoisy => "다른 작업이 장비를 너무 많이 사용했습니다",
+            Undecided::GeneratorLimited => {
+                "서버가 아니라 부하 생성기가 한계였던 라운드가 너무 많습니다"
+            }
+            Undecided::Unfinished => "모든 블록이 끝나기 전에 실행이 끝났습니다",
+        })
+    }
+
+    /// The word beside a ratio.
+    pub fn finding(self, finding: Finding) -> &'static str {
+        match (self, finding) {
+            (Self::En, finding) => finding.text(),
+            (Self::Ko, Finding::NoDifference) => "차이 없음",
+            (Self::Ko, Finding::Higher) => "높음",
+            (Self::Ko, Finding::Lower) => "낮음",
+            (Self::Ko, Finding::Undecided) => "판정 불가",
+        }
+    }
+
+    /// What was predicted, as a sentence.
+    pub fn claim(self, prediction: &Prediction, reference: &str) -> String {
+        let (metric, variant) = (self.metric(&prediction.metric), &prediction.variant);
+        let bound = self.bound(prediction, reference).replace('`', "");
+        match self {
+            Self::En => format!("{metric} of {variant} is {bound}"),
+            Self::Ko => format!("{variant}의 {metric}: {bound}"),
+        }
+    }
+
+    /// What was predicted of a value, in English to follow "is".
+    fn bound(self, prediction: &Prediction, reference: &str) -> String {
+        let Self::Ko = self else { return prediction.claim(reference) };
+        let show = |value| prediction.metric.show(value);
+        match prediction.bound {
+            Bound::RatioAtMost(ratio) => format!("`{reference}`의 {ratio}배 이하"),
+            Bound::RatioAtLeast(ratio) => format!("`{reference}`의 {ratio}배 이상"),
+            Bound::DifferenceBelow(share) => {
+                format!("`{reference}` 대비 차이 {} % 이내", share * 100.0)
+            }
+            Bound::AtMost(value) => format!("{} 이하", show(value)),
+            Bound::AtLeast(value) => format!("{} 이상", show(value)),
+        }
+    }
+
+    /// The answer to a prediction, as a person would say it. `measured` is from
+    /// [`Self::measured`].
+    pub fn answer(
+        self,
+        prediction: &Prediction,
+        reference: &str,
+        verdict: Verdict,
+        measured: &str,
+        blocks: u32,
+    ) -> String {
+        let (metric, variant) = (self.metric(&prediction.metric), &prediction.variant);
+        let bound = self.bound(prediction, reference);
+        let (word, blocks) = (capital(self.verdict(verdict)), self.blocks(blocks));
+        let why = self.reason(verdict).map_or_else(String::new, |why| match self {
+            Self::En => format!(" Why: {why}."),
+            Self::Ko => format!(" 이유: {why}."),
+        });
+        match self {
+            Self::En => format!(
+                "{word}: {metric} of `{variant}` was predicted to be {bound}; {measured} in \
+                 {blocks}.{why}"
+            ),
+            Self::Ko => {
+                format!("{word}: `{variant}`의 {metric} 예측은 {bound}; {measured}, {blocks}.{why}")
+            }
+        }
+    }
+
+    /// The answer of a calibration. `widest` is the widest interval of any ratio, as a share, and
+    /// its metric.
+    pub fn calibration(
+        self,
+        metric: &Metric,
+        verdict: Verdict,
+        measured: &str,
+        blocks: u32,
+        widest: Option<(f64, &Metric)>,
+    ) -> String {
+        let (metric, blocks) = (self.metric(metric), self.blocks(blocks));
+        let told = match verdict {
+            Verdict::Supported => self.pick(
+                "cannot be told from itself, as it should be",
+                "기준을 자기 자신과 구별할 수 없습니다. 정상입니다",
+            ),
+            Verdict::Refuted => self.pick(
+                "appears to differ from itself: distrust comparisons made here",
+                "기준이 자기 자신과 다르게 나타납니다. 여기에서 한 비교를 믿지 마세요",
+            ),
+            Verdict::Undecided(_) => {
+                self.pick("was not measured often enough", "기준을 충분히 측정하지 못했습니다")
+            }
+        };
+        let spread = widest.map_or_else(String::new, |(width, metric)| {
+            let (width, metric) = (crate::metric::digits(width * 100.0), self.metric(metric));
+            match self {
+                Self::En => format!(" Widest interval: ± {width} % ({metric})."),
+                Self::Ko => format!(" 가장 넓은 구간: ± {width} % ({metric})."),
+            }
+        });
+        match self {
+            Self::En => format!(
+                "Calibration: the reference {told}; {metric}: {measured} in {blocks}.{spread}"
+            ),
+            Self::Ko => format!("자기 비교: {told}. {metric}: {measured}, {blocks}.{spread}"),
+        }
+    }
+
+    /// What was found, by its value in words.
+    pub fn measured(self, value: &str) -> String {
+        match self {
+            Self::En => format!("measured {value}"),
+            Self::Ko => format!("측정값 {value}"),
+        }
+    }
+
+    /// That there is no ratio, and why.
+    pub fn no_ratio(self, why: &str) -> String {
+        match self {
+            Self::En => format!("no ratio: {why}"),
+            Self::Ko => format!("비율 없음: {why}"),
+        }
+    }
+
+    /// That there is nothing.
+    pub fn nothing(self) -> &'static str {
+        self.pick("nothing was measured", "측정된 값이 없습니다")
+    }
+
+    /// A number of blocks.
+    pub fn blocks(self, blocks: u32) -> String {
+        match (self, blocks) {
+            (Self::En, 1) => "1 block".to_owned(),
+            (Self::En, blocks) => format!("{blocks} blocks"),
+            (Self::Ko, blocks) => format!("{blocks}블록"),
+        }
+    }
+
+    /// What an interval that is too wide would take; a sentence to follow another.
+    pub fn more_blocks(self, blocks: Option<u32>) -> String {
+        let (chance, most) = (stats::POWER * 100.0, stats::MOST_BLOCKS);
+        match (self, blocks) {
+            (Self::En, Some(blocks)) => format!(
+                " About {blocks} blocks would decide it with a chance of {chance} %, if mean and \
+                 spread stay as they are."
+            ),
+            (Self::En, None) => format!(" Even {most} blocks would hardly decide it."),
+            (Self::Ko, Some(blocks)) => format!(
+                " 평균과 편차가 지금과 같다면 약 {blocks}블록이면 {chance} % 확률로 판정할 수 \
+                 있습니다."
+            ),
+            (Self::Ko, None) => format!(" {most}블록으로도 판정하기 어렵습니다."),
+        }
+    }
+
+    /// `×0.52 (95 % interval 0.48 to 0.57)`.
+    pub fn estimate(self, estimate: &Estimate) -> String {
+        let ends = estimate.interval.map(|(low, high)| (ratio(low), ratio(high)));
+        self.value(&format!("×{}", ratio(estimate.ratio)), ends)
+    }
+
+    /// A value and the ends of its interval.
+    pub fn value(self, value: &str, ends: Option<(String, String)>) -> String {
+        match (self, ends) {
+            (_, Some((low, high))) => format!("{value} ({})", self.interval(&low, &high)),
+            (Self::En, None) => format!("{value} (one block: no interval)"),
+            (Self::Ko, None) => format!("{value} (블록이 하나라 신뢰 구간이 없습니다)"),
+        }
+    }
+
+    /// Why a metric has no ratio, and in how many rounds of which variant.
+    pub fn absent(self, why: Absent, variant: &str, rounds: u32, all: usize) -> String {
+        let Self::Ko = self else {
+            return format!("{} ({variant}, {rounds} of {all} rounds)", why.reason());
+        };
+        let why = match why {
+            Absent::NoGoodRequest => "정상 요청이 하나도 없습니다",
+            Absent::NotObserved => "lab이 시작하지 않은 서버라서 관찰할 수 없습니다",
+            Absent::NotReported => "부하 보고서에 없습니다",
+            Absent::NoSuchStatistic => "이 종류의 지표에는 없는 통계입니다",
+            Absent::NoDatabase => "이 변형에는 그런 데이터베이스가 없습니다",
+            Absent::NotOnPage => "서버의 지표 페이지에 없습니다",
+            Absent::TooSmall => "짧은 시간에 측정하기에는 너무 작습니다",
+        };
+        format!("{why} ({variant}, {all}라운드 중 {rounds}라운드)")
+    }
+
+    /// One comparison of an invariant: `at most 30 = max(0, 30 - before)`.
+    pub fn limit(self, limit: &CheckedLimit) -> String {
+        let number = limit.limit.to_string();
+        let same = number == limit.formula;
+        let formula = if same { String::new() } else { format!(" = {}", limit.formula) };
+        match (self, limit.bound) {
+            (Self::En, LimitKind::Equals) => format!("equal to {number}{formula}"),
+            (Self::En, LimitKind::AtMost) => format!("at most {number}{formula}"),
+            (Self::En, LimitKind::AtLeast) => format!("at least {number}{formula}"),
+            (Self::Ko, LimitKind::Equals) => format!("정확히 {number}{formula}"),
+            (Self::Ko, LimitKind::AtMost) => format!("최대 {number}{formula}"),
+            (Self::Ko, LimitKind::AtLeast) => format!("최소 {number}{formula}"),
+        }
+    }
+
+    /// How many blocks it would take.
+    pub fn more(self, blocks: u32) -> String {
+        match self {
+            Self::En => format!("about {blocks} blocks would decide it with a chance of 80 %"),
+            Self::Ko => format!("약 {blocks}블록이면 80 % 확률로 판정할 수 있습니다"),
+        }
+    }
+
+    /// How much CPU time a server may use.
+    pub fn budget(self, budget: &CpuBudget) -> String {
+        let base = budget.base();
+        match (self, budget.burst()) {
+            (Self::En, _) => budget.to_string(),
+            (Self::Ko, None) => format!("코어 {base}개"),
+            (Self::Ko, Some((cores, credit))) => {
+                format!("코어 {base}개, 크레딧 {credit}초 동안 {cores}개까지")
+            }
+        }
+    }
+
+    /// A ratio's interval.
+    pub fn interval(self, low: &str, high: &str) -> String {
+        match self {
+            Self::En => format!("95 % interval {low} to {high}"),
+            Self::Ko => format!("95 % 신뢰 구간 {low} ~ {high}"),
+        }
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().collect::<String>() + letters.as_str()
+    })
+}

@@ -1,0 +1,208 @@
+//! What makes numbers doubtful, in words.
+
+use super::Language;
+use crate::{
+    metric::Metric,
+    record::{Failure, FailureKind, Outcome, RoundRecord, Warning},
+    report::Ended,
+};
+
+impl Language {
+    /// What makes a round doubtful.
+    pub fn warning(self, warning: Warning) -> &'static str {
+        let Self::Ko = self else { return warning.text() };
+        match warning {
+            Warning::GeneratorLimited => "서버가 아니라 부하 생성기가 한계였을 수 있습니다",
+            Warning::Steal => "하이퍼바이저가 이 장비 CPU 시간의 5 %를 넘게 가져갔습니다",
+            Warning::ForeignCpu => "다른 프로세스가 코어 하나의 20 %를 넘게 사용했습니다",
+            Warning::BadRequests => {
+                "정상 요청이 99 % 미만이며, 응답 시간에 나머지 요청도 섞여 있습니다"
+            }
+            Warning::Overloaded => {
+                "서버가 모든 가상 사용자를 기다리게 해서 반복의 1 %를 넘게 시작하지 못했습니다. 서버가 감당할 \
+                 수 있는 것보다 많은 부하였습니다"
+            }
+            Warning::FewUsers => {
+                "가상 사용자가 서버를 기다린 시간이 절반도 안 되는데 반복의 1 %를 넘게 시작하지 못했습니다. \
+                 스크립트의 가상 사용자(maxVUs)가 모자랍니다"
+            }
+            Warning::UncleanStop => {
+                "종료를 요청했을 때 서버가 비정상 종료했거나, 실패했거나, 강제로 종료되었습니다"
+            }
+            Warning::SharedCore => {
+                "서버와 부하 생성기가 같은 코어의 하드웨어 스레드에서 실행되어 서로를 느리게 했습니다"
+            }
+            Warning::SharedCpus => {
+                "서버와 부하 생성기가 모든 CPU를 함께 써서 서로의 시간을 빼앗았습니다"
+            }
+            Warning::NoBudget => "CPU 예산이 적용되지 않아 서버가 모든 CPU를 사용했습니다",
+            Warning::LeftFiles => "라운드의 파일을 지우지 못했습니다",
+            Warning::Thresholds => "스크립트의 임계값을 넘었습니다",
+        }
+    }
+
+    /// That a round was refused, and why.
+    pub fn refused(self, round: &RoundRecord) -> String {
+        let why: Vec<String> =
+            round.refused.iter().map(|reason| self.refusal(round, *reason)).collect();
+        let (block, variant, why) = (round.block, &round.variant, why.join("; "));
+        match self {
+            Self::En => {
+                format!("block {block}: a round of `{variant}` was refused and repeated: {why}")
+            }
+            Self::Ko => {
+                format!("블록 {block}: `{variant}` 라운드를 버리고 다시 실행했습니다: {why}")
+            }
+        }
+    }
+
+    /// Why a round was refused; of the generator, also what it noticed, in its own words.
+    fn refusal(self, round: &RoundRecord, reason: Warning) -> String {
+        let noticed = match &round.outcome {
+            Outcome::Measured(measured) if reason == Warning::GeneratorLimited => {
+                measured.load.generator.reason.as_deref()
+            }
+            _ => None,
+        };
+        let noticed = noticed.map_or_else(String::new, |noticed| match self {
+            Self::En => format!(" ({noticed})"),
+            Self::Ko => format!(" («{noticed}»)"),
+        });
+        format!("{}{noticed}", self.warning(reason))
+    }
+
+    /// That a round broke, with what was said then.
+    pub fn broke(self, round: &RoundRecord, failure: &Failure) -> String {
+        let RoundRecord { block, attempt, variant, .. } = round;
+        let message = self.failure(failure);
+        match self {
+            Self::En => {
+                format!(
+                    "block {block}, attempt {attempt}: the round of `{variant}` broke: {message}"
+                )
+            }
+            Self::Ko => {
+                format!("블록 {block}, 시도 {attempt}: `{variant}` 라운드가 깨졌습니다: {message}")
+            }
+        }
+    }
+
+    /// How a round broke. What programs said stays as it is.
+    pub fn failure(self, failure: &Failure) -> String {
+        let Self::Ko = self else { return failure.message.clone() };
+        let kind = match failure.kind {
+            FailureKind::Start => "서버가 준비되지 않았습니다",
+            FailureKind::ServerDied => "부하 중에 서버가 종료되었습니다",
+            FailureKind::Load => "부하 생성기가 실패했습니다",
+            FailureKind::TimeLimit => "부하 생성기가 제한 시간을 넘겼습니다",
+            FailureKind::Output => "출력이 너무 많습니다",
+            FailureKind::Value => "불변 조건에 필요한 값을 읽지 못했습니다",
+            FailureKind::Database => "관찰하는 데이터베이스에 물어볼 수 없었습니다",
+            FailureKind::Hook => "훅이 실패했습니다",
+            FailureKind::Machine => "이 장비의 파일이나 /proc을 읽지 못했습니다",
+            FailureKind::Interrupted => "실행이 중단되었습니다",
+        };
+        format!("{kind} («{}»)", failure.message)
+    }
+
+    /// How a run ended before its end, if it did.
+    pub fn ended(self, ended: Ended) -> Option<String> {
+        Some(match (self, ended) {
+            (_, Ended::Complete) => return None,
+            (Self::En, Ended::Interrupted) => "the run was interrupted".to_owned(),
+            (Self::Ko, Ended::Interrupted) => "실행이 중단되었습니다".to_owned(),
+            (Self::En, Ended::Broken { block, attempts }) => {
+                format!("block {block} broke {attempts} times, so the run was given up")
+            }
+            (Self::Ko, Ended::Broken { block, attempts }) => {
+                format!("블록 {block}: {attempts}번 깨져서 실행을 그만두었습니다")
+            }
+        })
+    }
+
+    /// That servers may have become others while a run was interrupted.
+    pub fn unknown_builds(self, names: &str) -> String {
+        match self {
+            Self::En => format!(
+                "the run was resumed, and whether the server of {names} was still the same cannot \
+                 be known: it was not started by the lab"
+            ),
+            Self::Ko => format!(
+                "중단된 실행을 이어서 했습니다. {names}의 서버는 lab이 시작하지 않았으므로 그동안 \
+                 바뀌지 않았는지 알 수 없습니다"
+            ),
+        }
+    }
+
+    /// That a difference depends on how ratios are spread.
+    pub fn assumption(self, metric: &Metric, variant: &str, p_value: f64) -> String {
+        let metric = self.metric(metric);
+        match self {
+            Self::En => format!(
+                "{metric} of `{variant}` differs from the reference only if the blocks' ratios are \
+                 spread about normally: a permutation test, which assumes nothing, sees no \
+                 difference (p = {p_value:.3})"
+            ),
+            Self::Ko => format!(
+                "`{variant}`의 {metric}: 블록의 비율이 정규분포에 가까울 때에만 기준과 다르다고 할 수 \
+                 있습니다. 가정이 없는 순열 검정에서는 차이가 보이지 않습니다 (p = {p_value:.3})"
+            ),
+        }
+    }
+
+    /// How many of the rounds behind a verdict others disturbed.
+    pub fn noise(self, disturbed: usize, all: usize) -> String {
+        let most = match disturbed * 2 > all {
+            false => "",
+            true => self.pick(
+                ", more than half: repeat it on a quieter machine",
+                " 절반이 넘으므로 더 조용한 장비에서 다시 실행하세요.",
+            ),
+        };
+        match self {
+            Self::En => format!(
+                "Noise: other processes or the hypervisor disturbed {disturbed} of the {all} \
+                 rounds this rests on{most}."
+            ),
+            Self::Ko => format!(
+                "잡음: 이 결론의 근거인 {all}라운드 중 {disturbed}라운드를 다른 프로세스나 \
+                 하이퍼바이저가 방해했습니다.{most}"
+            ),
+        }
+    }
+
+    /// In how many of a variant's rounds.
+    pub fn share_of_rounds(self, variant: &str, count: usize, all: usize) -> String {
+        match self {
+            Self::En => format!("`{variant}` {count} of {all}"),
+            Self::Ko => format!("`{variant}` {all}라운드 중 {count}라운드"),
+        }
+    }
+
+    /// A doubt and the rounds it concerns.
+    pub fn doubt(self, warning: Warning, shares: &str) -> String {
+        let text = self.warning(warning);
+        match self {
+            Self::En => format!("{text} (rounds of {shares})"),
+            Self::Ko => format!("{text} ({shares})"),
+        }
+    }
+
+    /// Which CPUs server and generator had.
+    pub fn cpus(self, server: Option<&str>, generator: &str) -> String {
+        match (self, server) {
+            (Self::En, Some(server)) => {
+                format!("the server ran on CPUs {server} and the generator on CPUs {generator}")
+            }
+            (Self::En, None) => {
+                format!("the generator ran on CPUs {generator}, the server wherever it was started")
+            }
+            (Self::Ko, Some(server)) => {
+                format!("서버는 CPU {server}, 부하 생성기는 CPU {generator}에서 실행했습니다")
+            }
+            (Self::Ko, None) => format!(
+                "부하 생성기는 CPU {generator}에서, 서버는 시작된 곳에서 그대로 실행했습니다"
+            ),
+        }
+    }
+}
