@@ -271,7 +271,7 @@ fn around<T>(points: &[(f64, T)], start: f64, end: f64) -> impl Iterator<Item = 
 
 /// The value of a growing counter at a moment between two readings, by linear interpolation;
 /// outside of all readings, the nearest one.
-fn at(points: &[(f64, f64)], moment: f64) -> f64 {
+pub fn at(points: &[(f64, f64)], moment: f64) -> f64 {
     let after = points.partition_point(|(time, _)| *time < moment);
     match (after.checked_sub(1).and_then(|before| points.get(before)), points.get(after)) {
         (Some((t0, v0)), Some((t1, v1))) if t1 > t0 => v0 + (v1 - v0) * (moment - t0) / (t1 - t0),

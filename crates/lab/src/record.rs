@@ -127,6 +127,9 @@ pub struct Observed {
     /// By how much it changed between the start of the load and its end; `None` when the page
     /// does not have it.
     pub change: Option<f64>,
+    /// Its value at the end of each step of the load's series.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<f64>,
 }
 
 /// Something done to the server while it was loaded.

@@ -4,7 +4,7 @@ mod columns;
 mod doubts;
 pub(crate) mod figures;
 mod findings;
-mod html;
+pub(crate) mod html;
 mod invariants;
 mod markdown;
 mod method;
@@ -32,7 +32,7 @@ pub use invariants::{Broken, InvariantSummary};
 pub use predictions::Answer;
 pub(crate) use summary::ratio;
 pub use summary::{Comparison, Row, VariantSummary};
-pub(crate) use text::align;
+pub(crate) use text::{align, head};
 pub use words::Language;
 
 /// Version of `report.json`'s shape; grows when a reader has to change.
@@ -353,6 +353,19 @@ impl ExperimentPart {
 }
 
 impl MachinePart {
+    /// In a line.
+    pub(crate) fn line(&self) -> String {
+        let unknown = || "?".to_owned();
+        format!(
+            "{} × {}, {}, Linux {}, {}",
+            self.cpus.map_or_else(unknown, |cpus| cpus.to_string()),
+            self.cpu.clone().unwrap_or_else(unknown),
+            self.memory_bytes.map_or_else(unknown, |bytes| format!("{} MiB", bytes >> 20)),
+            self.kernel.clone().unwrap_or_else(unknown),
+            self.system.clone().unwrap_or_else(unknown),
+        )
+    }
+
     /// That of this moment.
     pub(crate) fn read() -> Self {
         let Description { cpu, cpus, memory_bytes, kernel, system } = Description::read();

@@ -2,6 +2,7 @@
 
 mod files;
 mod pinning;
+mod sampler;
 mod watch;
 
 use std::{
@@ -33,6 +34,7 @@ use crate::{
 };
 use files::Files;
 use pinning::Pinning;
+use sampler::Sampler;
 use watch::Watch;
 
 /// Time a server gets to stop by itself. Not measured, and long enough to flush what it holds.
@@ -168,8 +170,10 @@ impl Bench<'_> {
         let failed = |error: &dyn std::error::Error| Failure::because(FailureKind::Load, error);
         let generator = self.host.supervisor().spawn(&spec).map_err(|error| failed(&error))?;
         let mut observer = Observer::new(running.process.clone(), &generator);
+        let sampler = Sampler::begin(running.metrics.as_ref(), &experiment.observe.metrics);
         let watch = Watch::new(self, scene, &generator, &mut observer, &watching);
         let (exit, events) = watch.run(running)?;
+        let samples = sampler.map(Sampler::end);
         if !is_whole_load(exit) {
             let message = format!("the load generator failed ({exit}){}", generator.stderr_tail());
             return Err(Failure::new(FailureKind::Load, message));
@@ -196,7 +200,10 @@ impl Bench<'_> {
             machine,
             load,
             invariants,
-            observed: values::observed(experiment, &before, &after),
+            observed: values::observed(experiment, &before, &after, &|place| {
+                let samples = samples.as_ref();
+                samples.map_or_else(Vec::new, |samples| samples.steps(place, start, end, step))
+            }),
             databases,
             events,
         })

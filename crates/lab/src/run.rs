@@ -25,6 +25,7 @@ use crate::{
 };
 use blocks::Blocks;
 use out::create_dir;
+pub(crate) use out::write;
 pub use out::{Journal, Out};
 
 /// Why a run could not begin or be kept. Broken rounds are no such error: they are in the report.
@@ -142,7 +143,7 @@ pub fn run(
     let out = Out::create(out)?;
     progress.begin(plan);
     let description = Description::new(experiment, plan, host);
-    let begun = out.describe(&description).and_then(|()| {
+    let begun = out.describe(description.to_json()).and_then(|()| {
         let journal = out.journal()?;
         Ok((journal, prepare(experiment, plan, host, &out, cancel, progress)?))
     });
@@ -177,7 +178,7 @@ pub fn resume(
     progress.begin(&plan);
     progress.resumed(rounds.len());
     let template = out
-        .describe(&description)
+        .describe(description.to_json())
         .and_then(|()| prepare(&experiment, &plan, host, &out, cancel, progress));
     let template = match template {
         Ok(template) => template,
@@ -239,7 +240,7 @@ impl Run<'_> {
         let ended = blocks.run_all(progress);
         progress.finish();
         description.end(ended);
-        let described = out.describe(&description);
+        let described = out.describe(description.to_json());
         let course = Course { rounds: blocks.rounds, ended, noisy: blocks.noisy };
         let mut report = Report::new(experiment, plan, description.origin(), course);
         report.warnings.extend(blocks.journal.trouble);

@@ -93,6 +93,17 @@ pub enum StoredError {
     /// It was run with quick settings that it does not have.
     #[error(transparent)]
     NoQuick(#[from] NoQuick),
+    /// It is of another command.
+    #[error("`{}` is of madang {other}", .path.display())]
+    Kind {
+        /// The file.
+        path: PathBuf,
+        /// That command.
+        other: &'static str,
+    },
+    /// The tries in it are none that this version would have made.
+    #[error("the tries in `{}` do not follow from its options in this version", .0.display())]
+    NotReplayed(PathBuf),
     /// Going on would mix rounds of two different things.
     #[error("cannot resume: {} changed since the run began; start a new one", .0.join(", "))]
     Changed(Vec<String>),
@@ -171,17 +182,20 @@ impl Stored {
     /// # Errors
     /// See [`StoredError`].
     pub fn read(dir: &Path) -> Result<Self, StoredError> {
-        let unreadable = |file: &'static str| {
-            let dir = dir.to_owned();
-            move |source| StoredError::Read { dir, file, source }
-        };
         let path = dir.join(DESCRIPTION);
         let shape = |path: &Path| {
             let path = path.to_owned();
             |source| StoredError::Shape { path, source }
         };
-        let text = fs::read_to_string(&path).map_err(unreadable(DESCRIPTION))?;
+        let text = fs::read_to_string(&path).map_err(|source| StoredError::Read {
+            dir: dir.to_owned(),
+            file: DESCRIPTION,
+            source,
+        })?;
         let value: serde_json::Value = serde_json::from_str(&text).map_err(shape(&path))?;
+        if value["kind"] == crate::limit::KIND {
+            return Err(StoredError::Kind { path, other: "limit" });
+        }
         let found = value["format"].as_u64().and_then(|format| u32::try_from(format).ok());
         if let Some(found) = found.filter(|found| *found != FORMAT) {
             return Err(StoredError::Format { path, found });
@@ -191,17 +205,8 @@ impl Stored {
         let experiment = Experiment::stored(file, origin, sources);
         let experiment = experiment.map_err(|source| StoredError::Experiment { path, source })?;
         let plan = Plan::new(&experiment, options)?;
-        let mut journal = fs::read(dir.join(JOURNAL)).map_err(unreadable(JOURNAL))?;
-        // As bytes: the last line may have been torn inside a character.
-        let whole = journal.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        journal.truncate(whole);
-        let journal = String::from_utf8(journal).map_err(io::Error::other);
-        let journal = journal.map_err(unreadable(JOURNAL))?;
-        let lines = journal.lines().map(serde_json::from_str);
-        let rounds: Result<Vec<RoundRecord>, _> = lines.collect();
-        let mut rounds = rounds.map_err(shape(&dir.join(JOURNAL)))?;
+        let (mut rounds, journal_bytes) = journal(dir)?;
         count(&plan, &mut rounds);
-        let journal_bytes = whole as u64;
         let dir = dir.to_owned();
         Ok(Self { dir, experiment, plan, description, rounds, journal_bytes })
     }
@@ -253,6 +258,19 @@ impl Stored {
         }
         if changed.is_empty() { Ok(()) } else { Err(StoredError::Changed(changed)) }
     }
+}
+
+/// The rounds in a directory's journal, and how many of its bytes hold whole lines.
+pub(crate) fn journal(dir: &Path) -> Result<(Vec<RoundRecord>, u64), StoredError> {
+    let unreadable = |source| StoredError::Read { dir: dir.to_owned(), file: JOURNAL, source };
+    let mut journal = fs::read(dir.join(JOURNAL)).map_err(unreadable)?;
+    // As bytes: the last line may have been torn inside a character.
+    let whole = journal.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    journal.truncate(whole);
+    let journal = String::from_utf8(journal).map_err(io::Error::other).map_err(unreadable)?;
+    let rounds: Result<Vec<RoundRecord>, _> = journal.lines().map(serde_json::from_str).collect();
+    let shape = |source| StoredError::Shape { path: dir.join(JOURNAL), source };
+    Ok((rounds.map_err(shape)?, whole as u64))
 }
 
 /// Marks the rounds that count: those of an attempt in which every variant was measured once without

@@ -81,8 +81,8 @@ impl Taker<'_> {
         let is_asked = !experiment.observe.metrics.is_empty()
             || of_values.chain(of_invariants).any(|source| matches!(source, Source::Metrics(_)));
         let Some(url) = self.around.metrics.filter(|_| is_asked) else { return Ok(None) };
-        let page = body(url).map_err(|why| format!("the metrics page {url}: {why}"))?;
-        Ok(Some(String::from_utf8_lossy(&page).into_owned()))
+        let page = page(url, ANSWER_TIME);
+        page.map(Some).map_err(|why| format!("the metrics page {url}: {why}"))
     }
 
     fn number(&self, source: &Source, page: Option<&str>, moment: Moment) -> Result<f64, String> {
@@ -104,7 +104,8 @@ impl Taker<'_> {
                 let base_url = self.around.base_url.unwrap_or_default();
                 let url =
                     if http.starts_with('/') { format!("{base_url}{http}") } else { http.clone() };
-                let answer = body(&Url::parse(&url)?).map_err(|why| format!("{url}: {why}"))?;
+                let answer =
+                    body(&Url::parse(&url)?, ANSWER_TIME).map_err(|why| format!("{url}: {why}"))?;
                 json::number(&answer, path).map_err(|why| format!("{url}: {why}"))
             }
             Source::Metrics(series) => sum(series, page, moment),
@@ -142,9 +143,17 @@ fn sum(series: &Selector, page: Option<&str>, moment: Moment) -> Result<f64, Str
     }
 }
 
+/// The text of a metrics page.
+///
+/// # Errors
+/// Why there is none.
+pub fn page(url: &Url, answer_time: Duration) -> Result<String, String> {
+    Ok(String::from_utf8_lossy(&body(url, answer_time)?).into_owned())
+}
+
 /// The body of a good answer.
-fn body(url: &Url) -> Result<Vec<u8>, String> {
-    let answer = http::get(url, ANSWER_TIME).map_err(|error| error.to_string())?;
+fn body(url: &Url, answer_time: Duration) -> Result<Vec<u8>, String> {
+    let answer = http::get(url, answer_time).map_err(|error| error.to_string())?;
     if (200..300).contains(&answer.status) {
         Ok(json::without_chunks(answer.body))
     } else {
@@ -204,12 +213,19 @@ fn named(experiment: &Experiment, taken: &Taken, name: &str) -> Result<f64, Stri
     value.ok_or_else(|| format!("there is no value `{name}`"))
 }
 
-/// By how much each observed series changed.
-pub fn observed(experiment: &Experiment, before: &Taken, after: &Taken) -> Vec<Observed> {
+/// By how much each observed series changed; `steps` has its values over time, by its place.
+pub fn observed(
+    experiment: &Experiment,
+    before: &Taken,
+    after: &Taken,
+    steps: &dyn Fn(usize) -> Vec<f64>,
+) -> Vec<Observed> {
     let pairs = before.observed.iter().zip(&after.observed);
-    let change = |(series, (before, after)): (&Selector, (&Option<f64>, &Option<f64>))| Observed {
+    let series = experiment.observe.metrics.iter().zip(pairs).enumerate();
+    let observed = series.map(|(place, (series, (before, after)))| Observed {
         series: series.to_string(),
         change: after.map(|after| after - before.unwrap_or(0.0)),
-    };
-    experiment.observe.metrics.iter().zip(pairs).map(change).collect()
+        steps: steps(place),
+    });
+    observed.collect()
 }

@@ -13,7 +13,7 @@ use crate::{
 
 /// Units, terms without another name in Korean, and names that are the same in every language.
 const KNOWN: &str = "ms s µs us min MiB KB req CPU CPUs lab Holm JSON json report p avg max min p50 p90 p95 p99 \
-     Linux proc madang compare url serve command t br";
+     Linux proc madang compare url serve command t br maxVUs";
 
 /// The words of a Korean report that are neither Korean nor somebody's name.
 fn foreign(text: &str, report: &Value) -> BTreeSet<String> {
@@ -62,6 +62,7 @@ fn names_in(report: &Value, names: &mut Vec<String>) {
     }
     names
         .extend(report["resumed"].as_array().unwrap().iter().map(|at| at.as_str().unwrap().into()));
+    names.extend(["requests_total{kind=\"any\"}", "in_flight"].map(str::to_owned));
     names.extend(["::browse", "/v1/tracks", "spike", "main", "users 300 users"].map(str::to_owned));
 }
 

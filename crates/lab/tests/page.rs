@@ -45,12 +45,19 @@ fn the_page_has_everything_and_needs_nothing() {
         "::browse",
         "spike",
         "name = &quot;test&quot;",
+        "<figcaption>requests_total{kind=&quot;any&quot;}, per second</figcaption>",
+        "<figcaption>in_flight</figcaption>",
     ] {
         assert!(html.contains(part), "no {part:?}");
     }
     // Five plots with a point for each round, and the points of four lines over five percentiles.
     assert_eq!(html.matches("<circle").count(), 5 * 80 + 4 * 5);
-    assert!(html.matches("<polyline").count() >= 20, "four lines in five plots");
+    assert!(html.matches("<polyline").count() >= 28, "four lines in seven plots");
+    assert!(!html.contains("<figcaption>absent_total"), "there is nothing to draw of it");
+    // 900 a second times the factor of each variant and block.
+    let rates = html.split("per second</figcaption>").nth(1).unwrap();
+    let rates = rates.split("</svg>").next().unwrap();
+    assert!(rates.contains(">1000</text>") && !rates.contains("NaN"), "{rates}");
     // No network and no script: the policy forbids them, and there is nothing to forbid.
     assert!(html.contains("default-src 'none'"));
     for needed in ["src=", "href=", "url(", "@import", "onload", "<link", "<img", "<iframe"] {

@@ -133,7 +133,9 @@ pub fn doubtful(dir: &Path, rounds: usize) {
             "shared_core",
             "shared_cpus",
             "left_files",
-            "no_budget"
+            "no_budget",
+            "overloaded",
+            "few_users"
         ]);
         round["measured"]["cpus"] = json!({"server": null, "generator": "1"});
         text += &format!("{round}\n");
@@ -176,4 +178,11 @@ fn embellish(measured: &mut Value, factor: f64) {
         json!({"type": "rate", "rate": 0.9, "passes": 9, "fails": 1});
     measured["server"]["steps"] = server.into();
     measured["server"]["cpu_seconds"] = (48.0 * factor).into();
+    let grows: Vec<f64> = (0..60).map(|second| f64::from(second) * 900.0 * factor).collect();
+    let stays: Vec<f64> = (0..60).map(|second| f64::from(second % 7) * factor).collect();
+    measured["observed"] = json!([
+        {"series": "requests_total{kind=\"any\"}", "change": 54_000, "steps": grows},
+        {"series": "in_flight", "change": 0, "steps": stays},
+        {"series": "absent_total", "change": null},
+    ]);
 }

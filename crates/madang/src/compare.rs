@@ -115,8 +115,9 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 pub fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
-    let not_empty = matches!(cause.downcast_ref::<RunError>(), Some(RunError::NotEmpty(_)));
-    let usage = not_empty
+    let run = cause.downcast_ref::<RunError>();
+    let wrong_dir = matches!(run, Some(RunError::NotEmpty(_) | RunError::Stored(_)));
+    let usage = wrong_dir
         || cause.is::<FileError>()
         || cause.is::<NoQuick>()
         || cause.is::<Wrong>()

@@ -6,8 +6,10 @@ use crate::exit;
 use crate::settings::Usage;
 use anyhow::Context as _;
 use madang_lab::limit::{
-    BareError, Console, Goal, LimitOptions, LimitPlan, PlanError, Steering, bare,
+    BareError, Console, Ended, Goal, LimitFinished, LimitOptions, LimitPlan, LimitReport,
+    PlanError, Steering, StoredLimit, bare,
 };
+use madang_lab::report::Language;
 use madang_lab::{Cancel, Experiment, Warning};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,7 +17,7 @@ use std::time::Duration;
 
 /// Arguments of `madang limit`.
 #[derive(clap::Args, Debug)]
-#[command(group = clap::ArgGroup::new("goal").required(true).multiple(true)
+#[command(group = clap::ArgGroup::new("goal").multiple(true)
     .args(["p95", "p99", "errors", "max_dropped"]))]
 #[command(after_help = "\
 Iterations of a script are started by the clock, at a rate that rises until the goal is missed twice
@@ -46,6 +48,11 @@ Examples:
   madang limit experiments/long-track --p99 50ms --variant medium --blocks 1
   madang limit script.js --url http://127.0.0.1:8080 --p95 200ms     a server that runs already
   madang limit experiments/sign-up --p95 1s --json | jq '.variants[].capacity'
+  madang limit --resume results/NAME-TIME            go on with a search that was interrupted or killed
+  madang limit --report results/NAME-TIME --lang ko  write its reports again, in Korean
+
+A table goes to stdout; report.html, report.md, report.json (described by
+experiments/limit.schema.json) and every try go to the results' directory.
 
 Exit codes: 0 it ran, whatever the limits · 1 an invariant was broken or a try stayed broken ·
 2 a wrong file or flag, or a script that does not follow RATE · 3 the machine was too noisy, or
@@ -53,8 +60,17 @@ generator or virtual users gave way before a server · 130 interrupted (complete
 reported).")]
 pub struct Args {
     /// Experiment file or its directory, as for `compare`; or a k6 script, with --url
-    #[arg(value_name = "DIR|FILE|SCRIPT")]
-    path: PathBuf,
+    #[arg(value_name = "DIR|FILE|SCRIPT", required_unless_present_any = ["report", "resume"], requires = "goal")]
+    path: Option<PathBuf>,
+    /// Go on with the search in this directory of results: what its tries showed stays
+    #[arg(long, value_name = "DIR", conflicts_with_all = FIXED)]
+    resume: Option<PathBuf>,
+    /// Write the reports of the search in this directory of results again; runs nothing
+    #[arg(long, value_name = "DIR", conflicts_with_all = FIXED, conflicts_with = "resume")]
+    report: Option<PathBuf>,
+    /// Language of table and reports: en or ko [default: en, or that of the stored search]
+    #[arg(long, value_name = "LANG", value_parser = crate::compare::language, conflicts_with = "resume")]
+    lang: Option<Language>,
     /// The server a script is run against; it gets it as BASE_URL
     #[arg(long, value_name = "URL")]
     url: Option<String>,
@@ -117,6 +133,26 @@ pub struct Args {
     seed: Option<u64>,
 }
 
+/// What a stored search has fixed.
+const FIXED: [&str; 17] = [
+    "path",
+    "goal",
+    "url",
+    "variant",
+    "blocks",
+    "from",
+    "max_rate",
+    "resolution",
+    "duration",
+    "warm_up",
+    "vus",
+    "environment",
+    "accept",
+    "quick",
+    "out",
+    "check",
+    "seed",
+];
 /// More than any generator starts.
 const MOST: i64 = 1_000_000;
 /// Shares of requests or iterations that may go wrong unless flags say otherwise.
@@ -175,6 +211,19 @@ pub fn run(args: Args) -> ExitCode {
 }
 
 fn limit(args: Args) -> anyhow::Result<u8> {
+    if let Some(dir) = &args.report {
+        let report = StoredLimit::read(dir)?.report_again(args.lang)?;
+        show(&report, args.json)?;
+        return Ok(report.exit_code());
+    }
+    if let Some(dir) = &args.resume {
+        let stored = StoredLimit::read(dir)?;
+        let cancel = Cancel::default();
+        watch_signals(cancel.clone())?;
+        let progress = &mut Console::new();
+        let finished = madang_lab::limit::resume(stored, &Madang, &cancel, progress)?;
+        return ended(finished, dir, args.json);
+    }
     let experiment = read(&args)?;
     let wrong = madang_lab::check(&experiment, &Madang);
     if !wrong.is_empty() {
@@ -191,23 +240,38 @@ fn limit(args: Args) -> anyhow::Result<u8> {
     let out = out.unwrap_or_else(|| madang_lab::default_out(&experiment));
     let progress = &mut Console::new();
     let finished = madang_lab::limit::run(&experiment, &plan, &Madang, &out, &cancel, progress)?;
+    ended(finished, &out, json)
+}
+
+/// Shows a search that has just ended and gives the exit code.
+fn ended(finished: LimitFinished, out: &Path, json: bool) -> anyhow::Result<u8> {
     let report = finished.report;
-    say(&if json { report.to_json() } else { report.to_text() })?;
+    show(&report, json)?;
     // Shown above all the same: it may be hours of work.
     finished.written?;
-    tell(&format!("results in {}", out.display()));
+    let place = out.display();
+    tell(&format!("results in {place}"));
+    if matches!(report.ended, Ended::Interrupted | Ended::Broken { .. }) {
+        tell(&format!("go on with: madang limit --resume {place}"));
+    }
     Ok(report.exit_code())
 }
 
+fn show(report: &LimitReport, json: bool) -> anyhow::Result<()> {
+    say(&if json { report.to_json() } else { report.to_text() })
+}
+
 fn read(args: &Args) -> anyhow::Result<Experiment> {
-    let is_script = args.path.extension().is_some_and(|kind| kind == "js" || kind == "mjs");
+    // Clap has seen to it that there is one.
+    let path = args.path.as_deref().unwrap_or(Path::new("."));
+    let is_script = path.extension().is_some_and(|kind| kind == "js" || kind == "mjs");
     let file: Result<&Path, &str> = match (&args.url, is_script) {
-        (Some(url), true) => return Ok(bare(&args.path, url, &args.environment)?),
+        (Some(url), true) => return Ok(bare(path, url, &args.environment)?),
         (None, true) => Err("a script needs --url: the server it is to be run against"),
         (Some(_), false) => Err("--url belongs to a script; an experiment has its variants"),
-        (None, false) => Ok(&args.path),
+        (None, false) => Ok(path),
     };
-    let file = file.map_err(|why| Usage(format!("{}: {why}", args.path.display())))?;
+    let file = file.map_err(|why| Usage(format!("{}: {why}", path.display())))?;
     let files = Experiment::files(file)?;
     let [only] = &files[..] else {
         let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
@@ -240,6 +304,7 @@ fn options(args: Args) -> anyhow::Result<LimitOptions> {
         quick: args.quick,
         seed: args.seed,
         accept: args.accept,
+        language: args.lang.unwrap_or_default(),
     })
 }
 

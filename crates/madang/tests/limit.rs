@@ -1,4 +1,5 @@
 //! `madang limit` as a person runs it: the real command, real load, servers whose limit is known.
+//! What its page looks like is tested in `report.rs`.
 //!
 //! What a search finds depends on how busy the machine is; what it must never say does not. So these
 //! tests bound answers by what is impossible, not by what is likely.
@@ -227,6 +228,135 @@ fn a_script_that_does_not_follow_the_rate_is_found_out() {
     assert!(text(&output).contains("was told RATE="), "{}", text(&output));
 }
 
+/// nginx that lets a known number of requests a second through, whatever the machine: a bucket of 8
+/// that leaks at the rate (`limit_req`), and 503 beyond it.
+const LIMITED: &str = include_str!("limited/experiment.toml");
+const START: &str = include_str!("limited/start.sh");
+
+/// Of `rate` a second over a window, `allowed` a second and a bucket get through; the rest is errors.
+fn most(allowed: f64, seconds: f64, errors: f64) -> f64 {
+    (allowed + 9.0 / seconds) / (1.0 - errors)
+}
+
+fn limited(flags: &[&str]) -> (Search, Output) {
+    let search = Search::new(PLAIN);
+    fs::write(search.0.path().join("experiment.toml"), LIMITED).unwrap();
+    fs::write(search.0.path().join("start.sh"), START).unwrap();
+    let flags = [&["--errors", "2%", "--max-dropped", "100%", "--from", "20"], flags].concat();
+    let output = search.run("", &flags);
+    (search, output)
+}
+
+#[test]
+fn the_limit_of_an_nginx_that_was_told_its_limit_is_found() {
+    let flags = ["--blocks", "2", "--max-rate", "200", "--json"];
+    let (search, output) = limited(&flags);
+    let report = json(&output);
+    assert_told(&output, &report);
+    for (place, allowed) in [(0, 40.0), (1, 80.0)] {
+        let variant = &report["variants"][place];
+        let capacity = &variant["capacity"];
+        // What the generator spoils on a busy machine is said to be its own.
+        if capacity["known"] == "exactly" {
+            let rate = capacity["rate"].as_f64().unwrap();
+            let highest = most(allowed, 1.0, 0.02) * 1.1;
+            assert!((allowed * 0.7..highest).contains(&rate), "{variant}");
+            assert_eq!(variant["gave_way"][0][0], "errors", "{variant}");
+        }
+    }
+    let above = tries(&report).iter().filter(|one| {
+        let allowed = if one["variant"] == "forty" { 40.0 } else { 80.0 };
+        one["missed"].is_null()
+            && one["void"].is_null()
+            && one["rate"].as_f64().unwrap() > most(allowed, 1.0, 0.02) * 1.05
+    });
+    assert_eq!(above.count(), 0, "{report}");
+    if let Some(ratio) = report["variants"][1]["versus"]["ratio"]["ratio"].as_f64() {
+        assert!((1.3..3.0).contains(&ratio), "{report}");
+    }
+    assert_eq!(wrong(&report), None);
+    let read = |file: &str| fs::read_to_string(search.out().join(file)).unwrap();
+    // Reported again, it is the same, whatever language it was reported in between. Reading a number
+    // back may cost its last digit, so it is the second report that is compared to the last byte.
+    let again = |flags: &[&str]| {
+        let mut command = Command::new(MADANG);
+        command.args(["limit", "--report"]).arg(search.out()).args(flags);
+        command.output().unwrap()
+    };
+    assert_eq!(again(&[]).status.code(), output.status.code());
+    let (old, page) = (read("report.json"), read("report.html"));
+    let korean = again(&["--lang", "ko"]);
+    let said = text(&korean);
+    assert!(said.contains("초당 반복") && !said.contains("takes"), "{said}");
+    assert!(read("report.html").contains("<html lang=\"ko\">"));
+    let korean: Value = serde_json::from_str(&read("report.json")).unwrap();
+    assert_eq!(wrong(&korean), None);
+    assert_eq!(korean["variants"][0]["capacity"], report["variants"][0]["capacity"]);
+    assert_eq!(again(&[]).status.code(), output.status.code());
+    assert_eq!((read("report.json"), read("report.html")), (old, page));
+}
+
+/// The published schema of the report.
+fn wrong(report: &Value) -> Option<String> {
+    let schema = include_str!("../../../experiments/limit.schema.json");
+    let mut schemas = boon::Schemas::new();
+    let mut compiler = boon::Compiler::new();
+    compiler.add_resource("limit.schema.json", serde_json::from_str(schema).unwrap()).unwrap();
+    let index = compiler.compile("limit.schema.json", &mut schemas).unwrap();
+    schemas.validate(report, index).err().map(|error| format!("{error:#}"))
+}
+
+/// What is stored of a search that was killed after its first tries is gone on from: the tries that
+/// are there are not made again, and the answer is that of one search.
+#[test]
+fn a_killed_search_goes_on_where_it_was() {
+    let url = server(Kind::Refusing);
+    let search = Search::new(PLAIN);
+    let flags = ["--url", &url, "--errors", "10%", "--blocks", "2", "--from", "8", "--json"];
+    let whole = json(&search.run("script.js", &flags));
+    let journal = search.out().join("rounds.jsonl");
+    let lines = fs::read_to_string(&journal).unwrap();
+    let kept: Vec<&str> = lines.lines().take(3).collect();
+    // The last line was torn.
+    fs::write(&journal, format!("{}\n{{\"block\": 1, \"att", kept.join("\n"))).unwrap();
+    let go_on = |flags: &[&str]| {
+        let mut command = Command::new(MADANG);
+        command.args(["limit", "--json"]).args(flags).arg(search.out()).output().unwrap()
+    };
+    let part = go_on(&["--report"]);
+    assert_eq!(part.status.code(), Some(130), "{}", text(&part));
+    let part = json(&part);
+    assert_eq!(part["ended"]["state"], "interrupted");
+    assert_eq!(tries(&part)[..], tries(&whole)[..3]);
+    assert_eq!(wrong(&part), None);
+    let resumed = go_on(&["--resume"]);
+    let resumed_report = json(&resumed);
+    assert_eq!(resumed.status.code(), Some(0), "{}", text(&resumed));
+    assert_eq!(tries(&resumed_report)[..3], tries(&whole)[..3]);
+    assert_eq!(resumed_report["resumed"].as_array().unwrap().len(), 1);
+    assert_eq!(resumed_report["variants"][0]["capacity"], whole["variants"][0]["capacity"]);
+    let written = fs::read_to_string(&journal).unwrap();
+    assert_eq!(written.lines().count(), tries(&resumed_report).len());
+    assert_eq!(wrong(&resumed_report), None);
+    // Another script is another search.
+    fs::write(search.0.path().join("script.js"), format!("{PLAIN}\n// changed")).unwrap();
+    let refused = go_on(&["--resume"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+    assert!(text(&refused).contains("the script or one beside it changed"), "{}", text(&refused));
+    // What another version tried is not taken for what this one would have.
+    let altered = written.replacen("\"attempt\":2", "\"attempt\":7", 1);
+    assert_ne!(altered, written);
+    fs::write(&journal, altered).unwrap();
+    let refused = go_on(&["--report"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+    assert!(text(&refused).contains("do not follow"), "{}", text(&refused));
+    // Nor a search for a comparison.
+    let output = Command::new(MADANG).args(["compare", "--report"]).arg(search.out()).output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(text(&output).contains("is of madang limit"), "{}", text(&output));
+}
+
 const EXPERIMENT: &str = r#"
 name = "two"
 question = "Which takes more?"
@@ -303,6 +433,9 @@ fn an_interrupt_keeps_what_was_found() {
 #[test]
 fn wrong_flags_and_files_are_named_before_anything_runs() {
     let search = experiment();
+    let none = Command::new(MADANG).args(["limit", "--report", "/none"]).output().unwrap();
+    assert_eq!(none.status.code(), Some(2), "{}", text(&none));
+    assert!(text(&none).contains("no stored run"), "{}", text(&none));
     let url = ["--url", "http://127.0.0.1:1"];
     for (path, flags, expected) in [
         ("", &[][..], "--p95"),
@@ -317,6 +450,7 @@ fn wrong_flags_and_files_are_named_before_anything_runs() {
         ),
         ("", &["--p95", "1s", "--from", "50", "--max-rate", "20"], "--from must not be above"),
         ("", &["--p95", "1s", "--accept", "noise"], "accepted are steal and foreign_cpu"),
+        ("", &["--p95", "1s", "--lang", "fr"], "accepted are `en` and `ko`"),
         ("", &["--p95", "1s", "--quick"], "[load.quick]"),
         ("", &["--p95", "1s", url[0], url[1]], "--url belongs to a script"),
         ("script.js", &["--p95", "1s"], "needs --url"),

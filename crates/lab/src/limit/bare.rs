@@ -42,12 +42,17 @@ pub fn bare(script: &Path, url: &str, env: &[(String, String)]) -> Result<Experi
     let text = fs::read_to_string(script).map_err(unreadable)?;
     let script = script.canonicalize().map_err(unreadable)?;
     madang_stack::http::Url::parse(url).map_err(BareError::Url)?;
+    Ok(stored(&script, &text, url, env))
+}
+
+/// The same of a script that was read earlier.
+pub(super) fn stored(script: &Path, text: &str, url: &str, env: &[(String, String)]) -> Experiment {
     let stem = script.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into());
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     let url = url.trim_end_matches('/').to_owned();
-    Ok(Experiment {
-        file: script.clone(),
-        sources: Sources { file: String::new(), scripts: text },
+    Experiment {
+        file: script.to_owned(),
+        sources: Sources { file: String::new(), scripts: text.to_owned() },
         dir: script.parent().unwrap_or(Path::new("/")).to_owned(),
         name: stem.chars().map(plain).collect(),
         question: format!("How much can {url} take?"),
@@ -56,7 +61,13 @@ pub fn bare(script: &Path, url: &str, env: &[(String, String)]) -> Result<Experi
         band: BAND,
         documented: Vec::new(),
         data: toml::Table::new(),
-        load: Load { script, env: env.to_vec(), vus: None, duration: None, quick: None },
+        load: Load {
+            script: script.to_owned(),
+            env: env.to_vec(),
+            vus: None,
+            duration: None,
+            quick: None,
+        },
         rounds: Rounds {
             blocks: 1,
             warm_up: Duration::ZERO,
@@ -72,5 +83,5 @@ pub fn bare(script: &Path, url: &str, env: &[(String, String)]) -> Result<Experi
         hooks: Hooks::default(),
         values: Vec::new(),
         invariants: Vec::new(),
-    })
+    }
 }

@@ -1,6 +1,6 @@
 //! Runs the searches: block after block, the variants in turn, try by try.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde::Serialize;
 
@@ -12,9 +12,9 @@ use super::{
 };
 use crate::{
     cancel::Cancel,
-    experiment::Experiment,
+    experiment::{Experiment, Variant},
     host::Host,
-    record::{Failure, FailureKind, Measured, Outcome, Warning},
+    record::{Failure, FailureKind, Measured, Outcome, RoundRecord, Warning},
     round::{Bench, Slot},
     run::{Journal, Out},
 };
@@ -86,22 +86,27 @@ pub struct Outcomes {
     pub ended: Ended,
     /// Disturbed tries were taken as they came.
     pub noisy: bool,
+    /// All tries of before were those that the options ask for.
+    pub is_replayed: bool,
 }
 
 /// Where tries are run.
 pub struct Place<'p> {
     pub experiment: &'p Experiment,
-    pub plan: &'p LimitPlan,
     pub host: &'p dyn Host,
     pub template: Option<&'p Path>,
     pub out: &'p Out,
     pub cancel: &'p Cancel,
+    pub journal: &'p mut Journal,
 }
 
 /// Runs all searches.
 pub struct Course<'p> {
-    place: Place<'p>,
-    journal: &'p mut Journal,
+    plan: &'p LimitPlan,
+    /// `None` when a stored search is only gone through again.
+    place: Option<Place<'p>>,
+    /// Tries of before, which are gone through in place of new ones.
+    earlier: VecDeque<RoundRecord>,
     outcomes: Outcomes,
     /// How long an iteration took at a rate that held, at least, by variant.
     unhurried_ms: Vec<Option<f64>>,
@@ -120,31 +125,35 @@ struct Seat {
 }
 
 impl<'p> Course<'p> {
-    pub fn new(place: Place<'p>, journal: &'p mut Journal) -> Self {
-        let variants = place.plan.plan.variants.len();
-        let searches = u32::try_from(variants).unwrap_or(1) * place.plan.options.blocks;
+    pub fn new(plan: &'p LimitPlan, place: Option<Place<'p>>, earlier: Vec<RoundRecord>) -> Self {
+        let variants = plan.plan.variants.len();
+        let searches = u32::try_from(variants).unwrap_or(1) * plan.options.blocks;
         let outcomes = Outcomes {
             tries: Vec::new(),
             found: BTreeMap::new(),
             ended: Ended::Complete,
             noisy: false,
+            is_replayed: true,
         };
         let repeats = searches.saturating_mul(REPEATS_PER_SEARCH);
-        Self { place, journal, outcomes, unhurried_ms: vec![None; variants], repeats }
+        let unhurried_ms = vec![None; variants];
+        Self { plan, place, earlier: earlier.into(), outcomes, unhurried_ms, repeats }
     }
 
     pub fn run(mut self, progress: &mut dyn Progress) -> Outcomes {
-        for block in 1..=self.place.plan.options.blocks {
+        for block in 1..=self.plan.options.blocks {
             if let Err(ended) = self.block(block, progress) {
                 self.outcomes.ended = ended;
                 break;
             }
         }
+        // Whatever is left was made by other rules.
+        self.outcomes.is_replayed &= self.earlier.is_empty();
         self.outcomes
     }
 
     fn block(&mut self, block: u32, progress: &mut dyn Progress) -> Result<(), Ended> {
-        let plan = self.place.plan;
+        let plan = self.plan;
         let seat = |index: usize| Seat {
             index,
             search: plan.search(block, index, self.last(block, index)),
@@ -159,7 +168,9 @@ impl<'p> Course<'p> {
                 self.attempt(block, seat, rate, progress)?;
                 if let Some(found) = seat.search.found() {
                     let variant = &plan.plan.variants[seat.index].name;
-                    progress.found(block, variant, &found);
+                    if self.earlier.is_empty() {
+                        progress.found(block, variant, &found);
+                    }
                     self.outcomes.found.insert((block, seat.index), found);
                 }
             }
@@ -185,28 +196,18 @@ impl<'p> Course<'p> {
         rate: u32,
         progress: &mut dyn Progress,
     ) -> Result<(), Ended> {
-        if self.place.cancel.is_cancelled() {
+        seat.tries += 1;
+        let variant = &self.plan.plan.variants[seat.index];
+        let is_earlier = !self.earlier.is_empty();
+        let record = match self.earlier.pop_front() {
+            Some(record) => record,
+            None => self.round(block, seat, variant, rate, progress)?,
+        };
+        let place = (record.block, record.variant.as_str(), record.attempt);
+        if place != (block, variant.name.as_str(), seat.tries) {
+            self.outcomes.is_replayed = false;
             return Err(Ended::Interrupted);
         }
-        seat.tries += 1;
-        let Place { experiment, plan, host, template, out, cancel } = self.place;
-        let variant = &plan.plan.variants[seat.index];
-        progress.trying(block, &variant.name, rate);
-        let settings = plan.round(rate);
-        let (work, logs) = (&out.work, &out.logs);
-        let bench = Bench {
-            experiment,
-            settings: &settings,
-            host,
-            template,
-            work,
-            logs,
-            rate: plan.flag(rate),
-            cancel,
-        };
-        let slot = Slot { block, attempt: seat.tries, position: 1 };
-        let record = bench.round(slot, variant);
-        self.journal.append(&record);
         let mut tried = Try {
             block,
             variant: variant.name.clone(),
@@ -223,9 +224,51 @@ impl<'p> Course<'p> {
             Outcome::Measured(measured) => self.judge(seat, measured, &mut tried),
             Outcome::Failed(failure) => self.broke(seat, failure, &mut tried),
         };
-        progress.tried(&tried);
+        if !is_earlier {
+            progress.tried(&tried);
+        }
         self.outcomes.tries.push(tried);
-        step
+        match step {
+            // It was given up and went on, or is to go on now: with as many repeats as at first.
+            Err(Ended::Broken { .. })
+                if is_earlier && (self.place.is_some() || !self.earlier.is_empty()) =>
+            {
+                seat.broken = 0;
+                Ok(())
+            }
+            step => step,
+        }
+    }
+
+    /// A new round.
+    fn round(
+        &mut self,
+        block: u32,
+        seat: &Seat,
+        variant: &Variant,
+        rate: u32,
+        progress: &mut dyn Progress,
+    ) -> Result<RoundRecord, Ended> {
+        let Some(place) = &mut self.place else { return Err(Ended::Interrupted) };
+        if place.cancel.is_cancelled() {
+            return Err(Ended::Interrupted);
+        }
+        progress.trying(block, &variant.name, rate);
+        let settings = self.plan.round(rate);
+        let bench = Bench {
+            experiment: place.experiment,
+            settings: &settings,
+            host: place.host,
+            template: place.template,
+            work: &place.out.work,
+            logs: &place.out.logs,
+            rate: self.plan.flag(rate),
+            cancel: place.cancel,
+        };
+        let slot = Slot { block, attempt: seat.tries, position: 1 };
+        let record = bench.round(slot, variant);
+        place.journal.append(&record);
+        Ok(record)
     }
 
     /// Tells the search what a measured try showed, unless it is to be repeated.
@@ -236,7 +279,8 @@ impl<'p> Course<'p> {
         tried: &mut Try,
     ) -> Result<(), Ended> {
         seat.broken = 0;
-        let plan = self.place.plan;
+        let plan = self.plan;
+        let lang = plan.plan.language;
         let seen = Figures::of(&measured.load, plan.options.duration);
         tried.figures = Some(seen);
         let cpu = measured.server.as_ref().map(|server| server.cpu_seconds);
@@ -247,14 +291,18 @@ impl<'p> Course<'p> {
         if plan.steering == Steering::Script && !seen.follows(tried.rate) && !seen.generator_limited
         {
             let arrivals_per_second = seen.arrivals_per_second;
-            tried.void = Some("the script does not follow RATE".to_owned());
+            let why = plan
+                .plan
+                .language
+                .pick("the script does not follow RATE", "스크립트가 RATE를 따르지 않습니다");
+            tried.void = Some(why.to_owned());
             return Err(Ended::Unsteered { rate: tried.rate, arrivals_per_second });
         }
         let mut missed = plan.options.goal.missed(&seen, self.unhurried_ms[seat.index]);
         let limited = missed.as_ref().is_some_and(|why| why.whose == Whose::Generator);
         seat.spoilt = if limited { seat.spoilt + 1 } else { 0 };
         if limited && seat.spoilt < SPOILT {
-            tried.void = Some(Warning::GeneratorLimited.text().to_owned());
+            tried.void = Some(lang.warning(Warning::GeneratorLimited).to_owned());
             return Ok(());
         }
         seat.spoilt = 0;
@@ -283,11 +331,16 @@ impl<'p> Course<'p> {
     /// Whether others disturbed a try that missed the goal, so that it is to be repeated. One that
     /// reached it in spite of them counts.
     fn repeats_for(&mut self, measured: &Measured, tried: &mut Try) -> bool {
-        let accept = &self.place.plan.plan.settings.accept;
+        let lang = self.plan.plan.language;
+        let accept = &self.plan.plan.settings.accept;
         let disturbed =
             |warning: &&Warning| DISTURBING.contains(warning) && !accept.contains(warning);
-        let why: Vec<&str> =
-            measured.warnings.iter().filter(disturbed).map(|warning| warning.text()).collect();
+        let why: Vec<&str> = measured
+            .warnings
+            .iter()
+            .filter(disturbed)
+            .map(|warning| lang.warning(*warning))
+            .collect();
         if why.is_empty() {
             return false;
         }
@@ -305,7 +358,7 @@ impl<'p> Course<'p> {
     fn broke(&mut self, seat: &mut Seat, failure: &Failure, tried: &mut Try) -> Result<(), Ended> {
         match failure.kind {
             FailureKind::Interrupted => {
-                tried.void = Some(failure.message.clone());
+                tried.void = Some(self.plan.plan.language.failure(failure));
                 Err(Ended::Interrupted)
             }
             FailureKind::ServerDied => {
@@ -316,10 +369,10 @@ impl<'p> Course<'p> {
                 Ok(())
             }
             _ => {
-                tried.void = Some(failure.message.clone());
+                tried.void = Some(self.plan.plan.language.failure(failure));
                 seat.broken += 1;
-                if seat.broken > self.place.plan.plan.settings.retries {
-                    let why = failure.message.clone();
+                if seat.broken > self.plan.plan.settings.retries {
+                    let why = self.plan.plan.language.failure(failure);
                     return Err(Ended::Broken { block: tried.block, why });
                 }
                 Ok(())

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::load_report::LoadReport;
 
@@ -13,7 +13,7 @@ const SLOWED: f64 = 2.0;
 const FOLLOWS: f64 = 0.5;
 
 /// A service level objective: all of it has to be reached.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
     /// Longest 95th percentile of response times, in milliseconds.
     pub p95_ms: Option<f64>,

@@ -17,19 +17,25 @@
 mod bare;
 mod course;
 mod goal;
+mod html;
 mod markdown;
+mod method;
 mod plan;
 mod progress;
 mod report;
 mod search;
+mod stored;
 mod summary;
 mod text;
+mod words;
 
 pub use bare::{BareError, bare};
 pub use course::{Ended, Try};
 pub use goal::{Breach, Figures, Goal, Reason, Whose};
 pub use plan::{LimitOptions, LimitPlan, LimitSettings, PlanError, Steering};
 pub use progress::{Console, Progress};
-pub use report::{LimitFinished, LimitReport, run};
+pub use report::{LimitFinished, LimitReport, resume, run};
 pub use search::Found;
+pub(crate) use stored::KIND;
+pub use stored::StoredLimit;
 pub use summary::{Capacity, SearchPart, VariantLimit, Versus};

@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
     goal::Goal,
@@ -12,6 +12,7 @@ use crate::{
     experiment::{Experiment, Variant},
     plan::{NoQuick, Options, Plan, Settings},
     record::Warning,
+    report::Language,
     time,
 };
 
@@ -36,7 +37,7 @@ const TRY_OVERHEAD: Duration = Duration::from_millis(1500);
 const VARIABLES: [&str; 3] = ["RATE", "DURATION", "VUS"];
 
 /// What the person who runs a search wants.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LimitOptions {
     /// What has to be reached.
     pub goal: Goal,
@@ -62,6 +63,9 @@ pub struct LimitOptions {
     pub seed: Option<u64>,
     /// Disturbances that are taken as they come, beside those of the file.
     pub accept: Vec<Warning>,
+    /// Language of the reports.
+    #[serde(default)]
+    pub language: Language,
 }
 
 /// Why there is no plan.
@@ -81,7 +85,7 @@ pub enum PlanError {
 }
 
 /// How the rate gets to the load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Steering {
     /// The script reads `__ENV.RATE` and does the rest.
@@ -147,6 +151,7 @@ impl LimitPlan {
             quick: options.quick,
             blocks: Some(options.blocks),
             seed: options.seed,
+            language: options.language,
             ..Options::default()
         };
         let mut plan = Plan::new(experiment, &asked)?;
@@ -172,6 +177,18 @@ impl LimitPlan {
         }
         let script = fs::read_to_string(&experiment.load.script).unwrap_or_default();
         Ok(Self { plan, steering: Steering::of(&script), options })
+    }
+
+    /// Options that make this plan again, with its seed.
+    pub(super) fn options(&self) -> LimitOptions {
+        LimitOptions { seed: Some(self.plan.seed), ..self.options.clone() }
+    }
+
+    /// The same with its reports in another language.
+    #[must_use]
+    pub fn in_language(mut self, language: Language) -> Self {
+        (self.options.language, self.plan.language) = (language, language);
+        self
     }
 
     /// What is searched, the reference among them.
@@ -313,6 +330,7 @@ mod tests {
             quick: false,
             seed: Some(7),
             accept: Vec::new(),
+            language: Language::En,
         }
     }
 

@@ -17,6 +17,8 @@ use crate::time;
 pub trait Progress {
     /// It begins.
     fn begin(&mut self, _plan: &LimitPlan) {}
+    /// That many tries are there already, of a search that goes on.
+    fn resumed(&mut self, _tries: usize) {}
     /// A try begins: its block, variant and rate.
     fn trying(&mut self, _block: u32, _variant: &str, _rate: u32) {}
     /// A try ended, well or not.
@@ -66,6 +68,10 @@ impl Progress for Console {
             time::rough(plan.estimate()),
             plan.plan.seed,
         ));
+    }
+
+    fn resumed(&mut self, tries: usize) {
+        say(&format!("going on after {tries} tries"));
     }
 
     fn tried(&mut self, tried: &Try) {

@@ -1,15 +1,16 @@
 //! What came of a search, and the run that makes it.
 
-use std::{path::Path, time::SystemTime};
+use std::path::Path;
 
 use serde::Serialize;
 
 use super::{
     course::{Course, Ended, Outcomes, Place, Try},
     goal::Goal,
-    markdown,
+    html, markdown,
     plan::{LimitPlan, LimitSettings},
     progress::Progress,
+    stored::{Description, KIND, StoredLimit},
     summary::{self, Capacity, Obstacle, VariantLimit, Versus},
     text,
 };
@@ -18,9 +19,11 @@ use crate::{
     experiment::Experiment,
     host::Host,
     progress::Silent,
-    report::MachinePart,
-    run::{self, Out, RunError},
-    time, words,
+    record::RoundRecord,
+    report::{Language, MachinePart},
+    run::{self, Journal, Out, RunError},
+    stored::{JOURNAL, StoredError},
+    words,
 };
 
 /// Version of the report's shape; grows when a reader has to change.
@@ -67,12 +70,16 @@ pub struct LimitReport {
     pub tries: Vec<Try>,
     /// When it began and ended, RFC 3339 in UTC.
     pub started: String,
-    /// See `started`.
-    pub finished: String,
+    /// When it went on after an interruption.
+    pub resumed: Vec<String>,
+    /// See `started`; `None` of a search that was killed.
+    pub finished: Option<String>,
     /// The machine it ran on.
     pub machine: MachinePart,
     /// Names and versions of the programs.
     pub versions: Vec<(String, String)>,
+    /// Of every sentence in it.
+    pub language: Language,
 }
 
 /// What came of a search that began.
@@ -80,13 +87,13 @@ pub struct LimitReport {
 pub struct LimitFinished {
     /// The report, complete even if it could not be written.
     pub report: LimitReport,
-    /// Whether `report.json` and `report.md` are in the results' directory.
+    /// Whether all its files are in the results' directory.
     pub written: Result<(), RunError>,
 }
 
-/// Searches, and writes `rounds.jsonl` (try by try), `report.json` and `report.md` into `out`,
-/// which is made if it is not there. When `cancel` is set, or a try breaks again and again, the
-/// report is written from the searches that are complete.
+/// Searches, and writes `run.json` (what was asked), `rounds.jsonl` (try by try), `report.json`,
+/// `report.md` and `report.html` into `out`, which is made if it is not there. When `cancel` is set,
+/// or a try breaks again and again, the report is written from the searches that are complete.
 ///
 /// # Errors
 /// Why no try was made. `out` is then as it was. What fails later is in [`LimitFinished`].
@@ -98,48 +105,145 @@ pub fn run(
     cancel: &Cancel,
     progress: &mut dyn Progress,
 ) -> Result<LimitFinished, RunError> {
-    let started = SystemTime::now();
     let out = Out::create(out)?;
     progress.begin(plan);
-    let begun = out.journal().and_then(|journal| {
+    let description = Description::new(experiment, plan, host);
+    let begun = out.describe(description.to_json()).and_then(|()| {
+        let journal = out.journal()?;
         let template = run::prepare(experiment, &plan.plan, host, &out, cancel, &mut Silent)?;
         Ok((journal, template))
     });
-    let (mut journal, template) = match begun {
+    let (journal, template) = match begun {
         Ok(begun) => begun,
         Err(error) => {
             out.abandon();
             return Err(error);
         }
     };
-    let template = template.as_deref();
-    let place = Place { experiment, plan, host, template, out: &out, cancel };
-    let outcomes = Course::new(place, &mut journal).run(progress);
-    let mut report = LimitReport::new(experiment, plan, host, outcomes, started);
-    report.warnings.extend(journal.trouble);
-    if let Err(error) = out.clean() {
-        report.warnings.push(words::chain(&error));
+    let run = Run { experiment, plan, host, out, description, earlier: Vec::new() };
+    Ok(run.go(journal, template.as_deref(), cancel, progress))
+}
+
+/// Goes on with a search that was interrupted or killed, or given up because a try broke, in its own
+/// directory: what its tries showed stays.
+///
+/// # Errors
+/// Why it cannot go on. What was tried is then as it was.
+pub fn resume(
+    stored: StoredLimit,
+    host: &dyn Host,
+    cancel: &Cancel,
+    progress: &mut dyn Progress,
+) -> Result<LimitFinished, RunError> {
+    stored.check_unchanged(host)?;
+    // Before anything is written: tries that this version would not have made cannot be gone on from.
+    stored.report()?;
+    let (out, journal) = Out::reopen(&stored.dir, stored.journal_bytes)?;
+    let StoredLimit { experiment, plan, mut description, rounds, .. } = stored;
+    description.resume();
+    progress.begin(&plan);
+    progress.resumed(rounds.len());
+    let template = out
+        .describe(description.to_json())
+        .and_then(|()| run::prepare(&experiment, &plan.plan, host, &out, cancel, &mut Silent));
+    let template = match template {
+        Ok(template) => template,
+        Err(error) => {
+            // The scratch space only, see `crate::resume`.
+            let _ = out.clean();
+            return Err(error);
+        }
+    };
+    let (experiment, plan) = (&experiment, &plan);
+    let run = Run { experiment, plan, host, out, description, earlier: rounds };
+    Ok(run.go(journal, template.as_deref(), cancel, progress))
+}
+
+impl StoredLimit {
+    /// What can be concluded from it, as if it had just ended.
+    ///
+    /// # Errors
+    /// When its tries are none that this version would have made.
+    pub fn report(&self) -> Result<LimitReport, StoredError> {
+        self.report_in(self.plan.plan.language)
     }
-    let json = out.write("report.json", &report.to_json());
-    let written = out.write("report.md", &report.to_markdown()).and(json);
-    Ok(LimitFinished { report, written })
+
+    fn report_in(&self, language: Language) -> Result<LimitReport, StoredError> {
+        let plan = self.plan.clone().in_language(language);
+        let outcomes = Course::new(&plan, None, self.rounds.clone()).run(&mut Quiet);
+        if !outcomes.is_replayed {
+            return Err(StoredError::NotReplayed(self.dir.join(JOURNAL)));
+        }
+        Ok(LimitReport::new(&self.experiment, &plan, &self.description, outcomes))
+    }
+
+    /// Writes its reports again, in its own language unless another is given.
+    ///
+    /// # Errors
+    /// See [`Self::report`]; and when they cannot be written.
+    pub fn report_again(&self, language: Option<Language>) -> Result<LimitReport, RunError> {
+        let report = self.report_in(language.unwrap_or(self.plan.plan.language))?;
+        report.write(|name, text| run::write(&self.dir, name, text))?;
+        Ok(report)
+    }
+}
+
+/// Says nothing.
+struct Quiet;
+
+impl Progress for Quiet {}
+
+/// A search whose tries can begin.
+struct Run<'r> {
+    experiment: &'r Experiment,
+    plan: &'r LimitPlan,
+    host: &'r dyn Host,
+    out: Out,
+    description: Description,
+    /// Tries of before it was resumed.
+    earlier: Vec<RoundRecord>,
+}
+
+impl Run<'_> {
+    fn go(
+        self,
+        mut journal: Journal,
+        template: Option<&Path>,
+        cancel: &Cancel,
+        progress: &mut dyn Progress,
+    ) -> LimitFinished {
+        let Self { experiment, plan, host, out, mut description, earlier } = self;
+        let place = Place { experiment, host, template, out: &out, cancel, journal: &mut journal };
+        let outcomes = Course::new(plan, Some(place), earlier).run(progress);
+        description.end();
+        let described = out.describe(description.to_json());
+        let mut report = LimitReport::new(experiment, plan, &description, outcomes);
+        report.warnings.extend(journal.trouble);
+        report.warnings.extend(described.err().map(|error| words::chain(&error)));
+        if let Err(error) = out.clean() {
+            report.warnings.push(words::chain(&error));
+        }
+        let written = report.write(|name, text| out.write(name, text));
+        LimitFinished { report, written }
+    }
 }
 
 impl LimitReport {
     fn new(
         experiment: &Experiment,
         plan: &LimitPlan,
-        host: &dyn Host,
+        description: &Description,
         outcomes: Outcomes,
-        started: SystemTime,
     ) -> Self {
+        let language = plan.plan.language;
         let variants = summary::summarise(plan, &outcomes);
-        let sentence: Vec<String> = variants.iter().map(text::sentence).collect();
+        let sentence: Vec<String> =
+            variants.iter().map(|variant| language.limit_of(variant)).collect();
         Self {
             format: FORMAT,
-            kind: "limit",
+            kind: KIND,
             sentence: sentence.join("\n"),
-            warnings: warnings(&outcomes, &variants),
+            warnings: warnings(&outcomes, &variants, language),
             broken_invariants: broken(&outcomes.tries),
             ended: outcomes.ended,
             too_noisy: outcomes.noisy,
@@ -152,11 +256,23 @@ impl LimitReport {
             seed: plan.plan.seed,
             variants,
             tries: outcomes.tries,
-            started: time::rfc3339(started),
-            finished: time::rfc3339(SystemTime::now()),
-            machine: MachinePart::read(),
-            versions: host.versions(),
+            started: description.started.clone(),
+            resumed: description.resumed.clone(),
+            finished: description.finished.clone(),
+            machine: description.machine.clone(),
+            versions: description.versions.clone(),
+            language,
         }
+    }
+
+    /// Writes its files, all of them even if one fails.
+    fn write(&self, write: impl Fn(&str, &str) -> Result<(), RunError>) -> Result<(), RunError> {
+        let written = [
+            write("report.json", &self.to_json()),
+            write("report.md", &self.to_markdown()),
+            write("report.html", &self.to_html()),
+        ];
+        written.into_iter().collect()
     }
 
     /// The exit code of the command: 0 it ran, whatever the limits; 1 an invariant was broken or a
@@ -185,6 +301,12 @@ impl LimitReport {
         json.expect("every key of the report is a string and every number finite") + "\n"
     }
 
+    /// The report as one HTML page that needs nothing else.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        html::render(self)
+    }
+
     /// The report for a page.
     #[must_use]
     pub fn to_markdown(&self) -> String {
@@ -209,41 +331,40 @@ fn broken(tries: &[Try]) -> Vec<(String, usize)> {
     broken
 }
 
-fn warnings(outcomes: &Outcomes, variants: &[VariantLimit]) -> Vec<String> {
+fn warnings(outcomes: &Outcomes, variants: &[VariantLimit], lang: Language) -> Vec<String> {
     let mut lines = Vec::new();
-    match &outcomes.ended {
-        Ended::Complete => {}
-        Ended::Interrupted => lines.push("the run was interrupted".to_owned()),
-        Ended::Broken { block, why } => {
-            lines.push(format!(
-                "block {block} broke again and again, so the run was given up: {why}"
-            ));
-        }
-        Ended::Unsteered { rate, arrivals_per_second } => lines.push(format!(
-            "the script was told RATE={rate} and started {} iterations per second: give its \
-             scenario `rate: Number(__ENV.RATE), timeUnit: '1s'`, or remove __ENV.RATE from it to \
-             have its default function driven",
-            super::goal::number(*arrivals_per_second)
-        )),
-    }
+    lines.extend(lang.search_ended(&outcomes.ended));
     if outcomes.noisy {
-        let noisy = "the machine was too noisy: disturbed tries were taken as they came";
+        let noisy = lang.pick(
+            "the machine was too noisy: disturbed tries were taken as they came",
+            "장비가 너무 시끄러워 방해받은 시도도 그대로 받아들였습니다",
+        );
         lines.push(noisy.to_owned());
     }
     for (name, count) in broken(&outcomes.tries) {
-        lines.push(format!("broken invariant at {count} tries: {name}"));
+        lines.push(match lang {
+            Language::En => format!("broken invariant at {count} tries: {name}"),
+            Language::Ko => format!("불변 조건 위반, 시도 {count}번: {name}"),
+        });
     }
     let void = outcomes.tries.iter().filter(|tried| tried.void.is_some()).count();
+    let all = outcomes.tries.len();
     if void > 0 {
-        lines.push(format!(
-            "{void} of {} tries did not count and were repeated; report.json says why",
-            outcomes.tries.len()
-        ));
+        lines.push(match lang {
+            Language::En => format!(
+                "{void} of {all} tries did not count and were repeated; report.json says why"
+            ),
+            Language::Ko => format!(
+                "시도 {all}번 중 {void}번은 세지 않고 다시 했습니다. 이유는 report.json에 있습니다"
+            ),
+        });
     }
     if variants.iter().any(|variant| matches!(variant.versus, Versus::Ratio(_)))
         && variants.iter().any(|variant| variant.searches.len() < 2)
     {
-        lines.push("a single block gives no interval".to_owned());
+        let single =
+            lang.pick("a single block gives no interval", "블록이 하나라 신뢰 구간이 없습니다");
+        lines.push(single.to_owned());
     }
     lines
 }

@@ -10,7 +10,10 @@ use super::{
     plan::LimitPlan,
     search::Found,
 };
-use crate::stats::{self, Estimate};
+use crate::{
+    report::Language,
+    stats::{self, Estimate},
+};
 
 /// One variant's limit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -90,8 +93,8 @@ pub enum Versus {
     Reference,
     /// The ratio of the limits found in the same blocks.
     Ratio(Estimate),
-    /// There is none, and why.
-    NoRatio(&'static str),
+    /// There is none, and why, in words.
+    NoRatio(String),
 }
 
 /// What was seen at the highest rate that held.
@@ -139,7 +142,7 @@ impl SearchPart {
     }
 
     /// The answer, when the limit was the server's and above the lowest rate.
-    fn limit(&self) -> Option<f64> {
+    pub(super) fn limit(&self) -> Option<f64> {
         if self.obstacle().is_some() {
             return None;
         }
@@ -163,8 +166,11 @@ pub fn summarise(plan: &LimitPlan, outcomes: &Outcomes) -> Vec<VariantLimit> {
             let is_reference = variant.name == plan.reference();
             let versus = match reference {
                 _ if is_reference => Versus::Reference,
-                Some(reference) => versus(reference, own),
-                None => Versus::NoRatio("there is no reference"),
+                Some(reference) => versus(reference, own, plan.plan.language),
+                None => {
+                    let why = plan.plan.language.pick("there is no reference", "기준이 없습니다");
+                    Versus::NoRatio(why.to_owned())
+                }
             };
             VariantLimit {
                 name: variant.name.clone(),
@@ -200,21 +206,31 @@ fn capacity(searches: &[SearchPart]) -> Capacity {
 }
 
 /// Blocks that only one of the two has completed say nothing.
-fn versus(reference: &[SearchPart], own: &[SearchPart]) -> Versus {
+fn versus(reference: &[SearchPart], own: &[SearchPart], lang: Language) -> Versus {
+    let none = |en, ko| Versus::NoRatio(lang.pick(en, ko).to_owned());
     let mut pairs = Vec::new();
     for search in own {
         let Some(other) = reference.iter().find(|other| other.block == search.block) else {
             continue;
         };
         if search.obstacle().is_some() || other.obstacle().is_some() {
-            return Versus::NoRatio("the server was not what gave way first in every search");
+            return none(
+                "the server was not what gave way first in every search",
+                "서버가 먼저 무너지지 않은 탐색이 있습니다",
+            );
         }
         match (other.limit(), search.limit()) {
             (Some(other), Some(own)) => pairs.push((other, own)),
-            _ => return Versus::NoRatio("one of the two did not hold even the lowest rate"),
+            _ => {
+                return none(
+                    "one of the two did not hold even the lowest rate",
+                    "둘 중 하나는 가장 낮은 속도도 견디지 못했습니다",
+                );
+            }
         }
     }
-    stats::estimate(&pairs).map_or(Versus::NoRatio("no block is complete"), Versus::Ratio)
+    let none = none("no block is complete", "완료된 블록이 없습니다");
+    stats::estimate(&pairs).map_or(none, Versus::Ratio)
 }
 
 fn gave_way(searches: &[SearchPart]) -> Vec<(String, usize)> {
@@ -270,7 +286,10 @@ mod tests {
         let mut searches = servers(&[(80, 125), (320, 500)]);
         searches[1] = search(2, 300, 400, Whose::Generator);
         assert_eq!(capacity(&searches), at_least(80, Obstacle::Generator));
-        assert!(matches!(versus(&servers(&[(1, 2), (1, 2)]), &searches), Versus::NoRatio(_)));
+        assert!(matches!(
+            versus(&servers(&[(1, 2), (1, 2)]), &searches, Language::En),
+            Versus::NoRatio(_)
+        ));
         assert_eq!(gave_way(&searches), [("p95".to_owned(), 1)]);
         let ceiling = SearchPart::of(1, &Found::Ceiling(900));
         assert_eq!(capacity(&[ceiling]), at_least(900, Obstacle::MaxRate));
@@ -286,16 +305,21 @@ mod tests {
         // Also when something else gave way in another search.
         let other = search(2, 300, 400, Whose::Generator);
         assert_eq!(capacity(&[nothing.clone(), other]), Capacity::Nothing { searches: 1 });
-        assert!(matches!(versus(&servers(&[(1, 2)]), &[nothing]), Versus::NoRatio(_)));
+        assert!(matches!(
+            versus(&servers(&[(1, 2)]), &[nothing], Language::En),
+            Versus::NoRatio(_)
+        ));
     }
 
     #[test]
     fn ratios_are_taken_within_a_block_and_only_where_both_are_complete() {
         let reference = servers(&[(80, 125), (320, 500), (10, 40)]);
         let own = servers(&[(160, 250), (640, 1000)]);
-        let Versus::Ratio(estimate) = versus(&reference, &own) else { panic!() };
+        let Versus::Ratio(estimate) = versus(&reference, &own, Language::En) else { panic!() };
         assert_eq!(estimate.blocks, 2);
         assert!((estimate.ratio - 2.0).abs() < 1e-9);
-        assert!(matches!(versus(&reference, &[]), Versus::NoRatio("no block is complete")));
+        assert!(
+            matches!(versus(&reference, &[], Language::En), Versus::NoRatio(why) if why == "no block is complete")
+        );
     }
 }

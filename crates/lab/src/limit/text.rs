@@ -3,37 +3,46 @@
 use super::{
     goal::number,
     report::LimitReport,
-    summary::{Best, Capacity, VariantLimit, Versus},
+    summary::{Best, VariantLimit, Versus},
 };
-use crate::report::{Language, align, ratio};
+use crate::report::{Language, align, head, ratio};
 
 /// The heads of the table.
-pub const HEADS: [&str; 5] =
-    ["variant", "capacity, iterations/s", "against the reference", "gave way", "at its best"];
+pub fn heads(lang: Language) -> [&'static str; 5] {
+    [
+        ("variant", "변형"),
+        ("capacity, iterations/s", "한계, 초당 반복"),
+        ("against the reference", "기준 대비"),
+        ("gave way", "먼저 무너진 것"),
+        ("at its best", "가장 높은 속도에서"),
+    ]
+    .map(|(en, ko)| lang.pick(en, ko))
+}
 
 pub fn render(report: &LimitReport) -> String {
+    let lang = report.language;
     let mut lines = vec![
         format!("{} · {}", report.name, report.question),
-        format!("goal: {}", report.goal),
+        format!("{}: {}", lang.pick("goal", "목표"), lang.goal(&report.goal)),
         String::new(),
     ];
-    let mut table = vec![HEADS.map(str::to_owned).to_vec()];
-    table.extend(report.variants.iter().map(|variant| row(variant).to_vec()));
+    let mut table = vec![heads(lang).map(str::to_owned).to_vec()];
+    table.extend(report.variants.iter().map(|variant| row(variant, lang).to_vec()));
     lines.extend(align(&table));
     lines.push(String::new());
     lines.push(report.sentence.clone());
+    let label = lang.pick("warning", "경고");
     for warning in &report.warnings {
-        lines.push(format!("warning: {}", warning.replace('\n', "\n  ")));
+        lines.push(format!("{label}: {}", warning.replace('\n', "\n  ")));
     }
     lines.join("\n") + "\n"
 }
 
 /// A variant's cells.
-pub fn row(variant: &VariantLimit) -> [String; 5] {
-    let mark = if variant.is_reference { " (reference)" } else { "" };
+pub fn row(variant: &VariantLimit, lang: Language) -> [String; 5] {
     let versus = match &variant.versus {
         Versus::Reference => String::new(),
-        Versus::NoRatio(_) => "no ratio".to_owned(),
+        Versus::NoRatio(_) => lang.pick("no ratio", "비율 없음").to_owned(),
         Versus::Ratio(estimate) => match estimate.interval {
             Some((low, high)) => {
                 format!("×{} [{} – {}]", ratio(estimate.ratio), ratio(low), ratio(high))
@@ -42,72 +51,60 @@ pub fn row(variant: &VariantLimit) -> [String; 5] {
         },
     };
     let searches = variant.searches.len();
-    let gave_way =
-        variant.gave_way.iter().map(|(word, count)| format!("{word} {count}/{searches}"));
+    let gave_way = variant
+        .gave_way
+        .iter()
+        .map(|(word, count)| format!("{} {count}/{searches}", lang.gave_way(word)));
     [
-        format!("{}{mark}", variant.name),
-        capacity(&variant.capacity),
+        head(&variant.name, variant.is_reference, lang),
+        lang.capacity(&variant.capacity),
         versus,
         gave_way.collect::<Vec<_>>().join(", "),
-        variant.at_best.as_ref().map_or_else(String::new, best),
+        variant.at_best.as_ref().map_or_else(String::new, |one| best(one, lang)),
     ]
 }
 
-fn capacity(capacity: &Capacity) -> String {
-    match capacity {
-        Capacity::Exactly { rate, interval: Some((low, high)) } => {
-            format!("{} [{} – {}]", number(*rate), number(*low), number(*high))
-        }
-        Capacity::Exactly { rate, interval: None } => number(*rate),
-        Capacity::AtLeast { rate, .. } => format!("{rate} or more"),
-        Capacity::Nothing { .. } => "none".to_owned(),
-        Capacity::Unknown => "–".to_owned(),
-    }
-}
-
-fn best(best: &Best) -> String {
+fn best(best: &Best, lang: Language) -> String {
     let p95 = best.figures.p95_ms.map_or_else(String::new, |ms| format!("p95 {} ms, ", number(ms)));
-    let cores = best.server_cores.map_or_else(String::new, |cores| format!(", {cores:.2} cores"));
-    format!("{p95}{} good/s{cores}", number(best.figures.goodput))
+    let good = lang.pick("good/s", "정상/초");
+    let cores = best.server_cores.map_or_else(String::new, |cores| match lang {
+        Language::En => format!(", {cores:.2} cores"),
+        Language::Ko => format!(", 코어 {cores:.2}개"),
+    });
+    format!("{p95}{} {good}{cores}", number(best.figures.goodput))
 }
 
-/// What is to be said of a variant.
-pub fn sentence(variant: &VariantLimit) -> String {
-    let VariantLimit { name, searches, .. } = variant;
-    let takes = match &variant.capacity {
-        Capacity::Exactly { rate, interval } => {
-            let interval = interval.map_or_else(String::new, |(low, high)| {
-                format!(" (95 % interval {} to {})", number(low), number(high))
-            });
-            let first = variant.gave_way.first();
-            let first = first.map_or_else(String::new, |(word, count)| {
-                format!("; {word} gave way first in {count} of {} searches", searches.len())
-            });
-            format!("`{name}` takes {} iterations/s{interval}{first}.", number(*rate))
-        }
-        Capacity::AtLeast { rate: 0, because } => {
-            format!("Nothing is known of `{name}`: {}.", because.text())
-        }
-        Capacity::AtLeast { rate, because } => {
-            format!("`{name}` takes {rate} iterations/s or more: {}.", because.text())
-        }
-        Capacity::Nothing { searches: failed } => format!(
-            "`{name}` did not reach the goal even at 1 iteration/s in {failed} of {} searches.",
-            searches.len()
-        ),
-        Capacity::Unknown => format!("No search of `{name}` was completed."),
-    };
-    let compared = match &variant.versus {
-        Versus::Reference => String::new(),
-        Versus::NoRatio(why) => format!(" It has no ratio: {why}."),
-        Versus::Ratio(estimate) => {
-            let shown = Language::En.estimate(estimate);
-            let doubt = match estimate.interval.is_some() && estimate.includes_no_difference() {
-                true => ", which may be no difference",
-                false => "",
-            };
-            format!(" That is {shown} of what the reference takes{doubt}.")
-        }
-    };
-    takes + &compared
+/// Every try, below the heads.
+pub fn tries(report: &LimitReport) -> Vec<Vec<String>> {
+    let lang = report.language;
+    let heads = [
+        ("block", "블록"),
+        ("variant", "변형"),
+        ("rate", "속도"),
+        ("p95, ms", "p95, ms"),
+        ("good/s", "정상/초"),
+        ("outcome", "결과"),
+    ];
+    let heads = heads.map(|(en, ko)| lang.pick(en, ko).to_owned()).to_vec();
+    let rows = report.tries.iter().map(|tried| {
+        let outcome = match (&tried.void, &tried.missed) {
+            (Some(why), _) => {
+                format!("{}: {why}", lang.pick("does not count", "세지 않음"))
+            }
+            (None, Some(why)) => {
+                format!("{}: {}", lang.pick("missed", "목표에 못 이름"), lang.missed(why))
+            }
+            (None, None) => lang.pick("held", "견딤").to_owned(),
+        };
+        let seen = tried.figures;
+        vec![
+            tried.block.to_string(),
+            tried.variant.clone(),
+            tried.rate.to_string(),
+            seen.and_then(|seen| seen.p95_ms).map_or_else(String::new, number),
+            seen.map_or_else(String::new, |seen| number(seen.goodput)),
+            outcome,
+        ]
+    });
+    [heads].into_iter().chain(rows).collect()
 }

@@ -1,36 +1,25 @@
 //! The report as one page that needs nothing else: no network, no script. Plots are drawn here, as
 //! SVG; all rounds are in the page as JSON, for whoever wants to go on from them.
 
-mod escape;
+pub(crate) mod escape;
 mod figures;
-mod plot;
+pub(crate) mod page;
+pub(crate) mod plot;
 mod plots;
-mod tables;
+pub(crate) mod tables;
 
 use std::fmt::Write;
 
 use super::{Report, invariants};
 use escape::text;
-
-const STYLE: &str = include_str!("html/style.css");
+use page::Page;
 
 /// The page.
 pub fn render(report: &Report) -> String {
     let lang = report.language;
     let experiment = &report.experiment;
-    let mut page = format!(
-        "<!doctype html>\n<html lang=\"{}\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-         style-src 'unsafe-inline'\">\n<title>{} · madang compare</title>\n<style>\n{STYLE}\
-         </style>\n</head>\n<body>\n<header>\n<h1>{}</h1>\n<p class=\"question\">{}</p>\n",
-        lang.code(),
-        text(&experiment.name),
-        text(&experiment.name),
-        text(&experiment.question),
-    );
-    answers(&mut page, report);
-    page.push_str("</header>\n<main>\n");
+    let mut top = String::new();
+    answers(&mut top, report);
     let names: Vec<&str> = report.variants.iter().map(|variant| variant.name.as_str()).collect();
     let sections = [
         (lang.pick("Every round", "모든 라운드"), plots::rounds(report)),
@@ -47,22 +36,16 @@ pub fn render(report: &Report) -> String {
         (lang.pick("How it was measured", "측정 방법"), tables::method(report)),
         (lang.pick("Configuration", "설정"), tables::configuration(report)),
     ];
-    for (title, body) in sections.into_iter().filter(|(_, body)| !body.is_empty()) {
-        let _ = write!(page, "<section>\n<h2>{}</h2>\n", text(title));
-        // Above the first plot with lines, and once is enough.
-        if body.contains("<polyline") {
-            page += &plot::legend(&names);
-        }
-        page += &body;
-        page.push_str("</section>\n");
-    }
-    let raw = serde_json::to_string(report).unwrap_or_default();
-    let _ = write!(
-        page,
-        "</main>\n<script type=\"application/json\" id=\"report\">{}</script>\n</body>\n</html>\n",
-        escape::json(&raw)
-    );
-    page
+    page::render(&Page {
+        lang,
+        command: "madang compare",
+        name: &experiment.name,
+        question: &experiment.question,
+        top: &top,
+        sections: &sections,
+        names: &names,
+        raw: &serde_json::to_string(report).unwrap_or_default(),
+    })
 }
 
 /// First what was lost, then what was predicted and found.

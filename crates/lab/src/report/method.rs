@@ -78,23 +78,9 @@ fn pinning(report: &Report) -> Vec<String> {
 /// Where, when and with what, so that somebody else can repeat it.
 pub fn circumstances(report: &Report) -> Vec<String> {
     let lang = report.language;
-    let machine = &report.machine;
-    let unknown = || "?".to_owned();
-    let killed = lang.pick("its being killed", "강제 종료");
-    let finished = report.finished.as_deref().unwrap_or(killed);
-    let mut lines = vec![format!("{} – {finished}", report.started)];
-    lines.extend(report.resumed.iter().map(|moment| match lang {
-        Language::En => format!("interrupted, and resumed {moment}"),
-        Language::Ko => format!("중단된 뒤 {moment}에 이어서 실행했습니다"),
-    }));
-    lines.push(format!(
-        "{} × {}, {}, Linux {}, {}",
-        machine.cpus.map_or_else(unknown, |cpus| cpus.to_string()),
-        machine.cpu.clone().unwrap_or_else(unknown),
-        machine.memory_bytes.map_or_else(unknown, |bytes| format!("{} MiB", bytes >> 20)),
-        machine.kernel.clone().unwrap_or_else(unknown),
-        machine.system.clone().unwrap_or_else(unknown),
-    ));
+    let mut lines = vec![lang.time(&report.started, report.finished.as_deref())];
+    lines.extend(report.resumed.iter().map(|moment| lang.resumed(moment)));
+    lines.push(report.machine.line());
     lines.extend(report.versions.iter().map(|(name, version)| format!("{name} {version}")));
     let experiment = &report.experiment;
     lines.push(format!("{}: {}", lang.pick("experiment", "실험"), experiment.file));

@@ -10,7 +10,7 @@ use super::RunError;
 use crate::{
     record::RoundRecord,
     report::Report,
-    stored::{DESCRIPTION, Description, JOURNAL},
+    stored::{DESCRIPTION, JOURNAL},
 };
 
 /// One line of JSON per round, written when the round ends: what is left when the lab is killed.
@@ -109,9 +109,10 @@ impl Out {
         Journal::new(path, file)
     }
 
-    pub fn describe(&self, description: &Description) -> Result<(), RunError> {
+    /// Writes what was asked.
+    pub fn describe(&self, text: serde_json::Result<String>) -> Result<(), RunError> {
         let path = self.dir.join(DESCRIPTION);
-        let text = description.to_json().map_err(io::Error::from);
+        let text = text.map_err(io::Error::from);
         let text = text.map_err(|source| RunError::Write { path, source })?;
         write(&self.dir, DESCRIPTION, &text)
     }
@@ -159,7 +160,7 @@ pub fn write_report(dir: &Path, report: &Report) -> Result<(), RunError> {
 }
 
 /// Writes beside and renames: whoever reads the name finds a whole file, the old or the new one.
-fn write(dir: &Path, name: &str, text: &str) -> Result<(), RunError> {
+pub fn write(dir: &Path, name: &str, text: &str) -> Result<(), RunError> {
     let (path, beside) = (dir.join(name), dir.join(format!(".{name}.part")));
     let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, &path));
     written.map_err(|source| {

@@ -126,17 +126,7 @@ pub fn lines(
         return String::new();
     };
     let mut svg = open(title, HEIGHT);
-    for tick in &y.ticks {
-        let at = y.place(*tick);
-        let _ = write!(
-            svg,
-            "<line class=\"grid\" x1=\"{left}\" y1=\"{at:.1}\" x2=\"{right}\" y2=\"{at:.1}\"/>\
-             <text class=\"tick\" text-anchor=\"end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            left - 5.0,
-            at + 4.0,
-            text(&show(*tick))
-        );
-    }
+    rows(&mut svg, &y, show);
     let mut label = |at: f64, name: &str| {
         let _ = write!(
             svg,
@@ -181,6 +171,110 @@ pub fn lines(
         svg.push_str("</g>");
     }
     svg + "</svg>"
+}
+
+/// A value at a place.
+pub struct Dot<'p> {
+    pub name: &'p str,
+    pub series: usize,
+    pub x: f64,
+    pub y: f64,
+    pub mark: Mark,
+}
+
+/// How a dot is drawn, so that what it means does not depend on its colour.
+#[derive(Clone, Copy)]
+pub enum Mark {
+    Full,
+    Cross,
+    Open,
+}
+
+impl Mark {
+    fn path(self, x: f64, y: f64) -> String {
+        match self {
+            Self::Full => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\">"),
+            Self::Open => {
+                format!("<circle class=\"open\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\">")
+            }
+            Self::Cross => {
+                let (left, top) = (x - 3.5, y - 3.5);
+                format!("<path class=\"cross\" d=\"M{left:.1} {top:.1}l7 7m0 -7l-7 7\">")
+            }
+        }
+    }
+
+    fn end(self) -> &'static str {
+        if matches!(self, Self::Cross) { "</path>" } else { "</circle>" }
+    }
+}
+
+/// Dots over a logarithmic scale of positive numbers; `limit` is a line across. Values are on a
+/// logarithmic scale if `is_log`, else it begins at zero. Empty without any dot.
+pub fn scatter(
+    title: &str,
+    dots: &[Dot<'_>],
+    limit: Option<f64>,
+    is_log: bool,
+    show: &dyn Fn(f64) -> String,
+) -> String {
+    let xs: Vec<f64> = dots.iter().map(|dot| dot.x).collect();
+    let mut ys: Vec<f64> = dots.iter().map(|dot| dot.y).chain(limit).collect();
+    if !is_log {
+        ys.push(0.0);
+    }
+    let (left, right) = (LEFT, WIDTH - RIGHT);
+    let (bottom, top) = (HEIGHT - BOTTOM, TOP);
+    let y = if is_log { Axis::log(&ys, bottom, top) } else { Axis::new(&ys, bottom, top) };
+    let (Some(x), Some(y)) = (Axis::log(&xs, left + 6.0, right - 10.0), y) else {
+        return String::new();
+    };
+    let mut svg = open(title, HEIGHT);
+    rows(&mut svg, &y, show);
+    for tick in &x.ticks {
+        let _ = write!(
+            svg,
+            "<text class=\"tick\" text-anchor=\"middle\" x=\"{:.1}\" y=\"{:.1}\">{tick}</text>",
+            x.place(*tick),
+            bottom + 18.0,
+        );
+    }
+    if let Some(limit) = limit {
+        let at = y.place(limit);
+        let _ = write!(
+            svg,
+            "<line class=\"limit\" x1=\"{left}\" y1=\"{at:.1}\" x2=\"{right}\" y2=\"{at:.1}\"/>"
+        );
+    }
+    for dot in dots.iter().filter(|dot| dot.x.is_finite() && dot.y.is_finite()) {
+        let _ = write!(
+            svg,
+            "<g class=\"dots s{}\">{}<title>{}: {}, {}</title>{}</g>",
+            dot.series % COLOURS,
+            dot.mark.path(x.place(dot.x), y.place(dot.y)),
+            text(dot.name),
+            dot.x,
+            text(&show(dot.y)),
+            dot.mark.end(),
+        );
+    }
+    svg + "</svg>"
+}
+
+/// Lines across a plot, with their values.
+fn rows(svg: &mut String, y: &Axis, show: &dyn Fn(f64) -> String) {
+    let (left, right) = (LEFT, WIDTH - RIGHT);
+    for tick in &y.ticks {
+        let at = y.place(*tick);
+        let _ = write!(
+            svg,
+            "<line class=\"grid\" x1=\"{left}\" y1=\"{at:.1}\" x2=\"{right}\" y2=\"{at:.1}\"/>\
+             <text class=\"tick\" text-anchor=\"end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            left - 5.0,
+            at + 4.0,
+            text(&show(*tick))
+        );
+    }
 }
 
 /// Names and how each is drawn.
@@ -254,7 +348,14 @@ impl Axis {
         let decades = decades.step_by(every);
         let ticks =
             decades.flat_map(|decade| marks.iter().map(move |mark| mark * 10_f64.powi(decade)));
-        let ticks = ticks.filter(|tick| (low..=high).contains(tick)).collect();
+        let ticks = ticks.filter(|tick| (low..=high).contains(tick));
+        let mut ticks: Vec<f64> = ticks.collect();
+        // Within a decade there may be none of these.
+        if ticks.len() < 3 {
+            let step = step((high - low) / 4.0);
+            let round = (0..12).map(|place| ((low / step).ceil() + f64::from(place)) * step);
+            ticks = round.take_while(|tick| *tick <= high).collect();
+        }
         Some(Self { low: low.log10(), high: high.log10(), from, to, is_log: true, ticks })
     }
 
@@ -291,6 +392,8 @@ mod tests {
         assert_eq!(axis.place(1e9), 100.0, "outside is at the edge");
         let log = Axis::log(&[1.0, 99.0], 0.0, 100.0).unwrap();
         assert_eq!(log.ticks, [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]);
+        let narrow = Axis::log(&[22.0, 40.0], 0.0, 100.0).unwrap();
+        assert_eq!(narrow.ticks, [20.0, 30.0, 40.0]);
     }
 
     #[test]

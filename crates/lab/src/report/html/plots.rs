@@ -3,6 +3,7 @@
 use super::{
     escape::text,
     figures::{over_time as by_moment, rounds as rounds_of},
+    page::{figure, grid},
     plot::{self, Line, Row},
 };
 use crate::{
@@ -120,7 +121,7 @@ pub fn over_time(report: &Report) -> String {
         (lang.pick("Server CPU, cores", "서버 CPU, 코어"), &cpu, &digits),
         (lang.pick("Server memory, MiB", "서버 메모리, MiB"), &memory, &digits),
     ];
-    let figures = plots.into_iter().map(|(title, get, show)| {
+    let figure_of = |title: &str, get: &Series<'_>, show: &Label| {
         let line = |(series, variant): (usize, &'_ crate::report::VariantSummary)| {
             let points = by_moment(&rounds_of(report, &variant.name), step, get);
             (series, points)
@@ -133,8 +134,52 @@ pub fn over_time(report: &Report) -> String {
             .map(|((series, points), variant)| Line { name: &variant.name, series, points });
         let lines: Vec<Line<'_>> = lines.collect();
         figure(title, &plot::lines(title, &lines, None, false, show))
-    });
-    grid(&figures.collect::<String>())
+    };
+    let mut figures: String =
+        plots.into_iter().map(|(title, get, show)| figure_of(title, get, show)).collect();
+    for series in observed(report) {
+        let per_second = lang.pick("per second", "초당");
+        let is_counter = is_counter(&series);
+        let get = |round: &Measured| {
+            let own = round.observed.iter().find(|observed| observed.series == series);
+            let steps = own.map_or(&[][..], |own| &own.steps);
+            if is_counter { rates(steps, step) } else { steps.to_vec() }
+        };
+        let title = if is_counter { format!("{series}, {per_second}") } else { series.clone() };
+        figures += &figure_of(&title, &get, &digits);
+    }
+    grid(&figures)
+}
+
+/// The names of all observed series that were sampled.
+fn observed(report: &Report) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for variant in &report.variants {
+        let rounds = rounds_of(report, &variant.name);
+        let sampled = rounds.iter().flat_map(|round| &round.observed);
+        for one in sampled.filter(|one| !one.steps.is_empty()) {
+            if !names.contains(&one.series) {
+                names.push(one.series.clone());
+            }
+        }
+    }
+    names
+}
+
+/// By the suffixes that Prometheus ("Metric and label naming") and OpenMetrics give to what only
+/// grows.
+fn is_counter(series: &str) -> bool {
+    let name = series.split('{').next().unwrap_or_default();
+    ["_total", "_count", "_sum", "_bucket"].iter().any(|suffix| name.ends_with(suffix))
+}
+
+/// How fast a counter grows from step to step; the first step has none before it. One that falls
+/// began again with its server.
+fn rates(steps: &[f64], step: f64) -> Vec<f64> {
+    let rate = |pair: &[f64]| ((pair[1] - pair[0]) / step).max(0.0);
+    // Nothing is drawn of the first.
+    let first = steps.first().map(|_| f64::NAN);
+    first.into_iter().chain(steps.windows(2).map(rate)).collect()
 }
 
 /// The steps that lie wholly inside of the window.
@@ -142,20 +187,4 @@ fn whole<'s, T>(steps: &'s [T], round: &Measured, step: f64) -> &'s [T] {
     // Clocks end a little late.
     let count = ((round.load.duration_seconds + 0.05) / step).floor() as usize;
     &steps[..count.min(steps.len())]
-}
-
-/// Nothing around a plot that there is nothing to draw of.
-fn figure(title: &str, svg: &str) -> String {
-    if svg.is_empty() {
-        return String::new();
-    }
-    format!("<figure><figcaption>{}</figcaption>{svg}</figure>\n", text(title))
-}
-
-fn grid(figures: &str) -> String {
-    if figures.is_empty() {
-        String::new()
-    } else {
-        format!("<div class=\"plots\">{figures}</div>\n")
-    }
 }

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A table from its rows; the first is the head.
-fn table(rows: &[Vec<String>]) -> String {
+pub fn table(rows: &[Vec<String>]) -> String {
     let Some((head, body)) = rows.split_first() else { return String::new() };
     let row = |cells: &[String], tag: &str| {
         let cells: Vec<String> =

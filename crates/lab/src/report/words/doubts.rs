@@ -120,6 +120,20 @@ impl Language {
         })
     }
 
+    /// From when to when; without an end of what was killed.
+    pub fn time(self, started: &str, finished: Option<&str>) -> String {
+        let killed = self.pick("its being killed", "강제 종료");
+        format!("{started} – {}", finished.unwrap_or(killed))
+    }
+
+    /// That a run went on.
+    pub fn resumed(self, moment: &str) -> String {
+        match self {
+            Self::En => format!("interrupted, and resumed {moment}"),
+            Self::Ko => format!("중단된 뒤 이어서 실행: {moment}"),
+        }
+    }
+
     /// That servers may have become others while a run was interrupted.
     pub fn unknown_builds(self, names: &str) -> String {
         match self {

@@ -1,0 +1,177 @@
+//! The report of a search as one page that needs nothing else, in the look of a comparison's.
+
+use std::fmt::Write;
+
+use super::{
+    course::Try,
+    goal::{Goal, number, percent},
+    method,
+    report::LimitReport,
+    summary::{Capacity, VariantLimit},
+    text,
+};
+use crate::{
+    metric::digits,
+    report::html::{
+        escape,
+        page::{self, Page},
+        plot::{self, Dot, Row},
+        tables::{list, table},
+    },
+};
+
+pub fn render(report: &LimitReport) -> String {
+    let lang = report.language;
+    let mut top = String::new();
+    for (sentence, variant) in report.sentence.lines().zip(&report.variants) {
+        let class = match variant.capacity {
+            Capacity::Exactly { .. } => "supported",
+            Capacity::AtLeast { .. } | Capacity::Unknown => "undecided",
+            Capacity::Nothing { .. } => "refuted",
+        };
+        let sentence = escape::text(&sentence.replace('`', ""));
+        let _ = writeln!(top, "<p class=\"answer {class}\">{sentence}</p>");
+    }
+    let goal = lang.goal(&report.goal);
+    let _ = writeln!(top, "<p>{}: {}</p>", lang.pick("Goal", "목표"), escape::text(&goal));
+    let sections = [
+        (lang.pick("Limits", "한계"), limits(report)),
+        (lang.pick("Every search", "모든 탐색"), searches(report)),
+        (lang.pick("Every try", "모든 시도"), tries(report)),
+        (lang.pick("Warnings", "경고"), list(report.warnings.clone())),
+        (lang.pick("How it was measured", "측정 방법"), measured(report)),
+    ];
+    let names: Vec<&str> = report.variants.iter().map(|variant| variant.name.as_str()).collect();
+    page::render(&Page {
+        lang,
+        command: "madang limit",
+        name: &report.name,
+        question: &report.question,
+        top: &top,
+        sections: &sections,
+        names: &names,
+        raw: &serde_json::to_string(report).unwrap_or_default(),
+    })
+}
+
+/// The table of the terminal.
+fn limits(report: &LimitReport) -> String {
+    let lang = report.language;
+    let heads = text::heads(lang).map(escape::text).to_vec();
+    let rows = report.variants.iter().map(|variant| {
+        text::row(variant, lang).iter().map(|cell| escape::text(cell)).collect::<Vec<_>>()
+    });
+    table(&[heads].into_iter().chain(rows).collect::<Vec<_>>())
+}
+
+/// What each search found, with mean and interval.
+fn searches(report: &LimitReport) -> String {
+    let lang = report.language;
+    let row = |(series, variant): (usize, &VariantLimit)| {
+        let mean = match variant.capacity {
+            Capacity::Exactly { rate, interval } => Some((rate, interval)),
+            _ => None,
+        };
+        let values = variant.searches.iter().filter_map(|search| search.limit()).collect();
+        (series, values, mean)
+    };
+    let found: Vec<(usize, Vec<f64>, _)> = report.variants.iter().enumerate().map(row).collect();
+    let rows = found.into_iter().zip(&report.variants);
+    let rows = rows.map(|((series, values, mean), variant)| Row {
+        name: &variant.name,
+        series,
+        values,
+        mean,
+    });
+    let title = lang.pick("Limit, iterations per second", "한계, 초당 반복");
+    let svg = plot::points(title, &rows.collect::<Vec<_>>(), &digits);
+    if svg.is_empty() {
+        return svg;
+    }
+    let note = lang.pick(
+        "Each point is a search; below them the mean (diamond) and its 95 % interval.",
+        "점 하나가 탐색 하나입니다. 그 아래는 평균(마름모)과 95 % 신뢰 구간입니다.",
+    );
+    let figure = page::figure(title, &svg);
+    format!("<p class=\"faint\">{}</p>\n{}", escape::text(note), page::grid(&figure))
+}
+
+/// What is drawn of a try.
+type Seen = fn(&super::goal::Figures) -> Option<f64>;
+/// A value in words.
+type Show = fn(f64) -> String;
+
+/// Response time and errors by rate, a mark for each try, and all of them in a table.
+fn tries(report: &LimitReport) -> String {
+    let lang = report.language;
+    let Goal { p95_ms, p99_ms, errors, max_dropped } = report.goal;
+    let share = |value: f64| percent(value / 100.0);
+    let milliseconds = |value: f64| format!("{} ms", number(value));
+    let mut plots: Vec<(&str, Seen, Option<f64>, bool, Show)> = vec![(
+        lang.pick("Response time, p95, by rate", "속도에 따른 응답 시간, p95"),
+        |seen| seen.p95_ms,
+        p95_ms,
+        true,
+        milliseconds,
+    )];
+    if p99_ms.is_some() {
+        let title = lang.pick("Response time, p99, by rate", "속도에 따른 응답 시간, p99");
+        plots.push((title, |seen| seen.p99_ms, p99_ms, true, milliseconds));
+    }
+    let title = lang.pick("Errors by rate", "속도에 따른 오류");
+    plots.push((title, |seen| Some(seen.errors * 100.0), Some(errors * 100.0), false, share));
+    let title =
+        lang.pick("Iterations that could not start, by rate", "속도에 따라 시작 못 한 반복");
+    plots.push((title, |seen| Some(seen.dropped * 100.0), Some(max_dropped * 100.0), false, share));
+    let figures = plots.into_iter().map(|(title, get, limit, is_log, show)| {
+        let dots: Vec<Dot<'_>> = report
+            .variants
+            .iter()
+            .enumerate()
+            .flat_map(|(series, variant)| {
+                let own = report.tries.iter().filter(|tried| tried.variant == variant.name);
+                own.filter_map(move |tried| dot(tried, series, get))
+            })
+            .collect();
+        page::figure(title, &plot::scatter(title, &dots, limit, is_log, &show))
+    });
+    let figures: String = figures.collect();
+    let note = lang.pick(
+        "● the goal was reached, × it was missed, ○ the try does not count. The dashed line is the \
+         goal. The axis across is the rate, in iterations per second.",
+        "● 목표에 이른 시도, × 이르지 못한 시도, ○ 세지 않는 시도입니다. 점선은 목표이고, 가로축은 초당 \
+         반복 수입니다.",
+    );
+    let rows: Vec<Vec<String>> = text::tries(report)
+        .iter()
+        .map(|row| row.iter().map(|cell| escape::text(cell)).collect())
+        .collect();
+    let all = lang.pick("All tries as a table", "모든 시도의 표");
+    let drawn = page::grid(&figures);
+    if drawn.is_empty() && rows.len() < 2 {
+        return String::new();
+    }
+    format!(
+        "<p class=\"faint\">{}</p>\n{drawn}<details><summary>{all}</summary>{}</details>\n",
+        escape::text(note),
+        table(&rows)
+    )
+}
+
+fn dot(tried: &Try, series: usize, get: Seen) -> Option<Dot<'_>> {
+    let value = get(tried.figures.as_ref()?)?;
+    let mark = match (&tried.void, &tried.missed) {
+        (Some(_), _) => plot::Mark::Open,
+        (None, Some(_)) => plot::Mark::Cross,
+        (None, None) => plot::Mark::Full,
+    };
+    Some(Dot { name: &tried.variant, series, x: f64::from(tried.rate), y: value, mark })
+}
+
+fn measured(report: &LimitReport) -> String {
+    format!(
+        "<p>{}</p>\n{}",
+        escape::text(&method::words(report)),
+        list(method::circumstances(report))
+    )
+}

@@ -1,0 +1,196 @@
+//! What the reports of a search say, in each language, beside what all reports say.
+
+use super::{
+    course::Ended,
+    goal::{Breach, Goal, Reason, Whose, number, percent},
+    summary::{Capacity, Obstacle, VariantLimit, Versus},
+};
+use crate::report::Language;
+
+impl Language {
+    /// The goal.
+    pub(super) fn goal(self, goal: &Goal) -> String {
+        let Self::Ko = self else { return goal.to_string() };
+        let times = [("p95", goal.p95_ms), ("p99", goal.p99_ms)].into_iter();
+        let times = times.filter_map(|(name, limit)| Some((name, limit?)));
+        let times = times.map(|(name, limit)| format!("{name} ≤ {} ms", number(limit)));
+        let shares = [("오류", goal.errors), ("시작 못 함", goal.max_dropped)];
+        let shares = shares.map(|(name, share)| format!("{name} ≤ {}", percent(share)));
+        times.chain(shares).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What was missed.
+    pub(super) fn breach(self, breach: &Breach) -> String {
+        let Self::Ko = self else { return breach.to_string() };
+        match breach {
+            Breach::P95 { ms: None } => "p95: 요청이 없습니다".to_owned(),
+            Breach::P99 { ms: None } => "p99: 요청이 없습니다".to_owned(),
+            Breach::P95 { .. } | Breach::P99 { .. } => breach.to_string(),
+            Breach::Errors { share } => format!("오류 {}", percent(*share)),
+            Breach::Dropped { share } => format!("시작 못 함 {}", percent(*share)),
+            Breach::Died { message } => format!("서버가 종료되었습니다 («{message}»)"),
+            Breach::Invariant { name } => format!("불변 조건 위반: {name}"),
+        }
+    }
+
+    /// What gave way, by its word in `report.json`.
+    pub(super) fn gave_way(self, word: &str) -> &str {
+        let Self::Ko = self else { return word };
+        match word {
+            "errors" => "오류",
+            "dropped iterations" => "시작 못 함",
+            "the server died" => "서버 종료",
+            "an invariant" => "불변 조건",
+            other => other,
+        }
+    }
+
+    /// Why a try missed the goal.
+    pub(super) fn missed(self, reason: &Reason) -> String {
+        let Self::Ko = self else { return reason.to_string() };
+        let breaches: Vec<String> = reason.breaches.iter().map(|one| self.breach(one)).collect();
+        let whose = match reason.whose {
+            Whose::Server => "",
+            Whose::Generator => " (부하 생성기가 한계였습니다)",
+            Whose::VirtualUsers => " (가상 사용자가 모자랐습니다)",
+        };
+        breaches.join(", ") + whose
+    }
+
+    /// What kept a search from the server's limit.
+    pub(super) fn obstacle(self, obstacle: Obstacle) -> &'static str {
+        let Self::Ko = self else { return obstacle.text() };
+        match obstacle {
+            Obstacle::Generator => "부하 생성기가 먼저 한계에 이르렀습니다",
+            Obstacle::VirtualUsers => {
+                "가상 사용자가 먼저 모자랐습니다. --vus 또는 maxVUs로 늘릴 수 있습니다"
+            }
+            Obstacle::MaxRate => {
+                "허용한 가장 높은 속도를 견뎠습니다. --max-rate로 높일 수 있습니다"
+            }
+        }
+    }
+
+    /// How a search ended before its end, if it did.
+    pub(super) fn search_ended(self, ended: &Ended) -> Option<String> {
+        Some(match (self, ended) {
+            (_, Ended::Complete) => return None,
+            (_, Ended::Interrupted) => {
+                self.pick("the run was interrupted", "실행이 중단되었습니다").to_owned()
+            }
+            (Self::En, Ended::Broken { block, why }) => {
+                format!("block {block} broke again and again, so the run was given up: {why}")
+            }
+            (Self::Ko, Ended::Broken { block, why }) => {
+                format!("블록 {block}: 계속 깨져서 실행을 그만두었습니다: {why}")
+            }
+            (Self::En, Ended::Unsteered { rate, arrivals_per_second }) => format!(
+                "the script was told RATE={rate} and started {} iterations per second: give its \
+                 scenario `rate: Number(__ENV.RATE), timeUnit: '1s'`, or remove __ENV.RATE from it \
+                 to have its default function driven",
+                number(*arrivals_per_second)
+            ),
+            (Self::Ko, Ended::Unsteered { rate, arrivals_per_second }) => format!(
+                "스크립트에 RATE={rate}를 주었지만 초당 {}번 시작했습니다. 시나리오에 `rate: \
+                 Number(__ENV.RATE), timeUnit: '1s'`를 쓰거나, __ENV.RATE를 지워 기본 함수가 시계에 \
+                 맞추어 시작되게 하세요",
+                number(*arrivals_per_second)
+            ),
+        })
+    }
+
+    /// What a variant can take, for a table.
+    pub(super) fn capacity(self, capacity: &Capacity) -> String {
+        match capacity {
+            Capacity::Exactly { rate, interval: Some((low, high)) } => {
+                format!("{} [{} – {}]", number(*rate), number(*low), number(*high))
+            }
+            Capacity::Exactly { rate, interval: None } => number(*rate),
+            Capacity::AtLeast { rate, .. } => match self {
+                Self::En => format!("{rate} or more"),
+                Self::Ko => format!("{rate} 이상"),
+            },
+            Capacity::Nothing { .. } => self.pick("none", "없음").to_owned(),
+            Capacity::Unknown => "–".to_owned(),
+        }
+    }
+
+    /// What is to be said of a variant.
+    pub(super) fn limit_of(self, variant: &VariantLimit) -> String {
+        let VariantLimit { name, searches, .. } = variant;
+        let searches = searches.len();
+        let takes = match &variant.capacity {
+            Capacity::Exactly { rate, interval } => {
+                let ends = interval.map(|(low, high)| self.interval(&number(low), &number(high)));
+                let ends = ends.map_or_else(String::new, |ends| format!(" ({ends})"));
+                let first = variant.gave_way.first().map_or_else(String::new, |(word, count)| {
+                    self.gave_way_first(word, *count, searches)
+                });
+                let rate = number(*rate);
+                match self {
+                    Self::En => format!("`{name}` takes {rate} iterations/s{ends}{first}."),
+                    Self::Ko => format!("`{name}`: 초당 반복 {rate}회{ends}{first}."),
+                }
+            }
+            Capacity::AtLeast { rate, because } => {
+                let why = self.obstacle(*because);
+                match (self, rate) {
+                    (Self::En, 0) => format!("Nothing is known of `{name}`: {why}."),
+                    (Self::En, rate) => {
+                        format!("`{name}` takes {rate} iterations/s or more: {why}.")
+                    }
+                    (Self::Ko, 0) => format!("`{name}`: 알 수 있는 것이 없습니다. {why}."),
+                    (Self::Ko, rate) => format!("`{name}`: 초당 반복 {rate}회 이상. {why}."),
+                }
+            }
+            Capacity::Nothing { searches: failed } => match self {
+                Self::En => format!(
+                    "`{name}` did not reach the goal even at 1 iteration/s in {failed} of \
+                     {searches} searches."
+                ),
+                Self::Ko => format!(
+                    "`{name}`: 탐색 {searches}번 중 {failed}번은 초당 반복 1회에서도 목표에 이르지 \
+                     못했습니다."
+                ),
+            },
+            Capacity::Unknown => match self {
+                Self::En => format!("No search of `{name}` was completed."),
+                Self::Ko => format!("`{name}`: 끝난 탐색이 없습니다."),
+            },
+        };
+        takes + &self.versus(&variant.versus)
+    }
+
+    fn gave_way_first(self, word: &str, count: usize, searches: usize) -> String {
+        let word = self.gave_way(word);
+        match self {
+            Self::En => format!("; {word} gave way first in {count} of {searches} searches"),
+            Self::Ko => format!("; 탐색 {searches}번 중 {count}번에서 먼저 무너진 것: {word}"),
+        }
+    }
+
+    /// A variant's limit against the reference's, as a sentence to follow another.
+    fn versus(self, versus: &Versus) -> String {
+        match versus {
+            Versus::Reference => String::new(),
+            Versus::NoRatio(why) => match self {
+                Self::En => format!(" It has no ratio: {why}."),
+                Self::Ko => format!(" 비율 없음: {why}."),
+            },
+            Versus::Ratio(estimate) => {
+                let shown = self.estimate(estimate);
+                let is_doubtful = estimate.interval.is_some() && estimate.includes_no_difference();
+                match (self, is_doubtful) {
+                    (Self::En, false) => format!(" That is {shown} of what the reference takes."),
+                    (Self::En, true) => format!(
+                        " That is {shown} of what the reference takes, which may be no difference."
+                    ),
+                    (Self::Ko, false) => format!(" 기준의 {shown}입니다."),
+                    (Self::Ko, true) => {
+                        format!(" 기준의 {shown}이며, 차이가 없을 수도 있습니다.")
+                    }
+                }
+            }
+        }
+    }
+}

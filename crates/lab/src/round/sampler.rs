@@ -1,0 +1,113 @@
+//! Reads the server's metrics page once a second while it is loaded: how observed series go, not only
+//! by how much they changed.
+
+use std::{
+    sync::mpsc::{self, Sender},
+    thread::JoinHandle,
+    time::{Duration, Instant, SystemTime},
+};
+
+use madang_stack::http::Url;
+
+use crate::{observe, prometheus::Selector, values};
+
+/// Time between two looks: as often as a load's series has steps.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// A page that takes longer is one look less: a server under load owes us nothing.
+const ANSWER_TIME: Duration = Duration::from_millis(800);
+
+/// What a page said at one moment.
+struct Look {
+    /// Seconds since 1970.
+    at: f64,
+    /// By series; `None` of one that the page does not have.
+    values: Vec<Option<f64>>,
+}
+
+/// Somebody who looks until the load has ended.
+pub struct Sampler {
+    /// Dropping it wakes the thread.
+    stop: Sender<()>,
+    thread: JoinHandle<Vec<Look>>,
+}
+
+/// All that was seen.
+pub struct Samples(Vec<Look>);
+
+impl Sampler {
+    /// Begins at once. `None` without a series or a page, or when the machine has no thread for it:
+    /// then the round has changes only.
+    pub fn begin(page: Option<&Url>, series: &[Selector]) -> Option<Self> {
+        let (page, series) = (page?.clone(), series.to_vec());
+        if series.is_empty() {
+            return None;
+        }
+        let (stop, stopped) = mpsc::channel::<()>();
+        let look = move || {
+            let mut looks = Vec::new();
+            loop {
+                let begun = Instant::now();
+                if let Ok(text) = values::page(&page, ANSWER_TIME) {
+                    let values = series.iter().map(|series| series.sum(&text)).collect();
+                    looks.push(Look { at: observe::seconds(SystemTime::now()), values });
+                }
+                let rest = INTERVAL.saturating_sub(begun.elapsed());
+                if stopped.recv_timeout(rest) != Err(mpsc::RecvTimeoutError::Timeout) {
+                    return looks;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("sampler".to_owned()).spawn(look).ok()?;
+        Some(Self { stop, thread })
+    }
+
+    /// What was seen until now.
+    pub fn end(self) -> Samples {
+        let Self { stop, thread } = self;
+        drop(stop);
+        Samples(thread.join().unwrap_or_default())
+    }
+}
+
+impl Samples {
+    /// A series' value at the end of each step of a window, between the nearest looks on either
+    /// side. Empty when the page does not have it, or was not seen on both sides of every step.
+    pub fn steps(&self, series: usize, start: f64, end: f64, step: f64) -> Vec<f64> {
+        let value = |look: &Look| Some((look.at, (*look.values.get(series)?)?));
+        let points: Vec<(f64, f64)> = self.0.iter().filter_map(value).collect();
+        let (Some((first, _)), Some((last, _))) = (points.first(), points.last()) else {
+            return Vec::new();
+        };
+        let whole = ((end - start) / step + 1e-6).floor() as usize;
+        let moments = (1..=whole).map(|place| start + place as f64 * step);
+        // The last look may be up to one interval before the end.
+        let near = INTERVAL.as_secs_f64() * 1.5;
+        let seen = moments.take_while(|at| first - near <= *at && *at <= last + near);
+        seen.map(|at| observe::at(&points, at)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(looks: &[(f64, Option<f64>)]) -> Samples {
+        Samples(looks.iter().map(|(at, value)| Look { at: *at, values: vec![*value] }).collect())
+    }
+
+    #[test]
+    fn values_are_taken_at_the_ends_of_steps() {
+        let seen = samples(&[(9.5, Some(0.0)), (10.5, Some(10.0)), (11.5, Some(20.0))]);
+        assert_eq!(seen.steps(0, 10.0, 12.0, 1.0), [15.0, 20.0]);
+        assert_eq!(seen.steps(0, 10.0, 12.9, 1.0).len(), 2, "whole steps only");
+        assert_eq!(seen.steps(0, 10.0, 20.0, 1.0).len(), 3, "nobody looked after that");
+        assert_eq!(seen.steps(1, 10.0, 12.0, 1.0), [0.0; 0]);
+    }
+
+    #[test]
+    fn a_look_that_did_not_see_a_series_is_none_at_zero() {
+        let seen = samples(&[(10.0, Some(4.0)), (11.0, None), (12.0, Some(8.0))]);
+        assert_eq!(seen.steps(0, 10.0, 12.0, 1.0), [6.0, 8.0]);
+        assert_eq!(samples(&[(10.0, None)]).steps(0, 9.0, 11.0, 1.0), [0.0; 0]);
+    }
+}
