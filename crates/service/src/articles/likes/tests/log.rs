@@ -130,12 +130,18 @@ async fn batches_are_small_while_the_log_is_long() {
     let mut batches = Vec::new();
     for change in [Change::On, Change::Off, Change::On] {
         let before = log.figures().batches;
-        // Holds the writer until all of them wait.
+        // Holds the writer, before the first of them comes, until all of them wait.
         let (release, held) = std::sync::mpsc::channel::<()>();
+        let (started, holds) = tokio::sync::oneshot::channel::<()>();
         let store = bench.store.clone();
         let holder = tokio::spawn(async move {
-            store.write(move |_| held.recv().map_err(|_| StoreError::Closed)).await
+            let hold = move |_: &mut crate::store::Tx<'_>| {
+                let _ = started.send(());
+                held.recv().map_err(|_| StoreError::Closed)
+            };
+            store.write(hold).await
         });
+        holds.await.unwrap();
         let mut likes = tokio::task::JoinSet::new();
         for n in 0..200 {
             let (gate, behind) = (bench.gate.clone(), behind.clone());
