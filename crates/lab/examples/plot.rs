@@ -26,7 +26,8 @@ fn main() -> ExitCode {
         Err(error) => return told(&format!("{page}: {error}")),
     };
     let legend = legend(&html);
-    let figures = || html.split("<figure>").skip(1).filter_map(|figure| Figure::of(figure, &legend));
+    let figures =
+        || html.split("<figure>").skip(1).filter_map(|figure| Figure::of(figure, &legend));
     let Some(caption) = caption else {
         figures().for_each(|figure| println!("{}", figure.caption));
         return ExitCode::SUCCESS;

@@ -196,7 +196,7 @@ mod tests {
         for (engine, address, part) in [
             (Engine::Mysql, "http://u:secret@h/", "mysql://USER:PASSWORD@HOST:PORT/DATABASE"),
             (Engine::Mysql, "mysql://u:secret@h/d?wrong=1", "wrong"),
-            (Engine::Mysql, "mysql://u:secret@h/d?require_ssl=true", "TLS"),
+            (Engine::Mysql, "mysql://u:secret@h/d?require_ssl=true", "require_ssl"),
             (Engine::Redis, "rediss://:secret@h:1", "TLS"),
             (Engine::Redis, "mysql://:secret@h:1", "redis://"),
             (Engine::Redis, "redis://:secret@", "redis://"),
