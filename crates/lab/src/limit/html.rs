@@ -72,7 +72,8 @@ fn searches(report: &LimitReport) -> String {
             Capacity::Exactly { rate, interval } => Some((rate, interval)),
             _ => None,
         };
-        let values = variant.searches.iter().filter_map(|search| search.limit()).collect();
+        let values =
+            variant.searches.iter().filter_map(super::summary::SearchPart::limit).collect();
         (series, values, mean)
     };
     let found: Vec<(usize, Vec<f64>, _)> = report.variants.iter().enumerate().map(row).collect();
