@@ -104,7 +104,9 @@ fn assert_korean(report: &Report) {
     for text in [report.to_full_text(), report.to_markdown(), visible(&html)] {
         let words = foreign(&text, &json);
         assert!(words.is_empty(), "{words:?} in:\n{text}");
-        assert!(text.chars().filter(|letter| ('가'..='힣').contains(letter)).count() > 300);
+        // That nothing foreign is in it would hold of nothing, too. A calm run without warnings has least.
+        let korean = text.chars().filter(|letter| ('가'..='힣').contains(letter)).count();
+        assert!(korean > 100, "{korean} letters in:\n{text}");
     }
     // What a machine is told in words is in the same language.
     for place in ["/sentence", "/warnings", "/noise", "/undecided_because"] {
