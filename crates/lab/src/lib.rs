@@ -64,6 +64,7 @@ pub use record::{
     Pinned, RoundRecord, Warning,
 };
 pub use report::Report;
+pub use round::Pace;
 pub use run::{Finished, RunError, check, default_out, report_again, resume, run};
 pub use stored::Stored;
 pub use time::rfc3339;

@@ -133,6 +133,12 @@ impl Metric {
         }
     }
 
+    /// Whether it is a time or a throughput, which depends on how fast the server's cores run.
+    #[must_use]
+    pub fn goes_with_pace(&self) -> bool {
+        matches!(self, Self::Goodput | Self::CpuPerGoodRequest) || self.is_response_time()
+    }
+
     /// Whether so many of the requests it is about were not good that it tells about refusals.
     #[must_use]
     pub fn has_bad_requests(&self, round: &Measured) -> bool {

@@ -9,6 +9,8 @@ use std::{
 use madang_stack::{Glance, Process, Sample, machine};
 use serde::{Deserialize, Serialize};
 
+use crate::round::Pace;
+
 /// Time between two looks. Ten a second find short memory peaks.
 pub const INTERVAL: Duration = Duration::from_millis(100);
 /// Time between two looks at what costs most to look at: a file for each thread, and a list of all
@@ -58,6 +60,10 @@ pub struct MachineUse {
     pub lab_cores: Option<f64>,
     /// Load average over the last minute, at the end.
     pub load_average: f64,
+    /// How fast the server's cores ran. `None` of a server that the lab did not start, and in runs of
+    /// versions that did not look.
+    #[serde(default)]
+    pub pace: Option<Pace>,
 }
 
 /// One look at everything.
@@ -233,7 +239,7 @@ impl<'p> Observer<'p> {
     }
 
     /// What else happened between two moments.
-    pub fn machine_use(&self, start: f64, end: f64) -> Option<MachineUse> {
+    pub fn machine_use(&self, start: f64, end: f64, pace: Option<Pace>) -> Option<MachineUse> {
         // A look after the generator's end would count its last CPU time as somebody else's.
         let mut looks = self.within(start, end).filter(|look| look.generator_lives);
         let first = looks.next()?;
@@ -251,6 +257,7 @@ impl<'p> Observer<'p> {
             foreign_cores: known.then(|| (foreign / elapsed).max(0.0)),
             lab_cores: (elapsed > 0.0).then(|| (last.lab_cpu - first.lab_cpu) / elapsed),
             load_average: machine::load_average().unwrap_or(0.0),
+            pace,
         })
     }
 

@@ -81,6 +81,9 @@ pub struct Report {
     /// How many of the rounds behind the verdict others on this machine disturbed; `null` when
     /// none.
     pub noise: Option<String>,
+    /// That ratios of times and throughput are given for equal speed of the server's cores, and how
+    /// much that varied; `null` when none is.
+    pub pace: Option<String>,
     /// Whether the run was complete.
     pub ended: Ended,
     /// What was asked.
@@ -229,7 +232,7 @@ impl Report {
         } else {
             Some(Undecided::Unfinished)
         };
-        findings::judge(&mut variants, plan, &rounds, undecided.is_some());
+        findings::judge(&mut variants, plan, &rounds, undecided);
         let complete_blocks = stored::complete_blocks(&rounds);
         let evidence = predictions::Evidence { plan, variants: &variants, rounds: &rounds };
         let predictions = evidence.answers(undecided, complete_blocks);
@@ -247,6 +250,7 @@ impl Report {
             predictions,
             invariants: invariants::summarise(experiment, &rounds, plan.language),
             noise: doubts::noise(plan, &rounds),
+            pace: doubts::pace(plan, &variants),
             ended,
             experiment: ExperimentPart::new(experiment, plan),
             settings: plan.settings.clone(),

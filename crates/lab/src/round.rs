@@ -1,6 +1,7 @@
 //! One round: a fresh process on fresh data, loaded, watched, and asked afterwards.
 
 mod files;
+mod pacer;
 mod pinning;
 mod sampler;
 mod watch;
@@ -33,6 +34,8 @@ use crate::{
     values::{self, Moment, Taker},
 };
 use files::Files;
+pub use pacer::Pace;
+use pacer::Pacer;
 use pinning::Pinning;
 use sampler::Sampler;
 use watch::Watch;
@@ -171,9 +174,12 @@ impl Bench<'_> {
         let generator = self.host.supervisor().spawn(&spec).map_err(|error| failed(&error))?;
         let mut observer = Observer::new(running.process.clone(), &generator);
         let sampler = Sampler::begin(running.metrics.as_ref(), &experiment.observe.metrics);
+        let cpus = scene.pinning.map(|pinning| &pinning.server);
+        let pacer = running.process.as_ref().and_then(|_| Pacer::begin(cpus));
         let watch = Watch::new(self, scene, &generator, &mut observer, &watching);
         let (exit, events) = watch.run(running)?;
         let samples = sampler.map(Sampler::end);
+        let paces = pacer.map(Pacer::end);
         if !is_whole_load(exit) {
             let message = format!("the load generator failed ({exit}){}", generator.stderr_tail());
             return Err(Failure::new(FailureKind::Load, message));
@@ -189,7 +195,8 @@ impl Bench<'_> {
         let invariants = invariants.map_err(|why| Failure::new(FailureKind::Value, why))?;
         let (start, end) = (load.started_at_seconds, load.ended_at_seconds);
         let step = load.series.as_ref().map_or(1.0, |series| f64::from(series.step_seconds.max(1)));
-        let machine = observer.machine_use(start, end);
+        let pace = paces.and_then(|paces| paces.between(start, end));
+        let machine = observer.machine_use(start, end, pace);
         Ok(Measured {
             server: observer.server_use(start, end, step),
             cpus: scene.pinning.map(|pinning| Pinned {

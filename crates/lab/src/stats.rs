@@ -4,6 +4,7 @@
 //! | question | answer |
 //! |---|---|
 //! | how large is the ratio? | [`estimate`]: geometric mean, paired t on logarithms |
+//! | and if the cores had run equally fast in all rounds? | [`adjusted`]: analysis of covariance |
 //! | could it be chance, whatever the distribution? | [`sign_flip`]: permutation test |
 //! | could one of many be chance? | [`holm`]: adjusted p-values |
 //! | how often would it have to be measured? | [`blocks_needed`] |
@@ -12,6 +13,7 @@
 //! The paired t was chosen by simulation: `examples/interval_coverage.rs` compares it with the
 //! studentised bootstrap, and docs/PERFORMANCE.md has its table.
 
+mod adjusted;
 mod holm;
 mod level;
 mod permutation;
@@ -20,6 +22,7 @@ mod ratio;
 mod student;
 mod welch;
 
+pub use adjusted::{Adjustment, adjusted, unbalanced, without_pace};
 pub use holm::holm;
 pub use level::{Level, level};
 pub use permutation::sign_flip;

@@ -18,7 +18,7 @@ use crate::{
     host::Host,
     plan::{NoQuick, Options, Plan},
     provenance::{self, KeptFile},
-    record::{Outcome, RoundRecord, Warning},
+    record::{Measured, Outcome, RoundRecord, Warning},
     report::{Course, Ended, Language, MachinePart, Origin, Report},
     time,
 };
@@ -305,11 +305,16 @@ pub fn complete_blocks(rounds: &[RoundRecord]) -> u32 {
 /// Why a round is to be refused, as long as rounds may be.
 pub fn refusals(plan: &Plan, record: &RoundRecord) -> Vec<Warning> {
     let Outcome::Measured(measured) = &record.outcome else { return Vec::new() };
-    let refuses = |warning: &&Warning| {
-        Warning::REFUSING.iter().any(|(_, refusing)| refusing == *warning)
+    refusing(plan, measured).collect()
+}
+
+/// The warnings of a round for which it is refused, as long as rounds may be.
+pub fn refusing<'m>(plan: &'m Plan, measured: &'m Measured) -> impl Iterator<Item = Warning> + 'm {
+    let refuses = |warning: &Warning| {
+        Warning::REFUSING.iter().any(|(_, refusing)| refusing == warning)
             && !plan.settings.accept.contains(warning)
     };
-    measured.warnings.iter().filter(refuses).copied().collect()
+    measured.warnings.iter().copied().filter(refuses)
 }
 
 /// Whether a round should have been refused and was not, because no more might be.

@@ -109,7 +109,7 @@ fn assert_korean(report: &Report) {
         assert!(korean > 100, "{korean} letters in:\n{text}");
     }
     // What a machine is told in words is in the same language.
-    for place in ["/sentence", "/warnings", "/noise", "/undecided_because"] {
+    for place in ["/sentence", "/warnings", "/noise", "/pace", "/undecided_because"] {
         let text = json.pointer(place).unwrap().to_string();
         let words = foreign(&text.replace("null", "").replace("\\n", " "), &json);
         assert!(words.is_empty(), "{words:?} in {place}: {text}");

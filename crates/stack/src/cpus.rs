@@ -62,8 +62,11 @@ impl CpuList {
         &self.0
     }
 
-    /// Pins the calling thread; processes it starts afterwards inherit the set.
-    pub(crate) fn apply(&self) -> io::Result<()> {
+    /// Pins the calling thread; threads and processes it starts afterwards inherit the set.
+    ///
+    /// # Errors
+    /// The kernel's, as when none of the CPUs is online.
+    pub fn pin_this_thread(&self) -> io::Result<()> {
         let mut set = CpuSet::new();
         for cpu in &self.0 {
             set.set(*cpu);

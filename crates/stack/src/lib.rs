@@ -60,7 +60,17 @@ pub use tree::{Glance, Sample, Scope};
 /// is finer than the ticks of `/proc`.
 #[must_use]
 pub fn own_cpu_time() -> std::time::Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    clock(rustix::time::ClockId::ProcessCPUTime)
+}
+
+/// CPU time, user and system, of the calling thread alone.
+#[must_use]
+pub fn thread_cpu_time() -> std::time::Duration {
+    clock(rustix::time::ClockId::ThreadCPUTime)
+}
+
+fn clock(id: rustix::time::ClockId) -> std::time::Duration {
+    let time = rustix::time::clock_gettime(id);
     let unsigned = |part: i64| u64::try_from(part).unwrap_or_default();
     std::time::Duration::from_secs(unsigned(time.tv_sec))
         + std::time::Duration::from_nanos(unsigned(time.tv_nsec))

@@ -122,7 +122,7 @@ fn supervise(arguments: &Arguments) -> io::Result<()> {
     let child_ended = signal_socket(&[SIGCHLD])?;
     let must_end = signal_socket(&[SIGTERM, SIGINT, SIGHUP])?;
     if let Some(cpus) = &arguments.cpus {
-        cpus.apply()?;
+        cpus.pin_this_thread()?;
     }
     // All that is started from here on is in them.
     for cgroup in &arguments.cgroups {

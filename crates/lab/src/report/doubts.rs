@@ -2,17 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Ended, Row, VariantSummary, counted};
+use super::{Ended, Row, VariantSummary, counted, summary};
 use crate::{
     experiment::Target,
     finding,
+    metric::Metric,
     plan::Plan,
     record::{Measured, Outcome, RoundRecord, Warning},
+    stats, stored,
     verdict::Undecided,
 };
 
 /// With fewer blocks a permutation test cannot have a p-value of 5 %.
 const PERMUTABLE: usize = 6;
+/// A generator that used a smaller share of its cores was late because it was not let run.
+const IDLE_GENERATOR: f64 = 0.5;
 
 /// What too many rounds were refused for: by others, unless it was never anything but the
 /// generator.
@@ -23,6 +27,50 @@ pub fn disturbance(rounds: &[RoundRecord]) -> Undecided {
     } else {
         Undecided::MachineTooNoisy
     }
+}
+
+/// Whether a metric of a variant can be compared although more rounds were disturbed than might be
+/// repeated: server CPU per good request, when nothing but the hypervisor disturbed them. Stolen time is
+/// not in a server's CPU time, and of what else those others do to it, the pace of its cores tells; what
+/// remains widens the interval. Times of requests are another matter: they have the stolen time in them.
+pub fn withstands(plan: &Plan, rounds: &[RoundRecord], metric: &Metric, variant: &str) -> bool {
+    let is_only_stolen = |measured: &Measured| {
+        let load = &measured.load;
+        let cores = load.duration_seconds * f64::from(load.generator.cores);
+        let had_time = load.generator.cpu_seconds < IDLE_GENERATOR * cores;
+        let has_pace = measured.machine.as_ref().is_some_and(|machine| machine.pace.is_some());
+        let is_stolen = measured.warnings.contains(&Warning::Steal);
+        has_pace
+            && stored::refusing(plan, measured).all(|warning| match warning {
+                Warning::Steal => true,
+                Warning::GeneratorLimited => is_stolen && had_time,
+                _ => false,
+            })
+    };
+    let mut both = [plan.reference.as_str(), variant]
+        .into_iter()
+        .flat_map(|name| counted(rounds, name).map(|(_, measured)| measured));
+    *metric == Metric::CpuPerGoodRequest && both.all(is_only_stolen)
+}
+
+/// That ratios are given for equal speed of the server's cores, and by how much that varied; `None` when
+/// none is.
+pub fn pace(plan: &Plan, variants: &[VariantSummary]) -> Option<String> {
+    let rows = variants.iter().flat_map(|variant| &variant.metrics);
+    let spreads = rows.filter_map(|row| Some(row.comparison.estimate()?.adjustment?.pace_spread));
+    spreads.max_by(f64::total_cmp).map(|spread| plan.language.pace(spread))
+}
+
+/// Variants in whose rounds the server's cores were slower or faster: theirs are not adjusted.
+fn unbalanced(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
+    let reference: BTreeMap<u32, &Measured> = counted(rounds, &plan.reference).collect();
+    let others = plan.variants.iter().filter(|variant| variant.name != plan.reference);
+    let line = |variant: &crate::experiment::Variant| {
+        let own: Vec<(u32, &Measured)> = counted(rounds, &variant.name).collect();
+        let factor = stats::unbalanced(&summary::paces(&reference, &own)?)?;
+        Some(plan.language.unbalanced(&variant.name, factor))
+    };
+    others.filter_map(line).collect()
 }
 
 /// What makes the numbers doubtful, most telling first.
@@ -41,6 +89,7 @@ pub fn warnings(
     }));
     lines.extend(lang.ended(ended));
     lines.extend(assumptions(plan, variants));
+    lines.extend(unbalanced(plan, rounds));
     lines.extend(doubts(plan, rounds));
     lines
 }
@@ -163,6 +212,35 @@ mod tests {
             seed: 0,
             language: crate::report::Language::En,
         }
+    }
+
+    #[test]
+    fn only_cpu_per_request_withstands_others_and_only_the_hypervisor() {
+        let stolen = |warnings: &[&str], generator: f64| {
+            let mut round = round("b", true, warnings);
+            let Outcome::Measured(measured) = &mut round.outcome else { panic!("measured above") };
+            measured.load.generator.cpu_seconds = generator;
+            measured.machine = serde_json::from_value(json!({
+                "steal_share": 0.1, "foreign_cores": 0.0, "lab_cores": 0.0, "load_average": 1.0,
+                "pace": {"work_us": 40.0, "samples": 100},
+            }))
+            .unwrap();
+            round
+        };
+        let cpu =
+            |rounds: &[RoundRecord]| withstands(&plan(), rounds, &Metric::CpuPerGoodRequest, "b");
+        let steal = stolen(&["steal"], 0.1);
+        assert!(cpu(&[steal.clone(), stolen(&["steal", "bad_requests"], 0.1)]));
+        assert!(!withstands(&plan(), &[steal.clone()], &Metric::Goodput, "b"));
+        // Late because it was not let run, or because it had too much to do.
+        assert!(cpu(&[stolen(&["steal", "generator_limited"], 0.1)]));
+        assert!(!cpu(&[stolen(&["steal", "generator_limited"], 0.9)]));
+        assert!(!cpu(&[stolen(&["generator_limited"], 0.1)]));
+        assert!(!cpu(&[stolen(&["steal", "foreign_cpu"], 0.1), steal.clone()]));
+        let mut elsewhere = round("a", true, &["steal"]);
+        assert!(!cpu(&[elsewhere.clone(), steal.clone()]), "nobody timed its cores");
+        elsewhere.variant = "c".to_owned();
+        assert!(cpu(&[elsewhere, steal]));
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 
-use super::{Row, VariantSummary, predictions::tells_about_refusals};
+use super::{Row, VariantSummary, doubts, predictions::tells_about_refusals};
 use crate::{
     finding::{self, Evidence, Finding},
     plan::Plan,
     record::RoundRecord,
+    verdict::Undecided,
 };
 
 /// What the rounds say about a secondary metric.
@@ -21,9 +22,13 @@ pub struct Judgement {
     pub blocks_needed: Option<u32>,
 }
 
-/// Judges every row that no prediction is about. Without a verdict on predictions (`is_open`) there
-/// is none on these.
-pub fn judge(variants: &mut [VariantSummary], plan: &Plan, rounds: &[RoundRecord], is_open: bool) {
+/// Judges every row that no prediction is about. What leaves predictions `undecided` leaves these, too.
+pub fn judge(
+    variants: &mut [VariantSummary],
+    plan: &Plan,
+    rounds: &[RoundRecord],
+    undecided: Option<Undecided>,
+) {
     let names: Vec<String> = variants.iter().map(|variant| variant.name.clone()).collect();
     let is_secondary = |&(variant, row): &(usize, usize), variants: &[VariantSummary]| {
         let metric = &variants[variant].metrics[row].metric;
@@ -37,8 +42,10 @@ pub fn judge(variants: &mut [VariantSummary], plan: &Plan, rounds: &[RoundRecord
         places(variants).into_iter().filter(|place| is_secondary(place, variants)).collect();
     let evidence = |&(variant, row): &(usize, usize)| {
         let row: &Row = &variants[variant].metrics[row];
-        let is_doubtful =
-            is_open || tells_about_refusals(plan, rounds, &row.metric, &names[variant]);
+        let is_doubtful = undecided.is_some_and(|why| {
+            why != Undecided::MachineTooNoisy
+                || !doubts::withstands(plan, rounds, &row.metric, &names[variant])
+        }) || tells_about_refusals(plan, rounds, &row.metric, &names[variant]);
         Evidence { estimate: row.comparison.estimate().copied(), is_doubtful }
     };
     let evidence: Vec<Evidence> = secondary.iter().map(evidence).collect();

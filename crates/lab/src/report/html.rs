@@ -80,6 +80,9 @@ fn answers(page: &mut String, report: &Report) {
     if let Some(held) = held {
         let _ = writeln!(page, "<p class=\"answer held\">{}</p>", text(&held));
     }
+    if let Some(pace) = &report.pace {
+        let _ = writeln!(page, "<p class=\"faint\">{}</p>", text(pace));
+    }
     if let Some(noise) = &report.noise {
         let _ = writeln!(page, "<p class=\"answer undecided\">{}</p>", text(noise));
     }

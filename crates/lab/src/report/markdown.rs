@@ -32,6 +32,9 @@ fn write_page(page: &mut String, report: &Report) -> std::fmt::Result {
     if let Some(held) = held {
         writeln!(page, "{held}\n")?;
     }
+    if let Some(pace) = &report.pace {
+        writeln!(page, "{pace}\n")?;
+    }
     if let Some(noise) = &report.noise {
         writeln!(page, "**{noise}**\n")?;
     }

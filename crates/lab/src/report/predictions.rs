@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Comparison, Language, Row, VariantSummary, counted};
+use super::{Comparison, Language, Row, VariantSummary, counted, doubts};
 use crate::{
     experiment::Prediction,
     finding,
@@ -45,8 +45,8 @@ impl Evidence<'_> {
         let answer = |prediction: &Prediction| {
             let level = self.level(prediction);
             let verdict = match undecided {
-                Some(why) => Verdict::Undecided(why),
-                None => self.verdict(prediction, level.as_ref()),
+                Some(why) if !self.withstands(why, prediction) => Verdict::Undecided(why),
+                _ => self.verdict(prediction, level.as_ref()),
             };
             let blocks_needed = self.blocks_needed(prediction, level.as_ref(), verdict);
             Answer {
@@ -60,6 +60,13 @@ impl Evidence<'_> {
             }
         };
         self.plan.predictions.iter().map(answer).collect()
+    }
+
+    /// Whether a ratio can be told in spite of that.
+    fn withstands(&self, why: Undecided, prediction: &Prediction) -> bool {
+        why == Undecided::MachineTooNoisy
+            && prediction.bound.is_ratio()
+            && doubts::withstands(self.plan, self.rounds, &prediction.metric, &prediction.variant)
     }
 
     fn row(&self, prediction: &Prediction) -> Option<&Row> {

@@ -170,12 +170,30 @@ fn compare(
         return (Comparison::NoRatio(why), Vec::new());
     }
     match stats::estimate(&pairs) {
-        Some(estimate) => (Comparison::Ratio(estimate), stats::log_ratios(&pairs)),
+        Some(estimate) => {
+            let logs = stats::log_ratios(&pairs);
+            let paces = if metric.goes_with_pace() { paces(reference, own) } else { None };
+            let adjusted = paces.and_then(|paces| {
+                let adjusted = stats::adjusted(&estimate, &logs, &paces)?;
+                Some((Comparison::Ratio(adjusted), stats::without_pace(&logs, &paces)))
+            });
+            adjusted.unwrap_or((Comparison::Ratio(estimate), logs))
+        }
         None => {
             let why = lang.pick("no block is complete", "완료된 블록이 없습니다");
             (Comparison::NoRatio(why.to_owned()), Vec::new())
         }
     }
+}
+
+/// The logarithms of the blocks' ratios of how fast the server's cores ran; `None` when any round
+/// does not have it.
+pub fn paces(reference: &BTreeMap<u32, &Measured>, own: &[(u32, &Measured)]) -> Option<Vec<f64>> {
+    let pace = |round: &Measured| Some(round.machine.as_ref()?.pace?.work_us);
+    let pairs = own.iter().filter_map(|(block, round)| Some((*reference.get(block)?, *round)));
+    let pairs: Option<Vec<(f64, f64)>> =
+        pairs.map(|(paired, round)| Some((pace(paired)?, pace(round)?))).collect();
+    Some(stats::log_ratios(&pairs?))
 }
 
 /// Enough digits to tell small ratios and ratios near one apart.

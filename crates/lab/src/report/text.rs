@@ -37,6 +37,7 @@ pub fn render(report: &Report, is_full: bool) -> String {
     lines.push(report.sentence.clone());
     lines.extend(held);
     lines.extend(report.noise.clone());
+    lines.extend(report.pace.clone());
     let label = lang.pick("warning", "경고");
     for warning in &report.warnings {
         lines.push(format!("{label}: {}", warning.replace('\n', "\n  ")));

@@ -245,7 +245,17 @@ impl Language {
     /// `×0.52 (95 % interval 0.48 to 0.57)`.
     pub fn estimate(self, estimate: &Estimate) -> String {
         let ends = estimate.interval.map(|(low, high)| (ratio(low), ratio(high)));
-        self.value(&format!("×{}", ratio(estimate.ratio)), ends)
+        let value = self.value(&format!("×{}", ratio(estimate.ratio)), ends);
+        let Some(adjustment) = estimate.adjustment else { return value };
+        let [plain, low, high] = adjustment.unadjusted.map(ratio);
+        match self {
+            Self::En => format!(
+                "{value} at equal speed of the server's cores, ×{plain} ({low} to {high}) as it came,"
+            ),
+            Self::Ko => format!(
+                "{value}, 서버 코어의 속도가 같다고 볼 때의 값 (보정 전 ×{plain}, {low} ~ {high})"
+            ),
+        }
     }
 
     /// A value and the ends of its interval.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::student;
+use super::{adjusted::Adjustment, student};
 
 /// The confidence of every interval.
 pub const CONFIDENCE: f64 = 0.95;
@@ -20,6 +20,9 @@ pub struct Estimate {
     pub spread: Option<f64>,
     /// Two-sided p-value of "the ratio is 1", by the same t; `None` with fewer than two blocks.
     pub p_value: Option<f64>,
+    /// What all of these were adjusted by, if they were; `spread` is then that of what is left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adjustment: Option<Adjustment>,
 }
 
 impl Estimate {
@@ -63,7 +66,8 @@ pub fn estimate(pairs: &[(f64, f64)]) -> Option<Estimate> {
         ((mean - reach).exp(), (mean + reach).exp())
     });
     let p_value = spread.map(|spread| student::two_sided(mean, spread / n.sqrt(), n - 1.0));
-    Some(Estimate { ratio: mean.exp(), interval, blocks: logs.len(), spread, p_value })
+    let (ratio, blocks) = (mean.exp(), logs.len());
+    Some(Estimate { ratio, interval, blocks, spread, p_value, adjustment: None })
 }
 
 /// The logarithms of the blocks' ratios.

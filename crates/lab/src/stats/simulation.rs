@@ -1,7 +1,10 @@
 //! What the statistics promise, on simulated experiments. Seeds are fixed: the bounds below hold
 //! for these experiments, and are several standard deviations away from what theory expects.
 
-use super::{between_runs, estimate, level, log_ratios, noise::Noise, noise::normal, sign_flip};
+use super::{
+    adjusted, between_runs, estimate, level, log_ratios, noise::Noise, noise::normal, sign_flip,
+    without_pace,
+};
 use crate::{
     experiment::Bound,
     finding::{Evidence, Finding},
@@ -24,6 +27,81 @@ fn the_interval_contains_the_true_ratio_as_often_as_it_says() {
             });
             let share = hits.count() as f64 / f64::from(EXPERIMENTS);
             assert!((0.93..=0.97).contains(&share), "{noise:?}, {blocks} blocks: {share}");
+        }
+    }
+}
+
+/// An experiment on cores whose speed changes from round to round: a round's value goes with twice the
+/// logarithm of the pace, which is itself only known within 2 %. As `(logs, paces, pairs)`.
+fn paced(
+    noise: Noise,
+    blocks: u32,
+    truth: f64,
+    rng: &mut fastrand::Rng,
+) -> (Vec<f64>, Vec<f64>, Vec<(f64, f64)>) {
+    let mut pairs = noise.pairs(blocks, truth, rng);
+    let mut paces = Vec::new();
+    for (reference, variant) in &mut pairs {
+        // One core in three has a neighbour.
+        let mut pace = |value: &mut f64| {
+            let pace = f64::from(u8::from(rng.u8(..3) == 0)) * 0.25 + 0.05 * normal(rng);
+            *value *= (2.0 * pace).exp();
+            pace + 0.02 * normal(rng)
+        };
+        paces.push(-pace(reference) + pace(variant));
+    }
+    (log_ratios(&pairs), paces, pairs)
+}
+
+/// The interval at equal pace is as wide as it has to be, and much narrower than the other. In the
+/// few experiments in which there is nothing to adjust, the other is taken, as in a report.
+#[test]
+fn the_interval_at_equal_pace_contains_the_truth_as_often_as_it_says() {
+    let truth = 0.8;
+    for noise in [Noise::Normal, Noise::Drift, Noise::Stalls] {
+        for blocks in [6, 10, 20] {
+            let mut rng = fastrand::Rng::with_seed(1932);
+            let (mut hits, mut adjustments, mut narrower) = (0, 0, 0.0);
+            for _ in 0..EXPERIMENTS {
+                let (logs, paces, pairs) = paced(noise, blocks, truth, &mut rng);
+                let plain = estimate(&pairs).unwrap();
+                let found = adjusted(&plain, &logs, &paces);
+                if let Some(found) = found {
+                    adjustments += 1;
+                    narrower += found.half_width().unwrap() / plain.half_width().unwrap();
+                }
+                let (low, high) = found.unwrap_or(plain).interval.unwrap();
+                hits += u32::from(low <= truth && truth <= high);
+            }
+            let share = f64::from(hits) / f64::from(EXPERIMENTS);
+            assert!((0.93..=0.97).contains(&share), "{noise:?}, {blocks} blocks: {share}");
+            assert!(adjustments > EXPERIMENTS * 9 / 10, "{noise:?}, {blocks}: {adjustments}");
+            let narrower = narrower / f64::from(adjustments);
+            assert!(narrower < 0.6, "{noise:?}, {blocks} blocks: {narrower} as wide");
+        }
+    }
+}
+
+/// Also when the pace has nothing to do with the metric.
+#[test]
+fn equal_things_at_any_pace_are_rarely_told_apart() {
+    for (noise, blocks) in [(Noise::Normal, 6), (Noise::LogNormal, 10), (Noise::Drift, 20)] {
+        let mut rng = fastrand::Rng::with_seed(1957);
+        let (mut told, mut idle, mut permuted) = (0, 0, 0);
+        for _ in 0..EXPERIMENTS {
+            let (logs, paces, pairs) = paced(noise, blocks, 1.0, &mut rng);
+            let plain = estimate(&pairs).unwrap();
+            let found = adjusted(&plain, &logs, &paces).unwrap_or(plain);
+            told += u32::from(!found.includes_no_difference());
+            permuted += u32::from(sign_flip(&without_pace(&logs, &paces)).unwrap() <= 0.05);
+            let pairs = noise.pairs(blocks, 1.0, &mut rng);
+            let plain = estimate(&pairs).unwrap();
+            let found = adjusted(&plain, &log_ratios(&pairs), &paces).unwrap_or(plain);
+            idle += u32::from(!found.includes_no_difference());
+        }
+        for count in [told, idle, permuted] {
+            let share = f64::from(count) / f64::from(EXPERIMENTS);
+            assert!(share <= 0.06, "{noise:?}: {told} {idle} {permuted}");
         }
     }
 }

@@ -185,6 +185,38 @@ impl Language {
         }
     }
 
+    /// That ratios are given for equal speed. `spread` is of logarithms.
+    pub fn pace(self, spread: f64) -> String {
+        let percent = crate::metric::digits(spread.exp_m1() * 100.0);
+        match self {
+            Self::En => format!(
+                "Pace: the same work took the server's cores now longer, now shorter (standard \
+                 deviation within a block {percent} %); ratios of times and throughput are for equal \
+                 speed."
+            ),
+            Self::Ko => format!(
+                "속도: 같은 일을 하는 데 걸린 시간이 서버 코어에서 일정하지 않았습니다(블록 안의 표준 편차 \
+                 {percent} %). 시간과 처리량의 비율은 코어 속도가 같다고 볼 때의 값입니다."
+            ),
+        }
+    }
+
+    /// That the server's cores ran at another speed in rounds of a variant.
+    pub fn unbalanced(self, variant: &str, factor: f64) -> String {
+        let factor = crate::report::ratio(factor);
+        match self {
+            Self::En => format!(
+                "the same work took the server's cores ×{factor} as long in rounds of `{variant}` as in \
+                 those of the reference: perhaps it slows them itself, so its ratios are not adjusted \
+                 for that"
+            ),
+            Self::Ko => format!(
+                "`{variant}` 라운드에서는 서버 코어가 같은 일을 하는 데 기준의 {factor}배가 걸렸습니다. 이 \
+                 변형 때문일 수 있으므로 비율을 보정하지 않았습니다"
+            ),
+        }
+    }
+
     /// In how many of a variant's rounds.
     pub fn share_of_rounds(self, variant: &str, count: usize, all: usize) -> String {
         match self {

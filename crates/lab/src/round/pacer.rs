@@ -1,0 +1,229 @@
+//! How fast the server's cores run while it is loaded: a small piece of work, always the same, timed
+//! again and again on them.
+//!
+//! On a shared machine, a core does a given piece of work in very different CPU times: whoever has the
+//! core's other hardware thread takes half of its units, caches and clock rate are shared, too, and
+//! none of that is steal or CPU time of anybody this machine knows. What a request costs grows and
+//! shrinks with it. The time of work that never changes tells how much, so that the comparison can
+//! take it out ([`stats::adjusted`](crate::stats::adjusted)).
+
+use std::{
+    hint::black_box,
+    sync::mpsc::{self, Sender},
+    thread::JoinHandle,
+    time::{Duration, SystemTime},
+};
+
+use madang_stack::CpuList;
+use serde::{Deserialize, Serialize};
+
+use crate::observe;
+
+/// Mean time between two pieces of work. With the steps below about 0.2 % of a core.
+const INTERVAL: Duration = Duration::from_millis(25);
+/// Each pause is up to this share longer or shorter than the mean, so that nothing periodic (a
+/// scheduler's tick, the period of a CPU quota) is always hit or always missed.
+const JITTER: f64 = 0.4;
+/// Steps that are timed: about 40 µs. Fewer without optimisation, where each takes ten times as
+/// long; times of two builds are never compared, as a resumed run must have the same program.
+const STEPS: u32 = if cfg!(debug_assertions) { 300 } else { 3000 };
+/// Steps before them, so that it does not matter what the server left in caches and predictors.
+const WARM_UP: u32 = STEPS / 2;
+/// The slowest share of the samples is left out: an interrupt that is served meanwhile is charged to
+/// the thread it interrupts.
+const TRIM: f64 = 0.1;
+/// With fewer samples in the window nothing is said.
+const FEWEST: usize = 10;
+
+/// How fast the server's cores ran in the measured window.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Pace {
+    /// CPU time of the fixed piece of work: mean of the samples without their slowest tenth.
+    pub work_us: f64,
+    /// How often it was timed.
+    pub samples: u32,
+}
+
+/// Somebody who times it until the load has ended.
+pub struct Pacer {
+    /// Dropping it wakes the thread.
+    stop: Sender<()>,
+    thread: JoinHandle<Paces>,
+}
+
+/// All that was timed: seconds since 1970, and microseconds of CPU time.
+#[derive(Debug, Default)]
+pub struct Paces(Vec<(f64, f64)>);
+
+impl Pacer {
+    /// Begins at once, on each of the CPUs in turn; without a list, wherever it is put, as the server
+    /// is. `None` when the machine has no thread for it: then the round has no pace.
+    pub fn begin(cpus: Option<&CpuList>) -> Option<Self> {
+        let cpus: Vec<CpuList> = cpus.map_or_else(Vec::new, |cpus| {
+            cpus.as_slice().iter().filter_map(|cpu| CpuList::new([*cpu])).collect()
+        });
+        let (stop, stopped) = mpsc::channel::<()>();
+        let pace = move || {
+            let mut rng = fastrand::Rng::new();
+            let mut work = Work::new();
+            let mut paces = Vec::new();
+            let mut turn = cpus.iter().cycle();
+            loop {
+                // A CPU that has gone is not worth the round.
+                let pinned = turn.next().is_none_or(|cpu| cpu.pin_this_thread().is_ok());
+                if pinned {
+                    work.run(WARM_UP);
+                    let begun = madang_stack::thread_cpu_time();
+                    work.run(STEPS);
+                    let took = madang_stack::thread_cpu_time().saturating_sub(begun);
+                    let at = observe::seconds(SystemTime::now());
+                    paces.push((at, took.as_secs_f64() * 1e6));
+                }
+                let pause = INTERVAL.mul_f64(1.0 + JITTER * (2.0 * rng.f64() - 1.0));
+                if stopped.recv_timeout(pause) != Err(mpsc::RecvTimeoutError::Timeout) {
+                    return Paces(paces);
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("pacer".to_owned()).spawn(pace).ok()?;
+        Some(Self { stop, thread })
+    }
+
+    /// What was timed until now.
+    pub fn end(self) -> Paces {
+        let Self { stop, thread } = self;
+        drop(stop);
+        thread.join().unwrap_or_default()
+    }
+}
+
+impl Paces {
+    /// The pace between two moments, in seconds since 1970; `None` with too few samples.
+    pub fn between(&self, start: f64, end: f64) -> Option<Pace> {
+        let inside = self.0.iter().filter(|(at, _)| (start..=end).contains(at));
+        let mut times: Vec<f64> = inside.map(|(_, took)| *took).collect();
+        if times.len() < FEWEST {
+            return None;
+        }
+        times.sort_by(f64::total_cmp);
+        let kept = (times.len() as f64 * (1.0 - TRIM)).ceil();
+        let work_us = times.iter().take(kept as usize).sum::<f64>() / kept;
+        // Not even a coarse clock says zero of that much work.
+        let samples = u32::try_from(times.len()).unwrap_or(u32::MAX);
+        (work_us > 0.0).then_some(Pace { work_us, samples })
+    }
+}
+
+/// A small interpreter with a fixed program: loads, stores, arithmetic, and jumps that are hard to
+/// predict, as the code of servers has them. Of six kinds of work tried beside two servers, its times
+/// went along best with CPU times per request; a chain of multiplications hardly does.
+struct Work {
+    program: [u8; PROGRAM],
+    memory: [u64; MEMORY],
+    registers: [u64; 3],
+    at: usize,
+}
+
+/// So short that the steps before the timed ones have seen all of it.
+const PROGRAM: usize = 512;
+/// 8 KiB.
+const MEMORY: usize = 1024;
+
+impl Work {
+    fn new() -> Self {
+        // The same program each time.
+        let mut rng = fastrand::Rng::with_seed(25);
+        let program = std::array::from_fn(|_| rng.u8(..));
+        let memory = std::array::from_fn(|_| rng.u64(..));
+        Self { program, memory, registers: [1, 3, 7], at: 0 }
+    }
+
+    #[inline(never)]
+    fn run(&mut self, steps: u32) {
+        let [mut a, mut b, mut c] = self.registers;
+        let mut at = self.at;
+        for _ in 0..steps {
+            let operation = self.program[at % PROGRAM];
+            at += 1;
+            let place = |value: u64| (value % MEMORY as u64) as usize;
+            match operation % 14 {
+                0 => a = a.wrapping_add(b),
+                1 => b ^= a,
+                2 => c = a.wrapping_mul(b),
+                3 => self.memory[place(a)] = c,
+                4 => a = self.memory[place(c)],
+                5 if a & 1 == 1 => at += 3,
+                5 => c = c.wrapping_add(1),
+                6 => b = self.memory[place(b)],
+                7 => self.memory[place(b)] = a,
+                8 => a = a.rotate_left(5),
+                9 => c = c.wrapping_sub(b),
+                10 if b > c => a = a.wrapping_add(1),
+                10 => b = b.wrapping_add(1),
+                11 => at += place(c) & 7,
+                12 => b = b.wrapping_add(u64::from(operation)),
+                _ => a = !a,
+            }
+        }
+        self.registers = black_box([a, b, c]);
+        self.at = at % PROGRAM;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn the_slowest_tenth_is_an_interrupt_and_what_is_outside_is_not_the_load() {
+        let mut looks: Vec<(f64, f64)> = (0..19).map(|at| (f64::from(at), 40.0)).collect();
+        looks.push((19.0, 900.0));
+        looks.extend([(-1.0, 9000.0), (21.0, 9000.0)]);
+        let pace = Paces(looks.clone()).between(0.0, 20.0).unwrap();
+        assert_eq!(pace, Pace { work_us: 40.0, samples: 20 });
+        assert_eq!(Paces(looks).between(0.0, 8.0), None, "nine are too few");
+    }
+
+    /// Half of the time with a neighbour on the core is half of the way: a mean, not a median.
+    #[test]
+    fn a_neighbour_who_comes_and_goes_counts_by_the_time_he_is_there() {
+        let times = (0..100).map(|at| (f64::from(at), if at % 2 == 0 { 40.0 } else { 60.0 }));
+        let pace = Paces(times.collect()).between(0.0, 100.0).unwrap();
+        // 50 of 40 and 40 of 60, as ten of the slow ones are left out.
+        assert!((pace.work_us - 4400.0 / 90.0).abs() < 1e-9, "{pace:?}");
+    }
+
+    #[test]
+    fn the_work_is_always_the_same_and_never_stuck() {
+        let (mut one, mut other) = (Work::new(), Work::new());
+        one.run(5000);
+        (0..10).for_each(|_| other.run(500));
+        assert_eq!((one.registers, one.at), (other.registers, other.at));
+        assert_eq!(one.memory, other.memory);
+        let before = one.registers;
+        let mut seen = [false; PROGRAM];
+        for _ in 0..5000 {
+            one.run(1);
+            seen[one.at] = true;
+        }
+        assert_ne!(one.registers, before);
+        // All of the program is reached, so that no part of it is left to be slow.
+        assert!(seen.iter().filter(|seen| **seen).count() > PROGRAM * 9 / 10);
+    }
+
+    #[test]
+    fn a_pacer_times_until_it_is_ended() {
+        let begun = observe::seconds(SystemTime::now());
+        let pacer = Pacer::begin(Some(&CpuList::allowed().unwrap())).unwrap();
+        // Until there must be enough: it sleeps 35 ms at most between two, wherever it runs.
+        let deadline = Instant::now() + Duration::from_secs(2);
+        while Instant::now() < deadline {
+            std::thread::park_timeout(deadline - Instant::now());
+        }
+        let paces = pacer.end();
+        let pace = paces.between(begun, f64::MAX).unwrap();
+        assert!(pace.work_us > 1.0 && pace.samples >= 10, "{pace:?}");
+    }
+}
