@@ -4,13 +4,13 @@
 //! anything else on that loop had to wait for its turn, and therefore the size of the error in
 //! every duration it measured. Together with the processor time of its thread that says whether
 //! the loop kept up. Time in which the thread could have run and had no processor counts like
-//! computing: a loop that shares its processor with others is at its limit long before it has used
-//! all of it.
+//! computing, whether other processes had it or a hypervisor's other guests: a loop that shares its
+//! processor is at its limit long before it has used all of it.
 
-use std::time::Duration;
+use std::{cell::Cell, time::Duration};
 
 use rustix::time::{ClockId, clock_gettime};
-use tokio::time::Instant;
+use tokio::{runtime::Builder, time::Instant};
 
 use crate::metrics::Histogram;
 
@@ -35,7 +35,7 @@ pub(crate) struct LoopHealth {
     pub(crate) start_lag: Histogram,
     /// The largest part of the measured time that a loop was computing.
     pub(crate) busiest: f64,
-    /// The largest part of it that a loop was computing or waiting for a processor.
+    /// The largest part of it that a loop was computing or waiting for a processor: all but its rest.
     pub(crate) wanting: f64,
 }
 
@@ -71,6 +71,56 @@ pub(crate) fn thread_waited() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = text.split_ascii_whitespace().nth(1).and_then(|field| field.parse().ok());
     nanoseconds.map_or(Duration::ZERO, Duration::from_nanos)
+}
+
+thread_local! {
+    /// How long this event loop has had nothing to do, and since when if it has nothing now.
+    static REST: Cell<(Duration, Option<std::time::Instant>)> = const { Cell::new((Duration::ZERO, None)) };
+    /// Whether anybody counts that.
+    static COUNTS_REST: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Has a runtime's loop count the time in which it waits for something to happen.
+pub(crate) fn watch_rest(runtime: &mut Builder) -> &mut Builder {
+    let begin = || {
+        COUNTS_REST.set(true);
+        REST.set((REST.get().0, Some(std::time::Instant::now())));
+    };
+    let end = || {
+        let (rest, since) = REST.get();
+        REST.set((rest + since.map_or(Duration::ZERO, |since| since.elapsed()), None));
+    };
+    runtime.on_thread_park(begin).on_thread_unpark(end)
+}
+
+/// What an event loop's thread has done so far.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spent {
+    cpu: Duration,
+    waited: Duration,
+    /// Unknown of a loop that nobody watches.
+    rest: Option<Duration>,
+}
+
+impl Spent {
+    /// Of the calling thread.
+    pub(crate) fn now() -> Self {
+        let rest = COUNTS_REST.get().then(|| REST.get().0);
+        Self { cpu: thread_cpu(), waited: thread_waited(), rest }
+    }
+
+    /// Shares of the time since `then` in which the loop was computing, and in which it was, or would
+    /// have been. The latter is all that was no rest: time that a hypervisor gives to others is in
+    /// neither of the kernel's two counters, and a loop that loses some of it is full before its
+    /// processor time says so. After a rest it may wait for a processor, which the kernel counts.
+    pub(crate) fn shares(&self, then: &Self, elapsed: Duration) -> (f64, f64) {
+        let share = |time: Duration| time.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
+        let used = self.cpu.saturating_sub(then.cpu);
+        let waited = self.waited.saturating_sub(then.waited);
+        let rest = self.rest.map(|rest| rest.saturating_sub(then.rest.unwrap_or_default()));
+        let no_rest = rest.map_or(0.0, |rest| 1.0 - share(rest));
+        (share(used), share(used + waited).max(no_rest))
+    }
 }
 
 /// Processor time of the whole process so far, user and system.
@@ -173,6 +223,35 @@ mod tests {
         let mut x = 1u64;
         (0..100_000).for_each(|i| x = std::hint::black_box(x.wrapping_mul(i)));
         assert!(thread_cpu() > before.0 && process_cpu() > before.1);
+    }
+
+    /// Time without processor time that is no rest: what a hypervisor takes looks like that to a guest.
+    /// Here the thread is kept asleep by something that no runtime knows of.
+    #[test]
+    fn a_loop_that_is_neither_computing_nor_at_rest_has_no_time_left() {
+        let shares = |sleep_inside: bool| {
+            let mut runtime = Builder::new_current_thread();
+            let runtime = watch_rest(runtime.enable_all()).build().unwrap();
+            let shares = runtime.block_on(async {
+                // The first rest shows that somebody counts.
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                let (start, then) = (Instant::now(), Spent::now());
+                if sleep_inside {
+                    std::thread::sleep(Duration::from_millis(50));
+                } else {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                Spent::now().shares(&then, start.elapsed())
+            });
+            shares
+        };
+        let in_thread = |inside| {
+            std::thread::scope(|scope| scope.spawn(move || shares(inside)).join().unwrap())
+        };
+        let (busiest, wanting) = in_thread(true);
+        assert!(busiest < 0.5 && wanting > 0.95, "{busiest} {wanting}");
+        let (_, wanting) = in_thread(false);
+        assert!(wanting < 0.9, "{wanting}");
     }
 
     /// Eight threads that compute on one processor: each waits for most of the time.

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use crate::event_loop::EventLoop;
 use crate::executor::{self, ArrivalPool, Order, Span, Timer};
-use crate::generator::LoopHealth;
+use crate::generator::{self, LoopHealth};
 use crate::http::ClientConfig;
 use crate::metrics::Measured;
 use crate::options::{Options, Scenario};
@@ -282,9 +282,8 @@ pub(crate) fn handle_summary(
 }
 
 fn event_loop_runtime() -> Result<tokio::runtime::Runtime, ScriptError> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .event_interval(EVENT_INTERVAL)
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    generator::watch_rest(runtime.enable_all().event_interval(EVENT_INTERVAL))
         .build()
         .map_err(|error| ScriptError::Start(error.to_string()))
 }

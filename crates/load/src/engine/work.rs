@@ -15,7 +15,7 @@ use crate::event_loop::EventLoop;
 use crate::executor;
 use crate::executor::crew::{Crew, Hand, Hire, Times};
 use crate::executor::runner::Worker;
-use crate::generator::{self, LoopHealth};
+use crate::generator::{self, LoopHealth, Spent};
 use crate::metrics::{Histogram, Measured, Recorder};
 use crate::options::Scenario;
 use crate::run::Run;
@@ -211,20 +211,16 @@ fn hire(event_loop: &Rc<EventLoop>) -> Hire {
 /// What a loop notes about itself from the start of recording on.
 #[derive(Default)]
 struct LoopWatch {
-    /// When, and the thread's processor time and waits until then.
-    started: Option<(Instant, Duration, Duration)>,
+    /// When, and what the thread had done until then.
+    started: Option<(Instant, Spent)>,
     lag: Histogram,
 }
 
 impl LoopWatch {
     fn health(&self) -> LoopHealth {
-        let (busiest, wanting) = self.started.map_or((0.0, 0.0), |(start, cpu, waited)| {
-            let used = generator::thread_cpu().saturating_sub(cpu);
-            let waited = generator::thread_waited().saturating_sub(waited);
-            let share =
-                |time: Duration| time.as_secs_f64() / start.elapsed().as_secs_f64().max(1e-9);
-            (share(used), share(used + waited))
-        });
+        let (busiest, wanting) = self
+            .started
+            .map_or((0.0, 0.0), |(start, then)| Spent::now().shares(&then, start.elapsed()));
         let (lag, start_lag) = (self.lag.clone(), Histogram::default());
         LoopHealth { lag, start_lag, busiest, wanting }
     }
@@ -234,8 +230,7 @@ impl LoopWatch {
 async fn record(clock: Clock, event_loop: Rc<EventLoop>, watch: Rc<RefCell<LoopWatch>>) {
     tokio::time::sleep_until(clock.record_from).await;
     event_loop.recorder.borrow_mut().start(clock.record_from.into_std());
-    watch.borrow_mut().started =
-        Some((Instant::now(), generator::thread_cpu(), generator::thread_waited()));
+    watch.borrow_mut().started = Some((Instant::now(), Spent::now()));
     generator::watch_lag(|late| watch.borrow_mut().lag.record(late)).await;
 }
 
