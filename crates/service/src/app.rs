@@ -88,8 +88,8 @@ impl App {
     pub fn open(settings: &Settings) -> Result<App, AppError> {
         let store = Store::open(&settings.data_dir, &settings.database)?;
         let replayed = articles::replay(&store)?;
-        if replayed > 0 {
-            tracing::info!(likes = replayed, "applied what the log of likes held");
+        if replayed.pairs > 0 {
+            tracing::info!(likes = replayed.pairs, "applied what the log of likes held");
         }
         let cache = match settings.cache.mode {
             CacheMode::Off => Cache::disabled(),
@@ -109,7 +109,7 @@ impl App {
             schedules: Schedules::new(store.clone(), bodies.clone(), settings)?,
             markets: Markets::new(store.clone(), bodies.clone(), accounts.clone(), settings)?,
             posts: Posts::new(store.clone(), bodies.clone(), settings)?,
-            articles: Articles::new(store.clone(), bodies, settings)?,
+            articles: Articles::new(store.clone(), bodies, settings, replayed)?,
             accounts,
             store,
             cache,

@@ -44,8 +44,8 @@ use crate::http::Problem;
 use crate::idempotency::{Done, Once};
 use crate::store::Store;
 use counts::CountMemory;
-pub(crate) use likes::replay;
 use likes::{LikeFigures, LikeLog, LikeStore};
+pub(crate) use likes::{Replayed, replay};
 use madang_cache::{ConfigError, NamedCache, Stamp};
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,15 +80,20 @@ pub struct Articles {
 }
 
 impl Articles {
-    /// The system in `store`, its bodies among `bodies`.
+    /// The system in `store`, its bodies among `bodies`, after the log of likes was `replayed`.
     ///
     /// # Errors
     /// When the cache has parts of its names already, or its settings cannot work.
-    pub fn new(store: Store, bodies: Bodies, settings: &Settings) -> Result<Self, ConfigError> {
+    pub(crate) fn new(
+        store: Store,
+        bodies: Bodies,
+        settings: &Settings,
+        replayed: Replayed,
+    ) -> Result<Self, ConfigError> {
         let ttl = settings.cache.ttl;
         let counts = Arc::new(CountMemory::new());
         Ok(Self {
-            likes: LikeLog::new(store.clone(), Arc::clone(&counts), &settings.likes),
+            likes: LikeLog::new(store.clone(), Arc::clone(&counts), &settings.likes, replayed),
             comments: CommentStore::new(store.clone()),
             store: ArticleStore::new(store),
             counts,

@@ -56,7 +56,7 @@ impl Bench {
 
     pub(super) fn log(&self, write: LikesWrite) -> LikeLog {
         let settings = LikeSettings { write, queue_flush: Duration::from_secs(60) };
-        LikeLog::new(self.store.clone(), Arc::clone(&self.counts), &settings)
+        LikeLog::new(self.store.clone(), Arc::clone(&self.counts), &settings, Replayed::default())
     }
 
     pub(super) async fn execute(&self, sql: impl Into<String>) {
@@ -114,9 +114,15 @@ pub(super) fn comment(article: ArticleId, author: UserId) -> NewComment {
 
 /// The whole system on the store of `bench`.
 pub(super) fn articles(bench: &Bench) -> Articles {
-    let settings = Sources::new().resolve().unwrap();
+    articles_after(bench, LikesWrite::Behind, Replayed::default())
+}
+
+/// The same after a start has found something in the log, with this way of writing likes.
+pub(super) fn articles_after(bench: &Bench, write: LikesWrite, replayed: Replayed) -> Articles {
+    let mut settings = Sources::new().resolve().unwrap();
+    settings.likes.write = write;
     let compute = Arc::new(crate::store::Pool::start("compute", vec![()], 8).unwrap());
     let cache = madang_cache::Cache::disabled();
     let bodies = Bodies::new(cache, compute, bench.gate.clone(), &settings);
-    Articles::new(bench.store.clone(), bodies, &settings).unwrap()
+    Articles::new(bench.store.clone(), bodies, &settings, replayed).unwrap()
 }

@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
 mod durability;
+mod full_disk;
 mod harness;
 mod left_clients;

@@ -11,7 +11,7 @@ use super::overlay::{Overlay, Pair};
 use super::record;
 use super::store::exists;
 use super::{Like, LikeError, Liked};
-use crate::accounts::UserId;
+use crate::accounts::{self, UserId};
 use crate::articles::store::{counts, likes};
 use crate::articles::types::{ArticleId, Counts};
 use crate::store::{StoreError, Tx};
@@ -29,6 +29,8 @@ pub(super) struct Logged {
     pub(super) stored: Vec<(ArticleId, Counts)>,
     /// The row, if anything changed.
     pub(super) row: Option<i64>,
+    /// Pairs in the log because of it.
+    pub(super) changes: u64,
 }
 
 /// Logs likes, as if one after another. A like of an article or by a user that is not there is refused for
@@ -44,6 +46,7 @@ pub(super) fn log(tx: &Tx<'_>, likes: &[Like], overlay: &Overlay) -> Result<Logg
         tx.prepare_cached("INSERT INTO like_log (likes) VALUES (?)")?
             .execute([record::write(&logged.pairs)])?;
         logged.row = Some(tx.last_insert_rowid());
+        logged.changes = logged.pairs.len() as u64;
     }
     Ok(logged)
 }
@@ -88,6 +91,8 @@ pub(super) struct Folded {
     pub(super) pairs: BTreeMap<Pair, bool>,
     /// The last row, if there is any.
     pub(super) last: Option<i64>,
+    /// Pairs in its rows, each as often as it is there.
+    pub(super) changes: u64,
 }
 
 /// Reads the log; the inner error is that of a row.
@@ -98,7 +103,10 @@ pub(super) fn read(conn: &Connection) -> Result<Result<Folded, StoreError>, rusq
     while let Some(row) = rows.next()? {
         let (seq, likes): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
         match record::read(&likes) {
-            Ok(pairs) => folded.pairs.extend(pairs),
+            Ok(pairs) => {
+                folded.changes += pairs.len() as u64;
+                folded.pairs.extend(pairs);
+            }
             Err(error) => {
                 let text = format!("row {seq} of the log of likes cannot be read: {error}");
                 return Ok(Err(StoreError::Corrupt(text)));
@@ -107,6 +115,25 @@ pub(super) fn read(conn: &Connection) -> Result<Result<Folded, StoreError>, rusq
         folded.last = Some(seq);
     }
     Ok(Ok(folded))
+}
+
+/// What of the log is not in the tables, as if it had just been logged: for a process that starts and cannot
+/// apply it. What is of an absent article or by an absent user would be refused, so it is not there.
+pub(super) fn not_applied(conn: &Connection, folded: &Folded) -> Result<Logged, rusqlite::Error> {
+    let mut logged = Logged { row: folded.last, changes: folded.changes, ..Logged::default() };
+    let mut known = None;
+    for (&(article, user), &liked) in &folded.pairs {
+        if known.is_none_or(|(of, _)| of != article) {
+            let stored = counts(conn, article)?;
+            logged.stored.extend(stored.map(|stored| (article, stored)));
+            known = Some((article, stored.is_some()));
+        }
+        let there = known.is_some_and(|(_, there)| there) && accounts::exists(conn, user)?;
+        if there && likes(conn, article, user)? != liked {
+            logged.pairs.push(((article, user), liked));
+        }
+    }
+    Ok(logged)
 }
 
 /// Takes away rows up to this one.

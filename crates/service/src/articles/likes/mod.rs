@@ -33,7 +33,7 @@ mod tests;
 pub(super) use figures::Counted;
 pub use figures::LikeFigures;
 pub(super) use overlay::Overlay;
-pub(crate) use pass::replay;
+pub(crate) use pass::{Replayed, replay};
 pub use store::LikeStore;
 
 use super::counts::CountMemory;
@@ -130,11 +130,28 @@ enum Way {
 }
 
 impl LikeLog {
-    pub(super) fn new(store: Store, counts: Arc<CountMemory>, settings: &LikeSettings) -> Self {
+    /// With what a start could not apply of the log, likes are logged whatever the settings say: the other
+    /// ways ask the tables alone, and would undo what is pending or be undone by it.
+    pub(super) fn new(
+        store: Store,
+        counts: Arc<CountMemory>,
+        settings: &LikeSettings,
+        replayed: Replayed,
+    ) -> Self {
         let overlay = Arc::new(Overlay::new(Arc::clone(&counts)));
+        let mut write = settings.write;
+        if let Some(left) = replayed.left {
+            overlay.logged(&left);
+            if write != LikesWrite::Behind {
+                tracing::warn!(
+                    "likes.write is `behind` until the next start, as the log could not be applied"
+                );
+                write = LikesWrite::Behind;
+            }
+        }
         let parts =
             Parts { store: LikeStore::new(store), counts, overlay, counted: Arc::default() };
-        let way = match settings.write {
+        let way = match write {
             LikesWrite::Direct => Way::Direct,
             LikesWrite::Behind => Way::Behind(behind::Behind::new(parts.clone())),
             LikesWrite::Queue => Way::Queue(queue::Queue::new(parts.clone(), settings.queue_flush)),

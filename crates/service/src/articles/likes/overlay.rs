@@ -174,12 +174,13 @@ impl Overlay {
         self.memory.forget(article);
     }
 
-    /// Takes what a transaction has added to the log; for its hook alone.
+    /// Takes what a transaction has added to the log; for its hook, and for a start that could not apply
+    /// what it has found there.
     pub(super) fn logged(&self, logged: &Logged) {
         let mut pending = self.pending();
         if let Some(row) = logged.row {
             pending.last = row;
-            pending.newer.changes += logged.pairs.len() as u64;
+            pending.newer.changes += logged.changes;
             pending.newer.since.get_or_insert_with(Instant::now);
         }
         for (pair, liked) in &logged.pairs {

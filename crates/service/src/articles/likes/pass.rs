@@ -7,9 +7,10 @@
 //! A pair is written as it is wanted when its turn comes, and its article's count changes by the rows that
 //! are really added or taken away, in the same transaction. So it does no harm to apply a row of the log
 //! again, in part or as a whole, as long as all rows that follow it are applied again, too. That is what
-//! [`replay`] does before anything is served: it applies the whole log, from its first row on.
+//! [`replay`] does before anything is served: it applies the whole log, from its first row on. If there is no
+//! room for that, the log is laid over the tables as it was before, and passes go on trying.
 
-use super::log;
+use super::log::{self, Folded, Logged};
 use super::overlay::{Frozen, Pair};
 use super::store::apply;
 use super::{Change, Like, Parts};
@@ -87,14 +88,37 @@ async fn apply_slice(
     parts.store.store.write(job).await
 }
 
-/// Applies what the log of an earlier process holds; answers how many pairs that was. To be done before
-/// anything reads likes or counts.
+/// What became of the log of an earlier process.
+#[derive(Debug, Default)]
+pub(crate) struct Replayed {
+    /// Pairs that were applied.
+    pub(crate) pairs: usize,
+    /// What has found no room in the tables. It is acknowledged, so it must be shown, and applied later.
+    pub(super) left: Option<Logged>,
+}
+
+/// Applies what the log of an earlier process holds. To be done before anything reads likes or counts. On a
+/// full disk what could not be applied is handed back: a service that can read must not stay away for it.
 ///
 /// # Errors
-/// When the log cannot be read or the store not written. What was applied until then stays, and does no harm.
-pub(crate) fn replay(store: &Store) -> Result<usize, StoreError> {
+/// When the log cannot be read, or the store not be written for another reason than a full disk. What was
+/// applied until then stays, and does no harm.
+pub(crate) fn replay(store: &Store) -> Result<Replayed, StoreError> {
     let folded = store.read_blocking(log::read)??;
-    let Some(last) = folded.last else { return Ok(0) };
+    let Some(last) = folded.last else { return Ok(Replayed::default()) };
+    match apply_all(store, &folded, last) {
+        Ok(()) => Ok(Replayed { pairs: folded.pairs.len(), left: None }),
+        Err(StoreError::Full(reason)) => {
+            let left = store.read_blocking(move |conn| log::not_applied(conn, &folded))?;
+            let likes = left.pairs.len();
+            tracing::warn!(%reason, likes, "what the log of likes holds is kept in memory until there is room");
+            Ok(Replayed { pairs: 0, left: Some(left) })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn apply_all(store: &Store, folded: &Folded, last: i64) -> Result<(), StoreError> {
     let like = |((article, user), liked): (&Pair, &bool)| {
         let change = if *liked { Change::On } else { Change::Off };
         Like { article: *article, user: *user, change }
@@ -103,6 +127,5 @@ pub(crate) fn replay(store: &Store) -> Result<usize, StoreError> {
     for slice in likes.chunks(SLICE).map(<[Like]>::to_vec) {
         store.write_blocking(move |tx| apply(tx, &slice).map(drop))?;
     }
-    store.write_blocking(move |tx| log::delete(tx, last))?;
-    Ok(likes.len())
+    store.write_blocking(move |tx| log::delete(tx, last))
 }

@@ -7,7 +7,7 @@ use super::behind::Behind;
 use super::overlay::Pair;
 use super::pass::{Pass, replay};
 use super::*;
-use crate::articles::tests::{Bench, articles, comment};
+use crate::articles::tests::{Bench, articles, articles_after, comment};
 use crate::articles::{Articles, Order, Owned};
 use crate::config::LikesWrite;
 use crate::idempotency::Once;
@@ -180,10 +180,20 @@ async fn whatever_is_applied_when_everybody_sees_what_was_acknowledged() {
 /// Another process on the same store.
 async fn restarted(bench: &Bench) -> Articles {
     let store = bench.store.clone();
-    tokio::task::spawn_blocking(move || replay(&store)).await.unwrap().unwrap();
+    let replayed = tokio::task::spawn_blocking(move || replay(&store)).await.unwrap().unwrap();
+    assert!(replayed.left.is_none());
     assert_eq!(bench.number("SELECT count(*) FROM like_log").await, 0);
     bench.counts_are_rows().await;
     articles(bench)
+}
+
+/// The users from 9 to this one.
+fn more_users(last: i64) -> String {
+    format!(
+        "WITH RECURSIVE n (i) AS (SELECT 9 UNION ALL SELECT i + 1 FROM n WHERE i < {last})
+         INSERT INTO users (id, nickname, password_hash, region_id, created_at_ms)
+         SELECT i, 'user-' || i, '-', 11, 0 FROM n"
+    )
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -191,13 +201,7 @@ async fn no_reader_misses_a_like_or_sees_a_count_go_back_while_passes_run() {
     const ARTICLES: i64 = 3;
     const USERS: i64 = 150;
     let bench = Arc::new(Bench::with_articles(ARTICLES).await);
-    bench
-        .execute(format!(
-            "WITH RECURSIVE n (i) AS (SELECT 9 UNION ALL SELECT i + 1 FROM n WHERE i < {USERS})
-             INSERT INTO users (id, nickname, password_hash, region_id, created_at_ms)
-             SELECT i, 'user-' || i, '-', 11, 0 FROM n"
-        ))
-        .await;
+    bench.execute(more_users(USERS)).await;
     let system = Arc::new(articles(&bench));
     // Of each article: how many likes were acknowledged.
     let acknowledged: Arc<[AtomicU64; ARTICLES as usize]> = Arc::default();

@@ -73,6 +73,69 @@ async fn what_cannot_be_applied_stays_in_the_log_and_is_applied_later() {
     assert_eq!(bench.number("SELECT count(*) FROM like_log").await, 0);
 }
 
+/// Another process on the same store, which may have no more pages than it has.
+async fn restarted_without_room(bench: &Bench, write: LikesWrite) -> Articles {
+    bench.execute("PRAGMA max_page_count = 1").await;
+    let store = bench.store.clone();
+    let replayed = tokio::task::spawn_blocking(move || replay(&store)).await.unwrap().unwrap();
+    assert!(replayed.left.is_some(), "there was room");
+    articles_after(bench, write, replayed)
+}
+
+#[tokio::test]
+async fn a_log_without_room_to_be_applied_at_the_start_is_shown_and_applied_later() {
+    const USERS: i64 = 600;
+    for way in [LikesWrite::Behind, LikesWrite::Direct] {
+        let bench = Bench::with_articles(3).await;
+        bench.execute(more_users(USERS)).await;
+        let mut model = Model::default();
+        let direct = bench.log(LikesWrite::Direct);
+        for user in 1..=4 {
+            let done = bench.like(&direct, 2, user, Change::On).await;
+            assert_eq!(done, model.like((2, user), Change::On));
+        }
+        // An article and a user are gone by now; some pairs are as the tables have them.
+        let mut pairs: Vec<_> = (1..=USERS + 1).map(|user| ((1, user), user % 3 > 0)).collect();
+        pairs.extend((1..=USERS).map(|user| ((2, user), user > 2)));
+        pairs.extend((1..=USERS).map(|user| ((3, user), true)));
+        pairs.push(((9, 1), true));
+        for ((article, user), liked) in
+            pairs.iter().filter(|(pair, _)| pair.0 < 9 && pair.1 <= USERS)
+        {
+            let change = if *liked { Change::On } else { Change::Off };
+            model.like((*article, *user), change).unwrap();
+        }
+        let (changes, row) = (pairs.len() as u64, super::super::record::write(&pairs));
+        let logged = bench.store.write(move |tx| {
+            tx.execute("INSERT INTO like_log (likes) VALUES (?)", [row])?;
+            Ok::<_, StoreError>(())
+        });
+        logged.await.unwrap();
+        for start in 0..2 {
+            let system = restarted_without_room(&bench, way).await;
+            everybody_sees(&system, &model, 3, start).await;
+            assert_eq!(system.likes.overlay().backlog(), (changes, changes), "it is bounded so");
+            system.likes.flush().await;
+            assert_eq!(system.like_figures().failed_flushes, 1, "{way:?}");
+            everybody_sees(&system, &model, 3, start).await;
+            if start == 0 {
+                continue;
+            }
+            // What else is acknowledged goes on from what was.
+            let done = bench.like(&system.likes, 1, 3, Change::Toggle).await;
+            assert_eq!(done, model.like((1, 3), Change::Toggle));
+            everybody_sees(&system, &model, 3, start).await;
+            bench.execute("PRAGMA max_page_count = 1000000").await;
+            system.likes.flush().await;
+            assert_eq!(system.like_figures().pending, 0);
+            everybody_sees(&system, &model, 3, start).await;
+        }
+        assert_eq!(bench.number("SELECT count(*) FROM like_log").await, 0);
+        assert_eq!(bench.rows().await, model.likes, "{way:?}");
+        bench.counts_are_rows().await;
+    }
+}
+
 #[tokio::test]
 async fn likes_of_what_is_gone_by_the_time_they_are_applied_are_dropped() {
     let bench = Bench::with_articles(3).await;
