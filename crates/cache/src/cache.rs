@@ -102,6 +102,17 @@ impl Cache {
         Write::begin(&self.inner.store.stamps, stamps)
     }
 
+    /// What [`Write::finish`] does, for a write that was not announced: kills every entry that depends on
+    /// `stamps`, and vetoes every load that began before now. To be called when the transaction is
+    /// committed and before anybody can know of it, who may have seen it or not.
+    ///
+    /// A load that began before the commit is then vetoed, or what it stored dies; one that begins after
+    /// this call reads what was committed. An announced write also keeps loads from being stored while it
+    /// is open, which this one has no need to do.
+    pub fn invalidate(&self, stamps: &[Stamp]) {
+        stamps.iter().for_each(|stamp| self.inner.store.stamps.raise(*stamp));
+    }
+
     /// Kills every entry and vetoes every load in flight: for when it is no longer known what was
     /// missed (a restored database, a lost link to another tier).
     pub fn invalidate_all(&self) {

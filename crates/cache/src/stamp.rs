@@ -14,7 +14,7 @@
 //! slot (64 bits) = version (44 bits) | writes open (20 bits)
 //! begin_write    : open + 1
 //! finish or drop : version + 1, open − 1, in one atomic step
-//! unchanged      : open − 1
+//! unchanged      : open − 1, when no other write is open, else as finish
 //! ```
 
 use std::{
@@ -143,6 +143,12 @@ impl StampTable {
         marks.iter().all(|(slot, version)| self.load(slot) == version << OPEN_BITS)
     }
 
+    /// Raises a version: what depends on it, and all loads of it in flight, are outdated.
+    pub(crate) fn raise(&self, stamp: Stamp) {
+        let slot = self.slot_of(stamp);
+        self.slots[slot as usize].fetch_add(1 << OPEN_BITS, Ordering::AcqRel);
+    }
+
     /// Raises every version: all entries and all loads in flight are outdated.
     pub(crate) fn raise_all(&self) {
         for slot in &self.slots {
@@ -161,6 +167,16 @@ impl StampTable {
 
     fn close(&self, slot: u32) {
         self.slots[slot as usize].fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Closes a write that has changed nothing; with another one open, as if it had.
+    fn close_unchanged(&self, slot: u32) {
+        let step = |state: u64| {
+            let alone = state & OPEN_MASK == 1;
+            Some(if alone { state - 1 } else { state.wrapping_add(FINISH) })
+        };
+        // Never refused: the step is always something.
+        let _ = self.slots[slot as usize].fetch_update(Ordering::AcqRel, Ordering::Acquire, step);
     }
 
     fn finish(&self, slot: u32) {
@@ -240,12 +256,16 @@ impl Write {
     /// Only for a transaction that is known not to have changed anything behind the stamps. Loads
     /// that ran meanwhile saw the state as it was and still is, and may be stored.
     ///
+    /// While another write is open on a stamp, it ends as [`finish`](Self::finish) does: what it has found
+    /// done may have been done by that one, which is committed and has not finished yet. Whoever is told
+    /// of it now must not be given what was before.
+    ///
     /// # Errors
     /// As [`finish`](Self::finish).
     #[expect(clippy::unused_async, reason = "a tier over the network awaits here")]
     pub async fn unchanged(mut self) -> Result<(), WriteError> {
         for slot in std::mem::take(&mut self.slots) {
-            self.table.close(slot);
+            self.table.close_unchanged(slot);
         }
         Ok(())
     }

@@ -1,20 +1,18 @@
 //! Cached bodies: what every system does to answer from the cache, and to write past it.
 //!
 //! A hit costs one look-up and no task, no SQL and no JSON. A miss takes a place among the uncached
-//! reads, reads the store, and is written and compressed on the compute pool. A write announces the
-//! stamps of what it changes before its transaction and ends the announcement before it is answered.
+//! reads, reads the store, and is written and compressed on the compute pool. A write ends the bodies that it
+//! has changed between its commit and its answer ([`Bodies::ends`]).
 
 use crate::config::{CacheMode, CacheSettings, Settings};
 use crate::http::body::{Compress, finish, respond};
 use crate::http::negotiate::Encodings;
 use crate::http::splice::Template;
-use crate::http::{Gate, Problem, gate};
+use crate::http::{Gate, Problem};
 use crate::store::{Pool, PoolError, StoreError};
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
-use madang_cache::{
-    Cache, CacheError, ConfigError, Loaded, NamedCache, Policy, Stamp, Value, WriteError,
-};
+use madang_cache::{Cache, CacheError, ConfigError, Loaded, NamedCache, Policy, Stamp, Value};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,39 +41,20 @@ pub enum LoadError {
     Damaged(String),
 }
 
-/// The task that ran a write was ended with its event loop.
-#[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
-#[error("the write was abandoned: its outcome is unknown")]
-pub struct Abandoned;
-
 /// Why something that cached bodies depend on could not be changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
     /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The cache takes no more writes at once.
-    #[error(transparent)]
-    Cache(#[from] WriteError),
     /// Its owner is gone, or never was.
     #[error("there is no such user")]
     UnknownUser,
-    /// Whether it was changed is not known.
-    #[error(transparent)]
-    Abandoned(#[from] Abandoned),
 }
 
-/// What a write did to the bodies that depend on it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// Nothing: it was refused or changed nothing. Anybody may ask; the bodies that everybody reads must
-    /// not pay for it.
-    Nothing,
-    /// It changed what was announced.
-    Announced,
-    /// It changed that, and more that only the transaction could know.
-    AlsoOn(Vec<Stamp>),
-}
+/// What a write ends that was refused or changed nothing. Anybody may ask; the bodies that everybody reads must
+/// not pay for it.
+pub const NONE: Vec<Stamp> = Vec::new();
 
 /// Which cached body a request asks for.
 #[derive(Clone, Copy, Debug)]
@@ -87,14 +66,6 @@ pub struct Wanted<'a> {
     /// Whether it may be kept; a body that is not kept is shared by those who wait for it now.
     pub kept: bool,
 }
-
-/// No stamps to announce before a transaction: what it changes is in its [`Effect`].
-///
-/// Listings are announced so: when the transaction is over, and before it is answered. That is early enough: a
-/// load that began before the commit is vetoed, or what it stored dies, and one that began after it brings
-/// the new state. Announced before, a listing of everywhere would never be stored while anybody writes: no
-/// load stores while a write is open, and at a hundred writes a second, each with its sync, one always is.
-pub const AFTERWARDS: Vec<Stamp> = Vec::new();
 
 impl Bodies {
     /// Bodies in `cache`, written on `compute`; loads pass `reads`.
@@ -290,44 +261,21 @@ impl Bodies {
         Ok(response)
     }
 
-    /// Runs one write that cached bodies depend on, to its end even when the caller goes away:
-    /// announces `stamps`, runs `work`, and ends the announcement by what `effect` says of the outcome.
+    /// For the writer's thread, after a commit: ends the bodies that depend on what `stamps` says of the
+    /// outcome.
     ///
-    /// # Errors
-    /// Those of `work`; when the cache takes no more writes; [`Abandoned`] when the event loop ended.
-    pub async fn write<T, E>(
+    /// There and nowhere else, because commits, hooks and answers follow each other there in one order. So
+    /// nobody is told of a write, not even one who found it done already, while bodies from before it
+    /// are served. And nothing needs to be announced before the transaction: a load that began before the
+    /// commit is vetoed, or what it stored dies, and one that began after this brings the new state. Announced
+    /// before, a listing of everywhere would never be stored while anybody writes, nor the post that
+    /// somebody asks to remove who may not: no load stores while a write is open.
+    pub fn ends<T>(
         &self,
-        stamps: Vec<Stamp>,
-        effect: impl FnOnce(&T) -> Effect + Send + 'static,
-        work: impl Future<Output = Result<T, E>> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<WriteError> + From<Abandoned> + Send + 'static,
-    {
+        stamps: impl FnOnce(&T) -> Vec<Stamp> + Send + 'static,
+    ) -> impl FnOnce(&T) + Send + 'static {
         let cache = self.cache.clone();
-        let announced = async move {
-            let write = cache.begin_write(&stamps).await?;
-            // An error drops the announcement, which ends it: the outcome may be unknown.
-            let done = work.await?;
-            match effect(&done) {
-                Effect::Nothing => write.unchanged().await?,
-                Effect::Announced => write.finish().await?,
-                Effect::AlsoOn(stamps) => {
-                    // It is committed by now, so a cache that cannot be told is no reason to report a
-                    // failure; entries end with their time.
-                    match cache.begin_write(&stamps).await {
-                        Ok(more) => more.finish().await?,
-                        Err(error) => {
-                            tracing::warn!(%error, "a cached body may outlive its change");
-                        }
-                    }
-                    write.finish().await?;
-                }
-            }
-            Ok(done)
-        };
-        gate::run_to_end(announced).await.unwrap_or_else(|| Err(E::from(Abandoned)))
+        move |outcome| cache.invalidate(&stamps(outcome))
     }
 }
 
@@ -381,13 +329,7 @@ impl From<ChangeError> for Problem {
     fn from(error: ChangeError) -> Self {
         match error {
             ChangeError::Store(error) => error.into(),
-            ChangeError::Cache(error) => {
-                Problem::unavailable("too many writes at once", 1, error.to_string())
-            }
             ChangeError::UnknownUser => Problem::invalid_token("this account no longer exists"),
-            ChangeError::Abandoned(error) => {
-                Problem::unavailable("the server is stopping", 1, error.to_string())
-            }
         }
     }
 }

@@ -200,3 +200,29 @@ async fn a_load_may_be_stored_once_no_open_write_can_have_changed_what_it_saw() 
     assert_eq!(load.answer(body("new")).await, "new Miss");
     assert_eq!(kit.hit("k").await, "new Hit");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_found_its_change_done_kills_what_was_before_it() {
+    let kit = Kit::new(plain());
+    kit.get("k", body("old")).await;
+    // Committed, and not finished yet; the other one finds it done and is answered first.
+    let (committed, repeated) = (kit.begin_write("k").await, kit.begin_write("k").await);
+    repeated.unchanged().await.unwrap();
+    assert_eq!(kit.peek("k"), None);
+    assert_eq!(kit.get("k", body("new")).await, "new Miss");
+    committed.finish().await.unwrap();
+    kit.get("k", body("new")).await;
+    assert_eq!(kit.hit("k").await, "new Hit");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_was_not_announced_kills_entries_and_vetoes_older_loads() {
+    let kit = Kit::new(plain());
+    kit.get("k", body("old")).await;
+    let load = kit.begin_load("other").await;
+    kit.cache.invalidate(&[Stamp::new("k"), Stamp::new("other")]);
+    assert_eq!(kit.peek("k"), None);
+    assert_eq!(load.answer(body("old")).await, "old Miss");
+    assert_eq!(kit.get("other", body("new")).await, "new Miss");
+    assert_eq!(kit.hit("other").await, "new Hit");
+}

@@ -38,7 +38,7 @@ pub use types::{
 
 use crate::accounts::UserId;
 use crate::app::App;
-use crate::bodies::{AFTERWARDS, Bodies, ChangeError, Effect, LoadError};
+use crate::bodies::{Bodies, ChangeError, LoadError, NONE};
 use crate::config::Settings;
 use crate::http::Problem;
 use crate::idempotency::{Done, Once};
@@ -130,22 +130,20 @@ impl Articles {
         self.kept.figures()
     }
 
-    /// Stores an article, `once`. Runs to its end even when the caller goes away.
+    /// Stores an article, `once`. Done even when the caller goes away.
     ///
     /// # Errors
-    /// When the store or the cache cannot take it, or its author is gone.
+    /// When the store cannot take it, or its author is gone.
     pub async fn add(&self, new: NewArticle, once: Once) -> Result<Done<ArticleId>, ChangeError> {
-        let store = self.store.clone();
-        // "There is no such article" may be remembered for the id that is now taken. A request that was
-        // sent again announces it, too: it may be answered before the one that it repeats.
-        let effect = |done: &Done<ArticleId>| {
-            let id = done.outcome;
-            Effect::AlsoOn(vec![all_articles(), one_article(id), comments_of(id)])
-        };
-        self.bodies.write(AFTERWARDS, effect, async move { store.create(new, once).await }).await
+        let committed = self.bodies.ends(|done: &Done<ArticleId>| match done.outcome {
+            _ if done.replayed => NONE,
+            // "There is no such article" may be remembered for the id that is now taken.
+            id => vec![all_articles(), one_article(id), comments_of(id)],
+        });
+        self.store.create(new, once, committed).await
     }
 
-    /// Changes an article of this user. Runs to its end even when the caller goes away.
+    /// Changes an article of this user. Done even when the caller goes away.
     ///
     /// # Errors
     /// As [`add`](Self::add).
@@ -155,39 +153,32 @@ impl Articles {
         user: UserId,
         edit: Edit,
     ) -> Result<Owned<Edited>, ChangeError> {
-        let store = self.store.clone();
-        let effect = |edited: &Owned<Edited>| match edited {
-            Owned::Done(edited) if edited.changed => Effect::AlsoOn(vec![all_articles()]),
-            _ => Effect::Nothing,
-        };
+        let committed = self.bodies.ends(move |edited: &Owned<Edited>| match edited {
+            Owned::Done(edited) if edited.changed => vec![all_articles(), one_article(id)],
+            _ => NONE,
+        });
         let overlay = Arc::clone(self.likes.overlay());
         let seen = move |edited: &mut Edited| {
             edited.counts.likes = overlay.likes(id).unwrap_or(edited.counts.likes);
             edited.liked = overlay.state(id, user).unwrap_or(edited.liked);
         };
-        let work = async move { store.edit(id, user, edit, types::now_ms(), seen).await };
-        self.bodies.write(vec![one_article(id)], effect, work).await
+        self.store.edit(id, user, edit, types::now_ms(), seen, committed).await
     }
 
-    /// Deletes an article of this user with its comments and likes. Runs to its end even when the caller
-    /// goes away.
+    /// Deletes an article of this user with its comments and likes. Done even when the caller goes away.
     ///
     /// # Errors
     /// As [`add`](Self::add).
     pub async fn remove(&self, id: ArticleId, user: UserId) -> Result<Owned<()>, ChangeError> {
-        let (store, overlay, kept) =
-            (self.store.clone(), Arc::clone(self.likes.overlay()), Arc::clone(&self.kept));
-        let effect = |removed: &Owned<()>| match removed {
-            Owned::Done(()) => Effect::AlsoOn(vec![all_articles()]),
-            Owned::NotOwner | Owned::Absent => Effect::Nothing,
-        };
+        let (overlay, kept) = (Arc::clone(self.likes.overlay()), Arc::clone(&self.kept));
+        let cached =
+            self.bodies.ends(move |()| vec![all_articles(), one_article(id), comments_of(id)]);
         let committed = move || {
             overlay.forget(id);
             kept.sweep_soon();
+            cached(&());
         };
-        let work = async move { Ok(store.delete(id, user, committed).await?) };
-        let stamps = vec![one_article(id), comments_of(id)];
-        self.bodies.write(stamps, effect, work).await
+        Ok(self.store.delete(id, user, committed).await?)
     }
 
     /// The counts of an article: from memory without any other work, else from the store. Nothing when

@@ -38,7 +38,8 @@ impl ArticleStore {
         Self { store }
     }
 
-    /// Stores an article, `once`.
+    /// Stores an article, `once`. Here and below, `committed` is told the outcome after the commit, on the
+    /// writer's thread.
     ///
     /// # Errors
     /// When its author is gone or the store cannot answer; nothing is stored then.
@@ -46,13 +47,13 @@ impl ArticleStore {
         &self,
         new: NewArticle,
         once: Once,
+        committed: impl FnOnce(&Done<ArticleId>) + Send + 'static,
     ) -> Result<Done<ArticleId>, ChangeError> {
-        self.store
-            .write(move |tx| {
-                author_exists(tx, new.author)?;
-                once.run(tx, |tx| Ok(insert(tx, &new)?))
-            })
-            .await
+        let job = move |tx: &mut Tx<'_>| {
+            author_exists(tx, new.author)?;
+            once.run(tx, |tx| Ok(insert(tx, &new)?))
+        };
+        self.store.write_then(job, committed).await
     }
 
     /// Stores articles in one transaction; gives their ids, in order. For filling a store.
@@ -107,28 +108,28 @@ impl ArticleStore {
         edit: Edit,
         now_ms: i64,
         seen: impl FnOnce(&mut Edited) + Send + 'static,
+        committed: impl FnOnce(&Owned<Edited>) + Send + 'static,
     ) -> Result<Owned<Edited>, ChangeError> {
-        self.store
-            .write(move |tx| {
-                author_exists(tx, user)?;
-                match owner(tx, id)? {
-                    Owned::Done(owner) if owner == user => {}
-                    Owned::Absent => return Ok(Owned::Absent),
-                    _ => return Ok(Owned::NotOwner),
-                }
-                let changed = change(tx, id, &edit, now_ms).map_err(StoreError::from)?;
-                let now = now_is(tx, id, user).map_err(StoreError::from)?;
-                Ok(now.map_or(Owned::Absent, |(article, counts, liked)| {
-                    let mut edited = Edited { article, counts, liked, changed };
-                    seen(&mut edited);
-                    Owned::Done(edited)
-                }))
-            })
-            .await
+        let job = move |tx: &mut Tx<'_>| {
+            author_exists(tx, user)?;
+            match owner(tx, id)? {
+                Owned::Done(owner) if owner == user => {}
+                Owned::Absent => return Ok(Owned::Absent),
+                _ => return Ok(Owned::NotOwner),
+            }
+            let changed = change(tx, id, &edit, now_ms).map_err(StoreError::from)?;
+            let now = now_is(tx, id, user).map_err(StoreError::from)?;
+            Ok(now.map_or(Owned::Absent, |(article, counts, liked)| {
+                let mut edited = Edited { article, counts, liked, changed };
+                seen(&mut edited);
+                Owned::Done(edited)
+            }))
+        };
+        self.store.write_then(job, committed).await
     }
 
     /// Deletes an article of this user; its comments and likes are gone for everybody from then on, and
-    /// their rows go in [`sweep`](Self::sweep). `committed` runs after the commit, on the writer's thread.
+    /// their rows go in [`sweep`](Self::sweep). `committed` runs if it was deleted.
     ///
     /// # Errors
     /// When the store cannot answer.

@@ -2,7 +2,7 @@
 //!
 //! What was wrong in the documented system: cache keys without the order or the size of a page, eviction
 //! under a name that no entry had, removed posts that were still listed, everybody's e-mail in a body for
-//! all. Here a cached listing depends on one stamp, named after its area and category, and a write announces
+//! all. Here a cached listing depends on one stamp, named after its area and category, and a write ends
 //! the stamps of every listing that the post was in or is in: four levels of area (six in a district of a
 //! large city), each with its category and without. Nobody enumerates keys, so orders, page sizes
 //! and later pages end with it. Bodies say of the owner the nickname, and nothing of whoever reads them.
@@ -36,7 +36,7 @@ pub use types::{
 
 use crate::accounts::{Accounts, UserId};
 use crate::app::{App, AppError};
-use crate::bodies::{AFTERWARDS, Bodies, ChangeError, Effect, LoadError};
+use crate::bodies::{Bodies, ChangeError, LoadError, NONE};
 use crate::config::Settings;
 use crate::idempotency::{Done, Once};
 use crate::store::Store;
@@ -99,24 +99,24 @@ impl Posts {
         Names { regions: accounts.regions(), categories: &self.categories }
     }
 
-    /// Stores a post, `once`. Runs to its end even when the caller goes away.
+    /// Stores a post, `once`. Done even when the caller goes away.
     ///
     /// # Errors
-    /// When its author is gone, or the store or the cache cannot take it; nothing was stored then, unless
-    /// the error says that the outcome is unknown.
+    /// When its author is gone, or the store cannot take it; nothing was stored then.
     pub async fn add(&self, new: NewPost, once: Once) -> Result<Done<PostId>, ChangeError> {
-        let store = self.store.clone();
         let mut stamps = area::listings(&new.values);
-        // "There is no such post" may be remembered for the id that is now taken. A request that was sent
-        // again announces it, too: it may be answered before the one that it repeats.
-        let effect = move |made: &Done<PostId>| {
+        let committed = self.bodies.ends(move |made: &Done<PostId>| {
+            if made.replayed {
+                return NONE;
+            }
+            // "There is no such post" may be remembered for the id that is now taken.
             stamps.push(one_post(made.outcome));
-            Effect::AlsoOn(stamps)
-        };
-        self.bodies.write(AFTERWARDS, effect, async move { store.create(new, once).await }).await
+            stamps
+        });
+        self.store.create(new, once, committed).await
     }
 
-    /// Changes a post of this author. Runs to its end even when the caller goes away.
+    /// Changes a post of this author. Done even when the caller goes away.
     ///
     /// # Errors
     /// As [`add`](Self::add).
@@ -126,28 +126,28 @@ impl Posts {
         by: UserId,
         changes: Changes,
     ) -> Result<Change<Post>, ChangeError> {
-        let store = self.store.clone();
-        let effect = |changed: &Change<Changed>| match changed {
-            Change::Done(changed) => changed.effect(),
-            Change::NotOwner | Change::Absent => Effect::Nothing,
-        };
-        let work = async move { store.change(id, by, changes, draft::now_ms()).await };
-        let changed = self.bodies.write(vec![one_post(id)], effect, work).await?;
+        let committed = self.bodies.ends(move |changed: &Change<Changed>| match changed {
+            Change::Done(changed) => changed.ends(id),
+            Change::NotOwner | Change::Absent => NONE,
+        });
+        let changed = self.store.change(id, by, changes, draft::now_ms(), committed).await?;
         Ok(changed.map(|changed| changed.after))
     }
 
-    /// Removes a post of this author. Runs to its end even when the caller goes away.
+    /// Removes a post of this author. Done even when the caller goes away.
     ///
     /// # Errors
     /// As [`add`](Self::add).
     pub async fn remove(&self, id: PostId, by: UserId) -> Result<Change<()>, ChangeError> {
-        let store = self.store.clone();
-        let effect = |removed: &Change<PostValues>| match removed {
-            Change::Done(values) => Effect::AlsoOn(area::listings(values)),
-            Change::NotOwner | Change::Absent => Effect::Nothing,
-        };
-        let work = async move { store.remove(id, by, draft::now_ms()).await };
-        let removed = self.bodies.write(vec![one_post(id)], effect, work).await?;
+        let committed = self.bodies.ends(move |removed: &Change<PostValues>| match removed {
+            Change::Done(values) => {
+                let mut stamps = area::listings(values);
+                stamps.push(one_post(id));
+                stamps
+            }
+            Change::NotOwner | Change::Absent => NONE,
+        });
+        let removed = self.store.remove(id, by, draft::now_ms(), committed).await?;
         Ok(removed.map(drop))
     }
 }
@@ -155,20 +155,20 @@ impl Posts {
 impl Changed {
     /// The body of the post always changes; listings only with what they show of it, which is all but the
     /// content.
-    fn effect(&self) -> Effect {
+    fn ends(&self, id: PostId) -> Vec<Stamp> {
         let (before, after) = (&self.before, &self.after.values);
         if before == after {
-            return Effect::Nothing;
+            return NONE;
         }
+        let mut stamps = vec![one_post(id)];
         let shown = PostValues { content: before.content.clone(), ..after.clone() };
-        if shown == *before {
-            return Effect::Announced;
+        if shown != *before {
+            stamps.extend(area::listings(before));
+            if (&before.place, before.category) != (&after.place, after.category) {
+                stamps.extend(area::listings(after));
+            }
         }
-        let mut stamps = area::listings(before);
-        if (&before.place, before.category) != (&after.place, after.category) {
-            stamps.extend(area::listings(after));
-        }
-        Effect::AlsoOn(stamps)
+        stamps
     }
 }
 

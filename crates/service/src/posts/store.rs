@@ -58,22 +58,27 @@ impl PostStore {
         self.store.read_blocking(all_categories)
     }
 
-    /// Stores a post, `once`.
+    /// Stores a post, `once`. Here and below, `committed` is told the outcome after the commit, on the
+    /// writer's thread.
     ///
     /// # Errors
     /// When its author is gone, or the store cannot answer; nothing is stored then.
-    pub async fn create(&self, new: NewPost, once: Once) -> Result<Done<PostId>, ChangeError> {
-        self.store
-            .write(move |tx| {
-                if !accounts::exists(tx, new.author).map_err(StoreError::from)? {
-                    return Err(ChangeError::UnknownUser);
-                }
-                once.run(tx, |tx| {
-                    let town = intern(tx, new.values.place.city, &new.values.place.town)?;
-                    Ok(insert(tx, &new, town)?)
-                })
+    pub async fn create(
+        &self,
+        new: NewPost,
+        once: Once,
+        committed: impl FnOnce(&Done<PostId>) + Send + 'static,
+    ) -> Result<Done<PostId>, ChangeError> {
+        let job = move |tx: &mut Tx<'_>| {
+            if !accounts::exists(tx, new.author).map_err(StoreError::from)? {
+                return Err(ChangeError::UnknownUser);
+            }
+            once.run(tx, |tx| {
+                let town = intern(tx, new.values.place.city, &new.values.place.town)?;
+                Ok(insert(tx, &new, town)?)
             })
-            .await
+        };
+        self.store.write_then(job, committed).await
     }
 
     /// Stores posts in one transaction, in order. For filling a store.
@@ -117,25 +122,25 @@ impl PostStore {
         by: UserId,
         changes: Changes,
         now_ms: i64,
+        committed: impl FnOnce(&Change<Changed>) + Send + 'static,
     ) -> Result<Change<Changed>, ChangeError> {
-        self.store
-            .write(move |tx| {
-                let own = owned(tx, id, by)?;
-                let mut after = match own {
-                    Change::Done(post) => post,
-                    Change::NotOwner => return Ok(Change::NotOwner),
-                    Change::Absent => return Ok(Change::Absent),
-                };
-                let before = after.values.clone();
-                changes.apply(&mut after.values);
-                if after.values != before {
-                    // Clocks go back, and seeded posts are of the future.
-                    after.updated_at_ms = after.updated_at_ms.max(now_ms);
-                    update(tx, &after)?;
-                }
-                Ok(Change::Done(Changed { before, after }))
-            })
-            .await
+        let job = move |tx: &mut Tx<'_>| {
+            let own = owned(tx, id, by)?;
+            let mut after = match own {
+                Change::Done(post) => post,
+                Change::NotOwner => return Ok(Change::NotOwner),
+                Change::Absent => return Ok(Change::Absent),
+            };
+            let before = after.values.clone();
+            changes.apply(&mut after.values);
+            if after.values != before {
+                // Clocks go back, and seeded posts are of the future.
+                after.updated_at_ms = after.updated_at_ms.max(now_ms);
+                update(tx, &after)?;
+            }
+            Ok(Change::Done(Changed { before, after }))
+        };
+        self.store.write_then(job, committed).await
     }
 
     /// Removes a post of this author: nobody sees it any more. Answers what it was.
@@ -147,20 +152,20 @@ impl PostStore {
         id: PostId,
         by: UserId,
         now_ms: i64,
+        committed: impl FnOnce(&Change<PostValues>) + Send + 'static,
     ) -> Result<Change<PostValues>, ChangeError> {
-        self.store
-            .write(move |tx| {
-                let own = owned(tx, id, by)?;
-                if matches!(own, Change::Done(_)) {
-                    tx.prepare_cached(
-                        "UPDATE posts SET removed = 1, updated_at_ms = max(updated_at_ms, ?) WHERE id = ?",
-                    )
-                    .and_then(|mut update| update.execute([now_ms, id]))
-                    .map_err(StoreError::from)?;
-                }
-                Ok(own.map(|post| post.values))
-            })
-            .await
+        let job = move |tx: &mut Tx<'_>| {
+            let own = owned(tx, id, by)?;
+            if matches!(own, Change::Done(_)) {
+                tx.prepare_cached(
+                    "UPDATE posts SET removed = 1, updated_at_ms = max(updated_at_ms, ?) WHERE id = ?",
+                )
+                .and_then(|mut update| update.execute([now_ms, id]))
+                .map_err(StoreError::from)?;
+            }
+            Ok(own.map(|post| post.values))
+        };
+        self.store.write_then(job, committed).await
     }
 
     /// How many posts were ever stored, removed ones included.

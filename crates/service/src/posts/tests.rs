@@ -319,7 +319,7 @@ async fn pages_have_no_gaps_and_no_repeats_while_posts_are_added() {
 async fn a_search_that_began_before_a_write_is_not_kept() {
     let bench = Bench::new(&[]).await;
     let first = bench.add(values(0, 1, 1000)).await;
-    // The reading is under way when the removal is announced, whichever of them is first.
+    // The reading is under way when the post is removed, whichever of them is first.
     for _ in 0..20 {
         let id = bench.add(values(0, 1, 2000)).await;
         let (page, removed) =

@@ -147,6 +147,21 @@ impl Store {
         self.inner.writer.run(Company::Shared, job).await
     }
 
+    /// [`write`](Self::write); `committed` is told the outcome as a hook is: on the writer's thread, after
+    /// the commit and before anybody is answered who may have seen it. It must be short.
+    pub(crate) async fn write_then<T, E, F>(
+        &self,
+        job: F,
+        committed: impl FnOnce(&T) + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        self.inner.writer.run_then(Company::Shared, job, committed).await
+    }
+
     /// [`write`](Self::write) with a commit of its own, as if there were no group commit.
     pub(crate) async fn write_alone<T, E, F>(&self, job: F) -> Result<T, E>
     where

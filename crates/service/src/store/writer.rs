@@ -134,9 +134,30 @@ impl Writer {
         E: From<StoreError> + Send + 'static,
         F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     {
+        self.run_then(company, job, |_| ()).await
+    }
+
+    /// [`run`](Self::run); `committed` is told the outcome after the hooks and before the answer.
+    pub(super) async fn run_then<T, E, F>(
+        &self,
+        company: Company,
+        job: F,
+        committed: impl FnOnce(&T) + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
         let (answer, result) = oneshot::channel();
-        // The caller may have left; the write stands all the same.
-        self.submit(company, job, move |outcome| drop(answer.send(outcome)))?;
+        let settle = move |outcome: Result<T, E>| {
+            if let Ok(outcome) = &outcome {
+                run_hook(|| committed(outcome));
+            }
+            // The caller may have left; the write stands all the same.
+            drop(answer.send(outcome));
+        };
+        self.submit(company, job, settle)?;
         result.await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
     }
 
@@ -167,7 +188,7 @@ impl Writer {
                 settle(match (outcome, commit) {
                     (Ok((value, hooks)), Ok(())) => {
                         stats.committed_jobs.fetch_add(1, Ordering::Relaxed);
-                        run_hooks(hooks);
+                        hooks.into_iter().for_each(run_hook);
                         Ok(value)
                     }
                     (Ok(_), Err(error)) => Err(E::from(error)),
@@ -325,10 +346,8 @@ fn work(conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterSta
 }
 
 /// A hook that panics is a bug, but the write stands: the others run, and the caller is told so.
-fn run_hooks(hooks: Vec<Hook>) {
-    for hook in hooks {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(hook)) {
-            tracing::error!("a hook panicked after its commit: {}", panic_text(&*panic));
-        }
+fn run_hook(hook: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(hook)) {
+        tracing::error!("a hook panicked after its commit: {}", panic_text(&*panic));
     }
 }

@@ -23,7 +23,7 @@ pub use types::{
 
 use crate::accounts::UserId;
 use crate::app::App;
-use crate::bodies::{Bodies, ChangeError, Effect, LoadError};
+use crate::bodies::{Bodies, ChangeError, LoadError, NONE};
 use crate::config::{Settings, TrackSettings};
 use crate::idempotency::{Done, Once};
 use crate::store::{Store, StoreError};
@@ -76,11 +76,11 @@ impl Tracks {
         &self.store
     }
 
-    /// Stores a track unless it is there already. Runs to its end even when the caller goes away.
+    /// Stores a track unless it is there already. Once the writer has it, it is stored even when the caller
+    /// goes away.
     ///
     /// # Errors
-    /// When the store or the cache cannot take it; nothing was stored then, unless the error says
-    /// that the outcome is unknown.
+    /// When the store cannot take it; nothing was stored then.
     pub async fn add(&self, track: NewTrack) -> Result<Stored, ChangeError> {
         // Packing and hashing a long path is no work for an event loop.
         let prepared = self.bodies.compute().run(move |()| TrackStore::prepare(track)).await;
@@ -105,52 +105,41 @@ impl Tracks {
         prepared: PreparedTrack,
         once: Once,
     ) -> Result<Done<Stored>, ChangeError> {
-        let store = self.store.clone();
-        let effect = |stored: &Done<Stored>| match stored.outcome {
+        let committed = self.bodies.ends(|stored: &Done<Stored>| match stored.outcome {
             // "There is no such track" may be remembered for the id that is now taken.
-            Stored::Created(id) if !stored.replayed => Effect::AlsoOn(vec![one_track(id)]),
-            _ => Effect::Nothing,
-        };
-        let insert = async move { store.insert_once(prepared, once).await };
-        self.bodies.write(vec![all_tracks()], effect, insert).await
+            Stored::Created(id) if !stored.replayed => vec![all_tracks(), one_track(id)],
+            _ => NONE,
+        });
+        self.store.insert_once(prepared, once, committed).await
     }
 
-    /// Sets a track's rating, 0 to 5 stars; answers whether there is such a track. Runs to its end even
-    /// when the caller goes away.
+    /// Sets a track's rating, 0 to 5 stars; answers whether there is such a track. Done even when the
+    /// caller goes away.
     ///
     /// # Errors
     /// As [`add`](Self::add).
     pub async fn set_rate(&self, id: TrackId, rate: f64) -> Result<bool, ChangeError> {
-        let store = self.store.clone();
-        self.change(id, is_changed, async move { Ok(store.set_rate(id, rate).await?) }).await
+        let committed = self.bodies.ends(move |there: &bool| changed(id, *there));
+        Ok(self.store.set_rate(id, rate, committed).await?)
     }
 
-    /// Deletes a track; answers whether there was one. Runs to its end even when the caller goes away.
+    /// Deletes a track; answers whether there was one. Done even when the caller goes away.
     ///
     /// # Errors
     /// As [`add`](Self::add).
     pub async fn remove(&self, id: TrackId) -> Result<bool, ChangeError> {
-        let store = self.store.clone();
-        self.change(id, is_changed, async move { Ok(store.delete(id).await?) }).await
+        let committed = self.bodies.ends(move |there: &bool| changed(id, *there));
+        Ok(self.store.delete(id, committed).await?)
     }
 
-    /// Deletes a track of this owner. Runs to its end even when the caller goes away.
+    /// Deletes a track of this owner. Done even when the caller goes away.
     ///
     /// # Errors
     /// As [`add`](Self::add).
     pub async fn remove_owned(&self, id: TrackId, owner: UserId) -> Result<Deleted, ChangeError> {
-        let store = self.store.clone();
-        let effect = |deleted: &Deleted| is_changed(&matches!(deleted, Deleted::Gone));
-        self.change(id, effect, async move { Ok(store.delete_owned(id, owner).await?) }).await
-    }
-
-    async fn change<T: Send + 'static>(
-        &self,
-        id: TrackId,
-        effect: impl FnOnce(&T) -> Effect + Send + 'static,
-        work: impl Future<Output = Result<T, ChangeError>> + Send + 'static,
-    ) -> Result<T, ChangeError> {
-        self.bodies.write(vec![all_tracks(), one_track(id)], effect, work).await
+        let ends = move |deleted: &Deleted| changed(id, matches!(deleted, Deleted::Gone));
+        let committed = self.bodies.ends(ends);
+        Ok(self.store.delete_owned(id, owner, committed).await?)
     }
 
     fn is_kept(&self, length_metres: f64) -> bool {
@@ -158,8 +147,8 @@ impl Tracks {
     }
 }
 
-fn is_changed(changed: &bool) -> Effect {
-    if *changed { Effect::Announced } else { Effect::Nothing }
+fn changed(id: TrackId, changed: bool) -> Vec<Stamp> {
+    if changed { vec![all_tracks(), one_track(id)] } else { NONE }
 }
 
 fn all_tracks() -> Stamp {

@@ -8,7 +8,7 @@ use super::types::{
 use crate::accounts::{self, UserId};
 use crate::bodies::ChangeError;
 use crate::idempotency::{Done, Once};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, Tx};
 use madang_path::{Point, compact};
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
 use sha2::{Digest as _, Sha256};
@@ -101,10 +101,11 @@ impl TrackStore {
     /// # Errors
     /// As [`insert`](Self::insert).
     pub async fn insert_prepared(&self, track: PreparedTrack) -> Result<Stored, ChangeError> {
-        Ok(self.insert_once(track, Once::default()).await?.outcome)
+        Ok(self.insert_once(track, Once::default(), |_| ()).await?.outcome)
     }
 
-    /// [`insert_prepared`](Self::insert_prepared), once however often the same request is sent.
+    /// [`insert_prepared`](Self::insert_prepared), once however often the same request is sent. Here and
+    /// below, `committed` is told the outcome after the commit, on the writer's thread.
     ///
     /// # Errors
     /// As [`insert`](Self::insert); [`StoreError::KeyReused`] when the key came with another request.
@@ -112,64 +113,76 @@ impl TrackStore {
         &self,
         track: PreparedTrack,
         once: Once,
+        committed: impl FnOnce(&Done<Stored>) + Send + 'static,
     ) -> Result<Done<Stored>, ChangeError> {
         let PreparedTrack(row) = track;
-        self.store
-            .write(move |tx| {
-                if let Some(owner) = row.owner
-                    && !accounts::exists(tx, owner).map_err(StoreError::from)?
-                {
-                    return Err(ChangeError::UnknownUser);
-                }
-                once.run(tx, |tx| Ok(row.insert(tx).map_err(StoreError::from)?))
-            })
-            .await
+        let job = move |tx: &mut Tx<'_>| {
+            if let Some(owner) = row.owner
+                && !accounts::exists(tx, owner).map_err(StoreError::from)?
+            {
+                return Err(ChangeError::UnknownUser);
+            }
+            once.run(tx, |tx| Ok(row.insert(tx).map_err(StoreError::from)?))
+        };
+        self.store.write_then(job, committed).await
     }
 
     /// Sets a track's rating, 0 to 5 stars; answers whether there is such a track.
     ///
     /// # Errors
     /// When the store cannot answer, or the rating is out of range.
-    pub async fn set_rate(&self, id: TrackId, rate: f64) -> Result<bool, StoreError> {
-        self.store
-            .write(move |tx| {
-                let mut update = tx.prepare_cached("UPDATE tracks SET rate = ? WHERE id = ?")?;
-                Ok(update.execute(params![rate, id])? > 0)
-            })
-            .await
+    pub async fn set_rate(
+        &self,
+        id: TrackId,
+        rate: f64,
+        committed: impl FnOnce(&bool) + Send + 'static,
+    ) -> Result<bool, StoreError> {
+        let job = move |tx: &mut Tx<'_>| {
+            let mut update = tx.prepare_cached("UPDATE tracks SET rate = ? WHERE id = ?")?;
+            Ok(update.execute(params![rate, id])? > 0)
+        };
+        self.store.write_then(job, committed).await
     }
 
     /// Deletes a track; answers whether there was one.
     ///
     /// # Errors
     /// When the store cannot answer.
-    pub async fn delete(&self, id: TrackId) -> Result<bool, StoreError> {
-        self.store
-            .write(move |tx| Ok(tx.execute("DELETE FROM tracks WHERE id = ?", [id])? > 0))
-            .await
+    pub async fn delete(
+        &self,
+        id: TrackId,
+        committed: impl FnOnce(&bool) + Send + 'static,
+    ) -> Result<bool, StoreError> {
+        let job =
+            move |tx: &mut Tx<'_>| Ok(tx.execute("DELETE FROM tracks WHERE id = ?", [id])? > 0);
+        self.store.write_then(job, committed).await
     }
 
     /// Deletes a track of this owner, with its runs and its ranking.
     ///
     /// # Errors
     /// When the store cannot answer.
-    pub async fn delete_owned(&self, id: TrackId, owner: UserId) -> Result<Deleted, StoreError> {
-        self.store
-            .write(move |tx| {
-                let found: Option<Option<UserId>> = tx
-                    .prepare_cached("SELECT owner_id FROM tracks WHERE id = ?")?
-                    .query_row([id], |row| row.get(0))
-                    .optional()?;
-                match found {
-                    None => Ok(Deleted::Missing),
-                    Some(is) if is != Some(owner) => Ok(Deleted::NotOwner),
-                    Some(_) => {
-                        tx.execute("DELETE FROM tracks WHERE id = ?", [id])?;
-                        Ok(Deleted::Gone)
-                    }
+    pub async fn delete_owned(
+        &self,
+        id: TrackId,
+        owner: UserId,
+        committed: impl FnOnce(&Deleted) + Send + 'static,
+    ) -> Result<Deleted, StoreError> {
+        let job = move |tx: &mut Tx<'_>| {
+            let found: Option<Option<UserId>> = tx
+                .prepare_cached("SELECT owner_id FROM tracks WHERE id = ?")?
+                .query_row([id], |row| row.get(0))
+                .optional()?;
+            match found {
+                None => Ok(Deleted::Missing),
+                Some(is) if is != Some(owner) => Ok(Deleted::NotOwner),
+                Some(_) => {
+                    tx.execute("DELETE FROM tracks WHERE id = ?", [id])?;
+                    Ok(Deleted::Gone)
                 }
-            })
-            .await
+            }
+        };
+        self.store.write_then(job, committed).await
     }
 
     /// How many tracks there are.

@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::articles::create::CreatedBody;
 use crate::articles::types::{ArticleId, CommentId, NewComment};
 use crate::articles::{Articles, comments_of, draft, no_such_article};
-use crate::bodies::{ChangeError, Effect};
+use crate::bodies::ChangeError;
 use crate::http::{JsonObject, Problem};
 use crate::idempotency::{Done, IdempotencyKey, Once};
 use axum::extract::rejection::PathRejection;
@@ -60,24 +60,22 @@ pub(in super::super) async fn add(
 }
 
 impl Articles {
-    /// Stores a comment, `once`; nothing when there is no such article. Runs to its end even when the
-    /// caller goes away.
+    /// Stores a comment, `once`; nothing when there is no such article. Done even when the caller
+    /// goes away.
     ///
     /// # Errors
-    /// When the store or the cache cannot take it, or its author is gone.
+    /// When the store cannot take it, or its author is gone.
     pub async fn comment(
         &self,
         new: NewComment,
         once: Once,
     ) -> Result<Done<Option<CommentId>>, ChangeError> {
-        let (store, overlay) = (self.comments.clone(), Arc::clone(self.likes.overlay()));
-        let article = new.article;
-        let effect = |done: &Done<Option<CommentId>>| {
-            let stored = done.outcome.is_some() && !done.replayed;
-            if stored { Effect::Announced } else { Effect::Nothing }
+        let (article, overlay) = (new.article, Arc::clone(self.likes.overlay()));
+        let cached = self.bodies.ends(move |()| vec![comments_of(article)]);
+        let committed = move |now| {
+            overlay.stored(article, now);
+            cached(&());
         };
-        let committed = move |now| overlay.stored(article, now);
-        let work = async move { store.add(new, once, committed).await };
-        self.bodies.write(vec![comments_of(article)], effect, work).await
+        self.comments.add(new, once, committed).await
     }
 }

@@ -4,7 +4,7 @@ use crate::accounts::{Caller, UserId};
 use crate::app::App;
 use crate::articles::types::{ArticleId, CommentId, Owned};
 use crate::articles::{Articles, comments_of};
-use crate::bodies::{ChangeError, Effect};
+use crate::bodies::ChangeError;
 use crate::http::Problem;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
@@ -43,23 +43,22 @@ pub(in super::super) async fn delete(
 }
 
 impl Articles {
-    /// Deletes a comment of this user. Runs to its end even when the caller goes away.
+    /// Deletes a comment of this user. Done even when the caller goes away.
     ///
     /// # Errors
-    /// When the store or the cache cannot take it.
+    /// When the store cannot take it.
     pub async fn remove_comment(
         &self,
         article: ArticleId,
         id: CommentId,
         user: UserId,
     ) -> Result<Owned<()>, ChangeError> {
-        let (store, overlay) = (self.comments.clone(), Arc::clone(self.likes.overlay()));
-        let effect = |removed: &Owned<()>| match removed {
-            Owned::Done(()) => Effect::Announced,
-            Owned::NotOwner | Owned::Absent => Effect::Nothing,
+        let overlay = Arc::clone(self.likes.overlay());
+        let cached = self.bodies.ends(move |()| vec![comments_of(article)]);
+        let committed = move |now| {
+            overlay.stored(article, now);
+            cached(&());
         };
-        let committed = move |now| overlay.stored(article, now);
-        let work = async move { Ok(store.delete(article, id, user, committed).await?) };
-        self.bodies.write(vec![comments_of(article)], effect, work).await
+        Ok(self.comments.delete(article, id, user, committed).await?)
     }
 }

@@ -26,7 +26,7 @@ async fn an_article_whose_author_is_gone_stays_without_a_name_and_its_counts_sta
     bench.counts_are_rows().await;
     let page = bench.articles.page(Order::Likes, None, 10).await.unwrap();
     assert_eq!(page.iter().map(|a| (a.id, a.counts.likes)).collect::<Vec<_>>(), [(2, 1), (1, 0)]);
-    let orphan = bench.articles.edit(1, 1, Edit::default(), 0, |_| ()).await;
+    let orphan = bench.articles.edit(1, 1, Edit::default(), 0, |_| (), |_| ()).await;
     assert!(matches!(orphan, Err(ChangeError::UnknownUser)), "{orphan:?}");
 }
 

@@ -4,7 +4,7 @@ use super::super::{TrackId, Tracks};
 use super::{NewRun, StoredRun, ranking_of};
 use crate::accounts::Caller;
 use crate::app::App;
-use crate::bodies::{ChangeError, Effect};
+use crate::bodies::{ChangeError, NONE};
 use crate::http::rfc3339::format_utc;
 use crate::http::{JsonObject, Problem};
 use crate::idempotency::{Done, IdempotencyKey, Once};
@@ -115,7 +115,7 @@ fn now_ms() -> i64 {
 }
 
 impl Tracks {
-    /// Stores a run, `once`; nothing when there is no such track. Runs to its end even when the caller goes away.
+    /// Stores a run, `once`; nothing when there is no such track. Stored even when the caller goes away.
     ///
     /// # Errors
     /// As [`add`](Self::add).
@@ -124,12 +124,11 @@ impl Tracks {
         run: NewRun,
         once: Once,
     ) -> Result<Done<Option<StoredRun>>, ChangeError> {
-        let (track, records) = (run.track, self.records.clone());
-        let effect = |stored: &Done<Option<StoredRun>>| {
+        let track = run.track;
+        let committed = self.bodies.ends(move |stored: &Done<Option<StoredRun>>| {
             let ranked = stored.outcome.is_some_and(|run| run.personal_best) && !stored.replayed;
-            if ranked { Effect::Announced } else { Effect::Nothing }
-        };
-        let add = async move { records.add(run, once).await };
-        self.bodies.write(vec![ranking_of(track)], effect, add).await
+            if ranked { vec![ranking_of(track)] } else { NONE }
+        });
+        self.records.add(run, once, committed).await
     }
 }

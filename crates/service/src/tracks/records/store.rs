@@ -22,7 +22,8 @@ impl RecordStore {
     }
 
     /// Stores a run, `once`, and, if it is the runner's fastest on this track, makes it the one that is
-    /// ranked. Nothing when there is no such track.
+    /// ranked. Nothing when there is no such track. `committed` is told the outcome after the commit, on
+    /// the writer's thread.
     ///
     /// # Errors
     /// When the store cannot answer, or there is no such user.
@@ -30,15 +31,15 @@ impl RecordStore {
         &self,
         run: NewRun,
         once: Once,
+        committed: impl FnOnce(&Done<Option<StoredRun>>) + Send + 'static,
     ) -> Result<Done<Option<StoredRun>>, ChangeError> {
-        self.store
-            .write(move |tx| {
-                if !accounts::exists(tx, run.user).map_err(StoreError::from)? {
-                    return Err(ChangeError::UnknownUser);
-                }
-                once.run(tx, |tx| Ok(insert(tx, &run).map_err(StoreError::from)?))
-            })
-            .await
+        let job = move |tx: &mut Tx<'_>| {
+            if !accounts::exists(tx, run.user).map_err(StoreError::from)? {
+                return Err(ChangeError::UnknownUser);
+            }
+            once.run(tx, |tx| Ok(insert(tx, &run).map_err(StoreError::from)?))
+        };
+        self.store.write_then(job, committed).await
     }
 
     /// Up to `limit` runners by their best time on a track, fastest first, after a position. Nothing

@@ -105,7 +105,7 @@ async fn a_log_without_room_to_be_applied_at_the_start_is_shown_and_applied_late
             let change = if *liked { Change::On } else { Change::Off };
             model.like((*article, *user), change).unwrap();
         }
-        let (changes, row) = (pairs.len() as u64, super::super::record::write(&pairs));
+        let (changes, row) = (pairs.len() as u64, record::write(&pairs));
         let logged = bench.store.write(move |tx| {
             tx.execute("INSERT INTO like_log (likes) VALUES (?)", [row])?;
             Ok::<_, StoreError>(())
