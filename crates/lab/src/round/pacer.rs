@@ -24,9 +24,9 @@ const INTERVAL: Duration = Duration::from_millis(25);
 /// Each pause is up to this share longer or shorter than the mean, so that nothing periodic (a
 /// scheduler's tick, the period of a CPU quota) is always hit or always missed.
 const JITTER: f64 = 0.4;
-/// Steps that are timed: about 40 µs. Fewer without optimisation, where each takes ten times as
+/// Steps that are timed: about 35 µs. Fewer without optimisation, where each takes ten times as
 /// long; times of two builds are never compared, as a resumed run must have the same program.
-const STEPS: u32 = if cfg!(debug_assertions) { 300 } else { 3000 };
+const STEPS: u32 = if cfg!(debug_assertions) { 600 } else { 6000 };
 /// Steps before them, so that it does not matter what the server left in caches and predictors.
 const WARM_UP: u32 = STEPS / 2;
 /// The slowest share of the samples is left out: an interrupt that is served meanwhile is charged to
