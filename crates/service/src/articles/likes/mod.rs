@@ -237,6 +237,9 @@ impl LikeLog {
     }
 }
 
+/// Times that a reader looks for counts before it asks the writer's thread.
+const TRIES: usize = 3;
+
 /// What the store says of a pair.
 #[derive(Clone, Copy, Debug)]
 struct Look {
@@ -246,7 +249,7 @@ struct Look {
 
 impl Parts {
     async fn read_counts(&self, article: ArticleId) -> Result<Option<Counts>, StoreError> {
-        loop {
+        for _ in 0..TRIES {
             let version = self.counts.version(article);
             let Some(found) = self.store.counts(article).await? else { return Ok(None) };
             if let Some(counts) = self.overlay.fill(article, found, version) {
@@ -257,6 +260,8 @@ impl Parts {
                 return Ok(Some(counts));
             }
         }
+        // Versions are those of many articles: where they are moved on, none is meanwhile.
+        self.store.counts_on_writer(article, Arc::clone(&self.overlay)).await
     }
 
     /// The same with the state of a pair.

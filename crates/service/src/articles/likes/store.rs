@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_types, reason = "this is the store of likes: SQL types live here")]
 
 use super::batch::{Fold, OfArticle, Sorted};
-use super::{Like, LikeError, Liked, Look};
+use super::{Like, LikeError, Liked, Look, Overlay};
 use crate::accounts::{self, UserId};
 use crate::articles::store::{counts, likes};
 use crate::articles::types::{ArticleId, Counts};
@@ -10,6 +10,7 @@ use crate::store::{Store, StoreError, Tx};
 use rusqlite::params;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 /// Likes in the store.
 #[derive(Clone, Debug)]
@@ -48,6 +49,23 @@ impl LikeStore {
     /// When the store cannot answer.
     pub async fn counts(&self, article: ArticleId) -> Result<Option<Counts>, StoreError> {
         self.store.read(move |conn| counts(conn, article)).await
+    }
+
+    /// The counts of an article with likes that are not in the tables yet, read where both are changed.
+    pub(super) async fn counts_on_writer(
+        &self,
+        article: ArticleId,
+        overlay: Arc<Overlay>,
+    ) -> Result<Option<Counts>, StoreError> {
+        let found = self.store.write(move |tx| {
+            let stored = counts(tx, article)?;
+            let now = |stored: Counts| {
+                let likes = overlay.likes(article).unwrap_or(stored.likes);
+                Counts { likes, ..stored }
+            };
+            Ok::<_, StoreError>(stored.map(now))
+        });
+        found.await
     }
 
     /// The counts of an article, and whether this user likes it.

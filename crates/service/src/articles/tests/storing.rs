@@ -4,6 +4,7 @@ use super::super::store::listing::{Walk, walk_sql};
 use super::*;
 use crate::bodies::ChangeError;
 use crate::tracks::plan;
+use std::task::Poll;
 
 #[tokio::test]
 async fn an_article_whose_author_is_gone_stays_without_a_name_and_its_counts_stay_right() {
@@ -93,6 +94,61 @@ async fn counts_in_memory_follow_a_change_from_outside() {
     articles.check_some(0).await.unwrap();
     assert_eq!(articles.counts.get(1), Some(Counts { likes: 1, comments: 0 }));
     assert_eq!(articles.kept_figures().repaired, 0, "the file was right");
+}
+
+#[tokio::test]
+async fn counts_are_read_though_those_of_other_articles_change_all_the_time() {
+    let bench = Bench::with_articles(1).await;
+    let log = bench.log(LikesWrite::Behind);
+    bench.like(&log, 1, 1, Change::On).await.unwrap();
+    bench.counts.forget(1);
+    let version = bench.counts.version(1);
+    let moves_it_on = |other: &ArticleId| {
+        bench.counts.set(*other, Counts::default());
+        bench.counts.version(1) != version
+    };
+    // An article whose counts share a version with those of article 1, as some eight of 32,768 do.
+    let other = (2..).find(moves_it_on).unwrap();
+    let mut read = std::pin::pin!(log.read_counts(1));
+    let mut found = None;
+    for _ in 0..1000 {
+        // With all readers held up, what was asked for before is answered, and what is asked for now waits:
+        // each look comes after a version was noted and before that changes.
+        let held = every_reader(&bench.store).await;
+        let look = std::future::poll_fn(|cx| Poll::Ready(read.as_mut().poll(cx))).await;
+        bench.counts.set(other, Counts::default());
+        drop(held);
+        if let Poll::Ready(ready) = look {
+            found = Some(ready.unwrap());
+            break;
+        }
+    }
+    assert_eq!(found, Some(Some(Counts { likes: 1, comments: 0 })));
+}
+
+/// Holds up every reader of the store until it is dropped.
+async fn every_reader(store: &Store) -> Vec<std::sync::mpsc::Sender<()>> {
+    let readers = std::thread::available_parallelism().map_or(2, |n| n.get().max(2));
+    let (mut held, mut started) = (Vec::new(), Vec::new());
+    for _ in 0..readers {
+        let (release, until) = std::sync::mpsc::channel::<()>();
+        let (start, holds) = tokio::sync::oneshot::channel();
+        let store = store.clone();
+        tokio::spawn(async move {
+            let hold = move |_: &rusqlite::Connection| {
+                let _ = start.send(());
+                let _ = until.recv();
+                Ok(())
+            };
+            store.read(hold).await
+        });
+        held.push(release);
+        started.push(holds);
+    }
+    for holds in started {
+        holds.await.unwrap();
+    }
+    held
 }
 
 #[tokio::test]
