@@ -1,6 +1,7 @@
 //! The log applied again, unreadable, full, and of what is gone.
 
 use super::*;
+use std::task::Poll;
 
 #[tokio::test]
 async fn a_log_that_is_applied_again_changes_nothing_not_even_after_half_of_a_pass() {
@@ -193,18 +194,7 @@ async fn batches_are_small_while_the_log_is_long() {
     let mut batches = Vec::new();
     for change in [Change::On, Change::Off, Change::On] {
         let before = log.figures().batches;
-        // Holds the writer, before the first of them comes, until all of them wait.
-        let (release, held) = std::sync::mpsc::channel::<()>();
-        let (started, holds) = tokio::sync::oneshot::channel::<()>();
-        let store = bench.store.clone();
-        let holder = tokio::spawn(async move {
-            let hold = move |_: &mut crate::store::Tx<'_>| {
-                let _ = started.send(());
-                held.recv().map_err(|_| StoreError::Closed)
-            };
-            store.write(hold).await
-        });
-        holds.await.unwrap();
+        let held = Held::begin(&bench.store).await;
         let mut likes = tokio::task::JoinSet::new();
         for n in 0..200 {
             let (gate, behind) = (bench.gate.clone(), behind.clone());
@@ -218,8 +208,7 @@ async fn batches_are_small_while_the_log_is_long() {
             tokio::task::yield_now().await;
             pending = behind.pending().0;
         }
-        release.send(()).unwrap();
-        holder.await.unwrap().unwrap();
+        held.release().await;
         assert!(likes.join_all().await.iter().all(Result::is_ok));
         batches.push(log.figures().batches - before);
         if change == Change::Off {
@@ -228,4 +217,88 @@ async fn batches_are_small_while_the_log_is_long() {
     }
     // The log held nothing, 200 changes, and nothing.
     assert_eq!(batches, [1, 2, 1]);
+}
+
+/// The writer, held up with a job.
+struct Held {
+    release: std::sync::mpsc::Sender<()>,
+    job: tokio::task::JoinHandle<Result<(), StoreError>>,
+}
+
+impl Held {
+    /// What is handed to the writer from here on is one group with this job.
+    async fn begin(store: &Store) -> Held {
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let (started, holds) = tokio::sync::oneshot::channel::<()>();
+        let store = store.clone();
+        let job = tokio::spawn(async move {
+            let hold = move |_: &mut crate::store::Tx<'_>| {
+                let _ = started.send(());
+                held.recv().map_err(|_| StoreError::Closed)
+            };
+            store.write(hold).await
+        });
+        holds.await.unwrap();
+        Held { release, job }
+    }
+
+    async fn release(self) {
+        self.release.send(()).unwrap();
+        self.job.await.unwrap().unwrap();
+    }
+}
+
+/// Hands the writer what a future begins with.
+async fn begun<F: Future>(future: F) -> std::pin::Pin<Box<F>> {
+    let mut future = Box::pin(future);
+    let waits = std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx).is_pending())).await;
+    assert!(waits);
+    future
+}
+
+#[tokio::test]
+async fn a_pair_that_is_reversed_in_the_group_of_its_slice_stays_reversed() {
+    for case in 0..8 {
+        let (on, batch_first, crashes) = (case & 1 > 0, case & 2 > 0, case & 4 > 0);
+        let bench = Bench::with_articles(1).await;
+        let (system, mut model) = (articles(&bench), Model::default());
+        let (log, pair) = (&system.likes, (1, 2));
+        let mut changes = vec![((1, 1), Change::On)];
+        changes.extend((!on).then_some((pair, Change::On)));
+        for (pair, change) in changes {
+            let done = bench.like(log, pair.0, pair.1, change).await;
+            assert_eq!(done, model.like(pair, change));
+        }
+        log.flush().await;
+        // Pending, and then the other in one group with the slice that applies it.
+        let (change, reverse) =
+            if on { (Change::On, Change::Off) } else { (Change::Off, Change::On) };
+        let done = bench.like(log, pair.0, pair.1, change).await;
+        assert_eq!(done, model.like(pair, change));
+        let mut pass = Pass::begin(log.parts.clone(), 256).unwrap();
+        let held = Held::begin(&bench.store).await;
+        let (reversed, more) = if batch_first {
+            let batch = begun(bench.like(log, pair.0, pair.1, reverse)).await;
+            let slice = begun(pass.step()).await;
+            held.release().await;
+            (batch.await, slice.await)
+        } else {
+            let slice = begun(pass.step()).await;
+            let batch = begun(bench.like(log, pair.0, pair.1, reverse)).await;
+            held.release().await;
+            (batch.await, slice.await)
+        };
+        assert_eq!(more, Ok(false));
+        assert_eq!(reversed, model.like(pair, reverse), "{case}");
+        everybody_sees(&system, &model, 1, case).await;
+        if crashes {
+            everybody_sees(&restarted(&bench).await, &model, 1, case).await;
+        } else {
+            log.flush().await;
+            assert_eq!(log.figures().pending, 0, "{case}");
+            everybody_sees(&system, &model, 1, case).await;
+        }
+        assert_eq!(bench.rows().await, model.likes, "{case}");
+        bench.counts_are_rows().await;
+    }
 }
