@@ -261,6 +261,19 @@ impl Bodies {
         Ok(response)
     }
 
+    /// [`private`](Self::private) for the answer to a write that is committed: a small body that cannot
+    /// fail. When the pool takes no more it is not compressed, since 503 would say that nothing was done.
+    pub async fn of_write(&self, body: impl Serialize, headers: &HeaderMap) -> Response {
+        // Numbers and strings into memory: cannot fail.
+        let json = serde_json::to_vec(&body).unwrap_or_default();
+        let (copy, compress) = (json.clone(), self.compress(false, headers));
+        let finished = self.compute.run(move |()| finish(copy, "application/json", compress)).await;
+        let value = finished.unwrap_or_else(|_| finish(json, "application/json", Compress::NO));
+        let mut response = respond(&value, headers);
+        make_private(&mut response);
+        response
+    }
+
     /// For the writer's thread, after a commit: ends the bodies that depend on what `stamps` says of the
     /// outcome.
     ///
@@ -331,5 +344,48 @@ impl From<ChangeError> for Problem {
             ChangeError::Store(error) => error.into(),
             ChangeError::UnknownUser => Problem::invalid_token("this account no longer exists"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Sources;
+    use axum::body::to_bytes;
+    use http::StatusCode;
+
+    #[tokio::test]
+    async fn a_committed_write_is_answered_though_the_pool_takes_no_more() {
+        let settings = Sources::new().resolve().unwrap();
+        let compute = Arc::new(Pool::start("compute", vec![()], 1).unwrap());
+        let reads = Gate::new(1, Duration::from_secs(1));
+        let bodies = Bodies::new(Cache::disabled(), Arc::clone(&compute), reads, &settings);
+        let headers = [(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"))];
+        let (headers, body) = (headers.into_iter().collect(), "long ".repeat(1000));
+        let usual = bodies.of_write(&body, &headers).await;
+        assert_eq!(usual.headers()[header::CONTENT_ENCODING], "gzip");
+        // One job runs until this ends, and one waits.
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let (started, running) = tokio::sync::oneshot::channel();
+        let busy = Arc::clone(&compute);
+        tokio::spawn(async move {
+            let hold = move |(): &mut ()| {
+                let _ = started.send(());
+                let _ = held.recv();
+            };
+            busy.run(hold).await
+        });
+        running.await.unwrap();
+        let waits = Arc::clone(&compute);
+        tokio::spawn(async move { waits.run(|()| ()).await });
+        while compute.waiting() == 0 {
+            tokio::task::yield_now().await;
+        }
+        let answer = bodies.of_write(&body, &headers).await;
+        assert_eq!(answer.status(), StatusCode::OK);
+        assert!(!answer.headers().contains_key(header::CONTENT_ENCODING));
+        let text = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        assert_eq!(serde_json::from_slice::<String>(&text).unwrap(), body);
+        drop(release);
     }
 }

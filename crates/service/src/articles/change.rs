@@ -56,7 +56,7 @@ pub(super) async fn patch(
             let liked = articles.likes.waiting(id, caller.id).unwrap_or(edited.liked);
             let counts = articles.likes.count_with_waiting(id, edited.counts);
             let body = ArticleBody::new(edited.article, counts, Some(liked));
-            Ok(articles.bodies.private(body, &headers).await?)
+            Ok(articles.bodies.of_write(body, &headers).await)
         }
         Owned::NotOwner => Err(not_the_author()),
         Owned::Absent => Err(no_such_article()),

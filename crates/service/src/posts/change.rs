@@ -78,7 +78,7 @@ pub(super) async fn change(
     match changed.await?? {
         Change::Done(post) => {
             let body = PostBody::new(post, app.posts.names(&app.accounts));
-            Ok(app.posts.bodies.private(body, &headers).await?)
+            Ok(app.posts.bodies.of_write(body, &headers).await)
         }
         Change::NotOwner => Err(not_the_owner()),
         Change::Absent => Err(no_such_post()),
