@@ -124,14 +124,14 @@ fn store_figures(
     encoder: &mut DescriptorEncoder<'_>,
     figures: &StoreFigures,
 ) -> Result<(), std::fmt::Error> {
-    counter(encoder, "store_commits", "Commits, each synced once", figures.commits)?;
+    counter(encoder, "store_commits", "Commits of changes, each synced once", figures.commits)?;
     counter(
         encoder,
         "store_commit_failures",
         "Commits that failed, with every write in them",
         figures.failed_commits,
     )?;
-    counter(encoder, "store_writes", "Writes in successful commits", figures.committed_jobs)?;
+    counter(encoder, "store_writes", "Writes that succeeded", figures.committed_jobs)?;
     counter(
         encoder,
         "store_write_failures",

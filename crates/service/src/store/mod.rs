@@ -206,15 +206,15 @@ impl Store {
 /// Figures of the store since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreFigures {
-    /// Commits that succeeded; each synced the log once.
+    /// Commits that changed something and succeeded; each synced the log once.
     pub commits: u64,
-    /// Writes in those commits.
+    /// Writes that succeeded, whether or not they changed anything.
     pub committed_jobs: u64,
     /// Writes that failed and were rolled back alone.
     pub failed_jobs: u64,
     /// Commits that failed, with every write in them.
     pub failed_commits: u64,
-    /// Time in commits, in microseconds.
+    /// Time in those commits and in those that failed, in microseconds.
     pub commit_micros: u64,
     /// Writes waiting now.
     pub waiting_writes: u64,

@@ -263,7 +263,11 @@ async fn a_group_of_one_commits_each_write() {
     )
     .await;
     assert!(results.iter().all(Result::is_ok));
-    assert_eq!(store.figures().commits - before, 11, "ten, and the one that held the writer");
+    assert_eq!(
+        store.figures().commits - before,
+        10,
+        "the one that held the writer changed nothing"
+    );
 }
 
 #[tokio::test]
@@ -304,4 +308,26 @@ async fn a_transaction_that_cannot_begin_answers_everybody_with_the_true_reason(
     other.execute_batch("ROLLBACK").unwrap();
     store.write(|tx| insert(tx, 2)).await.unwrap();
     assert_eq!(notes(&store).await, [2]);
+}
+
+#[tokio::test]
+async fn a_commit_that_changed_nothing_is_not_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), 64);
+    with_notes(&store).await;
+    let before = store.figures();
+    let nothing: Result<usize, StoreError> =
+        store.write(|tx| Ok(tx.execute("UPDATE notes SET n = 1", [])?)).await;
+    assert_eq!(nothing, Ok(0));
+    let refused: Result<(), StoreError> = store
+        .write(|tx| {
+            insert(tx, 1)?;
+            Err(StoreError::KeyReused)
+        })
+        .await;
+    assert_eq!(refused, Err(StoreError::KeyReused));
+    let after = store.figures();
+    assert_eq!((after.commits, after.commit_micros), (before.commits, before.commit_micros));
+    store.write(|tx| insert(tx, 1)).await.unwrap();
+    assert_eq!(store.figures().commits, before.commits + 1);
 }

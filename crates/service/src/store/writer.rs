@@ -23,6 +23,8 @@ type Run = Box<dyn FnOnce(Result<&mut Group, StoreError>) -> Settle + Send>;
 struct Group {
     conn: Connection,
     state: State,
+    /// Rows that the connection had changed when the transaction began.
+    changes_before: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,15 +93,15 @@ impl std::fmt::Debug for Tx<'_> {
 /// Counters of the writer, all since the start.
 #[derive(Debug, Default)]
 pub(super) struct WriterStats {
-    /// Commits that succeeded; each synced the log once.
+    /// Commits that changed something and succeeded; each synced the log once.
     pub commits: AtomicU64,
-    /// Jobs whose writes are in those commits.
+    /// Jobs that succeeded, whether or not they changed anything.
     pub committed_jobs: AtomicU64,
     /// Jobs that failed and were rolled back alone.
     pub failed_jobs: AtomicU64,
     /// Commits that failed, with every job in them.
     pub failed_commits: AtomicU64,
-    /// Time in commits, in microseconds.
+    /// Time in those commits and in those that failed, in microseconds.
     pub commit_micros: AtomicU64,
 }
 
@@ -220,6 +222,7 @@ impl Drop for Writer {
 impl Group {
     fn begin(&mut self) -> Result<(), StoreError> {
         self.state = State::Clean;
+        self.changes_before = self.conn.total_changes();
         Ok(self.conn.execute_batch("BEGIN IMMEDIATE")?)
     }
 
@@ -286,17 +289,22 @@ impl Group {
             })
         };
         let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-        stats.commit_micros.fetch_add(micros, Ordering::Relaxed);
         match &result {
-            Ok(()) => stats.commits.fetch_add(1, Ordering::Relaxed),
+            // Without a change there is nothing to sync: a job was refused, or only looked.
+            Ok(()) if self.conn.total_changes() == self.changes_before => {}
+            Ok(()) => {
+                stats.commits.fetch_add(1, Ordering::Relaxed);
+                stats.commit_micros.fetch_add(micros, Ordering::Relaxed);
+            }
             Err(_) => {
                 if !self.conn.is_autocommit() {
                     // Failing to roll back leaves nothing else to try: the next BEGIN reports it.
                     let _ = self.conn.execute_batch("ROLLBACK");
                 }
-                stats.failed_commits.fetch_add(1, Ordering::Relaxed)
+                stats.failed_commits.fetch_add(1, Ordering::Relaxed);
+                stats.commit_micros.fetch_add(micros, Ordering::Relaxed);
             }
-        };
+        }
         result
     }
 }
@@ -314,7 +322,7 @@ where
 
 fn work(conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterStats) {
     let mut settle: Vec<Settle> = Vec::with_capacity(group.min(256));
-    let mut shared = Group { conn, state: State::Clean };
+    let mut shared = Group { conn, state: State::Clean, changes_before: 0 };
     // One that commits alone, taken from the queue while a group was gathered.
     let mut next_first = None;
     while let Some(first) = next_first.take().or_else(|| queue.recv().ok()) {
