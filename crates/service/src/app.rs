@@ -165,7 +165,8 @@ pub fn openapi_json() -> String {
 /// Serves `app` until told to stop. Blocks the calling thread.
 ///
 /// # Errors
-/// When a thread or an event loop cannot be made.
+/// When a thread or an event loop cannot be made, and when likes are lost that were acknowledged
+/// (`likes.write = queue`).
 pub fn serve(
     server: server::Server,
     settings: &Settings,
@@ -187,7 +188,7 @@ pub fn serve(
         metrics.add_route(template);
     }
     let home = Home::start(settings, &app, &metrics)?;
-    let housekeeping = Housekeeping::start(&app.articles)?;
+    let housekeeping = Housekeeping::start(&app.articles, settings.server.drain_timeout)?;
     let router: Router<Arc<App>> = router
         .merge(openapi::router(&document))
         .merge(home.as_ref().map_or_else(home::nothing, Home::router))
@@ -198,6 +199,11 @@ pub fn serve(
     let api = label_routes(router.with_state(app), &metrics);
     let served = server.run(&settings.server, Routes { api, operations, metrics }, signals);
     // Nobody asks any longer: what was acknowledged and is not stored is written now.
-    drop(housekeeping);
-    served
+    let lost = housekeeping.finish();
+    served?;
+    if lost > 0 {
+        let text = format!("{lost} acknowledged likes could not be written and are lost");
+        return Err(std::io::Error::other(text));
+    }
+    Ok(())
 }

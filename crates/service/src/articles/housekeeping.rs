@@ -10,7 +10,8 @@
 //!   read again on the way.
 //! - **Flushing**, where likes are acknowledged before they are in their tables (`likes.write = behind`: every
 //!   second, or sooner when there are many; `queue`: every `likes.queue_flush`), and once more at the end,
-//!   when nobody asks any longer.
+//!   when nobody asks any longer. What is nowhere but in memory then is tried again for as long as a drain may
+//!   take.
 
 use super::Articles;
 use super::types::ArticleId;
@@ -30,6 +31,9 @@ const CHECKED_AT_ONCE: usize = 100;
 const REST: u32 = 19;
 /// Time between two passes, and between two looks for articles that an operator has deleted.
 const EVERY: Duration = Duration::from_secs(60);
+
+/// Time between two tries to write what would be lost.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// What was found and mended since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,37 +74,49 @@ impl Kept {
 pub struct Housekeeping {
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
+    articles: Articles,
 }
 
 impl Housekeeping {
-    /// Starts it.
+    /// Starts it. At the end it tries for so long to write what would be lost.
     ///
     /// # Errors
     /// When the thread or its event loop cannot be made.
-    pub fn start(articles: &Articles) -> std::io::Result<Housekeeping> {
+    pub fn start(articles: &Articles, drain_timeout: Duration) -> std::io::Result<Housekeeping> {
         let (stop, stopped) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-        let articles = articles.clone();
+        let (all, articles) = (articles.clone(), articles.clone());
         let thread = std::thread::Builder::new().name("articles".to_owned()).spawn(move || {
             runtime.block_on(async {
                 tokio::join!(
                     until(&stopped, articles.sweep()),
                     until(&stopped, articles.check()),
-                    articles.flush(&stopped)
+                    articles.flush(&stopped, drain_timeout)
                 )
             });
         })?;
-        Ok(Housekeeping { stop, thread: Some(thread) })
+        Ok(Housekeeping { stop, thread: Some(thread), articles: all })
     }
-}
 
-impl Drop for Housekeeping {
-    fn drop(&mut self) {
+    /// Ends it, when nobody asks any longer; answers how many likes are lost that were acknowledged, as only
+    /// `likes.write = queue` can. Blocks the thread.
+    pub fn finish(mut self) -> u64 {
+        self.end();
+        self.articles.likes.in_memory_alone()
+    }
+
+    fn end(&mut self) {
         self.stop.send_replace(true);
         if let Some(thread) = self.thread.take() {
             // A panic was reported when it happened.
             let _ = thread.join();
         }
+    }
+}
+
+impl Drop for Housekeeping {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -187,17 +203,24 @@ impl Articles {
         Ok(Some(last.article))
     }
 
-    async fn flush(&self, stopped: &watch::Receiver<bool>) {
-        let mut stopped = stopped.clone();
+    async fn flush(&self, stopped: &watch::Receiver<bool>, drain_timeout: Duration) {
+        let mut stop = stopped.clone();
         loop {
-            let stop = tokio::select! {
-                _ = stopped.wait_for(|stop| *stop) => true,
+            let stopped = tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => true,
                 () = self.likes.until_due() => false,
             };
-            self.likes.flush().await;
-            if stop {
-                return;
+            if stopped {
+                break;
             }
+            self.likes.flush().await;
+        }
+        let stopping = Instant::now();
+        while !self.likes.flush().await
+            && self.likes.in_memory_alone() > 0
+            && stopping.elapsed() < drain_timeout
+        {
+            sleep(AGAIN).await;
         }
     }
 }

@@ -123,10 +123,11 @@ impl Behind {
         }
     }
 
-    /// Applies what is in the log now.
-    pub(super) async fn flush(&self) {
+    /// Applies what is in the log now; answers whether it could.
+    pub(super) async fn flush(&self) -> bool {
         let done = pass::run(&self.shared.parts).await;
         self.shared.failed.store(!done, Relaxed);
+        done
     }
 }
 

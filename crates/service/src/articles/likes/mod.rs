@@ -216,12 +216,20 @@ impl LikeLog {
         }
     }
 
-    /// Writes what is acknowledged and not in the tables yet.
-    pub(super) async fn flush(&self) {
+    /// Writes what is acknowledged and not in the tables yet; answers whether it could.
+    pub(super) async fn flush(&self) -> bool {
         match &self.way {
             Way::Queue(queue) => queue.flush().await,
             Way::Behind(behind) => behind.flush().await,
-            Way::Direct | Way::Discard => {}
+            Way::Direct | Way::Discard => true,
+        }
+    }
+
+    /// Likes that are acknowledged and nowhere but in memory.
+    pub(super) fn in_memory_alone(&self) -> u64 {
+        match &self.way {
+            Way::Queue(queue) => queue.pending().0,
+            Way::Behind(_) | Way::Direct | Way::Discard => 0,
         }
     }
 

@@ -7,7 +7,8 @@
 //! so a commit that fails loses nothing. What remains is what this way is: up to `likes.queue_flush` of
 //! acknowledged likes are nowhere but here.
 //!
-//! Bounded: beyond [`MOST_PENDING`] differences likes are refused. A clean stop writes everything.
+//! Bounded: beyond [`MOST_PENDING`] differences likes are refused. A clean stop writes everything, or tries
+//! to for `server.drain_timeout` and says how many are lost.
 
 use super::store::{Applied, apply};
 use super::{Change, Like, LikeError, Liked, Parts};
@@ -112,16 +113,22 @@ impl Queue {
         (pending.pairs.len() as u64, oldest.map_or(Duration::ZERO, |since| since.elapsed()))
     }
 
-    /// Writes what is pending now. What cannot be written stays, for the next time.
-    pub(super) async fn flush(&self) {
+    /// Writes what is pending now; answers whether it could. What cannot be written stays, for the next time.
+    pub(super) async fn flush(&self) -> bool {
         let pairs: Vec<Pair> = self.shared.pending().pairs.keys().copied().collect();
+        let mut done = true;
         for chunk in pairs.chunks(CHUNK) {
             if let Err(error) = Shared::write(&self.shared, chunk).await {
+                done = false;
                 self.shared.parts.counted.flush_failed();
                 tracing::error!(%error, pending = pairs.len(), "acknowledged likes are not stored yet");
-                return;
+                // What the store refuses of one chunk says nothing of the next.
+                if error.is_temporary() {
+                    break;
+                }
             }
         }
+        done
     }
 }
 

@@ -238,3 +238,31 @@ async fn a_direct_like_has_a_commit_of_its_own() {
     let commits = bench.store.figures().commits - before.commits;
     assert_eq!(commits, 5, "four alone, and the batch");
 }
+
+#[tokio::test]
+async fn the_queue_is_written_at_the_end_until_it_can_be_or_says_what_is_lost() {
+    for mended in [true, false] {
+        let bench = Bench::with_articles(2).await;
+        let system = articles_after(&bench, Queue, Replayed::default());
+        for user in 1..=3 {
+            bench.like(&system.likes, 1, user, Change::On).await.unwrap();
+        }
+        bench
+            .execute(
+                "CREATE TRIGGER broken BEFORE INSERT ON article_likes
+                 BEGIN SELECT raise(ABORT, 'no'); END",
+            )
+            .await;
+        let patience = Duration::from_millis(if mended { 60_000 } else { 300 });
+        let housekeeping = Housekeeping::start(&system, patience).unwrap();
+        let lost = tokio::task::spawn_blocking(move || housekeeping.finish());
+        while system.like_figures().failed_flushes < 2 {
+            tokio::task::yield_now().await;
+        }
+        if mended {
+            bench.execute("DROP TRIGGER broken").await;
+        }
+        assert_eq!(lost.await.unwrap(), if mended { 0 } else { 3 });
+        assert_eq!(bench.rows().await.len(), if mended { 3 } else { 0 });
+    }
+}
