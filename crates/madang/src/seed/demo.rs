@@ -17,23 +17,34 @@ const ROWS: [&str; 7] = [
     "--shared-hash",
 ];
 
-/// Fills a store in which there are neither posts nor articles nor an account that would get them. Nobody
-/// can log in as one of these neighbours: their password is random and forgotten.
+/// What a store holds already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    /// The neighbours, and not all that is theirs: an earlier start was interrupted.
+    Part,
+    /// Something of somebody's, or everything.
+    Something,
+}
+
+/// Fills a store in which there are neither posts nor articles nor an account that would get them, and goes on
+/// where an earlier start was interrupted. Nobody can log in as one of these neighbours: their password is random
+/// and forgotten.
 ///
 /// # Errors
 /// When the store cannot take it. What was added until then stays.
 pub fn fill_demo(app: &App, settings: &Settings) -> anyhow::Result<()> {
+    let mut rows = Typed::try_parse_from(ROWS)?.rows;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let is_empty = runtime.block_on(async {
-        let first = app.accounts.store().credentials(users::nickname(1)).await?;
-        let posts = app.posts.store().count().await?;
-        let articles = app.articles.store().count().await?;
-        anyhow::Ok(first.is_none() && posts + articles == 0)
-    })?;
-    if !is_empty {
-        return Ok(());
+    match runtime.block_on(look(app, &rows))? {
+        Found::Nothing => {}
+        Found::Part => tracing::info!("an earlier start did not make all neighbours: going on"),
+        Found::Something => {
+            tracing::info!("there are users, posts or articles already: no neighbours are made up");
+            return Ok(());
+        }
     }
-    let rows = Rows { password: random_password()?, ..Typed::try_parse_from(ROWS)?.rows };
+    rows.password = random_password()?;
     let filled = fill(app, settings, &rows)?;
     for (kind, added) in filled {
         tracing::info!(kind, rows = added.new, "filled the empty store with made-up neighbours");
@@ -41,9 +52,79 @@ pub fn fill_demo(app: &App, settings: &Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
+async fn look(app: &App, rows: &Rows) -> anyhow::Result<Found> {
+    let accounts = app.accounts.store();
+    let first = match accounts.credentials(users::nickname(1)).await? {
+        Some(first) => accounts.find(first.id).await?,
+        None => None,
+    };
+    let posts = app.posts.store().count().await?;
+    let articles = app.articles.store().count().await?;
+    Ok(match first {
+        None if posts + articles == 0 => Found::Nothing,
+        // To the millisecond when neighbours are made: nobody else's account is.
+        Some(first) if first.created_at_ms == rows.epoch && posts.min(articles) == 0 => Found::Part,
+        _ => Found::Something,
+    })
+}
+
 /// 128 bits.
 fn random_password() -> anyhow::Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).context("the system has no random numbers")?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use madang_service::accounts::NewUser;
+    use madang_service::config::{Origin, Sources};
+
+    fn opened(dir: &std::path::Path) -> (App, Settings) {
+        let mut sources = Sources::new();
+        let flag = Origin::Flag("test".to_owned());
+        sources.set("data.dir", &dir.to_string_lossy(), flag).unwrap();
+        let settings = sources.resolve().unwrap();
+        (App::open(&settings).unwrap(), settings)
+    }
+
+    fn counts(app: &App) -> (u64, u64) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let posts = app.posts.store().count().await.unwrap();
+            (posts, app.articles.store().count().await.unwrap())
+        })
+    }
+
+    #[test]
+    fn an_interrupted_start_is_completed_by_the_next_one() {
+        for begun in [&["--users=24"][..], &["--users=24", "--posts=400"]] {
+            let dir = tempfile::tempdir().unwrap();
+            let (app, settings) = opened(dir.path());
+            let more = ["--epoch=2026-01-01T00:00:00Z", "--shared-hash"];
+            let rows = Typed::try_parse_from(begun.iter().chain(&more)).unwrap().rows;
+            fill(&app, &settings, &rows).unwrap();
+            fill_demo(&app, &settings).unwrap();
+            assert_eq!(counts(&app), (400, 60), "{begun:?}");
+            fill_demo(&app, &settings).unwrap();
+            assert_eq!(counts(&app), (400, 60), "not twice");
+        }
+    }
+
+    #[test]
+    fn somebody_who_has_a_neighbours_name_gets_no_posts() {
+        let dir = tempfile::tempdir().unwrap();
+        let (app, settings) = opened(dir.path());
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let user = NewUser {
+            nickname: users::nickname(1),
+            password_hash: "-".to_owned(),
+            region: 11,
+            created_at_ms: 1_800_000_000_000,
+        };
+        runtime.block_on(app.accounts.store().insert(user)).unwrap().unwrap();
+        fill_demo(&app, &settings).unwrap();
+        assert_eq!(counts(&app), (0, 0));
+    }
 }
