@@ -1,9 +1,11 @@
 //! How often would this machine tell a thing from itself? Draws synthetic experiments from the rounds
 //! of a stored run's reference (of `--a-a`, of both), each judged as a report does.
 //!
-//! `cargo run -p madang-lab --example resample -- RUN_DIR [--csv]`
+//! `cargo run -p madang-lab --example resample -- RUN_DIR [--csv|--plain]`
 //!
-//! With `--csv` it prints the rounds instead, as `tests/recorded/` has them.
+//! With `--csv` it prints the rounds instead, as `tests/recorded/` has them. What goes with the pace of the
+//! server's cores is compared at equal pace where all rounds know it, as in a report; `--plain` leaves
+//! that out.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -19,9 +21,10 @@ const SEED: u64 = 1;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [dir] => read(dir).and_then(|rounds| resample(&rounds)),
+        [dir] => read(dir).and_then(|rounds| resample(&rounds, true)),
+        [dir, "--plain"] => read(dir).and_then(|rounds| resample(&rounds, false)),
         [dir, "--csv"] => read(dir).map(|rounds| print_rounds(&rounds)),
-        _ => Err("usage: resample RUN_DIR [--csv]".to_owned()),
+        _ => Err("usage: resample RUN_DIR [--csv|--plain]".to_owned()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -60,7 +63,8 @@ fn metrics(rounds: &[Round]) -> Vec<(Metric, Vec<f64>)> {
 }
 
 /// Each metric in turn is the predicted one, and all others are the others.
-fn resample(rounds: &[Round]) -> Result<(), String> {
+fn resample(rounds: &[Round], at_equal_pace: bool) -> Result<(), String> {
+    let paces: Option<Vec<f64>> = rounds.iter().map(pace).filter(|_| at_equal_pace).collect();
     let metrics = metrics(rounds);
     let most = rounds.len() / 2;
     let sizes: Vec<usize> = [6, 10, 20].into_iter().filter(|size| *size <= most).collect();
@@ -72,7 +76,13 @@ fn resample(rounds: &[Round]) -> Result<(), String> {
     for (place, (metric, _)) in metrics.iter().enumerate() {
         let mut values: Vec<Vec<f64>> = metrics.iter().map(|(_, values)| values.clone()).collect();
         values.swap(0, place);
-        let recorded = Recorded::new(&values).ok_or("a value is not positive")?;
+        let mut goes: Vec<bool> =
+            metrics.iter().map(|(metric, _)| metric.goes_with_pace()).collect();
+        goes.swap(0, place);
+        let mut recorded = Recorded::new(&values).ok_or("a value is not positive")?;
+        if let Some(paces) = paces.as_ref().filter(|paces| !paces.is_empty()) {
+            recorded = recorded.with_pace(paces, &goes).ok_or("a pace is not positive")?;
+        }
         for blocks in &sizes {
             let found = recorded.false_verdicts(*blocks, BAND, EXPERIMENTS, SEED);
             let found = found.ok_or("too few blocks")?;
@@ -83,19 +93,25 @@ fn resample(rounds: &[Round]) -> Result<(), String> {
     Ok(())
 }
 
+/// How long the fixed work took on the server's cores, in microseconds.
+fn pace((_, measured): &Round) -> Option<f64> {
+    Some(measured.machine.as_ref()?.pace?.work_us)
+}
+
 fn print_rounds(rounds: &[Round]) {
     let metrics = metrics(rounds);
     let names: Vec<_> = metrics.iter().map(|(metric, _)| metric.id()).collect();
-    println!("block,position,variant,started,steal_share,foreign_cores,{}", names.join(","));
+    println!("block,position,variant,started,steal_share,foreign_cores,pace,{}", names.join(","));
     for (place, (record, measured)) in rounds.iter().enumerate() {
         let RoundRecord { block, position, variant, started, .. } = record;
         let machine = measured.machine.as_ref();
         let steal = machine.map(|machine| machine.steal_share);
         let foreign = machine.and_then(|machine| machine.foreign_cores);
-        let [steal, foreign] = [steal, foreign].map(|value| value.map_or(String::new(), digits));
+        let known = [steal, foreign, pace(&rounds[place])];
+        let [steal, foreign, pace] = known.map(|value| value.map_or(String::new(), digits));
         let values: Vec<String> = metrics.iter().map(|(_, values)| digits(values[place])).collect();
         let values = values.join(",");
-        println!("{block},{position},{variant},{started},{steal},{foreign},{values}");
+        println!("{block},{position},{variant},{started},{steal},{foreign},{pace},{values}");
     }
 }
 

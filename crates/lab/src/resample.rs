@@ -10,7 +10,7 @@
 
 use crate::{
     finding::{Evidence, Finding},
-    stats::{self, Estimate},
+    stats,
 };
 
 /// How many synthetic experiments told a thing from itself.
@@ -27,9 +27,16 @@ pub struct FalseVerdicts {
 #[derive(Debug, Clone)]
 pub struct Recorded {
     /// Of each metric, its blocks of two rounds that followed each other.
-    metrics: Vec<Vec<(f64, f64)>>,
+    metrics: Vec<Blocks>,
+    /// Of the fixed work on the server's cores, if it was timed.
+    paces: Option<Blocks>,
+    /// Whether a metric is compared at equal pace.
+    goes_with_pace: Vec<bool>,
     blocks: usize,
 }
+
+/// Of each block, the values of its two rounds.
+type Blocks = Vec<(f64, f64)>;
 
 impl Recorded {
     /// From the values of each metric. A last round without a partner is left out. `None` when the
@@ -40,12 +47,24 @@ impl Recorded {
         let is_sound = |values: &Vec<f64>| {
             values.len() == rounds && values.iter().all(|value| *value > 0.0 && value.is_finite())
         };
-        let blocks = |values: &Vec<f64>| {
-            let pairs = values.chunks_exact(2);
-            pairs.map(|pair| (pair[0], pair[1])).collect()
-        };
         let sound = metrics.iter().all(is_sound);
-        sound.then(|| Self { metrics: metrics.iter().map(blocks).collect(), blocks: rounds / 2 })
+        sound.then(|| Self {
+            metrics: metrics.iter().map(|values| blocks(values)).collect(),
+            paces: None,
+            goes_with_pace: vec![false; metrics.len()],
+            blocks: rounds / 2,
+        })
+    }
+
+    /// Has those metrics that go with it compared at equal pace, as in a report. `None` when there are
+    /// not as many paces as rounds, or not as many answers as metrics, or a pace is not positive.
+    #[must_use]
+    pub fn with_pace(mut self, paces: &[f64], goes_with_pace: &[bool]) -> Option<Self> {
+        let is_sound = paces.len() / 2 == self.blocks
+            && goes_with_pace.len() == self.metrics.len()
+            && paces.iter().all(|pace| *pace > 0.0 && pace.is_finite());
+        (self.paces, self.goes_with_pace) = (Some(blocks(paces)), goes_with_pace.to_vec());
+        is_sound.then_some(self)
     }
 
     /// Blocks of two.
@@ -75,7 +94,18 @@ impl Recorded {
             // The same rounds and roles for all metrics, as in a run.
             let drawn: Vec<(usize, bool)> =
                 places[..blocks].iter().map(|place| (*place, rng.bool())).collect();
-            let mut estimates = self.metrics.iter().filter_map(|metric| estimate(metric, &drawn));
+            let paces = self.paces.as_ref().map(|paces| drawn_from(paces, &drawn));
+            let estimate = |(metric, goes): (&Blocks, &bool)| {
+                let pairs = drawn_from(metric, &drawn);
+                let plain = stats::estimate(&pairs)?;
+                let paces = paces.as_ref().filter(|_| *goes);
+                let adjusted = paces.and_then(|paces| {
+                    let (logs, paces) = (stats::log_ratios(&pairs), stats::log_ratios(paces));
+                    stats::adjusted(&plain, &logs, &paces)
+                });
+                Some(adjusted.unwrap_or(plain))
+            };
+            let mut estimates = self.metrics.iter().zip(&self.goes_with_pace).filter_map(estimate);
             let predicted = estimates.next()?;
             found.predicted += u32::from(!predicted.includes_no_difference());
             let evidence: Vec<Evidence> = estimates.map(Evidence::of).collect();
@@ -88,12 +118,18 @@ impl Recorded {
     }
 }
 
-fn estimate(pairs: &[(f64, f64)], drawn: &[(usize, bool)]) -> Option<Estimate> {
+/// Two rounds that followed each other are a block.
+fn blocks(values: &[f64]) -> Blocks {
+    values.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
+}
+
+/// The blocks of an experiment, by their places and whether the second round is the reference.
+fn drawn_from(blocks: &[(f64, f64)], drawn: &[(usize, bool)]) -> Blocks {
     let role = |(place, swapped): &(usize, bool)| {
-        let (first, second) = pairs[*place];
+        let (first, second) = blocks[*place];
         if *swapped { (second, first) } else { (first, second) }
     };
-    stats::estimate(&drawn.iter().map(role).collect::<Vec<_>>())
+    drawn.iter().map(role).collect()
 }
 
 #[cfg(test)]
@@ -129,5 +165,9 @@ mod tests {
         assert_eq!(recorded.blocks(), 2, "the fifth has no partner");
         assert_eq!(recorded.false_verdicts(3, 0.05, 1, 1), None);
         assert_eq!(recorded.false_verdicts(1, 0.05, 1, 1), None);
+        let paces =
+            |paces: &[f64], goes: &[bool]| recorded.clone().with_pace(paces, goes).is_some();
+        assert!(paces(&[1.0; 5], &[true]) && !paces(&[1.0; 3], &[true]));
+        assert!(!paces(&[0.0; 5], &[true]) && !paces(&[1.0; 5], &[]));
     }
 }

@@ -11,7 +11,7 @@ use std::{
     time::SystemTime,
 };
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
     experiment::{Experiment, FileError, Sources},
@@ -75,12 +75,14 @@ pub enum StoredError {
         source: serde_json::Error,
     },
     /// It was made by a version with another format.
-    #[error("`{}` has format {found}, this version understands {FORMAT}", .path.display())]
+    #[error("`{}` has format {found}, this version understands {known}", .path.display())]
     Format {
         /// The file.
         path: PathBuf,
         /// Its format.
         found: u32,
+        /// Ours.
+        known: u32,
     },
     /// The experiment in it is none for this version.
     #[error("the experiment in `{}`", .path.display())]
@@ -182,25 +184,7 @@ impl Stored {
     /// # Errors
     /// See [`StoredError`].
     pub fn read(dir: &Path) -> Result<Self, StoredError> {
-        let path = dir.join(DESCRIPTION);
-        let shape = |path: &Path| {
-            let path = path.to_owned();
-            |source| StoredError::Shape { path, source }
-        };
-        let text = fs::read_to_string(&path).map_err(|source| StoredError::Read {
-            dir: dir.to_owned(),
-            file: DESCRIPTION,
-            source,
-        })?;
-        let value: serde_json::Value = serde_json::from_str(&text).map_err(shape(&path))?;
-        if value["kind"] == crate::limit::KIND {
-            return Err(StoredError::Kind { path, other: "limit" });
-        }
-        let found = value["format"].as_u64().and_then(|format| u32::try_from(format).ok());
-        if let Some(found) = found.filter(|found| *found != FORMAT) {
-            return Err(StoredError::Format { path, found });
-        }
-        let description: Description = serde_json::from_value(value).map_err(shape(&path))?;
+        let (path, description): (_, Description) = description(dir, None, FORMAT)?;
         let Description { file, dir: origin, sources, options, .. } = &description;
         let experiment = Experiment::stored(file, origin, sources);
         let experiment = experiment.map_err(|source| StoredError::Experiment { path, source })?;
@@ -243,21 +227,59 @@ impl Stored {
     pub(crate) fn check_unchanged(&self, host: &dyn Host) -> Result<(), StoredError> {
         let Description { file, sources, machine, versions, files, .. } = &self.description;
         let now = Experiment::read(file).map(|experiment| experiment.sources);
-        let now = now.unwrap_or_default();
-        let changes = [
-            (now.file != sources.file, format!("`{}`", file.display())),
-            (now.scripts != sources.scripts, "the script or one beside it".to_owned()),
-            (host.versions() != *versions, "the program".to_owned()),
-            (MachinePart::read() != *machine, "the machine".to_owned()),
-        ];
-        let changed = changes.into_iter().filter_map(|(is_other, what)| is_other.then_some(what));
-        let mut changed: Vec<String> = changed.collect();
+        let mut changed =
+            changed(file, (sources, &now.unwrap_or_default()), machine, versions, host);
         if let Some(files) = files {
             let now = provenance::read(&self.experiment, &self.plan, host);
             changed.extend(provenance::changed(files, &now));
         }
         if changed.is_empty() { Ok(()) } else { Err(StoredError::Changed(changed)) }
     }
+}
+
+/// What a directory's [`DESCRIPTION`] says, and its path: of that kind and format. That of a comparison
+/// names no kind.
+pub(crate) fn description<T: DeserializeOwned>(
+    dir: &Path,
+    kind: Option<&str>,
+    known: u32,
+) -> Result<(PathBuf, T), StoredError> {
+    let path = dir.join(DESCRIPTION);
+    let shape = |source| StoredError::Shape { path: path.clone(), source };
+    let text = fs::read_to_string(&path).map_err(|source| StoredError::Read {
+        dir: dir.to_owned(),
+        file: DESCRIPTION,
+        source,
+    })?;
+    let value: serde_json::Value = serde_json::from_str(&text).map_err(shape)?;
+    if value["kind"].as_str() != kind {
+        let other = if kind.is_some() { "compare" } else { "limit" };
+        return Err(StoredError::Kind { path, other });
+    }
+    let found = value["format"].as_u64().and_then(|format| u32::try_from(format).ok());
+    if let Some(found) = found.filter(|found| *found != known) {
+        return Err(StoredError::Format { path, found, known });
+    }
+    let description = serde_json::from_value(value).map_err(shape)?;
+    Ok((path, description))
+}
+
+/// What is not as it was when a run began: its file or scripts, by their texts then and now, the
+/// machine, or the program.
+pub(crate) fn changed(
+    file: &Path,
+    (then, now): (&Sources, &Sources),
+    machine: &MachinePart,
+    versions: &[(String, String)],
+    host: &dyn Host,
+) -> Vec<String> {
+    let changes = [
+        (now.file != then.file, format!("`{}`", file.display())),
+        (now.scripts != then.scripts, "the script or one beside it".to_owned()),
+        (host.versions() != *versions, "the program".to_owned()),
+        (MachinePart::read() != *machine, "the machine".to_owned()),
+    ];
+    changes.into_iter().filter_map(|(is_other, what)| is_other.then_some(what)).collect()
 }
 
 /// The rounds in a directory's journal, and how many of its bytes hold whole lines.

@@ -5,11 +5,12 @@ use std::{
     fs,
     io::{self, Read},
     net::{Ipv4Addr, SocketAddr, TcpStream},
+    ops::Deref,
     path::Path,
     time::Duration,
 };
 
-use crate::{Error, Exit, Output, PortReservation, Process, Sample, Spec, Supervisor, Tail};
+use crate::{Error, Neighbour, Output, PortReservation, Spec, Supervisor, Tail};
 
 /// Where Debian installs it; `/usr/sbin` is often not in a user's `PATH`.
 const PROGRAM: &str = "/usr/sbin/mariadbd";
@@ -27,10 +28,15 @@ const PROTOCOL: u8 = 10;
 
 /// A running MariaDB. Dropping it kills it.
 #[derive(Debug)]
-pub struct MariaDb {
-    // Declared before the reservation: it is dropped first, so the port is ours until the end.
-    process: Process,
-    reservation: PortReservation,
+pub struct MariaDb(Neighbour);
+
+/// Port, process and end are those of all such servers.
+impl Deref for MariaDb {
+    type Target = Neighbour;
+
+    fn deref(&self) -> &Neighbour {
+        &self.0
+    }
 }
 
 impl MariaDb {
@@ -75,10 +81,10 @@ impl MariaDb {
             .dir(&data)
             .stdout(Output::Null);
         let process = supervisor.spawn(&spec)?;
-        let server = Self { process, reservation };
+        let server = Self(Neighbour { process, reservation, grace: STOP_GRACE });
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let greeted = |left| greeting(address, left).map_err(|error| error.to_string());
-        server.process.ready_when("the greeting of a database", READY_TIME, greeted)?;
+        server.0.process.ready_when("the greeting of a database", READY_TIME, greeted)?;
         Ok(server)
     }
 
@@ -86,34 +92,6 @@ impl MariaDb {
     #[must_use]
     pub fn url(&self) -> String {
         format!("mysql://root@127.0.0.1:{}/test", self.port())
-    }
-
-    /// Its port of 127.0.0.1.
-    #[must_use]
-    pub fn port(&self) -> u16 {
-        self.reservation.port()
-    }
-
-    /// The server's process id.
-    #[must_use]
-    pub fn pid(&self) -> u32 {
-        self.process.pid()
-    }
-
-    /// What it uses now.
-    ///
-    /// # Errors
-    /// As [`Process::sample`].
-    pub fn sample(&self) -> io::Result<Sample> {
-        self.process.sample()
-    }
-
-    /// Stops it and waits until it is gone.
-    ///
-    /// # Errors
-    /// As [`Process::stop`].
-    pub fn stop(&self) -> Result<Exit, Error> {
-        self.process.stop(STOP_GRACE)
     }
 }
 

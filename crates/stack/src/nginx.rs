@@ -2,12 +2,13 @@
 
 use std::{
     fs, io,
+    ops::Deref,
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use crate::{Error, Exit, Output, PortReservation, Process, Sample, Spec, Supervisor, http};
+use crate::{Error, Neighbour, Output, PortReservation, Spec, Supervisor, http};
 
 /// Where Debian installs it; `/usr/sbin` is often not in a user's `PATH`.
 const PROGRAM: &str = "/usr/sbin/nginx";
@@ -29,10 +30,15 @@ pub struct StaticSite {
 
 /// A running nginx. Dropping it kills it.
 #[derive(Debug)]
-pub struct Nginx {
-    // Declared before the reservation: it is dropped first, so the port is ours until the end.
-    process: Process,
-    reservation: PortReservation,
+pub struct Nginx(Neighbour);
+
+/// Port, process and end are those of all such servers.
+impl Deref for Nginx {
+    type Target = Neighbour;
+
+    fn deref(&self) -> &Neighbour {
+        &self.0
+    }
 }
 
 impl Nginx {
@@ -76,13 +82,13 @@ impl Nginx {
             .args(["-p", "./", "-c", "nginx.conf", "-e", "stderr"])
             .stdout(Output::Null);
         let process = supervisor.spawn(&spec)?;
-        let nginx = Self { process, reservation };
+        let nginx = Self(Neighbour { process, reservation, grace: STOP_GRACE });
         let url = http::Url::parse(&nginx.url()).map_err(|reason| Error::Io {
             what: "own address".to_owned(),
             source: io::Error::other(reason),
         })?;
         // Any answer will do: the site need not have an index page.
-        nginx.process.ready_when("an answer over HTTP", READY_TIME, |left| {
+        nginx.0.process.ready_when("an answer over HTTP", READY_TIME, |left| {
             http::get(&url, left).map(drop).map_err(|error| error.to_string())
         })?;
         Ok(nginx)
@@ -91,23 +97,7 @@ impl Nginx {
     /// `http://127.0.0.1:PORT`, without a slash at the end.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.reservation.port())
-    }
-
-    /// What master and workers use now.
-    ///
-    /// # Errors
-    /// As [`Process::sample`].
-    pub fn sample(&self) -> io::Result<Sample> {
-        self.process.sample()
-    }
-
-    /// Stops it and waits until it is gone.
-    ///
-    /// # Errors
-    /// As [`Process::stop`].
-    pub fn stop(&self) -> Result<Exit, Error> {
-        self.process.stop(STOP_GRACE)
+        format!("http://127.0.0.1:{}", self.port())
     }
 }
 

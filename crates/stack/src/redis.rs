@@ -4,11 +4,12 @@ use std::{
     fs, io,
     io::{Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpStream},
+    ops::Deref,
     path::Path,
     time::Duration,
 };
 
-use crate::{Error, Exit, Output, PortReservation, Process, Sample, Spec, Supervisor};
+use crate::{Error, Neighbour, Output, PortReservation, Spec, Supervisor};
 
 /// Where Debian installs it.
 const PROGRAM: &str = "/usr/bin/redis-server";
@@ -19,10 +20,15 @@ const STOP_GRACE: Duration = Duration::from_secs(5);
 
 /// A running Redis. Dropping it kills it.
 #[derive(Debug)]
-pub struct Redis {
-    // Declared before the reservation: it is dropped first, so the port is ours until the end.
-    process: Process,
-    reservation: PortReservation,
+pub struct Redis(Neighbour);
+
+/// Port, process and end are those of all such servers.
+impl Deref for Redis {
+    type Target = Neighbour;
+
+    fn deref(&self) -> &Neighbour {
+        &self.0
+    }
 }
 
 impl Redis {
@@ -41,8 +47,8 @@ impl Redis {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn again(self, supervisor: &Supervisor, dir: &Path) -> Result<Self, Error> {
-        drop(self.process);
-        Self::listen(supervisor, dir, self.reservation)
+        drop(self.0.process);
+        Self::listen(supervisor, dir, self.0.reservation)
     }
 
     fn listen(
@@ -61,10 +67,10 @@ impl Redis {
             .dir(dir)
             .stdout(Output::Null);
         let process = supervisor.spawn(&spec)?;
-        let server = Self { process, reservation };
+        let server = Self(Neighbour { process, reservation, grace: STOP_GRACE });
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let answers = |left| ping(address, left).map_err(|error| error.to_string());
-        server.process.ready_when("an answer to PING", READY_TIME, answers)?;
+        server.0.process.ready_when("an answer to PING", READY_TIME, answers)?;
         Ok(server)
     }
 
@@ -72,34 +78,6 @@ impl Redis {
     #[must_use]
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port())
-    }
-
-    /// Its port of 127.0.0.1.
-    #[must_use]
-    pub fn port(&self) -> u16 {
-        self.reservation.port()
-    }
-
-    /// The server's process id.
-    #[must_use]
-    pub fn pid(&self) -> u32 {
-        self.process.pid()
-    }
-
-    /// What it uses now.
-    ///
-    /// # Errors
-    /// As [`Process::sample`].
-    pub fn sample(&self) -> io::Result<Sample> {
-        self.process.sample()
-    }
-
-    /// Stops it and waits until it is gone.
-    ///
-    /// # Errors
-    /// As [`Process::stop`].
-    pub fn stop(&self) -> Result<Exit, Error> {
-        self.process.stop(STOP_GRACE)
     }
 }
 

@@ -36,6 +36,5 @@ pub use plan::{LimitOptions, LimitPlan, LimitSettings, PlanError, Steering};
 pub use progress::{Console, Progress};
 pub use report::{LimitFinished, LimitReport, resume, run};
 pub use search::Found;
-pub(crate) use stored::KIND;
 pub use stored::StoredLimit;
 pub use summary::{Capacity, SearchPart, VariantLimit, Versus};

@@ -22,7 +22,7 @@ use crate::{
     provenance::{self, KeptFile},
     record::{FailureKind, Outcome, RoundRecord},
     report::MachinePart,
-    stored::{DESCRIPTION, StoredError, journal},
+    stored::{self, StoredError, journal},
     time,
 };
 
@@ -129,22 +129,7 @@ impl StoredLimit {
     /// # Errors
     /// See [`StoredError`].
     pub fn read(dir: &Path) -> Result<Self, StoredError> {
-        let path = dir.join(DESCRIPTION);
-        let text = fs::read_to_string(&path).map_err(|source| StoredError::Read {
-            dir: dir.to_owned(),
-            file: DESCRIPTION,
-            source,
-        })?;
-        let shape = |source| StoredError::Shape { path: path.clone(), source };
-        let value: serde_json::Value = serde_json::from_str(&text).map_err(shape)?;
-        if value["kind"] != KIND {
-            return Err(StoredError::Kind { path, other: "compare" });
-        }
-        let found = value["format"].as_u64().and_then(|format| u32::try_from(format).ok());
-        if let Some(found) = found.filter(|found| *found != FORMAT) {
-            return Err(StoredError::Format { path, found });
-        }
-        let description: Description = serde_json::from_value(value).map_err(shape)?;
+        let (path, description): (_, Description) = stored::description(dir, Some(KIND), FORMAT)?;
         let experiment = description.experiment(&path)?;
         let plan = LimitPlan::new(&experiment, description.options.clone());
         let mut plan = plan.map_err(|error| match error {
@@ -174,14 +159,7 @@ impl StoredLimit {
                 now.unwrap_or_default()
             }
         };
-        let changes = [
-            (now.file != sources.file, format!("`{}`", file.display())),
-            (now.scripts != sources.scripts, "the script or one beside it".to_owned()),
-            (host.versions() != *versions, "the program".to_owned()),
-            (MachinePart::read() != *machine, "the machine".to_owned()),
-        ];
-        let changed = changes.into_iter().filter_map(|(is_other, what)| is_other.then_some(what));
-        let mut changed: Vec<String> = changed.collect();
+        let mut changed = stored::changed(file, (sources, &now), machine, versions, host);
         let now = provenance::read(&self.experiment, &self.plan.plan, host);
         changed.extend(provenance::changed(files, &now));
         if changed.is_empty() { Ok(()) } else { Err(StoredError::Changed(changed)) }

@@ -231,7 +231,7 @@ mod tests {
             |rounds: &[RoundRecord]| withstands(&plan(), rounds, &Metric::CpuPerGoodRequest, "b");
         let steal = stolen(&["steal"], 0.1);
         assert!(cpu(&[steal.clone(), stolen(&["steal", "bad_requests"], 0.1)]));
-        assert!(!withstands(&plan(), &[steal.clone()], &Metric::Goodput, "b"));
+        assert!(!withstands(&plan(), std::slice::from_ref(&steal), &Metric::Goodput, "b"));
         // Late because it was not let run, or because it had too much to do.
         assert!(cpu(&[stolen(&["steal", "generator_limited"], 0.1)]));
         assert!(!cpu(&[stolen(&["steal", "generator_limited"], 0.9)]));

@@ -1,0 +1,45 @@
+//! A server of somebody else that runs at a port of ours: what all of them have in common.
+
+use std::{io, time::Duration};
+
+use crate::{Error, Exit, PortReservation, Process, Sample};
+
+/// A server of somebody else at a free port of 127.0.0.1. Dropping it kills it.
+#[derive(Debug)]
+pub struct Neighbour {
+    // Declared before the reservation: it is dropped first, so the port is ours until the end.
+    pub(crate) process: Process,
+    pub(crate) reservation: PortReservation,
+    /// Time it gets to stop by itself.
+    pub(crate) grace: Duration,
+}
+
+impl Neighbour {
+    /// Its port of 127.0.0.1.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.reservation.port()
+    }
+
+    /// The process id of the server, or of the first of its processes.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// What it and its children use now.
+    ///
+    /// # Errors
+    /// As [`Process::sample`].
+    pub fn sample(&self) -> io::Result<Sample> {
+        self.process.sample()
+    }
+
+    /// Stops it and waits until it is gone.
+    ///
+    /// # Errors
+    /// As [`Process::stop`].
+    pub fn stop(&self) -> Result<Exit, Error> {
+        self.process.stop(self.grace)
+    }
+}
