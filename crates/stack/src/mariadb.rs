@@ -45,7 +45,7 @@ impl MariaDb {
     ///
     /// # Errors
     /// [`Error::NotInstalled`] without MariaDB, otherwise as [`Supervisor::spawn`] and
-    /// [`Process::ready_when`].
+    /// [`Process::ready_when`](crate::Process::ready_when).
     pub fn start(supervisor: &Supervisor, dir: &Path) -> Result<Self, Error> {
         for program in [PROGRAM, INSTALLER] {
             if !fs::exists(program).unwrap_or(false) {

@@ -47,7 +47,7 @@ impl Nginx {
     ///
     /// # Errors
     /// [`Error::NotInstalled`] without nginx, otherwise as [`Supervisor::spawn`] and
-    /// [`Process::ready_http`].
+    /// [`Process::ready_http`](crate::Process::ready_http).
     pub fn static_site(
         supervisor: &Supervisor,
         dir: &Path,

@@ -36,7 +36,7 @@ impl Redis {
     ///
     /// # Errors
     /// [`Error::NotInstalled`] without Redis, otherwise as [`Supervisor::spawn`] and
-    /// [`Process::ready_when`].
+    /// [`Process::ready_when`](crate::Process::ready_when).
     pub fn start(supervisor: &Supervisor, dir: &Path) -> Result<Self, Error> {
         let no_port = |source| Error::Io { what: "no free port".to_owned(), source };
         Self::listen(supervisor, dir, PortReservation::new().map_err(no_port)?)
