@@ -1,6 +1,6 @@
 //! Noise on both ports: the server lives on.
 
-use crate::harness::{Connection, Setup};
+use crate::harness::{Connection, Setup, eventually};
 use std::net::SocketAddr;
 
 /// Xorshift (Marsaglia, 2003): the same noise in every run.
@@ -92,20 +92,27 @@ fn requests_that_name_no_path_are_answered() {
 #[test]
 fn all_bodies_together_take_bounded_memory() {
     let server = Setup::new().demo().start();
-    // 32 MiB for all bodies: whoever announces 1 MiB takes 1/32 of it until the body is there.
+    let small = "POST /v1/tracks HTTP/1.1\r\nHost: test\r\nContent-Length: 1\r\n\r\nx";
+    // 32 MiB for all bodies. Whoever announces 1 MiB and sends little of it takes little.
     let begun = "POST /v1/tracks HTTP/1.1\r\nHost: test\r\nContent-Length: 1048576\r\n\r\nx";
-    let mut holders: Vec<_> = (0..40).map(|_| server.connect()).collect();
+    let mut holders: Vec<_> = (0..32).map(|_| server.connect()).collect();
     for holder in &mut holders {
         holder.send(begun);
     }
-    // 8,193 units of 4 KiB, 257 for each: 31 fit.
-    server.until_metric("madang_http_server_requests_in_flight", &[], 31.0);
+    server.until_metric("madang_http_server_requests_in_flight", &[], 32.0);
+    assert_eq!(server.connect().send(small).answer().expect("an answer").status, 401);
+    // All but their last bytes: 32 fit.
+    for holder in &mut holders {
+        holder.send(vec![b'x'; (1 << 20) - 2]);
+    }
+    let late = eventually("all room is taken", || {
+        let answer = server.connect().send(small).answer().expect("an answer");
+        (answer.status == 503).then_some(answer)
+    });
+    assert_eq!(late.header("retry-after"), Some("1"));
+    late.problem(503);
     // Reading needs no room.
     assert_eq!(server.get("/v1/tracks").status, 200);
-    let mut late = server.connect();
-    let answer = late.send(begun).answer().expect("an answer");
-    answer.problem(503);
-    assert_eq!(answer.header("retry-after"), Some("1"));
     drop(holders);
     server.until_metric("madang_http_server_requests_in_flight", &[], 0.0);
     let mut again = server.connect();

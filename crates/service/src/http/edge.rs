@@ -3,6 +3,7 @@
 //! 1. request id; 2. body, bounded in size and time; 3. the router, bounded in time, panics caught;
 //! 4. problems get their body; 5. request id, metrics and log.
 
+use super::body_room::{BodyRoom, NoRoom};
 use super::client::Peer;
 use super::connection::ConnState;
 use super::{Problem, RequestId};
@@ -13,7 +14,7 @@ use axum::body::Body;
 use axum::extract::MatchedPath;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderValue, Request, header};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::{LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use std::convert::Infallible;
 use std::future::Future;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tower::Service as _;
 
 /// Longest path and query in bytes; a longer one is answered 414. RFC 9110 (4.1) asks for at least
@@ -42,17 +43,7 @@ struct Shared {
     request_timeout: Duration,
     metrics: Arc<ServerMetrics>,
     draining: Arc<AtomicBool>,
-    /// Memory that all request bodies may take together, in units of [`ROOM_UNIT_BYTES`].
-    body_room: Arc<Semaphore>,
-}
-
-/// What all request bodies may take together, unless one alone may be larger: a body is taken whole
-/// before its handler runs, so without a bound every connection could hold one.
-const BODY_ROOM_BYTES: usize = 32 << 20;
-const ROOM_UNIT_BYTES: usize = 4096;
-
-fn room_for(bytes: usize) -> u32 {
-    u32::try_from(bytes / ROOM_UNIT_BYTES + 1).unwrap_or(u32::MAX)
+    body_room: BodyRoom,
 }
 
 impl Edge {
@@ -67,9 +58,7 @@ impl Edge {
             request_timeout: settings.request_timeout,
             metrics,
             draining,
-            body_room: Arc::new(Semaphore::new(
-                room_for(settings.max_body.max(BODY_ROOM_BYTES)) as usize
-            )),
+            body_room: BodyRoom::new(settings.max_body),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -206,15 +195,10 @@ impl ConnService {
             return Err(Problem::too_large(most).into());
         }
         let expected = announced.and_then(|n| usize::try_from(n).ok()).unwrap_or(most);
-        let Ok(room) =
-            Arc::clone(&self.shared.body_room).try_acquire_many_owned(room_for(expected))
-        else {
-            return Err(Problem::too_many_bodies().into());
-        };
-        let collected =
-            tokio::time::timeout(self.shared.body_timeout, Limited::new(incoming, most).collect());
-        match collected.await {
-            Ok(Ok(body)) => Ok((Body::from(body.to_bytes()), Some(room))),
+        let read = self.shared.body_room.read(Limited::new(incoming, most), expected);
+        match tokio::time::timeout(self.shared.body_timeout, read).await {
+            Ok(Ok((body, room))) => Ok((Body::from(body), Some(room))),
+            Ok(Err(error)) if error.is::<NoRoom>() => Err(Problem::too_many_bodies().into()),
             Ok(Err(error)) if error.is::<LengthLimitError>() => {
                 Err(Problem::too_large(most).into())
             }

@@ -3,6 +3,7 @@
 
 mod acceptor;
 pub mod body;
+mod body_room;
 mod client;
 mod connection;
 pub mod edge;
