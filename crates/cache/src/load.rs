@@ -52,7 +52,7 @@ pub(crate) async fn run<E, F, Fut>(
     Fut: Future<Output = Result<Loaded, E>> + Send + 'static,
 {
     let outcome = match turn_and_load(&leader, permit, loader).await {
-        Ok(loaded) => settle(&leader, loaded),
+        Ok((loaded, begun)) => settle(&leader, loaded, begun),
         Err(error) => fail(&leader, error),
     };
     // Ended before told: who arrives after the answer is out finds the entry, or loads anew.
@@ -60,11 +60,12 @@ pub(crate) async fn run<E, F, Fut>(
     let _ = sender.send(Some(outcome));
 }
 
+/// What the loader brings, and when it began by the cache's clock.
 async fn turn_and_load<E, F, Fut>(
     leader: &Leader<E>,
     permit: Option<OwnedSemaphorePermit>,
     loader: F,
-) -> Result<Loaded, CacheError<E>>
+) -> Result<(Loaded, u64), CacheError<E>>
 where
     F: FnOnce() -> Fut,
     Fut: Future<Output = Result<Loaded, E>>,
@@ -80,11 +81,12 @@ where
             _ => return Err(CacheError::Overloaded { retry_after: queue_timeout }),
         },
     };
-    if let Some(shared) = leader.shared.upgrade() {
+    let begun = leader.shared.upgrade().map_or(0, |shared| {
         shared.count_load();
-    }
+        shared.now()
+    });
     match timeout(after, catch(loader)).await {
-        Ok(Some(Ok(loaded))) => Ok(loaded),
+        Ok(Some(Ok(loaded))) => Ok((loaded, begun)),
         Ok(Some(Err(error))) => Err(CacheError::Load(Arc::new(error))),
         Ok(None) => Err(CacheError::Panicked),
         Err(_) => Err(CacheError::TimedOut { after }),
@@ -107,7 +109,7 @@ where
     .await
 }
 
-fn settle<E>(leader: &Leader<E>, loaded: Loaded) -> Outcome<E> {
+fn settle<E>(leader: &Leader<E>, loaded: Loaded, begun: u64) -> Outcome<E> {
     let shared = leader.shared.upgrade();
     if let Some(shared) = &shared
         && !matches!(loaded, Loaded::NoTurn { .. })
@@ -116,7 +118,7 @@ fn settle<E>(leader: &Leader<E>, loaded: Loaded) -> Outcome<E> {
     }
     let fill = |value| {
         if let Some(shared) = &shared {
-            shared.fill(&leader.key, &leader.flight.marks, value);
+            shared.fill(&leader.key, &leader.flight.marks, value, begun);
         }
     };
     Ok(match loaded {

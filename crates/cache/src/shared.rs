@@ -80,7 +80,7 @@ impl<E> Shared<E> {
         Some(value)
     }
 
-    fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         nanos(self.clock.now())
     }
 
@@ -174,8 +174,9 @@ impl<E> Shared<E> {
         }
     }
 
-    /// Enters what a load brought, unless a write came between or it is too heavy.
-    pub(crate) fn fill(&self, key: &str, marks: &Marks, value: Option<Value>) {
+    /// Enters what a load brought that began then, unless a write came between, it is too heavy, or it took
+    /// longer than the entry may live.
+    pub(crate) fn fill(&self, key: &str, marks: &Marks, value: Option<Value>, begun: u64) {
         let weight = entry_weight(key, value.as_ref());
         if weight > self.policy.max_entry_bytes.min(self.store.capacity()) {
             self.count(Counter::RefusedBySize);
@@ -185,7 +186,11 @@ impl<E> Shared<E> {
             return self.forget(key, marks);
         }
         let now = self.now();
-        match self.store.insert(self.entry(key, marks, value, weight, now), now) {
+        let entry = self.entry(key, marks, value, weight, begun);
+        if entry.hard_expiry <= now {
+            return self.forget(key, marks);
+        }
+        match self.store.insert(entry, now) {
             Ok(()) => {}
             Err(Refused::Vetoed) => self.count(Counter::Vetoed),
             Err(Refused::NoRoom) => {
@@ -201,15 +206,16 @@ impl<E> Shared<E> {
         marks: &Marks,
         value: Option<Value>,
         weight: u64,
-        now: u64,
+        begun: u64,
     ) -> Entry {
         let Policy { soft_ttl, hard_ttl, negative_ttl, jitter, refresh_ahead, .. } = self.policy;
         let (soft_ttl, hard_ttl) =
             if value.is_some() { (soft_ttl, hard_ttl) } else { (negative_ttl, negative_ttl) };
         // One draw for all, so that they keep their order.
         let share = 1.0 - jitter * fastrand::f64();
+        // From the beginning of the load: the loader may have read at once and been slow with the rest.
         // Through floating point, so that "for ever" saturates instead of overflowing.
-        let after = |ttl, share| now.saturating_add((nanos(ttl) as f64 * share) as u64);
+        let after = |ttl, share| begun.saturating_add((nanos(ttl) as f64 * share) as u64);
         let refresh = refresh_ahead.filter(|_| value.is_some());
         Entry {
             hash: self.store.hash(&self.name, key),

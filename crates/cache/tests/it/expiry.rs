@@ -20,6 +20,32 @@ async fn an_entry_is_served_up_to_its_soft_expiry() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn age_counts_from_the_beginning_of_the_load_not_from_its_end() {
+    let kit = Kit::new(Policy { hard_ttl: 61 * SECOND, ..plain() });
+    let load = kit.begin_load("k").await;
+    advance(3 * SECOND).await;
+    assert_eq!(load.answer(body("old")).await, "old Miss");
+    advance(57 * SECOND - MS).await;
+    assert_eq!(kit.hit("k").await, "old Hit");
+    advance(MS).await;
+    assert_eq!(kit.peek("k"), None);
+    assert_eq!(kit.get("k", Err(crate::kit::Boom(1))).await, "old Stale");
+    advance(SECOND).await;
+    let told = kit.get("k", Err(crate::kit::Boom(2))).await;
+    assert!(told.starts_with("error"), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_took_longer_to_load_than_it_may_live_is_not_kept() {
+    let kit = Kit::new(Policy { soft_ttl: SECOND, hard_ttl: 2 * SECOND, ..plain() });
+    let load = kit.begin_load("k").await;
+    advance(2 * SECOND).await;
+    assert_eq!(load.answer(body("old")).await, "old Miss");
+    assert_eq!(kit.metrics().entries, 0);
+    assert_eq!(kit.get("k", body("new")).await, "new Miss");
+}
+
+#[tokio::test(start_paused = true)]
 async fn with_jitter_entries_expire_spread_over_its_range_and_never_late() {
     let (kit, clock) = Kit::with_manual_clock(Policy { jitter: 0.5, ..plain() });
     let keys: Vec<String> = (0..400).map(|n| n.to_string()).collect();
