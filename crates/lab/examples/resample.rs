@@ -64,7 +64,8 @@ fn metrics(rounds: &[Round]) -> Vec<(Metric, Vec<f64>)> {
 
 /// Each metric in turn is the predicted one, and all others are the others.
 fn resample(rounds: &[Round], at_equal_pace: bool) -> Result<(), String> {
-    let paces: Option<Vec<f64>> = rounds.iter().map(pace).filter(|_| at_equal_pace).collect();
+    let paces: Option<Vec<f64>> =
+        rounds.iter().map(|(_, measured)| measured.pace()).filter(|_| at_equal_pace).collect();
     let metrics = metrics(rounds);
     let most = rounds.len() / 2;
     let sizes: Vec<usize> = [6, 10, 20].into_iter().filter(|size| *size <= most).collect();
@@ -93,11 +94,6 @@ fn resample(rounds: &[Round], at_equal_pace: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// How long the fixed work took on the server's cores, in microseconds.
-fn pace((_, measured): &Round) -> Option<f64> {
-    Some(measured.machine.as_ref()?.pace?.work_us)
-}
-
 fn print_rounds(rounds: &[Round]) {
     let metrics = metrics(rounds);
     let names: Vec<_> = metrics.iter().map(|(metric, _)| metric.id()).collect();
@@ -107,7 +103,7 @@ fn print_rounds(rounds: &[Round]) {
         let machine = measured.machine.as_ref();
         let steal = machine.map(|machine| machine.steal_share);
         let foreign = machine.and_then(|machine| machine.foreign_cores);
-        let known = [steal, foreign, pace(&rounds[place])];
+        let known = [steal, foreign, measured.pace()];
         let [steal, foreign, pace] = known.map(|value| value.map_or(String::new(), digits));
         let values: Vec<String> = metrics.iter().map(|(_, values)| digits(values[place])).collect();
         let values = values.join(",");

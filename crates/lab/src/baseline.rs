@@ -4,16 +4,17 @@
 //! difference. That is why only runs of one machine are judged, and why both builds as variants of
 //! one run tell more. What this is for: a run kept from the last release, and one of today.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use crate::{
     experiment::Variant,
     metric::{Metric, Statistic},
-    record::{GOOD_LIMIT, Measured, Warning},
+    record::{GOOD_LIMIT, Measured, Pinned, Warning},
     report::{Language, align, counted},
     stats::{self, Change},
     stored::Stored,
-    verdict::Undecided,
 };
 
 /// What is judged: larger is worse of all but the first two. Maxima are left out, which one hiccup
@@ -190,7 +191,9 @@ impl Regression {
                 )
                 .to_owned(),
         };
-        format!("{head}\n\n{}\n\n{sum}\n", align(&table).join("\n"))
+        let pace = self.rows.iter().find_map(|row| row.change?.pace);
+        let pace = pace.map_or_else(String::new, |pace| lang.pace_between_runs(pace) + "\n");
+        format!("{head}\n\n{}\n\n{pace}{sum}\n", align(&table).join("\n"))
     }
 }
 
@@ -253,6 +256,8 @@ fn check_same(baseline: &Stored, run: &Stored) -> Result<(), NotTheSame> {
         (old.calibration != new.calibration, "the kinds (one is a calibration)"),
         (load(baseline) != load(run), "the loads"),
         (baseline.experiment.data != run.experiment.data, "the data"),
+        (baseline.experiment.hooks != run.experiment.hooks, "the hooks"),
+        (old.settings.pin_cpus != new.settings.pin_cpus, "`pin_cpus`"),
         (baseline.experiment.sources.scripts != run.experiment.sources.scripts, "the scripts"),
     ];
     let found = differences.into_iter().filter_map(|(differs, what)| differs.then_some(what));
@@ -270,18 +275,22 @@ fn why_not(baseline: &Stored, run: &Stored) -> Option<String> {
         );
         return Some(why.to_owned());
     }
+    let cpus = |stored: &Stored| {
+        let variants = stored.plan.variants.iter();
+        let rounds = variants.flat_map(|variant| measured(stored, &variant.name));
+        rounds.map(|round| round.cpus.clone()).collect::<BTreeSet<Option<Pinned>>>()
+    };
+    if cpus(baseline) != cpus(run) {
+        let why = lang.pick(
+            "server and generator had other CPUs than in the baseline",
+            "서버와 부하 생성기의 CPU가 기준 실행과 다릅니다",
+        );
+        return Some(why.to_owned());
+    }
     let names = [lang.pick("the baseline", "기준 실행"), lang.pick("the run", "이번 실행")];
     for (which, stored) in names.into_iter().zip([baseline, run]) {
-        let report = stored.report();
-        let why = report.predictions.first().and_then(|answer| match answer.verdict {
-            crate::Verdict::Undecided(
-                why @ (Undecided::MachineTooNoisy
-                | Undecided::GeneratorLimited
-                | Undecided::Unfinished),
-            ) => lang.reason(crate::Verdict::Undecided(why)),
-            _ => None,
-        });
-        if let Some(why) = why {
+        let why = stored.undecided().map(crate::Verdict::Undecided);
+        if let Some(why) = why.and_then(|verdict| lang.reason(verdict)) {
             return Some(format!("{which}: {why}"));
         }
     }
@@ -334,7 +343,20 @@ fn rows(baseline: &Stored, run: &Stored) -> Vec<Row> {
     let of = |metric: Metric, variant: &str| {
         let values = |stored: &Stored| values(&metric, &measured(stored, variant));
         let (change, missing) = match (values(baseline), values(run)) {
-            (Some(old), Some(new)) => (stats::between_runs(&old, &new), None),
+            (Some(old), Some(new)) => {
+                let at_equal_pace = || {
+                    let paced = |stored: &Stored, values: &[f64]| {
+                        let rounds = measured(stored, variant);
+                        let paces = values.iter().zip(rounds);
+                        paces.map(|(value, round)| Some((*value, round.pace()?))).collect()
+                    };
+                    let (old, new): (Option<Vec<_>>, Option<Vec<_>>) =
+                        (paced(baseline, &old), paced(run, &new));
+                    stats::between_runs_at_equal_pace(&old?, &new?)
+                };
+                let adjusted = metric.goes_with_pace().then(at_equal_pace).flatten();
+                (adjusted.or_else(|| stats::between_runs(&old, &new)), None)
+            }
             (Some(_), None) => (None, Some(Missing::InRun)),
             (None, Some(_)) => (None, Some(Missing::InBaseline)),
             (None, None) => (None, Some(Missing::InBoth)),

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::{database::Addresses, load_metric::LoadMetric, prometheus::Selector, record::Warning};
 
 pub use hooks::{Action, During, Hooks, Signal};
+pub(crate) use invariant::EXACT;
 pub use invariant::{Invariant, Limit, NamedValue, Source};
 pub use prediction::{Bound, Prediction};
 pub use reader::Mistake;
@@ -128,6 +129,8 @@ pub struct Rounds {
     pub retries: u32,
     /// Server and generator get CPUs of their own when there are at least two.
     pub pin_cpus: bool,
+    /// The speed of the server's cores is measured, and ratios are those at equal speed.
+    pub equal_pace: bool,
     /// Disturbances for which a round is not refused.
     pub accept: Vec<Warning>,
     /// Longest time a server may take until it is ready.

@@ -110,7 +110,8 @@ impl Expression {
         resolve: &dyn Fn(&str) -> Result<f64, String>,
     ) -> Result<f64, ValueError> {
         let value = self.root.evaluate(resolve).map_err(ValueError::Name)?;
-        if value.is_finite() { Ok(value) } else { Err(ValueError::NotFinite(self.text.clone())) }
+        let value = value.filter(|value| value.is_finite());
+        value.ok_or_else(|| ValueError::NotFinite(self.text.clone()))
     }
 }
 
@@ -135,28 +136,32 @@ impl Node {
         }
     }
 
-    fn evaluate(&self, resolve: &dyn Fn(&str) -> Result<f64, String>) -> Result<f64, String> {
+    /// `None` when there was a division by zero anywhere: `max(0, 0 / 0)` would be a number again.
+    fn evaluate(
+        &self,
+        resolve: &dyn Fn(&str) -> Result<f64, String>,
+    ) -> Result<Option<f64>, String> {
         Ok(match self {
-            Self::Number(number) => *number,
-            Self::Name(name) => resolve(name)?,
-            Self::Negative(inner) => -inner.evaluate(resolve)?,
+            Self::Number(number) => Some(*number),
+            Self::Name(name) => Some(resolve(name)?),
+            Self::Negative(inner) => inner.evaluate(resolve)?.map(|value| -value),
             Self::Binary(operator, left, right) => {
                 let (left, right) = (left.evaluate(resolve)?, right.evaluate(resolve)?);
-                match operator {
-                    Operator::Add => left + right,
-                    Operator::Subtract => left - right,
-                    Operator::Multiply => left * right,
-                    Operator::Divide => left / right,
-                }
+                left.zip(right).and_then(|(left, right)| match operator {
+                    Operator::Add => Some(left + right),
+                    Operator::Subtract => Some(left - right),
+                    Operator::Multiply => Some(left * right),
+                    Operator::Divide => (right != 0.0).then(|| left / right),
+                })
             }
             Self::Call(function, arguments) => {
                 let pick = match function {
                     Function::Max => f64::max,
                     Function::Min => f64::min,
                 };
-                let mut values = arguments.iter().map(|node| node.evaluate(resolve));
-                let first = values.next().unwrap_or(Ok(f64::NAN))?;
-                values.try_fold(first, |best, value| Ok::<_, String>(pick(best, value?)))?
+                let values: Result<Option<Vec<f64>>, String> =
+                    arguments.iter().map(|node| node.evaluate(resolve)).collect();
+                values?.and_then(|values| values.into_iter().reduce(pick))
             }
         })
     }
@@ -393,5 +398,9 @@ mod tests {
         assert_eq!(error, ValueError::Name("no load.a.count".to_owned()));
         let divided = Expression::parse("1 / 0").unwrap().evaluate(&|_| Ok(0.0)).unwrap_err();
         assert_eq!(divided, ValueError::NotFinite("1 / 0".to_owned()));
+        for hidden in ["max(10, 0 / 0)", "min(5, 1 / 0)", "1 / (1 / 0)", "-(1 / 0) + 3"] {
+            let found = Expression::parse(hidden).unwrap().evaluate(&|_| Ok(0.0));
+            assert_eq!(found, Err(ValueError::NotFinite(hidden.to_owned())));
+        }
     }
 }

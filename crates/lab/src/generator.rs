@@ -31,9 +31,10 @@ pub struct Generator<'r> {
 }
 
 impl Generator<'_> {
-    /// The command that loads a variant and writes its report to a file.
-    pub fn load(&self, variant: &Variant, base_url: &str, report: &Path) -> Spec {
-        let command = |spec: Spec| spec.arg("--report").arg(report);
+    /// The command that loads a variant, writes its report to a file, and to another one when the
+    /// measured window begins.
+    pub fn load(&self, variant: &Variant, base_url: &str, report: &Path, started: &Path) -> Spec {
+        let command = |spec: Spec| spec.arg("--report").arg(report).arg("--started").arg(started);
         self.spec(variant, base_url, command)
     }
 

@@ -290,6 +290,10 @@ impl LoadMetric {
             (Sampled::Gauge { value, .. }, None | Some(Statistic::Value)) => value,
             (Sampled::Gauge { min, .. }, Some(Statistic::Min)) => min,
             (Sampled::Gauge { max, .. }, Some(Statistic::Max)) => max,
+            // Of nothing there is no share.
+            (Sampled::Rate { passes: 0, fails: 0, .. }, None | Some(Statistic::Rate)) => {
+                return Err(Absent::NotReported);
+            }
             (Sampled::Rate { rate, .. }, None | Some(Statistic::Rate)) => rate,
             (Sampled::Rate { passes, .. }, Some(Statistic::Passes)) => passes as f64,
             (Sampled::Rate { fails, .. }, Some(Statistic::Fails)) => fails as f64,

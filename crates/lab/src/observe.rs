@@ -75,6 +75,8 @@ struct Look {
     generator_lives: bool,
     generator_cpu: f64,
     lab_cpu: f64,
+    /// By commands of the experiment that run beside the load.
+    hooks_cpu: f64,
     machine: machine::Sample,
 }
 
@@ -129,6 +131,7 @@ pub struct Observer<'p> {
     /// What servers used that this one replaced.
     earlier: Seen,
     generator: &'p Process,
+    hooks_cpu: Duration,
     looks: Vec<Look>,
     /// When the details were last looked at.
     detailed: Option<Instant>,
@@ -136,7 +139,13 @@ pub struct Observer<'p> {
 
 impl<'p> Observer<'p> {
     pub fn new(server: Option<Arc<Process>>, generator: &'p Process) -> Self {
-        Self { server, earlier: Seen::default(), generator, looks: Vec::new(), detailed: None }
+        let (earlier, looks, hooks_cpu) = (Seen::default(), Vec::new(), Duration::ZERO);
+        Self { server, earlier, generator, hooks_cpu, looks, detailed: None }
+    }
+
+    /// What commands of the experiment have used so far, for the next looks: they are no strangers.
+    pub fn set_hooks_cpu(&mut self, cpu: Duration) {
+        self.hooks_cpu = cpu;
     }
 
     /// Goes on with another process in place of a server that was killed on purpose.
@@ -189,6 +198,7 @@ impl<'p> Observer<'p> {
             // A generator that has ended leaves nothing to read: what it used stays used.
             generator_cpu: generator.max(last),
             lab_cpu: lab.as_secs_f64(),
+            hooks_cpu: self.hooks_cpu.as_secs_f64(),
             machine,
         });
         Ok(())
@@ -247,7 +257,7 @@ impl<'p> Observer<'p> {
         let elapsed = last.at - first.at;
         let ours = |look: &Look| {
             let server = look.server.as_ref().map_or(0.0, |seen| seen.cpu);
-            server + look.generator_cpu + look.lab_cpu
+            server + look.generator_cpu + look.lab_cpu + look.hooks_cpu
         };
         let all = |look: &Look| look.machine.processes.as_secs_f64();
         let foreign = (all(last) - all(first)) - (ours(last) - ours(first));

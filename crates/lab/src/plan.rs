@@ -87,6 +87,8 @@ pub struct Settings {
     pub retries: u32,
     /// Whether server and generator get CPUs of their own.
     pub pin_cpus: bool,
+    /// Whether the speed of the server's cores is measured.
+    pub equal_pace: bool,
     /// Disturbances for which no round is refused.
     pub accept: Vec<Warning>,
 }
@@ -235,6 +237,7 @@ fn settings(experiment: &Experiment, options: &Options) -> Settings {
         env,
         retries: rounds.retries,
         pin_cpus: rounds.pin_cpus,
+        equal_pace: rounds.equal_pace,
         accept: rounds.accept.clone(),
     }
 }

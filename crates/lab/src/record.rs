@@ -144,7 +144,7 @@ pub struct Event {
 }
 
 /// CPU numbers as lists, such as `0,1`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Pinned {
     /// Those of the server; `None` for a `url`, which the lab cannot pin.
     pub server: Option<String>,
@@ -157,6 +157,12 @@ impl Measured {
     #[must_use]
     pub fn has_bad_requests(&self) -> bool {
         self.load.good_share().is_some_and(|share| share < GOOD_LIMIT)
+    }
+
+    /// How long the fixed work took on the server's cores, in microseconds of CPU time.
+    #[must_use]
+    pub fn pace(&self) -> Option<f64> {
+        Some(self.machine.as_ref()?.pace?.work_us)
     }
 
     /// Whether somebody else used much of the machine.

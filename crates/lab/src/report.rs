@@ -227,11 +227,7 @@ impl Report {
     pub fn new(experiment: &Experiment, plan: &Plan, origin: Origin, course: Course) -> Self {
         let Course { rounds, ended, noisy } = course;
         let mut variants = summary::summarise(plan, &rounds, &experiment.documented);
-        let undecided = if ended == Ended::Complete {
-            noisy.then(|| doubts::disturbance(&rounds))
-        } else {
-            Some(Undecided::Unfinished)
-        };
+        let undecided = Undecided::of_run(ended, noisy, &rounds);
         findings::judge(&mut variants, plan, &rounds, undecided);
         let complete_blocks = stored::complete_blocks(&rounds);
         let evidence = predictions::Evidence { plan, variants: &variants, rounds: &rounds };

@@ -174,8 +174,9 @@ impl Bench<'_> {
         let generator = self.host.supervisor().spawn(&spec).map_err(|error| failed(&error))?;
         let mut observer = Observer::new(running.process.clone(), &generator);
         let sampler = Sampler::begin(running.metrics.as_ref(), &experiment.observe.metrics);
+        let is_wanted = running.process.is_some() && self.settings.equal_pace;
         let cpus = scene.pinning.map(|pinning| &pinning.server);
-        let pacer = running.process.as_ref().and_then(|_| Pacer::begin(cpus));
+        let pacer = if is_wanted { Pacer::begin(cpus) } else { None };
         let watch = Watch::new(self, scene, &generator, &mut observer, &watching);
         let (exit, events) = watch.run(running)?;
         let samples = sampler.map(Sampler::end);
@@ -267,7 +268,7 @@ impl Bench<'_> {
         let Self { experiment, settings, host, rate, .. } = *self;
         let files = scene.files;
         Generator { experiment, settings, host, rate }
-            .load(scene.variant, base_url, &files.report)
+            .load(scene.variant, base_url, &files.report, &files.started)
             .stdout(Output::File(files.load_log.clone()))
             .stderr(Output::File(files.load_log.clone()))
     }

@@ -9,6 +9,7 @@
 //! | could one of many be chance? | [`holm`]: adjusted p-values |
 //! | how often would it have to be measured? | [`blocks_needed`] |
 //! | has it changed since another run? | [`between_runs`]: Welch's t on logarithms |
+//! | and at equal speed of the cores? | [`between_runs_at_equal_pace`]: analysis of covariance |
 //!
 //! The paired t was chosen by simulation: `examples/interval_coverage.rs` compares it with the
 //! studentised bootstrap, and docs/PERFORMANCE.md has its table.
@@ -29,7 +30,7 @@ pub use permutation::sign_flip;
 pub use planning::{MOST_BLOCKS, POWER, blocks_needed};
 pub use ratio::{CONFIDENCE, Estimate, estimate, log_ratios};
 pub use student::{cumulative, quantile, two_sided};
-pub use welch::{Change, between_runs};
+pub use welch::{Change, between_runs, between_runs_at_equal_pace};
 
 #[cfg(test)]
 mod noise;

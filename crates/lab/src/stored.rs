@@ -21,6 +21,7 @@ use crate::{
     record::{Measured, Outcome, RoundRecord, Warning},
     report::{Course, Ended, Language, MachinePart, Origin, Report},
     time,
+    verdict::Undecided,
 };
 
 /// The file with what was asked.
@@ -201,16 +202,24 @@ impl Stored {
         self.report_in(self.plan.language)
     }
 
-    /// The same in another language than the run's own.
-    pub(crate) fn report_in(&self, language: Language) -> Report {
-        let plan = Plan { language, ..self.plan.clone() };
-        let complete = complete_blocks(&self.rounds);
-        let ended = match self.description.ended {
-            _ if complete == self.plan.settings.blocks => Ended::Complete,
+    /// Why it allows no verdict at all, if it does not; see [`Report::new`].
+    pub(crate) fn undecided(&self) -> Option<Undecided> {
+        Undecided::of_run(self.ended(), is_noisy(&self.plan, &self.rounds), &self.rounds)
+    }
+
+    fn ended(&self) -> Ended {
+        match self.description.ended {
+            _ if self.is_complete() => Ended::Complete,
             Some(ended) => ended,
             // It was killed.
             None => Ended::Interrupted,
-        };
+        }
+    }
+
+    /// The same in another language than the run's own.
+    pub(crate) fn report_in(&self, language: Language) -> Report {
+        let plan = Plan { language, ..self.plan.clone() };
+        let ended = self.ended();
         let noisy = is_noisy(&self.plan, &self.rounds);
         let course = Course { rounds: self.rounds.clone(), ended, noisy };
         Report::new(&self.experiment, &plan, self.description.origin(), course)

@@ -154,11 +154,16 @@ pub fn page(url: &Url, answer_time: Duration) -> Result<String, String> {
 /// The body of a good answer.
 fn body(url: &Url, answer_time: Duration) -> Result<Vec<u8>, String> {
     let answer = http::get(url, answer_time).map_err(|error| error.to_string())?;
-    if (200..300).contains(&answer.status) {
-        Ok(json::without_chunks(answer.body))
-    } else {
-        Err(format!("status {}", answer.status))
+    if !(200..300).contains(&answer.status) {
+        return Err(format!("status {}", answer.status));
     }
+    if !answer.is_whole {
+        let bytes = answer.body.len();
+        return Err(format!(
+            "the answer was cut off after {bytes} bytes (at most 8 MiB in {answer_time:?})"
+        ));
+    }
+    Ok(json::without_chunks(answer.body))
 }
 
 /// Compares what was taken. Only invariants about the variant are in the result.

@@ -4,7 +4,11 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::experiment::Bound;
+use crate::{
+    experiment::Bound,
+    record::{RoundRecord, Warning},
+    report::Ended,
+};
 
 /// The answer to a prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +41,25 @@ pub enum Undecided {
     GeneratorLimited,
     /// The run ended before its blocks were complete.
     Unfinished,
+}
+
+impl Undecided {
+    /// Why a run allows no verdict, whatever its rounds show: it did not come to its end, or more rounds
+    /// were disturbed than might be repeated (`noisy`), by others unless it was never anything but
+    /// the generator.
+    pub(crate) fn of_run(ended: Ended, noisy: bool, rounds: &[RoundRecord]) -> Option<Self> {
+        if ended != Ended::Complete {
+            return Some(Self::Unfinished);
+        }
+        let mut reasons = rounds.iter().flat_map(|round| &round.refused);
+        noisy.then(|| {
+            if reasons.all(|reason| *reason == Warning::GeneratorLimited) {
+                Self::GeneratorLimited
+            } else {
+                Self::MachineTooNoisy
+            }
+        })
+    }
 }
 
 impl Verdict {

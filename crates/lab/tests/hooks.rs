@@ -42,6 +42,21 @@ fn hooks_run_in_their_order_and_know_the_round() {
     assert!(event.at_seconds >= 0.1 && event.what.starts_with("started `sh -c"), "{event:?}");
 }
 
+/// A script that logs in two hundred users first has not begun its load by then.
+#[test]
+fn what_happens_during_the_load_is_counted_from_its_window_and_not_from_the_setup() {
+    let now = "[\"sh\", \"-c\", \"date +%s.%N > $LAB_VARIANT\"]";
+    let lab =
+        hooks("get setup for a second", &format!("during = {{ at = \"50ms\", command = {now} }}"));
+    for round in &lab.run().rounds {
+        let (load, events) = (&measured(round).load, &measured(round).events);
+        let when = fs::read_to_string(lab.path().join(&round.variant)).unwrap();
+        let after = when.trim().parse::<f64>().unwrap() - load.started_at_seconds;
+        assert!(after >= 0.05, "{after} s after the start");
+        assert!((events[0].at_seconds - after).abs() < 0.5, "{after} {:?}", events[0]);
+    }
+}
+
 #[test]
 fn prepare_adds_to_the_data_of_every_round() {
     // The load requires a journal with one start, which the server itself adds; so a line more

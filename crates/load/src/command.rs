@@ -72,6 +72,8 @@ pub struct Config {
     pub summary_export: Option<PathBuf>,
     /// Write the report here.
     pub report: Option<PathBuf>,
+    /// Write here when the recording begins, in seconds since 1970, as soon as that is known.
+    pub started: Option<PathBuf>,
     /// Time before the recording begins.
     pub warm_up: Duration,
     /// Event loops; as many as processors may be used when `None`.
@@ -189,7 +191,8 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
     };
     let event_loops = config.event_loops.unwrap_or_else(generator::available_cores).max(1);
     let functions = exports.functions;
-    Ok((run, Plan { options, warm_up: config.warm_up, event_loops, functions, guarded }))
+    let (warm_up, started) = (config.warm_up, config.started.clone());
+    Ok((run, Plan { options, warm_up, started, event_loops, functions, guarded }))
 }
 
 /// Finds the metrics of the thresholds; makes the sub-metrics among them.

@@ -113,6 +113,10 @@ pub struct Args {
     /// Write everything measured to this file, as one JSON document
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Write to this file when recording begins, in seconds since 1970, as soon as that is known: after
+    /// init code and setup()
+    #[arg(long, value_name = "FILE")]
+    started: Option<PathBuf>,
     /// Only check: run the script's init code once, and resolve its options and thresholds. Requests
     /// nothing; says nothing when all is well
     #[arg(long, conflicts_with_all = ["report", "summary_export"])]
@@ -209,6 +213,7 @@ pub fn run(args: Args) -> ExitCode {
         no_color: args.no_color,
         summary_export: args.summary_export,
         report: args.report,
+        started: args.started,
         warm_up: args.warm_up,
         event_loops: args.cpus.map(usize::from),
         ..Config::default()

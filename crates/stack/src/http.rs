@@ -10,8 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// More than this of head and body together is not read.
-const ANSWER_BYTES: usize = 1 << 20;
+/// More than this of head and body together is not read: pages of metrics have a megabyte or two.
+const ANSWER_BYTES: usize = 8 << 20;
 
 /// Where a request goes: `http://HOST[:PORT][/PATH]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,8 +69,10 @@ impl fmt::Display for Url {
 pub struct Answer {
     /// The status code.
     pub status: u16,
-    /// The body as sent, at most 1 MiB; chunk marks of a chunked body are left in.
+    /// The body as sent, at most 8 MiB; chunk marks of a chunked body are left in.
     pub body: Vec<u8>,
+    /// Whether that is all of it; if not, it was cut off by time, size, or the server.
+    pub is_whole: bool,
 }
 
 /// Sends one GET and reads the answer until its announced length or the end of the connection.
@@ -90,15 +92,23 @@ pub fn get(url: &Url, timeout: Duration) -> io::Result<Answer> {
     stream.write_all(request.as_bytes())?;
     let mut bytes = Vec::new();
     let read = read_until(&mut stream, &mut bytes, deadline);
-    match parse(&bytes) {
+    match parse(&bytes, matches!(read, Ok(End::Closed))) {
         Some(answer) => Ok(answer),
         None => Err(read.err().unwrap_or_else(|| io::ErrorKind::InvalidData.into())),
     }
 }
 
+/// Why no more was read.
+enum End {
+    /// All that was announced is there, or as much as may be.
+    Enough,
+    /// The server closed the connection.
+    Closed,
+}
+
 /// Reads to the end, the size limit or the deadline: a per-read timeout alone would let a server
 /// that sends one byte now and then hold its reader for hours.
-fn read_until(stream: &mut TcpStream, bytes: &mut Vec<u8>, deadline: Instant) -> io::Result<()> {
+fn read_until(stream: &mut TcpStream, bytes: &mut Vec<u8>, deadline: Instant) -> io::Result<End> {
     let mut chunk = [0; 8192];
     while bytes.len() < ANSWER_BYTES && !is_complete(bytes) {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -107,25 +117,52 @@ fn read_until(stream: &mut TcpStream, bytes: &mut Vec<u8>, deadline: Instant) ->
         }
         stream.set_read_timeout(Some(left))?;
         match stream.read(&mut chunk) {
-            Ok(0) => break,
+            Ok(0) => return Ok(End::Closed),
             Ok(count) => bytes.extend_from_slice(&chunk[..count]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+    Ok(End::Enough)
 }
 
 /// Whether the body is as long as the head says, so that nobody has to wait for the end of a
 /// connection that a server keeps open although it was asked to close it.
 fn is_complete(bytes: &[u8]) -> bool {
     let Some(head_end) = head_end(bytes) else { return false };
-    let head = String::from_utf8_lossy(&bytes[..head_end]);
-    let length = head.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
-    });
-    length.is_some_and(|length| bytes.len() - head_end >= length)
+    let body = &bytes[head_end..];
+    match announced(&bytes[..head_end]) {
+        Length::Bytes(length) => body.len() >= length,
+        Length::Chunks => body == b"0\r\n\r\n" || body.ends_with(b"\r\n0\r\n\r\n"),
+        Length::UntilClosed => false,
+    }
+}
+
+/// How long a body is.
+enum Length {
+    Bytes(usize),
+    Chunks,
+    UntilClosed,
+}
+
+fn announced(head: &[u8]) -> Length {
+    let head = String::from_utf8_lossy(head);
+    let value = |wanted: &str| {
+        head.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case(wanted).then(|| value.trim().to_owned())
+        })
+    };
+    // Chunks win over a length (RFC 9112, section 6.3), and these two have no body.
+    let status = head.get(9..12).unwrap_or_default();
+    if ["204", "304"].contains(&status) {
+        return Length::Bytes(0);
+    }
+    if value("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked")) {
+        return Length::Chunks;
+    }
+    let length = value("content-length").and_then(|length| length.parse().ok());
+    length.map_or(Length::UntilClosed, Length::Bytes)
 }
 
 /// Where the body begins.
@@ -153,11 +190,14 @@ fn is_own_echo(stream: &TcpStream, peer: SocketAddr) -> bool {
     stream.local_addr().is_ok_and(|own| own == peer)
 }
 
-fn parse(bytes: &[u8]) -> Option<Answer> {
+/// `closed` says whether the server closed the connection after the last byte.
+fn parse(bytes: &[u8], closed: bool) -> Option<Answer> {
     let head_end = head_end(bytes)?;
     let line = std::str::from_utf8(bytes.get(..12)?).ok()?;
     let code = line.strip_prefix("HTTP/1.1 ").or_else(|| line.strip_prefix("HTTP/1.0 "))?;
-    Some(Answer { status: code.parse().ok()?, body: bytes[head_end..].to_vec() })
+    let until_closed = matches!(announced(&bytes[..head_end]), Length::UntilClosed);
+    let is_whole = is_complete(bytes) || (closed && until_closed);
+    Some(Answer { status: code.parse().ok()?, body: bytes[head_end..].to_vec(), is_whole })
 }
 
 #[cfg(test)]
@@ -206,11 +246,25 @@ mod tests {
     }
 
     #[test]
+    fn a_body_that_was_cut_off_is_not_whole() {
+        let is_whole = |head: &str, body: &str, closed: bool| {
+            let text = format!("HTTP/1.1 200 OK\r\n{head}\r\n{body}");
+            parse(text.as_bytes(), closed).unwrap().is_whole
+        };
+        assert!(is_whole("Content-Length: 3\r\n", "abc", false));
+        assert!(!is_whole("Content-Length: 4\r\n", "abc", true));
+        let chunked = "Transfer-Encoding: chunked\r\n";
+        assert!(is_whole(chunked, "3\r\nabc\r\n0\r\n\r\n", false));
+        assert!(!is_whole(chunked, "3\r\nabc\r\n", true));
+        assert!(is_whole("", "abc", true) && !is_whole("", "abc", false));
+    }
+
+    #[test]
     fn an_answer_needs_a_status_line_and_a_complete_head() {
-        let answer = parse(b"HTTP/1.1 204 No Content\r\nA: b\r\n\r\n").unwrap();
-        assert_eq!((answer.status, answer.body.len()), (204, 0));
+        let answer = parse(b"HTTP/1.1 204 No Content\r\nA: b\r\n\r\n", false).unwrap();
+        assert_eq!((answer.status, answer.body.len(), answer.is_whole), (204, 0, true));
         for text in ["", "HTTP/1.1 200 OK\r\n", "SSH-2.0-x\r\n\r\n", "HTTP/1.1 abc\r\n\r\n"] {
-            assert_eq!(parse(text.as_bytes()), None, "{text:?}");
+            assert_eq!(parse(text.as_bytes(), true), None, "{text:?}");
         }
     }
 }

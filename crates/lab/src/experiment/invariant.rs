@@ -86,12 +86,20 @@ pub enum Source {
     },
 }
 
+/// Whole numbers up to 2^53 are exact as floating-point numbers.
+pub const EXACT: f64 = 9_007_199_254_740_992.0;
+
 impl Limit {
     /// Whether a value satisfies it, and the limit's value.
     #[must_use]
     pub fn holds(kind: LimitKind, value: f64, limit: f64) -> bool {
-        // Counts are exact below 2^53; quotients are equal to the last digits only.
-        let equal = (value - limit).abs() <= 1e-12 * value.abs().max(limit.abs());
+        // Counts and sums of whole numbers are exact; quotients are equal but for the last digits.
+        let is_exact = |number: f64| number.fract() == 0.0 && number.abs() <= EXACT;
+        let equal = if is_exact(value) && is_exact(limit) {
+            value == limit
+        } else {
+            (value - limit).abs() <= 1e-12 * value.abs().max(limit.abs())
+        };
         match kind {
             LimitKind::Equals => equal,
             LimitKind::AtMost => equal || value < limit,
@@ -119,5 +127,7 @@ mod tests {
         assert!(holds(LimitKind::AtLeast, 30.0, 30.0) && !holds(LimitKind::AtLeast, 29.0, 30.0));
         assert!(holds(LimitKind::Equals, 0.1 + 0.2, 0.3));
         assert!(!holds(LimitKind::Equals, 4e9, 4e9 + 1.0), "one row in four thousand million");
+        assert!(!holds(LimitKind::Equals, 2e12, 2e12 - 2.0), "two won of two million million");
+        assert!(holds(LimitKind::Equals, 1e13 / 3.0, 1e13 / 3.0 + 0.001));
     }
 }

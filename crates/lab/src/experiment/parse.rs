@@ -227,6 +227,7 @@ fn rounds_of(mut reader: Reader<'_>) -> Option<Rounds> {
     let warm_up = reader.duration("warm_up").unwrap_or_default();
     let retries = reader.whole("retries", RETRIES).unwrap_or(DEFAULT_RETRIES);
     let pin_cpus = reader.boolean("pin_cpus").unwrap_or(true);
+    let equal_pace = reader.boolean("equal_pace").unwrap_or(true);
     let accept = accepted(&mut reader);
     let start_limit = reader.positive_duration("start_limit").unwrap_or(DEFAULT_START_LIMIT);
     let time_limit = reader.positive_duration("time_limit").unwrap_or(DEFAULT_TIME_LIMIT);
@@ -240,7 +241,17 @@ fn rounds_of(mut reader: Reader<'_>) -> Option<Rounds> {
     });
     reader.finish(&[]);
     let blocks = blocks?;
-    Some(Rounds { blocks, warm_up, retries, pin_cpus, accept, start_limit, time_limit, quick })
+    Some(Rounds {
+        blocks,
+        warm_up,
+        retries,
+        pin_cpus,
+        equal_pace,
+        accept,
+        start_limit,
+        time_limit,
+        quick,
+    })
 }
 
 /// Disturbances for which no round is to be refused.

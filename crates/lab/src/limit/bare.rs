@@ -73,6 +73,7 @@ pub(super) fn stored(script: &Path, text: &str, url: &str, env: &[(String, Strin
             warm_up: Duration::ZERO,
             retries: RETRIES,
             pin_cpus: true,
+            equal_pace: true,
             accept: Vec::new(),
             start_limit: START_LIMIT,
             time_limit: TIME_LIMIT,

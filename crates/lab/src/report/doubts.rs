@@ -10,24 +10,12 @@ use crate::{
     plan::Plan,
     record::{Measured, Outcome, RoundRecord, Warning},
     stats, stored,
-    verdict::Undecided,
 };
 
 /// With fewer blocks a permutation test cannot have a p-value of 5 %.
 const PERMUTABLE: usize = 6;
 /// A generator that used a smaller share of its cores was late because it was not let run.
 const IDLE_GENERATOR: f64 = 0.5;
-
-/// What too many rounds were refused for: by others, unless it was never anything but the
-/// generator.
-pub fn disturbance(rounds: &[RoundRecord]) -> Undecided {
-    let mut reasons = rounds.iter().flat_map(|round| &round.refused);
-    if reasons.all(|reason| *reason == Warning::GeneratorLimited) {
-        Undecided::GeneratorLimited
-    } else {
-        Undecided::MachineTooNoisy
-    }
-}
 
 /// Whether a metric of a variant can be compared although more rounds were disturbed than might be
 /// repeated: server CPU per good request, when nothing but the hypervisor disturbed them. Stolen time is
@@ -207,6 +195,7 @@ mod tests {
                 env: Vec::new(),
                 retries: 0,
                 pin_cpus: false,
+                equal_pace: true,
                 accept: Vec::new(),
             },
             seed: 0,

@@ -189,10 +189,9 @@ fn compare(
 /// The logarithms of the blocks' ratios of how fast the server's cores ran; `None` when any round
 /// does not have it.
 pub fn paces(reference: &BTreeMap<u32, &Measured>, own: &[(u32, &Measured)]) -> Option<Vec<f64>> {
-    let pace = |round: &Measured| Some(round.machine.as_ref()?.pace?.work_us);
     let pairs = own.iter().filter_map(|(block, round)| Some((*reference.get(block)?, *round)));
     let pairs: Option<Vec<(f64, f64)>> =
-        pairs.map(|(paired, round)| Some((pace(paired)?, pace(round)?))).collect();
+        pairs.map(|(paired, round)| Some((paired.pace()?, round.pace()?))).collect();
     Some(stats::log_ratios(&pairs?))
 }
 

@@ -17,6 +17,8 @@ pub struct Files {
     scratch: PathBuf,
     pub data: PathBuf,
     pub report: PathBuf,
+    /// Says when the measured window begins.
+    pub started: PathBuf,
     pub server_log: PathBuf,
     pub load_log: PathBuf,
 }
@@ -45,6 +47,7 @@ impl Files {
         let log = |who| bench.logs.join(format!("{block}-{attempt}-{}.{who}.log", variant.name));
         Ok(Self {
             report: scratch.join("load.json"),
+            started: scratch.join("started"),
             scratch,
             data,
             server_log: log("server"),

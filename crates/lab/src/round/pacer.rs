@@ -57,8 +57,14 @@ pub struct Paces(Vec<(f64, f64)>);
 
 impl Pacer {
     /// Begins at once, on each of the CPUs in turn; without a list, wherever it is put, as the server
-    /// is. `None` when the machine has no thread for it: then the round has no pace.
+    /// is. `None` when the machine has no thread for it, and when two of the CPUs are of one core: a
+    /// server that is busier on the one would slow the work down on the other, so that the pace
+    /// would be its own doing.
     pub fn begin(cpus: Option<&CpuList>) -> Option<Self> {
+        let all = cpus.cloned().or_else(|| CpuList::allowed().ok())?;
+        if all.cores().iter().any(|threads| threads.len() > 1) {
+            return None;
+        }
         let cpus: Vec<CpuList> = cpus.map_or_else(Vec::new, |cpus| {
             cpus.as_slice().iter().filter_map(|cpu| CpuList::new([*cpu])).collect()
         });
@@ -216,7 +222,12 @@ mod tests {
     #[test]
     fn a_pacer_times_until_it_is_ended() {
         let begun = observe::seconds(SystemTime::now());
-        let pacer = Pacer::begin(Some(&CpuList::allowed().unwrap())).unwrap();
+        let allowed = CpuList::allowed().unwrap();
+        // One thread of each core.
+        let cpus = allowed.cores().into_iter().filter_map(|core| core.first().copied());
+        let pacer = Pacer::begin(CpuList::new(cpus).as_ref()).unwrap();
+        let shared = allowed.cores().iter().any(|core| core.len() > 1);
+        assert_eq!(Pacer::begin(Some(&allowed)).is_none(), shared);
         // Until there must be enough: it sleeps 35 ms at most between two, wherever it runs.
         let deadline = Instant::now() + Duration::from_secs(2);
         while Instant::now() < deadline {

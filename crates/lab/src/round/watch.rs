@@ -3,8 +3,9 @@
 
 use std::{
     collections::VecDeque,
-    io,
-    time::{Duration, Instant},
+    fs, io,
+    path::Path,
+    time::{Duration, Instant, SystemTime},
 };
 
 use madang_stack::{Exit, Patience, Process};
@@ -23,6 +24,14 @@ use crate::{
 /// Time the generator gets to end when its round is given up.
 const LOAD_GRACE: Duration = Duration::from_secs(1);
 
+/// A command that something `during` the load has started.
+struct Started<'w> {
+    argv: &'w [String],
+    process: Process,
+    /// CPU time it is known to have used.
+    cpu: Duration,
+}
+
 /// One loaded server, being watched.
 pub struct Watch<'w, 'p> {
     bench: &'w Bench<'w>,
@@ -30,10 +39,10 @@ pub struct Watch<'w, 'p> {
     generator: &'w Process,
     observer: &'w mut Observer<'p>,
     databases: &'w Watching,
-    /// When the measured window begins, as far as can be known from outside of the generator.
-    window: Instant,
+    /// When the measured window begins; known once the generator has run init code and `setup()`.
+    window: Option<Instant>,
     pending: VecDeque<&'w During>,
-    commands: Vec<(&'w [String], Process)>,
+    commands: Vec<Started<'w>>,
     events: Vec<Event>,
 }
 
@@ -51,7 +60,7 @@ impl<'w, 'p> Watch<'w, 'p> {
             generator,
             observer,
             databases,
-            window: Instant::now() + bench.settings.warm_up,
+            window: None,
             pending: bench.experiment.hooks.during.iter().collect(),
             commands: Vec::new(),
             events: Vec::new(),
@@ -66,6 +75,7 @@ impl<'w, 'p> Watch<'w, 'p> {
         };
         let deadline = Instant::now() + self.bench.experiment.rounds.time_limit;
         let exit = loop {
+            self.observer.set_hooks_cpu(self.commands.iter_mut().map(Started::cpu).sum());
             self.observer.look().map_err(broken)?;
             let ended = self.generator.wait(self.pause());
             if ended.is_some() {
@@ -103,7 +113,7 @@ impl<'w, 'p> Watch<'w, 'p> {
 
     /// Until the next look, or until something is to be done.
     fn pause(&self) -> Duration {
-        let next = self.pending.front().map(|during| self.window + during.at);
+        let next = self.pending.front().and_then(|during| Some(self.window? + during.at));
         let next = next.map(|next| next.saturating_duration_since(Instant::now()));
         next.map_or(observe::INTERVAL, |next| next.min(observe::INTERVAL))
     }
@@ -120,8 +130,12 @@ impl<'w, 'p> Watch<'w, 'p> {
 
     /// Does what is due.
     fn act(&mut self, running: &mut Running) -> Result<(), Failure> {
+        if !self.pending.is_empty() && self.window.is_none() {
+            self.window = started(&self.scene.files.started);
+        }
+        let Some(window) = self.window else { return Ok(()) };
         while let Some(during) =
-            self.pending.pop_front_if(|during| self.window + during.at <= Instant::now())
+            self.pending.pop_front_if(|during| window + during.at <= Instant::now())
         {
             let begun = Instant::now();
             let what = match &during.action {
@@ -129,7 +143,7 @@ impl<'w, 'p> Watch<'w, 'p> {
                     let around = self.bench.around(self.scene, running);
                     let command = self.bench.runner().start(argv, &around);
                     let command = command.map_err(|why| Failure::new(FailureKind::Hook, why))?;
-                    self.commands.push((argv, command));
+                    self.commands.push(Started { argv, process: command, cpu: Duration::ZERO });
                     format!("started `{}`", argv.join(" "))
                 }
                 Action::Signal { signal, restart: false } => {
@@ -142,8 +156,8 @@ impl<'w, 'p> Watch<'w, 'p> {
                 }
             };
             // Before the window begins, the difference is negative.
-            let early = self.window.saturating_duration_since(begun).as_secs_f64();
-            let late = begun.saturating_duration_since(self.window).as_secs_f64();
+            let early = window.saturating_duration_since(begun).as_secs_f64();
+            let late = begun.saturating_duration_since(window).as_secs_f64();
             let took_seconds = begun.elapsed().as_secs_f64();
             self.events.push(Event { at_seconds: late - early, what, took_seconds });
         }
@@ -178,12 +192,30 @@ impl<'w, 'p> Watch<'w, 'p> {
             );
             return Err(Failure::new(FailureKind::Hook, message));
         }
-        for (argv, process) in &self.commands {
+        for Started { argv, process, .. } in &self.commands {
             let finished = self.bench.runner().finish(argv, process);
             finished.map_err(|why| self.bench.unless_cancelled(FailureKind::Hook, why))?;
         }
         Ok(())
     }
+}
+
+impl Started<'_> {
+    /// What it has used so far; of one that has ended, what was last seen.
+    fn cpu(&mut self) -> Duration {
+        self.cpu = self.process.cpu_time().map_or(self.cpu, |cpu| cpu.max(self.cpu));
+        self.cpu
+    }
+}
+
+/// When the window begins, as the generator wrote it; `None` as long as it has not, or not the whole line.
+fn started(file: &Path) -> Option<Instant> {
+    let text = fs::read_to_string(file).ok()?;
+    let seconds: f64 = text.strip_suffix('\n')?.parse().ok()?;
+    let from_now = seconds - observe::seconds(SystemTime::now());
+    let distance = Duration::try_from_secs_f64(from_now.abs()).ok()?;
+    let now = Instant::now();
+    if from_now < 0.0 { now.checked_sub(distance) } else { now.checked_add(distance) }
 }
 
 fn send(signal: Signal, running: &Running) -> Result<(), Failure> {

@@ -82,6 +82,12 @@ impl Out {
         let write = |source| RunError::Write { path: path.clone(), source };
         let file = OpenOptions::new().append(true).open(&path).map_err(write)?;
         let journal = Journal::new(path.clone(), file)?;
+        // What was read before the lock may not be all: the run may have ended only just now.
+        let text = fs::read(&path).map_err(write)?;
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        if whole as u64 != journal_bytes {
+            return Err(RunError::InUse(out.dir));
+        }
         // A line that was torn when the run was killed.
         journal.file.set_len(journal_bytes).map_err(write)?;
         out.remove_work()?;

@@ -8,10 +8,10 @@ use super::{
 };
 
 /// With fewer blocks, what a slope costs in certainty is more than it can give.
-const FEWEST: usize = 5;
+pub(super) const FEWEST: usize = 5;
 /// Below this standard deviation of the logarithms of the blocks' paces the machine was steady, and
 /// their differences are those of the clock.
-const STEADY: f64 = 0.02;
+pub(super) const STEADY: f64 = 0.02;
 /// A variant whose pace differs from the reference's with a smaller p-value slows the cores down
 /// itself; to take that out would be to take out part of what it does.
 const BALANCED: f64 = 0.01;

@@ -13,7 +13,7 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, types::ValueRef};
 
-use crate::cancel::Cancel;
+use crate::{cancel::Cancel, experiment::EXACT};
 
 /// A writer that holds the database longer than this is stuck.
 const BUSY_TIME: Duration = Duration::from_secs(5);
@@ -46,6 +46,9 @@ pub fn number(database: &str, query: &str, dir: &Path, cancel: &Cancel) -> Resul
         });
         let value = conn.query_row(query, [], |row| {
             Ok(match row.get_ref(0)? {
+                ValueRef::Integer(integer) if integer.unsigned_abs() > EXACT as u64 => {
+                    Err(format!("{integer} is more than 2^53, beyond which sums are not exact"))
+                }
                 ValueRef::Integer(integer) => Ok(integer as f64),
                 ValueRef::Real(real) => Ok(real),
                 ValueRef::Null => Err("the query gives NULL".to_owned()),
@@ -88,6 +91,7 @@ mod tests {
             ("select n from t where n > 9", "no row"),
             ("select 'x'", "not a number"),
             ("select x from t", "no such column"),
+            ("select 9007199254740993", "2^53"),
             ("delete from t", "readonly"),
         ] {
             let error = ask(query).unwrap_err();

@@ -10,6 +10,7 @@ mod thresholds;
 mod watcher;
 mod work;
 
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,6 +46,8 @@ const EVENT_INTERVAL: u32 = 16;
 pub(crate) struct Plan {
     pub(crate) options: Options,
     pub(crate) warm_up: Duration,
+    /// Where to write when the recording begins.
+    pub(crate) started: Option<PathBuf>,
     pub(crate) event_loops: usize,
     /// Names of the functions the script exports.
     pub(crate) functions: Vec<String>,

@@ -14,6 +14,7 @@ use super::lifecycle::{self, Function};
 use super::thresholds::Board;
 use super::{Clock, Lifecycle, Observer, Phase, Plan};
 use crate::generator;
+use crate::log::Level;
 use crate::metrics::{Builtin, Measured, MetricKind, Sink};
 use crate::run::{Run, RunClock, Stop};
 use crate::script::ScriptError;
@@ -105,6 +106,17 @@ impl Watcher<'_> {
         Ok(lifecycle)
     }
 
+    /// Writes when the recording begins, for whoever wants to do something at a moment of it. A run is
+    /// worth something without.
+    fn tell_start(&self, moment: SystemTime) {
+        let Some(path) = &self.plan.started else { return };
+        let seconds = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        if let Err(error) = std::fs::write(path, format!("{}\n", seconds.as_secs_f64())) {
+            let message = format!("cannot write `{}`: {error}", path.display());
+            self.run.log.write(Level::Warning, &message, &[]);
+        }
+    }
+
     async fn scenarios(&mut self, signals: &mut Signals, lifecycle: Lifecycle) -> Watched {
         let start = Instant::now() + START_DELAY;
         let start_time = SystemTime::now() + START_DELAY;
@@ -112,6 +124,7 @@ impl Watcher<'_> {
         let warm_up = self.plan.warm_up;
         let _ = self.run.clock.set(RunClock { start, start_time, warm_up });
         let _ = self.phase.send(Phase::Running(Clock { start, record_from }));
+        self.tell_start(start_time + warm_up);
         let mut watched = Watched {
             started_at: start_time + warm_up,
             ended_at: start_time,

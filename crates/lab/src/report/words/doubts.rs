@@ -201,6 +201,21 @@ impl Language {
         }
     }
 
+    /// That two runs are compared at equal speed.
+    pub fn pace_between_runs(self, factor: f64) -> String {
+        let factor = crate::report::ratio(factor);
+        match self {
+            Self::En => format!(
+                "Times, throughput and CPU are compared at equal speed of the server's cores: the same \
+                 work took them ×{factor} as long as in the baseline."
+            ),
+            Self::Ko => format!(
+                "시간, 처리량, CPU는 서버 코어의 속도가 같다고 보고 비교했습니다. 같은 일을 하는 데 기준 \
+                 실행의 {factor}배가 걸렸습니다."
+            ),
+        }
+    }
+
     /// That the server's cores ran at another speed in rounds of a variant.
     pub fn unbalanced(self, variant: &str, factor: f64) -> String {
         let factor = crate::report::ratio(factor);
