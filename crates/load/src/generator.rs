@@ -232,7 +232,7 @@ mod tests {
         let shares = |sleep_inside: bool| {
             let mut runtime = Builder::new_current_thread();
             let runtime = watch_rest(runtime.enable_all()).build().unwrap();
-            let shares = runtime.block_on(async {
+            runtime.block_on(async {
                 // The first rest shows that somebody counts.
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 let (start, then) = (Instant::now(), Spent::now());
@@ -242,8 +242,7 @@ mod tests {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
                 Spent::now().shares(&then, start.elapsed())
-            });
-            shares
+            })
         };
         let in_thread = |inside| {
             std::thread::scope(|scope| scope.spawn(move || shares(inside)).join().unwrap())
