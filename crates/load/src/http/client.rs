@@ -178,7 +178,8 @@ impl Client {
         if let Err(error) = &result
             && reused
             && repeatable
-            && error.before_any_response_byte()
+            && trace.first_byte.is_none()
+            && error.is_of_a_closed_connection()
         {
             result = self.exchange(None, &wire, body, request, hop, trace, traffic, peer).await;
         }

@@ -128,9 +128,9 @@ impl RequestError {
         }
     }
 
-    /// Whether a kept connection may simply have been closed by the server between two requests:
+    /// Whether a kept connection may simply have been closed by the server between two requests, if
     /// nothing of an answer had arrived.
-    pub(super) fn before_any_response_byte(&self) -> bool {
+    pub(super) fn is_of_a_closed_connection(&self) -> bool {
         match self {
             Self::ClosedBeforeResponse | Self::Write(_) => true,
             Self::Read(error) => matches!(
