@@ -137,7 +137,9 @@ impl<'a, 'js> Iterations<'a, 'js> {
         if result.is_err() {
             self.user.tasks.clear(self.ctx);
         }
-        let _ = CaughtError::catch(self.ctx, drain(self.ctx, self.user));
+        let drained = CaughtError::catch(self.ctx, drain(self.ctx, self.user));
+        // What a timer throws is as if the function had thrown it, as in k6.
+        let result = result.and(drained.map_err(|caught| describe(&caught)));
         self.user.tasks.clear(self.ctx);
         if self.user.run.settings().no_vu_connection_reuse {
             self.user.client.close_connections();

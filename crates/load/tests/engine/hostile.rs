@@ -203,3 +203,20 @@ fn tampering_with_the_globals_harms_only_the_script() {
     assert_eq!(ran.status, ExitStatus::Success, "{:?}", ran.messages);
     assert_eq!(ran.report().requests.good, 3);
 }
+
+#[test]
+fn what_a_timer_throws_ends_its_iteration_and_fails_setup() {
+    let text = "import { check } from 'k6';
+         const later = (text, ms) => setTimeout(() => { throw new Error(text); }, ms);
+         export function setup() { if (__ENV.SETUP) later('in setup', 1); }
+         export default function () { later('first', 1); later('second', 5); check(1, { ran: true }); }";
+    let ran = Script::new(text).run();
+    ran.assert_all_checks_passed();
+    assert!(ran.said("first") && !ran.said("second"), "{:?}", ran.messages);
+    assert_eq!(ran.report().iterations.complete, 1);
+    let mut script = Script::new(text);
+    script.config.environment = crate::support::variable("SETUP", "1");
+    let ran = script.run();
+    assert_eq!(ran.status.code(), 107);
+    assert!(ran.said("Error: in setup"), "{:?}", ran.messages);
+}
