@@ -105,9 +105,12 @@ fn initialise<'js>(ctx: &Ctx<'js>, user: &Rc<User>) -> Result<(Object<'js>, Expo
     for text in user.rejections.take().into_iter().filter(|_| user.id == 0) {
         user.run.log.write_limited(Level::Error, &uncaught(&text), &[]);
     }
-    let exports = read_exports(ctx, &namespace)
+    let (mut exports, options) = read_exports(ctx, &namespace)
         .catch(ctx)
         .map_err(|caught| ScriptError::Exception(describe(&caught)))?;
+    if let Some((value, json)) = options {
+        exports.options = Some(read_options(&value, &json)?);
+    }
     Ok((namespace, exports))
 }
 
@@ -126,19 +129,63 @@ fn install_globals(ctx: &Ctx<'_>, user: &Rc<User>) -> rquickjs::Result<()> {
     modules::install_globals(ctx)
 }
 
-fn read_exports<'js>(ctx: &Ctx<'js>, namespace: &Object<'js>) -> rquickjs::Result<Exports> {
+/// What the script exports, with its options apart: as they are and as JSON.
+type Exported<'js> = (Exports, Option<(Value<'js>, String)>);
+
+fn read_exports<'js>(ctx: &Ctx<'js>, namespace: &Object<'js>) -> rquickjs::Result<Exported<'js>> {
     let mut exports = Exports::default();
+    let mut options = None;
     for entry in namespace.props::<String, Value<'js>>() {
         let (name, value) = entry?;
         if name == "options" {
-            let json = ctx.json_stringify(value)?;
+            let json = ctx.json_stringify(value.clone())?;
             let json = json.map(|text| text.to_string()).transpose()?;
-            exports.options = json.and_then(|text| serde_json::from_str(&text).ok());
+            options = json.map(|json| (value, json));
         } else if value.is_function() {
             exports.functions.push(name);
         }
     }
-    Ok(exports)
+    Ok((exports, options))
+}
+
+/// Reads the options' JSON. `JSON.stringify` has `null` for `NaN` and `Infinity`, which would stand for
+/// an option that is not set: they are refused, as in k6.
+fn read_options(value: &Value<'_>, json: &str) -> Result<serde_json::Value, ScriptError> {
+    let json = serde_json::from_str(json)
+        .map_err(|error| ScriptError::Options(format!("`options` cannot be read: {error}")))?;
+    match no_number(value, &json) {
+        None => Ok(json),
+        Some((path, number)) => Err(ScriptError::Options(format!(
+            "option `{}`: a number is expected, not {number}",
+            path.trim_start_matches('.')
+        ))),
+    }
+}
+
+/// The first number of `value` that JSON does not have, and where it is. Goes as deep as `json`, which
+/// its parser limits.
+fn no_number(value: &Value<'_>, json: &serde_json::Value) -> Option<(String, &'static str)> {
+    use serde_json::Value as Json;
+    let found = match json {
+        Json::Null => {
+            let name = match value.as_float()? {
+                number if number.is_nan() => "NaN",
+                number if number > 0.0 => "Infinity",
+                _ => "-Infinity",
+            };
+            return Some((String::new(), name));
+        }
+        Json::Object(members) => members.iter().find_map(|(name, member)| {
+            let value = value.as_object()?.get::<_, Value<'_>>(name).ok()?;
+            Some((format!(".{name}"), no_number(&value, member)?))
+        }),
+        Json::Array(members) => members.iter().enumerate().find_map(|(at, member)| {
+            let value = value.as_array()?.get::<Value<'_>>(at).ok()?;
+            Some((format!("[{at}]"), no_number(&value, member)?))
+        }),
+        _ => None,
+    };
+    found.map(|(step, (path, number))| (step + &path, number))
 }
 
 /// Runs pending jobs until a promise is settled, and says how. A promise that

@@ -129,3 +129,25 @@ fn a_warm_up_of_executors_that_count_iterations() {
         refused(script, &format!("`--warm-up` with the executor `{name}` (scenario `default`)"));
     }
 }
+
+#[test]
+fn options_that_are_no_numbers() {
+    for (options, told) in [
+        (
+            "{ vus: Number(__ENV.VUS), duration: '1s' }",
+            "option `vus`: a number is expected, not NaN",
+        ),
+        (
+            "{ scenarios: { s: { executor: 'ramping-vus', stages: [{ duration: '1s', target: 1 / 0 }] } } }",
+            "option `scenarios.s.stages[0].target`: a number is expected, not Infinity",
+        ),
+        ("{ userAgent: '\\ud800' }", "`options` cannot be read: "),
+    ] {
+        let ran = Script::new(&format!(
+            "export const options = {options}; export default function () {{}}"
+        ))
+        .run();
+        assert!(ran.said(told), "{options}: {:?}", ran.messages);
+        assert_eq!(ran.status.code(), 104);
+    }
+}
