@@ -160,6 +160,9 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
         run.log.write(Level::Warning, message, &[]);
     }
     let layer = from_script.apply(config.overrides.clone());
+    if layer.stages.as_ref().is_some_and(Vec::is_empty) {
+        run.log.write(Level::Warning, "`stages` is empty and has no effect", &[]);
+    }
     if let Some(vus) = layer.idle_vus() {
         let message = format!(
             "`vus: {vus}` has no effect without `iterations`, `duration` or `stages`: one iteration is run"

@@ -8,7 +8,7 @@ use super::scenario::{DEFAULT_GRACE, DEFAULT_MAX_DURATION};
 use super::script::{
     Result, count, duration, object, positive, positive_duration, stages, text, texts,
 };
-use super::{ExecutorConfig, OptionsError, Scenario, VuPool};
+use super::{ExecutorConfig, OptionsError, Scenario, Stage, VuPool};
 
 /// Executors k6 has and this engine does not.
 const MISSING_EXECUTORS: &[&str] = &["externally-controlled"];
@@ -123,13 +123,24 @@ fn ramping_vus(
     let graceful_ramp_down = fields
         .get("gracefulRampDown")
         .map_or(Ok(DEFAULT_GRACE), |value| duration(&key("gracefulRampDown"), value))?;
+    checked_ramp(&key("stages"), start_vus, stages, graceful_ramp_down)
+}
+
+/// A ramp in which somebody runs for some time; `key` is that of its stages.
+pub(super) fn checked_ramp(
+    key: &str,
+    start_vus: u32,
+    stages: Vec<Stage>,
+    graceful_ramp_down: Duration,
+) -> Result<ExecutorConfig> {
     let config = ExecutorConfig::RampingVus { start_vus, stages, graceful_ramp_down };
     if config.max_vus() == 0 {
-        let problem = "either startVUs or the target of one stage must be above zero";
-        return Err(OptionsError::invalid(key("stages"), problem));
+        let problem =
+            "either the virtual users at the start or the target of one stage must be above zero";
+        return Err(OptionsError::invalid(key, problem));
     }
     if config.duration().is_zero() {
-        return Err(OptionsError::invalid(key("stages"), "together they must be longer than zero"));
+        return Err(OptionsError::invalid(key, "together they must be longer than zero"));
     }
     Ok(config)
 }
@@ -196,7 +207,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::options::{Layer, Stage};
+    use crate::options::Layer;
 
     fn error(options: impl std::borrow::Borrow<Value>) -> String {
         Layer::from_script(options.borrow()).unwrap_err().to_string()

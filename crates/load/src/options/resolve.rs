@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::executors::checked_ramp;
 use super::scenario::{DEFAULT_GRACE, DEFAULT_MAX_DURATION};
 use super::{ExecutorConfig, HttpOptions, Layer, MetricThresholds, OptionsError, Scenario};
 
@@ -105,10 +106,12 @@ impl Options {
 
 /// The scenarios given, or the one that `vus`, `duration` and `stages` stand for.
 fn scenarios(layer: &Layer) -> Result<Vec<Scenario>, OptionsError> {
+    // As in k6 an empty list counts as none.
+    let stages = layer.stages.as_ref().filter(|stages| !stages.is_empty());
     let given = [
         ("iterations", layer.iterations.is_some()),
         ("duration", layer.duration.is_some() && layer.iterations.is_none()),
-        ("stages", layer.stages.is_some()),
+        ("stages", stages.is_some()),
         ("scenarios", layer.scenarios.is_some()),
     ];
     let given: Vec<&str> =
@@ -117,7 +120,7 @@ fn scenarios(layer: &Layer) -> Result<Vec<Scenario>, OptionsError> {
         let problem = format!("`{first}` and `{second}` cannot be used together");
         return Err(OptionsError::invalid(first, problem));
     }
-    if layer.vus == Some(0) && layer.stages.is_none() {
+    if layer.vus == Some(0) && stages.is_none() {
         return Err(OptionsError::invalid("vus", "it must be at least 1"));
     }
     let vus = layer.vus.unwrap_or(1);
@@ -127,12 +130,8 @@ fn scenarios(layer: &Layer) -> Result<Vec<Scenario>, OptionsError> {
         }
         return Ok(scenarios.clone());
     }
-    let executor = if let Some(stages) = &layer.stages {
-        ExecutorConfig::RampingVus {
-            start_vus: vus,
-            stages: stages.clone(),
-            graceful_ramp_down: DEFAULT_GRACE,
-        }
+    let executor = if let Some(stages) = stages {
+        checked_ramp("stages", vus, stages.clone(), DEFAULT_GRACE)?
     } else if let Some(iterations) = layer.iterations {
         if iterations < u64::from(vus) {
             return Err(OptionsError::invalid("iterations", "it must not be less than vus"));
@@ -176,7 +175,8 @@ mod tests {
     #[test]
     fn contradictions_are_refused() {
         let second = Some(Duration::from_secs(1));
-        let both = Layer { duration: second, stages: Some(Vec::new()), ..Layer::default() };
+        let stage = Stage { duration: Duration::from_secs(1), target: 1 };
+        let both = Layer { duration: second, stages: Some(vec![stage]), ..Layer::default() };
         assert!(Options::resolve(both).is_err());
         let none = Layer { vus: Some(0), duration: second, ..Layer::default() };
         assert!(Options::resolve(none).is_err());

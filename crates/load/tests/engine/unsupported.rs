@@ -151,3 +151,28 @@ fn options_that_are_no_numbers() {
         assert_eq!(ran.status.code(), 104);
     }
 }
+
+#[test]
+fn stages_in_which_nobody_runs() {
+    for (options, told) in [
+        (
+            "{ vus: 0, stages: [{ duration: '1s', target: 0 }] }",
+            "option `stages`: either the virtual users at the start or the target of one stage",
+        ),
+        (
+            "{ stages: [{ duration: '0s', target: 5 }] }",
+            "option `stages`: together they must be longer than zero",
+        ),
+    ] {
+        let ran = Script::new(&format!(
+            "export const options = {options}; export default function () {{}}"
+        ))
+        .run();
+        assert!(ran.said(told), "{options}: {:?}", ran.messages);
+        assert_eq!(ran.status.code(), 104);
+    }
+    let ran = Script::new("export const options = { stages: [] }; export default function () {}");
+    let ran = ran.run();
+    assert_eq!(ran.report().iterations.complete, 1);
+    assert!(ran.said("`stages` is empty and has no effect"), "{:?}", ran.messages);
+}
