@@ -37,6 +37,8 @@ pub(crate) struct LoopHealth {
     pub(crate) busiest: f64,
     /// The largest part of it that a loop was computing or waiting for a processor: all but its rest.
     pub(crate) wanting: f64,
+    /// How long the loop was watched; longest of those merged.
+    pub(crate) watched: Duration,
 }
 
 impl LoopHealth {
@@ -45,6 +47,14 @@ impl LoopHealth {
         self.start_lag.merge(&other.start_lag);
         self.busiest = self.busiest.max(other.busiest);
         self.wanting = self.wanting.max(other.wanting);
+        self.watched = self.watched.max(other.watched);
+    }
+
+    /// With shares of `run`, the whole measured time: a loop whose virtual users had ended before has
+    /// rested since.
+    pub(crate) fn over(self, run: Duration) -> Self {
+        let part = (self.watched.as_secs_f64() / run.as_secs_f64().max(1e-9)).min(1.0);
+        Self { busiest: self.busiest * part, wanting: self.wanting * part, ..self }
     }
 }
 

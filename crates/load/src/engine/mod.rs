@@ -241,7 +241,7 @@ pub(crate) fn execute(
         let (one, its_health) =
             result.map_err(|_| ScriptError::Start("an event loop panicked".to_owned()))??;
         measured.merge(one);
-        health.merge(&its_health);
+        health.merge(&its_health.over(watched.duration));
     }
     if let Some(failure) = run.failure() {
         return Err(failure);

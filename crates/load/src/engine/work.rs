@@ -218,11 +218,11 @@ struct LoopWatch {
 
 impl LoopWatch {
     fn health(&self) -> LoopHealth {
-        let (busiest, wanting) = self
-            .started
-            .map_or((0.0, 0.0), |(start, then)| Spent::now().shares(&then, start.elapsed()));
         let (lag, start_lag) = (self.lag.clone(), Histogram::default());
-        LoopHealth { lag, start_lag, busiest, wanting }
+        let Some((start, then)) = &self.started else { return LoopHealth::default() };
+        let watched = start.elapsed();
+        let (busiest, wanting) = Spent::now().shares(then, watched);
+        LoopHealth { lag, start_lag, busiest, wanting, watched }
     }
 }
 

@@ -116,3 +116,21 @@ fn nothing_of_the_warm_up_is_counted() {
     let steps: u64 = report.series.steps.iter().map(|step| step.requests).sum();
     assert_eq!(steps, report.requests.total);
 }
+
+#[test]
+fn a_loop_whose_work_ended_early_does_not_make_the_generator_the_limit() {
+    let mut script = Script::new(
+        "import { sleep } from 'k6';
+         export const options = { scenarios: {
+            short: { executor: 'per-vu-iterations', exec: 'short' },
+            long: { executor: 'constant-vus', duration: '1500ms', exec: 'long' },
+         } };
+         export function short() { const end = Date.now() + 200; while (Date.now() < end) {} }
+         export function long() { sleep(0.1); }",
+    );
+    script.config.event_loops = Some(2);
+    let ran = script.run();
+    let generator = &ran.report().generator;
+    assert!(generator.busiest_loop < 0.5, "{generator:?}");
+    assert!((0.1..0.6).contains(&generator.wanting_loop), "{generator:?}");
+}
