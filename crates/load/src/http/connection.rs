@@ -207,7 +207,12 @@ impl Connection {
             self.start = 0;
         }
         self.buffer.reserve(READ_BYTES);
-        let read = self.stream.read_buf(&mut self.buffer).await.map_err(read_failed)?;
+        let read = match self.stream.read_buf(&mut self.buffer).await {
+            // A server that closes without TLS's own farewell has still closed: how much of the answer
+            // there was says whether something is missing (RFC 9112 §9.8 leaves it to the length).
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
+            read => read.map_err(read_failed)?,
+        };
         progress.traffic.received += read as u64;
         if progress.trace.first_byte.is_none() && read > 0 {
             progress.trace.first_byte = Some(Instant::now());
@@ -278,8 +283,6 @@ fn write_failed(error: io::Error) -> RequestError {
     if is_of_tls(&error) { tls::failed(&error) } else { RequestError::Write(error) }
 }
 
-/// A server that closes without TLS's own farewell has still closed: how much of the answer there
-/// was says whether something is missing (RFC 9112 §9.8 leaves it to the length).
 fn read_failed(error: io::Error) -> RequestError {
     if is_of_tls(&error) { tls::failed(&error) } else { RequestError::Read(error) }
 }

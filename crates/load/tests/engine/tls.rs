@@ -1,8 +1,13 @@
 //! TLS against OpenSSL's own server, with a certificate nobody trusts.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::support::{Script, Server, response};
 
@@ -106,4 +111,67 @@ fn a_redirect_may_lead_to_tls() {
     let mut script = Script::body(script);
     script.config.overrides.http.insecure_skip_tls_verify = Some(true);
     script.against(&plain).run().assert_all_checks_passed();
+}
+
+/// A server that closes connections without TLS's own farewell. The answer to every request is given
+/// by its path and the serial number of its connection; `None` only closes.
+fn without_farewell(answer: fn(&str, usize) -> Option<(&'static str, bool)>) -> u16 {
+    let directory = tempfile::tempdir().unwrap();
+    certificate(directory.path());
+    let file = |name: &str| directory.path().join(name);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![CertificateDer::from_pem_file(file("cert.pem")).unwrap()],
+            PrivateKeyDer::from_pem_file(file("key.pem")).unwrap(),
+        )
+        .unwrap();
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for (connection, tcp) in listener.incoming().enumerate() {
+            let session = rustls::ServerConnection::new(config.clone()).unwrap();
+            let mut stream = BufReader::new(rustls::StreamOwned::new(session, tcp.unwrap()));
+            loop {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    assert!(stream.read_until(b'\n', &mut head).unwrap() > 0);
+                }
+                let head = String::from_utf8(head).unwrap();
+                let path = head.split(' ').nth(1).unwrap();
+                let Some((answer, close)) = answer(path, connection) else { break };
+                stream.get_mut().write_all(answer.as_bytes()).unwrap();
+                stream.get_mut().flush().unwrap();
+                if close {
+                    break;
+                }
+            }
+        }
+    });
+    port
+}
+
+#[test]
+fn a_server_that_closes_without_a_farewell_has_closed() {
+    let port = without_farewell(|path, connection| match (path, connection) {
+        ("/to-the-end", _) => Some(("HTTP/1.1 200 OK\r\n\r\nwhole", true)),
+        ("/short", _) => Some(("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", true)),
+        ("/kept", _) => Some(("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx", false)),
+        ("/again", 2) => None,
+        _ => Some(("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecond", true)),
+    });
+    let mut script = Script::body(
+        "check(http.get(`${URL}/to-the-end`), { whole: (r) => r.status === 200 && r.body === 'whole' });
+         check(http.get(`${URL}/short`), { short: (r) => r.status === 0 && r.error.includes('unexpected EOF') });
+         check(http.get(`${URL}/kept`), { kept: (r) => r.status === 200 });
+         check(http.get(`${URL}/again`), { again: (r) => r.body === 'second' });",
+    );
+    script.config.overrides.http.insecure_skip_tls_verify = Some(true);
+    script.config.environment =
+        crate::support::variable("URL", &format!("https://localhost:{port}"));
+    script.run().assert_all_checks_passed();
 }
