@@ -118,7 +118,8 @@ impl Client {
             method: request.method.clone(),
             url: request.url.clone(),
             body: request.body.clone(),
-            same_host: true,
+            same_domain: true,
+            keeps_host: true,
             is_first: true,
             referer: None,
         };
@@ -137,7 +138,9 @@ impl Client {
                 request.jar.store(&hop.url, &answer.head);
             }
             let next = match &outcome {
-                Ok(answer) if followed < request.max_redirects => hop.after(&answer.head),
+                Ok(answer) if followed < request.max_redirects => {
+                    hop.after(&answer.head, &request.url)
+                }
                 _ => None,
             };
             let Hop { method, url, .. } = hop.clone();
@@ -269,7 +272,7 @@ impl Client {
             parts.iter().for_each(|part| wire.extend_from_slice(part.as_bytes()));
         };
         line([&hop.method, " ", &hop.url.target, " HTTP/1.1\r\n"]);
-        if given("host").is_none() || !hop.same_host {
+        if given("host").is_none() || !hop.keeps_host {
             line(["Host", ": ", &hop.url.authority, "\r\n"]);
         }
         if given("user-agent").is_none() && !self.network.config.user_agent.is_empty() {
@@ -284,16 +287,14 @@ impl Client {
             line(["Content-Length", ": ", &length, "\r\n"]);
         }
         for (name, value) in &request.headers {
-            let secret = ["authorization", "www-authenticate"];
             let skip = name.eq_ignore_ascii_case("content-length")
                 || name.eq_ignore_ascii_case("cookie")
                 || name.eq_ignore_ascii_case("transfer-encoding")
                 || (hop.body.is_none()
                     && request.body.is_some()
                     && name.eq_ignore_ascii_case("content-type"))
-                || (!hop.same_host
-                    && (name.eq_ignore_ascii_case("host")
-                        || secret.iter().any(|secret| name.eq_ignore_ascii_case(secret))));
+                || (!hop.keeps_host && name.eq_ignore_ascii_case("host"))
+                || (!hop.same_domain && is_secret(name));
             if name.is_empty()
                 || !name.bytes().all(is_token_byte)
                 || value.bytes().any(|byte| (byte < 0x20 && byte != b'\t') || byte == 0x7f)
@@ -305,7 +306,7 @@ impl Client {
             }
         }
         if let Some(user_info) = &hop.url.user_info
-            && given("authorization").is_none()
+            && given("authorization").filter(|_| hop.same_domain).is_none()
         {
             line(["Authorization: Basic ", &BASE64_STANDARD.encode(&**user_info), "\r", "\n"]);
         }
@@ -332,8 +333,10 @@ struct Hop {
     method: Rc<str>,
     url: Rc<Url>,
     body: Option<Rc<[u8]>>,
-    /// No redirect has left the first host: credentials may still be sent.
-    same_host: bool,
+    /// No redirect has left the domain of the first host: credentials may still be sent.
+    same_domain: bool,
+    /// No redirect has named a server: a `Host` header of the script still holds.
+    keeps_host: bool,
     /// No redirect has been followed.
     is_first: bool,
     /// The address that led here, for the header of that name.
@@ -343,7 +346,7 @@ struct Hop {
 impl Hop {
     /// Where a response redirects to, by the rules of Go's client (and of browsers): 301, 302 and
     /// 303 turn everything but HEAD into GET, 307 and 308 repeat the request.
-    fn after(&self, head: &Head) -> Option<Result<Self, RequestError>> {
+    fn after(&self, head: &Head, first: &Url) -> Option<Result<Self, RequestError>> {
         let repeat = match head.status {
             301..=303 => false,
             307 | 308 => true,
@@ -355,19 +358,27 @@ impl Hop {
             Ok(url) => url,
             Err(error) => return Some(Err(error)),
         };
-        let same_host = self.same_host && url.authority == self.url.authority;
+        let same_domain = self.same_domain && url.is_within_domain_of(first);
+        let keeps_host = self.keeps_host && Url::is_relative(&location);
         let url = Rc::new(url);
         let is_first = false;
         // Nobody is told over plain HTTP where on a TLS server somebody was (RFC 9110 §10.1.3).
         let told = !self.url.secure || url.secure;
         let referer = told.then(|| self.url.text.split('#').next().unwrap_or_default().into());
         Some(Ok(if repeat {
-            Self { url, same_host, is_first, referer, ..self.clone() }
+            Self { url, same_domain, keeps_host, is_first, referer, ..self.clone() }
         } else {
             let method = if &*self.method == "HEAD" { "HEAD" } else { "GET" };
-            Self { method: method.into(), url, body: None, same_host, is_first, referer }
+            let (method, body) = (method.into(), None);
+            Self { method, url, body, same_domain, keeps_host, is_first, referer }
         }))
     }
+}
+
+/// Headers that only the domain they were meant for may see; Go's list.
+fn is_secret(name: &str) -> bool {
+    let secret = ["authorization", "www-authenticate", "proxy-authorization", "proxy-authenticate"];
+    secret.iter().any(|secret| name.eq_ignore_ascii_case(secret))
 }
 
 /// Undoes the codings of a body. Not for redirects, whose bodies nobody sees, and not part of the

@@ -94,8 +94,7 @@ impl Url {
     /// # Errors
     /// As [`Url::parse`].
     pub(crate) fn join(&self, location: &str) -> Result<Self, RequestError> {
-        let scheme_end = location.find([':', '/', '?', '#']);
-        if scheme_end.is_some_and(|at| at > 0 && location[at..].starts_with(':')) {
+        if !Self::is_relative(location) {
             return Self::parse(location);
         }
         if let Some(rest) = location.strip_prefix("//") {
@@ -110,7 +109,26 @@ impl Url {
             let directory = path.rfind('/').map_or("/", |at| &path[..=at]);
             remove_dot_segments(&format!("{directory}{location}"))
         };
-        Self::parse(&format!("{}://{}{target}", scheme_name(self.secure), self.authority))
+        let joined =
+            Self::parse(&format!("{}://{}{target}", scheme_name(self.secure), self.authority))?;
+        // As in Go and in browsers: the same server, so the same user.
+        Ok(Self { user_info: self.user_info.clone(), ..joined })
+    }
+
+    /// Whether a `Location` has no scheme.
+    pub(crate) fn is_relative(location: &str) -> bool {
+        let scheme_end = location.find([':', '/', '?', '#']);
+        !scheme_end.is_some_and(|at| at > 0 && location[at..].starts_with(':'))
+    }
+
+    /// Whether the host is that of `other` or a subdomain of it. Ports do not matter.
+    pub(crate) fn is_within_domain_of(&self, other: &Self) -> bool {
+        let subdomain = || {
+            let above = self.host.strip_suffix(&*other.host)?;
+            // A suffix of an address literal is no domain.
+            Some(above.ends_with('.') && !self.host.contains([':', '%']))
+        };
+        self.host == other.host || subdomain().unwrap_or(false)
     }
 
     /// The path as the request line has it, without the query.
@@ -304,6 +322,27 @@ mod tests {
         assert_eq!(join("./"), "http://h:81/a/b/");
         assert_eq!(join("?z=1"), "http://h:81/a/b/c?z=1");
         assert!(base.join("https://other/").unwrap().secure);
+    }
+
+    #[test]
+    fn the_user_stays_with_the_server() {
+        let base = parse("http://u:p@h/a");
+        let user = |location| base.join(location).unwrap().user_info;
+        for location in ["/x", "x", "?x"] {
+            assert_eq!(user(location).as_deref(), Some("u:p"), "{location}");
+        }
+        assert_eq!((user("//h/x"), user("http://h/x")), (None, None));
+        assert_eq!(user("http://v@h/x").as_deref(), Some("v"));
+    }
+
+    #[test]
+    fn a_domain_has_its_subdomains_and_any_port() {
+        let within = |sub: &str, of: &str| parse(sub).is_within_domain_of(&parse(of));
+        assert!(within("http://h.org:81/", "https://H.org/"));
+        assert!(within("http://a.h.org/", "http://h.org/"));
+        assert!(!within("http://h.org/", "http://a.h.org/"));
+        assert!(!within("http://ah.org/", "http://h.org/"));
+        assert!(!within("http://[::1]/", "http://[::2]/"));
     }
 
     proptest! {

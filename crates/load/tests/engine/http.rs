@@ -321,18 +321,6 @@ fn redirects_are_followed_by_the_rules_and_each_counts() {
 }
 
 #[test]
-fn credentials_do_not_follow_a_redirect_to_another_host() {
-    let other = Server::start(|request| ok(request.header("authorization").unwrap_or("none")));
-    let target = other.url("/");
-    let server =
-        Server::start(move |_| response("302 Found", &format!("Location: {target}\r\n"), ""));
-    passes(
-        &server,
-        "check(http.get(URL, { headers: { Authorization: 'secret' } }), { kept: (r) => r.body === 'none' });",
-    );
-}
-
-#[test]
 fn user_information_in_the_address_is_basic_authorization() {
     let server = Server::start(|request| ok(request.header("authorization").unwrap_or("none")));
     passes(
