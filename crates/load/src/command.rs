@@ -163,12 +163,6 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
     if layer.stages.as_ref().is_some_and(Vec::is_empty) {
         run.log.write(Level::Warning, "`stages` is empty and has no effect", &[]);
     }
-    if let Some(vus) = layer.idle_vus() {
-        let message = format!(
-            "`vus: {vus}` has no effect without `iterations`, `duration` or `stages`: one iteration is run"
-        );
-        run.log.write(Level::Warning, &message, &[]);
-    }
     let options = Options::resolve(layer)?;
     refuse_warm_up_of_iterations(config.warm_up, &options)?;
     for scenario in &options.scenarios {

@@ -62,11 +62,6 @@ impl Layer {
             || self.scenarios.is_some()
     }
 
-    /// More than one virtual user, where nothing says how long they are to run.
-    pub(crate) fn idle_vus(&self) -> Option<u32> {
-        self.vus.filter(|vus| !self.says_how_long() && *vus > 1)
-    }
-
     /// Puts `upper` on top of this layer. Whatever says *how long* to run (duration, iterations,
     /// stages, scenarios) replaces all of these together, as in k6.
     #[must_use]

@@ -141,8 +141,11 @@ fn scenarios(layer: &Layer) -> Result<Vec<Scenario>, OptionsError> {
         ExecutorConfig::SharedIterations { vus, iterations, max_duration }
     } else if let Some(duration) = layer.duration {
         ExecutorConfig::ConstantVus { vus, duration }
+    } else if let Some(vus) = layer.vus {
+        // As in k6 from 2.0 on; before, a script with nothing but `vus` ran once.
+        let (iterations, max_duration) = (u64::from(vus), DEFAULT_MAX_DURATION);
+        ExecutorConfig::SharedIterations { vus, iterations, max_duration }
     } else {
-        // k6 runs a script without any of these once, whatever `vus` says.
         ExecutorConfig::PerVuIterations {
             vus: 1,
             iterations: 1,

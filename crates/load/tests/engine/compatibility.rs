@@ -143,13 +143,16 @@ fn options_for_the_cloud_change_nothing_here() {
 }
 
 #[test]
-fn virtual_users_alone_run_once_with_a_warning() {
-    let ran = Script::new("export const options = { vus: 3 }; export default function () {}").run();
-    assert_eq!(ran.report().iterations.complete, 1);
-    assert!(ran.said("`vus: 3` has no effect without"), "{:?}", ran.messages);
-    let layer = Layer { iterations: Some(3), ..Layer::default() };
-    let ran = Script::new("export const options = { vus: 3 }; export default function () {}");
-    assert!(!ran.options(layer).run().said("has no effect"));
+fn virtual_users_alone_share_as_many_iterations() {
+    let script = |options: &str| {
+        Script::new(&format!("export const options = {options}; export default function () {{}}"))
+    };
+    let ran = script("{ vus: 3 }").run();
+    assert_eq!((ran.report().iterations.complete, ran.report().vus_max), (3, 3));
+    assert_eq!(ran.report().scenarios["default"].executor, "shared-iterations");
+    let layer = Layer { vus: Some(2), ..Layer::default() };
+    let ran = script("{ stages: [] }").options(layer).run();
+    assert_eq!((ran.report().iterations.complete, ran.report().vus_max), (2, 2));
 }
 
 #[test]
