@@ -107,8 +107,8 @@ fn summarise(
     if plan.functions.iter().any(|name| name == "handleSummary") {
         let json = handle_summary_data(data, &plan.options, run.setup_data.get(), config.no_color);
         match engine::handle_summary(run, &plan.options, json.to_string().into()) {
-            Ok(outputs) if !outputs.is_empty() => return write_outputs(run, &outputs),
-            Ok(_) => {}
+            Ok(Some(outputs)) => return write_outputs(run, &outputs),
+            Ok(None) => {}
             Err(error) => run.log.write(Level::Error, &error.to_string(), &[]),
         }
     }

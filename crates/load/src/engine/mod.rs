@@ -262,7 +262,8 @@ pub(crate) fn execute(
     })
 }
 
-/// Calls `handleSummary(data)` of the script; gives what is to be written, by where.
+/// Calls `handleSummary(data)` of the script; gives what is to be written, by where. `None` when it
+/// leaves that to the engine.
 ///
 /// # Errors
 /// When it throws or takes too long.
@@ -270,7 +271,7 @@ pub(crate) fn handle_summary(
     run: &Arc<Run>,
     options: &Options,
     data: Arc<str>,
-) -> Result<Vec<(String, Vec<u8>)>, ScriptError> {
+) -> Result<Option<Vec<(String, Vec<u8>)>>, ScriptError> {
     let function = Function {
         name: "handleSummary",
         argument: Some(data),
@@ -281,7 +282,7 @@ pub(crate) fn handle_summary(
     let (_never, stop) = watch::channel(false);
     let call = lifecycle::call(run, options, function, stop);
     let (returned, _) = event_loop_runtime()?.block_on(LocalSet::new().run_until(call))?;
-    Ok(returned.members)
+    Ok(returned.outputs)
 }
 
 fn event_loop_runtime() -> Result<tokio::runtime::Runtime, ScriptError> {

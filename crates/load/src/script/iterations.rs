@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rquickjs::{CaughtError, Ctx, Exception, Function, Object, Value};
+use rquickjs::{CaughtError, Coerced, Ctx, Exception, Function, Object, Value};
 use tokio::time::Instant;
 
 use super::error::describe;
@@ -220,7 +220,10 @@ impl<'a, 'js> Iterations<'a, 'js> {
                 return Ok(Returned::default());
             };
             let value = self.run(function, self.parse(call.argument.as_ref())?)?;
-            self.read(value)
+            match call.function {
+                "handleSummary" => read_outputs(self.ctx, &value),
+                _ => self.read(value),
+            }
         })();
         let result = CaughtError::catch(self.ctx, result).map_err(|caught| describe(&caught));
         let (returned, failed) = match result {
@@ -238,14 +241,6 @@ impl<'a, 'js> Iterations<'a, 'js> {
 
     fn read(&self, value: Value<'js>) -> rquickjs::Result<Returned> {
         let mut returned = Returned::default();
-        if let Some(object) = value.as_object().filter(|object| !object.is_array()) {
-            for entry in object.props::<String, Value<'js>>() {
-                let (name, member) = entry?;
-                if let Some(bytes) = modules::text_or_bytes(&member)? {
-                    returned.members.push((name, bytes));
-                }
-            }
-        }
         let json = self.ctx.json_stringify(value)?;
         returned.json = json.map(|text| text.to_string()).transpose()?;
         if returned.json.as_ref().is_some_and(|json| json.len() > MAX_DATA_BYTES) {
@@ -254,6 +249,27 @@ impl<'a, 'js> Iterations<'a, 'js> {
         }
         Ok(returned)
     }
+}
+
+/// Reads what `handleSummary()` returned.
+fn read_outputs(ctx: &Ctx<'_>, value: &Value<'_>) -> rquickjs::Result<Returned> {
+    if !value.get::<Coerced<bool>>()?.0 {
+        return Ok(Returned::default());
+    }
+    let object = value.as_object().filter(|object| !object.is_array() && !object.is_function());
+    let Some(object) = object else {
+        return Err(Exception::throw_type(ctx, "handleSummary() must return an object"));
+    };
+    let mut outputs = Vec::new();
+    for entry in object.props::<String, Value<'_>>() {
+        let (name, member) = entry?;
+        let Some(bytes) = modules::text_or_bytes(&member)? else {
+            let message = format!("handleSummary(): `{name}` is neither a text nor a buffer");
+            return Err(Exception::throw_type(ctx, &message));
+        };
+        outputs.push((name, bytes));
+    }
+    Ok(Returned { json: None, outputs: Some(outputs) })
 }
 
 /// Every virtual user has a copy of what `setup()` returns.

@@ -56,8 +56,8 @@ pub(crate) struct Call {
 pub(crate) struct Returned {
     /// As JSON; absent for `undefined` and what JSON has no words for.
     pub(crate) json: Option<String>,
-    /// The members of an object that are texts or buffers, by name.
-    pub(crate) members: Vec<(String, Vec<u8>)>,
+    /// What `handleSummary()` wants to be written, by where; `None` when it leaves that to the engine.
+    pub(crate) outputs: Option<Vec<(String, Vec<u8>)>>,
 }
 
 /// Why it gave nothing back.

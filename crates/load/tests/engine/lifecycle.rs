@@ -222,3 +222,29 @@ fn a_missing_function_is_told_before_the_start() {
     );
     assert_eq!(ran.status.code(), 104);
 }
+
+#[test]
+fn only_what_is_falsy_leaves_the_summary_to_the_engine() {
+    let script = Script::new(
+        "export default function () {}
+         export function handleSummary() { return eval(__ENV.RETURNED); }",
+    );
+    let shown = |returned: &str| {
+        let mut child = crate::signals::child(&script.config.script);
+        let output = child.env("RETURNED", returned).output().unwrap();
+        let (out, err) = (String::from_utf8(output.stdout), String::from_utf8(output.stderr));
+        (out.unwrap().contains("iteration_duration"), err.unwrap())
+    };
+    for (returned, is_shown, told) in [
+        ("({})", false, ""),
+        ("({ stdout: 'mine' })", false, ""),
+        ("undefined", true, ""),
+        ("''", true, ""),
+        ("'text'", true, "handleSummary() must return an object"),
+        ("({ stdout: 5 })", true, "handleSummary(): `stdout` is neither a text nor a buffer"),
+    ] {
+        let (shows, messages) = shown(returned);
+        assert_eq!(shows, is_shown, "{returned}: {messages}");
+        assert!(messages.contains(told), "{returned}: {messages}");
+    }
+}

@@ -26,10 +26,17 @@ fn as_a_child_runs_the_script_it_is_told() {
     std::process::exit(outcome.status.code().into());
 }
 
-fn start(script: &Path, url: &str) -> Child {
-    Command::new(std::env::current_exe().unwrap())
+/// This test binary, as a process that runs `script`.
+pub fn child(script: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
         .args(["--exact", "signals::as_a_child_runs_the_script_it_is_told", "--nocapture"])
-        .env(SCRIPT, script)
+        .env(SCRIPT, script);
+    command
+}
+
+fn start(script: &Path, url: &str) -> Child {
+    child(script)
         .env("URL", url)
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())
