@@ -31,7 +31,7 @@ use crate::run::{Run, Stop};
 use crate::script::ScriptError;
 use crate::script::coroutine::Coroutine;
 use crate::script::life::{Exports, live};
-use crate::script::mailbox::Mailbox;
+use crate::script::mailbox::{Mailbox, Outputs};
 use crate::script::user::{Assignment, User};
 use lifecycle::Function;
 use thresholds::Board;
@@ -271,7 +271,7 @@ pub(crate) fn handle_summary(
     run: &Arc<Run>,
     options: &Options,
     data: Arc<str>,
-) -> Result<Option<Vec<(String, Vec<u8>)>>, ScriptError> {
+) -> Result<Option<Outputs>, ScriptError> {
     let function = Function {
         name: "handleSummary",
         argument: Some(data),

@@ -51,13 +51,16 @@ pub(crate) struct Call {
     pub(crate) reply: oneshot::Sender<Result<Returned, CallError>>,
 }
 
+/// Contents by where they are to be written: a path, `stdout` or `stderr`.
+pub(crate) type Outputs = Vec<(String, Vec<u8>)>;
+
 /// What a life-cycle function gave back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Returned {
     /// As JSON; absent for `undefined` and what JSON has no words for.
     pub(crate) json: Option<String>,
     /// What `handleSummary()` wants to be written, by where; `None` when it leaves that to the engine.
-    pub(crate) outputs: Option<Vec<(String, Vec<u8>)>>,
+    pub(crate) outputs: Option<Outputs>,
 }
 
 /// Why it gave nothing back.
