@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{HttpLayer, MetricThresholds, OptionsError, Scenario, Stage};
+use super::{HttpLayer, MetricThresholds, Scenario, Stage};
 
 /// What one source (script, environment, command line) says; `None` where it says nothing.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -97,27 +97,6 @@ impl Layer {
             ..self
         }
     }
-
-    /// Reads the environment variables k6 reads (`K6_VUS`, `K6_DURATION`, …).
-    ///
-    /// # Errors
-    /// For a value that cannot be used, or a variable of an option that is missing here.
-    pub fn from_environment(
-        variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<Self, OptionsError> {
-        let mut layer = Self::default();
-        for (name, option) in super::script::ENVIRONMENT {
-            let Some(text) = variable(name).filter(|text| !text.is_empty()) else { continue };
-            let value = super::script::environment_value(option, &text);
-            super::script::read_option(&mut layer, option, &value).map_err(
-                |error| match error {
-                    OptionsError::Invalid { problem, .. } => OptionsError::invalid(*name, problem),
-                    other => other,
-                },
-            )?;
-        }
-        Ok(layer)
-    }
 }
 
 #[cfg(test)]
@@ -136,25 +115,5 @@ mod tests {
         );
         let untouched = below.clone().apply(Layer { vus: Some(7), ..Layer::default() });
         assert_eq!((untouched.vus, untouched.stages), (Some(7), below.stages));
-    }
-
-    #[test]
-    fn environment_variables_are_read_by_their_k6_names() {
-        let variables = |name: &str| match name {
-            "K6_VUS" => Some("12".to_owned()),
-            "K6_DURATION" => Some("1m".to_owned()),
-            "K6_STAGES" => Some("5s:10,10s:0".to_owned()),
-            _ => None,
-        };
-        let layer = Layer::from_environment(variables).unwrap();
-        assert_eq!((layer.vus, layer.duration), (Some(12), Some(Duration::from_secs(60))));
-        assert_eq!(layer.stages.unwrap().len(), 2);
-    }
-
-    #[test]
-    fn a_wrong_environment_variable_is_named() {
-        let wrong = |name: &str| (name == "K6_VUS").then(|| "many".to_owned());
-        let error = Layer::from_environment(wrong).unwrap_err();
-        assert!(error.to_string().contains("K6_VUS"), "{error}");
     }
 }

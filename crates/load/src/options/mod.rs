@@ -5,6 +5,7 @@
 
 mod document;
 pub(crate) mod duration;
+mod environment;
 mod executors;
 mod http;
 mod layer;

@@ -34,58 +34,6 @@ const MISSING: &[&str] = &[
 /// Options of k6 that change nothing in a run on one's own machine.
 const WITHOUT_EFFECT: &[&str] = &["cloud", "ext", "noUsageReport"];
 
-/// Environment variables and the option each one sets.
-pub(super) const ENVIRONMENT: &[(&str, &str)] = &[
-    ("K6_VUS", "vus"),
-    ("K6_DURATION", "duration"),
-    ("K6_ITERATIONS", "iterations"),
-    ("K6_STAGES", "stages"),
-    ("K6_USER_AGENT", "userAgent"),
-    ("K6_SUMMARY_TREND_STATS", "summaryTrendStats"),
-    ("K6_SUMMARY_TIME_UNIT", "summaryTimeUnit"),
-    ("K6_NO_CONNECTION_REUSE", "noConnectionReuse"),
-    ("K6_NO_VU_CONNECTION_REUSE", "noVUConnectionReuse"),
-    ("K6_DISCARD_RESPONSE_BODIES", "discardResponseBodies"),
-    ("K6_THROW", "throw"),
-    ("K6_MAX_REDIRECTS", "maxRedirects"),
-    ("K6_BATCH", "batch"),
-    ("K6_BATCH_PER_HOST", "batchPerHost"),
-    ("K6_NO_COOKIES_RESET", "noCookiesReset"),
-    ("K6_RPS", "rps"),
-    ("K6_HTTP_DEBUG", "httpDebug"),
-    ("K6_INSECURE_SKIP_TLS_VERIFY", "insecureSkipTLSVerify"),
-    ("K6_BLACKLIST_IPS", "blacklistIPs"),
-    ("K6_DNS", "dns"),
-    ("K6_MIN_ITERATION_DURATION", "minIterationDuration"),
-    ("K6_NO_SETUP", "noSetup"),
-    ("K6_NO_TEARDOWN", "noTeardown"),
-    ("K6_SETUP_TIMEOUT", "setupTimeout"),
-    ("K6_TEARDOWN_TIMEOUT", "teardownTimeout"),
-];
-
-/// The text of an environment variable in the form the option has in a script.
-pub(super) fn environment_value(option: &str, text: &str) -> Value {
-    match option {
-        "vus" | "maxRedirects" | "iterations" | "batch" | "batchPerHost" => {
-            text.parse::<u64>().map_or_else(|_| Value::from(text), Value::from)
-        }
-        "noConnectionReuse"
-        | "noVUConnectionReuse"
-        | "discardResponseBodies"
-        | "throw"
-        | "noSetup"
-        | "noTeardown"
-        | "noCookiesReset"
-        | "insecureSkipTLSVerify" => match text {
-            "1" | "t" | "true" | "TRUE" => Value::from(true),
-            "0" | "f" | "false" | "FALSE" => Value::from(false),
-            _ => Value::from(text),
-        },
-        "summaryTrendStats" => Value::from(text.split(',').map(str::trim).collect::<Vec<_>>()),
-        _ => Value::from(text),
-    }
-}
-
 impl Layer {
     /// Reads the options a script exports.
     ///

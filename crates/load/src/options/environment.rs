@@ -1,0 +1,190 @@
+//! Reading k6's environment variables. One sets an option or is refused by its name. Those left out
+//! change nothing in a run here: colours, the cloud, the browser, extensions, settings of outputs and of
+//! k6's own work. Names that k6 does not know mean nothing to it either, and may be a script's own.
+
+use serde_json::{Map, Value};
+
+use super::script::{Result, read_option};
+use super::{Layer, OptionsError};
+
+/// Environment variables and the option each one sets.
+const OPTIONS: &[(&str, &str)] = &[
+    ("K6_VUS", "vus"),
+    ("K6_DURATION", "duration"),
+    ("K6_ITERATIONS", "iterations"),
+    ("K6_STAGES", "stages"),
+    ("K6_TAGS", "tags"),
+    ("K6_USER_AGENT", "userAgent"),
+    ("K6_SUMMARY_TREND_STATS", "summaryTrendStats"),
+    ("K6_SUMMARY_TIME_UNIT", "summaryTimeUnit"),
+    ("K6_NO_CONNECTION_REUSE", "noConnectionReuse"),
+    ("K6_NO_VU_CONNECTION_REUSE", "noVUConnectionReuse"),
+    ("K6_DISCARD_RESPONSE_BODIES", "discardResponseBodies"),
+    ("K6_THROW", "throw"),
+    ("K6_MAX_REDIRECTS", "maxRedirects"),
+    ("K6_BATCH", "batch"),
+    ("K6_BATCH_PER_HOST", "batchPerHost"),
+    ("K6_NO_COOKIES_RESET", "noCookiesReset"),
+    ("K6_INSECURE_SKIP_TLS_VERIFY", "insecureSkipTLSVerify"),
+    ("K6_MIN_ITERATION_DURATION", "minIterationDuration"),
+    ("K6_NO_SETUP", "noSetup"),
+    ("K6_NO_TEARDOWN", "noTeardown"),
+    ("K6_SETUP_TIMEOUT", "setupTimeout"),
+    ("K6_TEARDOWN_TIMEOUT", "teardownTimeout"),
+];
+
+/// Variables of k6 that this engine would have to obey and does not.
+const MISSING: &[&str] = &[
+    "K6_BLACKLIST_IPS",
+    "K6_BLOCK_HOSTNAMES",
+    "K6_CONFIG",
+    "K6_CONSOLE_OUTPUT",
+    "K6_DNS",
+    "K6_EXIT_ON_RUNNING",
+    "K6_HOSTS",
+    "K6_HTTP_DEBUG",
+    "K6_INCLUDE_SYSTEM_ENV_VARS",
+    "K6_LINGER",
+    "K6_LOCAL_IPS",
+    "K6_LOG_FORMAT",
+    "K6_LOG_OUTPUT",
+    "K6_NEW_MACHINE_READABLE_SUMMARY",
+    "K6_NO_SUMMARY",
+    "K6_NO_THRESHOLDS",
+    "K6_OUT",
+    "K6_PAUSED",
+    "K6_RPS",
+    "K6_SECRET_SOURCE",
+    "K6_SUMMARY_EXPORT",
+    "K6_SUMMARY_MODE",
+    "K6_SYSTEM_TAGS",
+    "K6_THRESHOLDS",
+    "K6_TLSAUTH",
+    "K6_TLS_CIPHER_SUITES",
+    "K6_TRACES_OUTPUT",
+    "K6_TYPE",
+    "K6_WEB_DASHBOARD",
+    // k6 ignores it, whoever sets it means something: the option exists.
+    "K6_TLS_VERSION",
+];
+
+impl Layer {
+    /// Reads the environment variables k6 reads (`K6_VUS`, `K6_DURATION`, …).
+    ///
+    /// # Errors
+    /// For a value that cannot be used, or a variable of something that is missing here.
+    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        let variable = |name: &str| variable(name).filter(|text| !text.is_empty());
+        if let Some(name) = MISSING.iter().find(|name| variable(name).is_some()) {
+            return Err(OptionsError::Unsupported(format!("the environment variable `{name}`")));
+        }
+        let mut layer = Self::default();
+        for (name, option) in OPTIONS {
+            let Some(text) = variable(name) else { continue };
+            let in_its_name = |error| match error {
+                OptionsError::Invalid { problem, .. } => OptionsError::invalid(*name, problem),
+                other => other,
+            };
+            let value = value(option, &text).map_err(in_its_name)?;
+            read_option(&mut layer, option, &value).map_err(in_its_name)?;
+        }
+        Ok(layer)
+    }
+}
+
+/// The text of an environment variable in the form the option has in a script.
+fn value(option: &str, text: &str) -> Result<Value> {
+    Ok(match option {
+        "vus" | "maxRedirects" | "iterations" | "batch" | "batchPerHost" => {
+            text.parse::<u64>().map_or_else(|_| Value::from(text), Value::from)
+        }
+        "noConnectionReuse"
+        | "noVUConnectionReuse"
+        | "discardResponseBodies"
+        | "throw"
+        | "noSetup"
+        | "noTeardown"
+        | "noCookiesReset"
+        | "insecureSkipTLSVerify" => match text {
+            "1" | "t" | "true" | "TRUE" => Value::from(true),
+            "0" | "f" | "false" | "FALSE" => Value::from(false),
+            _ => Value::from(text),
+        },
+        "summaryTrendStats" => Value::from(text.split(',').map(str::trim).collect::<Vec<_>>()),
+        "tags" => tags(text)?,
+        _ => Value::from(text),
+    })
+}
+
+/// `name:value,name:value`.
+fn tags(text: &str) -> Result<Value> {
+    let pair = |pair: &str| {
+        let (name, value) = pair.split_once(':')?;
+        Some((name.to_owned(), Value::from(value)))
+    };
+    let tags: Option<Map<String, Value>> = text.split(',').map(pair).collect();
+    let wrong = || OptionsError::invalid("tags", format!("`{text}` is not NAME:VALUE,NAME:VALUE"));
+    tags.map(Value::Object).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn one(name: &str, value: &str) -> Result<Layer> {
+        Layer::from_environment(|asked| (asked == name).then(|| value.to_owned()))
+    }
+
+    #[test]
+    fn environment_variables_are_read_by_their_k6_names() {
+        let variables = |name: &str| match name {
+            "K6_VUS" => Some("12".to_owned()),
+            "K6_DURATION" => Some("1m".to_owned()),
+            "K6_STAGES" => Some("5s:10,10s:0".to_owned()),
+            "K6_TAGS" => Some("a:b,c:d:e".to_owned()),
+            _ => None,
+        };
+        let layer = Layer::from_environment(variables).unwrap();
+        assert_eq!((layer.vus, layer.duration), (Some(12), Some(Duration::from_secs(60))));
+        assert_eq!(layer.stages.unwrap().len(), 2);
+        let tags = [("a", "b"), ("c", "d:e")];
+        assert_eq!(layer.tags, tags.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+
+    #[test]
+    fn a_wrong_environment_variable_is_named() {
+        for (name, value) in [("K6_VUS", "many"), ("K6_TAGS", "a:b,c")] {
+            let error = one(name, value).unwrap_err();
+            assert!(error.to_string().contains(name), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_refused_by_the_name_of_its_variable() {
+        for name in MISSING {
+            let told = format!("the environment variable `{name}` is not supported yet");
+            assert_eq!(one(name, "1").unwrap_err().to_string(), told);
+            assert_eq!(one(name, ""), Ok(Layer::default()));
+        }
+    }
+
+    /// All of them, after `envconfig` in k6 1.8.1 and what its commands look up themselves.
+    #[test]
+    fn every_option_of_k6_that_a_variable_sets_is_known() {
+        for name in "BATCH BATCH_PER_HOST BLACKLIST_IPS BLOCK_HOSTNAMES CONSOLE_OUTPUT \
+                     DISCARD_RESPONSE_BODIES DNS DURATION HOSTS HTTP_DEBUG INSECURE_SKIP_TLS_VERIFY \
+                     ITERATIONS LINGER LOCAL_IPS MAX_REDIRECTS MIN_ITERATION_DURATION \
+                     NO_CONNECTION_REUSE NO_COOKIES_RESET NO_SETUP NO_SUMMARY NO_TEARDOWN \
+                     NO_THRESHOLDS NO_VU_CONNECTION_REUSE OUT PAUSED RPS SETUP_TIMEOUT STAGES \
+                     SUMMARY_EXPORT SUMMARY_MODE SUMMARY_TIME_UNIT SUMMARY_TREND_STATS SYSTEM_TAGS \
+                     TAGS TEARDOWN_TIMEOUT THRESHOLDS THROW TLSAUTH TLS_CIPHER_SUITES USER_AGENT VUS"
+            .split_whitespace()
+        {
+            let name = format!("K6_{name}");
+            let read = OPTIONS.iter().any(|(known, _)| *known == name);
+            assert!(read || MISSING.contains(&&*name), "{name}");
+        }
+    }
+}
