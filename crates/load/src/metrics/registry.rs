@@ -1,6 +1,6 @@
 //! Which metrics exist. Shared by all virtual users; only touched while scripts are initialised.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use thiserror::Error;
 
@@ -75,8 +75,9 @@ impl Contains {
 pub(crate) struct TagFilter(Vec<(String, String)>);
 
 impl TagFilter {
+    /// Equal whatever the order. As in k6 the last value of a tag counts.
     pub(crate) fn new(pairs: Vec<(String, String)>) -> Self {
-        Self(pairs)
+        Self(pairs.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect())
     }
 
     pub(crate) fn matches(&self, tags: &SampleTags<'_>) -> bool {
@@ -93,7 +94,7 @@ impl TagFilter {
 }
 
 /// A metric restricted to some tags: `http_req_duration{status:200}`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SubMetric {
     pub(crate) parent: MetricId,
     pub(crate) filter: TagFilter,
@@ -178,23 +179,19 @@ impl Registry {
         Ok(self.push(Metric { name: name.to_owned(), kind, contains, sub: None }))
     }
 
-    /// Defines a sub-metric, or finds it.
+    /// Defines a sub-metric, or finds the one of the same tags, however its name was written.
     pub(crate) fn define_sub(
         &mut self,
         name: &str,
         parent: MetricId,
         filter: TagFilter,
     ) -> MetricId {
-        if let Some(id) = self.by_name.get(name) {
-            return *id;
+        let sub = SubMetric { parent, filter };
+        if let Some((id, _)) = self.iter().find(|(_, metric)| metric.sub.as_ref() == Some(&sub)) {
+            return id;
         }
         let Metric { kind, contains, .. } = *self.get(parent);
-        self.push(Metric {
-            name: name.to_owned(),
-            kind,
-            contains,
-            sub: Some(SubMetric { parent, filter }),
-        })
+        self.push(Metric { name: name.to_owned(), kind, contains, sub: Some(sub) })
     }
 
     pub(crate) fn get(&self, id: MetricId) -> &Metric {
@@ -279,6 +276,22 @@ mod tests {
         for wrong in ["vus{a}", "vus{a:b", "vus{:b}", "vus{}"] {
             assert_eq!(registry.resolve(wrong), Err(DefineError::Tags(wrong.into())));
         }
+    }
+
+    #[test]
+    fn a_sub_metric_is_its_tags_and_not_its_spelling() {
+        let mut registry = Registry::new();
+        for (first, second) in [
+            (
+                "http_req_duration{expected_response:true}",
+                "http_req_duration{ expected_response: 'true' }",
+            ),
+            ("http_reqs{status:200,name:a}", "http_reqs{name:\"a\", status:200}"),
+            ("http_reqs{status:200}", "http_reqs{status:404,status:200}"),
+        ] {
+            assert_eq!(registry.resolve(first), registry.resolve(second), "{second}");
+        }
+        assert_ne!(registry.resolve("vus{a:b}"), registry.resolve("vus_max{a:b}"));
     }
 
     #[test]

@@ -214,3 +214,22 @@ fn the_report_survives_a_round_trip() {
     assert_eq!(read.version, madang_load::report::REPORT_VERSION);
     assert!(read.generator.cpu_seconds > 0.0);
 }
+
+#[test]
+fn a_threshold_holds_for_a_sub_metric_however_it_is_written() {
+    let server = Server::start(|_| ok("x"));
+    let ran = Script::new(
+        "import http from 'k6/http';
+         export const options = { thresholds: {
+            'http_req_duration{expected_response:true}': ['max>0'],
+            'http_req_duration{expected_response: true}': ['max<0'],
+            \"http_req_duration{expected_response:'true'}\": ['min<0'],
+         } };
+         export default function () { http.get(__ENV.URL); }",
+    )
+    .against(&server)
+    .run();
+    assert_eq!(ran.status.code(), 99, "{:?}", ran.messages);
+    let failed = ran.report().thresholds.iter().filter(|threshold| !threshold.ok).count();
+    assert_eq!((ran.report().thresholds.len(), failed), (3, 2), "{:?}", ran.report().thresholds);
+}
