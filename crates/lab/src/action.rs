@@ -76,7 +76,14 @@ impl Runner<'_> {
         let give_up = || self.cancel.is_cancelled();
         let patience = Patience::new(self.time_limit, &give_up);
         let exit = process.wait_patiently(patience);
-        let exit = exit.map_err(|error| format!("`{name}`: {}", words::chain(&error)))?;
+        let exit = exit.map_err(|error| match error {
+            madang_stack::Error::NotReady { .. } => format!(
+                "`{name}` did not end within {:?}; `time_limit` in [hooks] raises that{}",
+                self.time_limit,
+                process.stderr_tail()
+            ),
+            error => format!("`{name}`: {}", words::chain(&error)),
+        })?;
         if exit.is_success() {
             Ok(process.stdout_lines())
         } else {

@@ -29,7 +29,7 @@ pub fn culprit(load: &LoadReport) -> Option<Culprit> {
 }
 
 fn culprit_of(load: &LoadReport, scenario: &ScenarioPart) -> Option<Culprit> {
-    let Iterations { complete, interrupted, dropped } = scenario.iterations?;
+    let Iterations { complete, interrupted, dropped, .. } = scenario.iterations?;
     let all = complete + interrupted + dropped;
     if dropped as f64 <= SHARE * all as f64 {
         return None;

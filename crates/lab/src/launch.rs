@@ -72,10 +72,22 @@ pub enum LaunchError {
         /// What came instead of an answer.
         source: io::Error,
     },
+    /// Somebody else is there already.
+    #[error(
+        "something answers at {url} before the server is started: stop it, or let the server listen at \
+         `{{port}}`, which is free in every round"
+    )]
+    Taken {
+        /// The address that should say when the server is ready.
+        url: String,
+    },
     /// What it calls its address is none.
     #[error("it became ready at no address: {0}")]
     Address(String),
 }
+
+/// On one machine somebody who listens takes a connection at once.
+const OCCUPIED_TIME: Duration = Duration::from_millis(500);
 
 /// Finds out whether a server that should run already does: any answer will do.
 pub fn probe(url: &str) -> Result<(), LaunchError> {
@@ -117,6 +129,13 @@ pub fn launch(
         Target::Serve(settings) => host.serve(settings, data, *address)?,
         Target::Command { argv, env, ready } => command(experiment, argv, env, ready, &fill, page)?,
     };
+    // A forgotten server would be measured in place of the one that cannot listen there.
+    if address.is_none()
+        && let Ready::Http { url, .. } = &launch.ready
+        && http::is_anybody_there(url, OCCUPIED_TIME)
+    {
+        return Err(LaunchError::Taken { url: url.to_string() });
+    }
     let log = || Output::File((*log).to_owned());
     let stdout = match launch.ready {
         Ready::Line(_) => Output::Capture,

@@ -40,6 +40,12 @@ pub struct LoadReport {
     /// Checks, by name and group.
     #[serde(default)]
     pub checks: Vec<Check>,
+    /// Why requests got no answer, the most frequent first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<Trouble>,
+    /// What iterations threw, the most frequent first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exceptions: Vec<Trouble>,
     /// Scenarios, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scenarios: BTreeMap<String, ScenarioPart>,
@@ -97,6 +103,9 @@ pub struct Requests {
     pub good: u64,
     /// Those without an expected answer.
     pub failed: u64,
+    /// Beside all of them: sent, and not answered when the load ended.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unanswered: u64,
 }
 
 /// Bytes over TCP.
@@ -117,6 +126,23 @@ pub struct Iterations {
     pub interrupted: u64,
     /// Should have started but could not.
     pub dropped: u64,
+    /// Those of the complete ones that threw.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub threw: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Something that went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trouble {
+    /// What was said, one line.
+    pub message: String,
+    /// How often.
+    pub count: u64,
 }
 
 /// A distribution.
@@ -294,10 +320,19 @@ impl LoadReport {
         self.trends.get("http_req_duration")
     }
 
-    /// Share of the requests that were good, from 0 to 1; `None` without requests.
+    /// Share of the requests that were good, from 0 to 1; `None` without requests. Those without an answer
+    /// at the end were not.
     #[must_use]
     pub fn good_share(&self) -> Option<f64> {
-        let Requests { total, good, .. } = self.requests;
-        (total > 0).then(|| good as f64 / total as f64)
+        let Requests { total, good, unanswered, .. } = self.requests;
+        let all = total + unanswered;
+        (all > 0).then(|| good as f64 / all as f64)
+    }
+
+    /// Share of the iterations that ended with an exception, from 0 to 1.
+    #[must_use]
+    pub fn threw_share(&self) -> f64 {
+        let Iterations { complete, threw, .. } = self.iterations;
+        if complete == 0 { 0.0 } else { threw as f64 / complete as f64 }
     }
 }

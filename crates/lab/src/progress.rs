@@ -26,6 +26,8 @@ pub trait Progress {
     fn round(&mut self, _block: u32, _variant: &str) {}
     /// A round ended, well or not.
     fn ended(&mut self, _record: &RoundRecord) {}
+    /// Nothing is measured for so long, because others keep the machine busy.
+    fn waiting(&mut self, _pause: Duration) {}
     /// A block is run again because a round of it broke.
     fn again(&mut self, _block: u32, _attempt: u32) {}
     /// All is over.
@@ -176,6 +178,13 @@ impl Progress for Console {
             }
             Outcome::Measured(_) => {}
         }
+    }
+
+    fn waiting(&mut self, pause: Duration) {
+        self.say(&format!(
+            "others keep this machine busy: waiting {} s",
+            pause.as_secs_f64().ceil()
+        ));
     }
 
     fn again(&mut self, block: u32, attempt: u32) {

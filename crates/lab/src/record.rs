@@ -202,6 +202,8 @@ pub enum Warning {
     Overloaded,
     /// The same, but they were not waiting for the server.
     FewUsers,
+    /// More than 1 % of the iterations ended with an exception, so the load was not what the script says.
+    Exceptions,
 }
 
 impl Warning {
@@ -243,6 +245,10 @@ impl Warning {
             Self::FewUsers => {
                 "more than 1 % of the iterations were dropped, although the virtual users waited for \
                  the server less than half of their time: the script has too few of them (`maxVUs`)"
+            }
+            Self::Exceptions => {
+                "the script threw in more than 1 % of its iterations, so what it would have asked \
+                 then was not asked"
             }
             Self::Thresholds => "a threshold of the script was crossed",
         }

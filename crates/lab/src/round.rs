@@ -329,6 +329,7 @@ fn warnings(
         (Warning::Steal, steal > STEAL_LIMIT),
         (Warning::ForeignCpu, foreign > FOREIGN_LIMIT),
         (Warning::BadRequests, load.good_share().is_some_and(|share| share < GOOD_LIMIT)),
+        (Warning::Exceptions, load.threw_share() > 1.0 - GOOD_LIMIT),
         (Warning::Thresholds, exit == Exit::Code(EXIT_THRESHOLDS)),
     ];
     let seen = seen.into_iter().filter_map(|(warning, seen)| seen.then_some(warning));

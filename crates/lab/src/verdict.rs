@@ -35,6 +35,8 @@ pub enum Undecided {
     /// The prediction is about response times, and too many requests were not good: a variant that
     /// refuses fast does not win.
     BadRequests,
+    /// In some round the script threw so often that the load was another one.
+    Exceptions,
     /// Too many rounds were disturbed by others on this machine.
     MachineTooNoisy,
     /// The load generator, not the server, was the limit in too many rounds.
@@ -132,6 +134,10 @@ impl Verdict {
             Undecided::BadRequests => {
                 "in at least one round fewer than 99 % of the requests were good, so response \
                  times tell about refusals, too"
+            }
+            Undecided::Exceptions => {
+                "in at least one round the script threw in more than 1 % of its iterations, so the \
+                 load was not what it says"
             }
             Undecided::MachineTooNoisy => "machine too noisy",
             Undecided::GeneratorLimited => {

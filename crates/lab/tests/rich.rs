@@ -139,7 +139,8 @@ pub fn doubtful(dir: &Path, rounds: usize) {
             "left_files",
             "no_budget",
             "overloaded",
-            "few_users"
+            "few_users",
+            "exceptions"
         ]);
         round["measured"]["cpus"] = json!({"server": null, "generator": "1"});
         text += &format!("{round}\n");
@@ -171,6 +172,10 @@ fn embellish(measured: &mut Value, factor: f64) {
     let load = &mut measured["load"];
     load["duration_seconds"] = 60.0.into();
     load["requests"] = json!({"total": 60_000, "good": 59_900, "failed": 100});
+    load["requests"]["unanswered"] = 3.into();
+    load["iterations"]["threw"] = 2.into();
+    load["failures"] = json!([{"message": "EOF", "count": 10}]);
+    load["exceptions"] = json!([{"message": "TypeError: x", "count": 2}]);
     load["status_codes"] = json!({"200": 59_900, "503": 90, "0": 10});
     load["trends"]["http_req_duration"] = trend.clone();
     load["names"] = json!({HOSTILE: part(0.5), "/v1/tracks": part(0.5)});

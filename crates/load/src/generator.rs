@@ -157,6 +157,17 @@ pub(crate) struct Limit {
     pub(crate) starved: bool,
 }
 
+/// Requests that failed because this machine had no file descriptor or port left are none of the server's.
+pub(crate) fn exhausted(requests: u64) -> Option<Limit> {
+    (requests > 0).then(|| Limit {
+        reason: format!(
+            "{requests} of its requests found no file descriptor or port left (`ulimit -n`; \
+             net.ipv4.ip_local_port_range)"
+        ),
+        starved: false,
+    })
+}
+
 /// Why the generator looks like the limit; `None` when it does not. Iterations that were dropped
 /// are no sign of it: all virtual users were waiting, or `maxDuration` was over, and both come from
 /// a slow server as well. A generator that could not start them in time is busy or late.

@@ -32,6 +32,7 @@ pub(crate) fn finish(config: &Config, run: &Arc<Run>, plan: &Plan, finished: &Fi
             complete: run.live.complete.load(Ordering::Relaxed),
             interrupted: run.live.interrupted.load(Ordering::Relaxed),
             dropped: 0,
+            threw: 0,
         },
         scenarios: &plan.options.scenarios,
         thresholds: data.thresholds(),
@@ -161,7 +162,7 @@ fn warn(run: &Run, report: &Report) {
         run.log.write(Level::Warning, message, &[]);
     }
     for (name, scenario) in &report.scenarios {
-        let Iterations { complete, interrupted, dropped } = scenario.iterations;
+        let Iterations { complete, interrupted, dropped, .. } = scenario.iterations;
         if dropped == 0 {
             continue;
         }

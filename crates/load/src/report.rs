@@ -69,6 +69,12 @@ pub struct Report {
     pub metrics: BTreeMap<String, Metric>,
     /// Checks, in the order of their first use.
     pub checks: Vec<Check>,
+    /// Why requests got no answer, the most frequent first; ten at most.
+    #[serde(default)]
+    pub failures: Vec<Trouble>,
+    /// What iterations threw, likewise.
+    #[serde(default)]
+    pub exceptions: Vec<Trouble>,
     /// The generator about itself.
     pub generator: Generator,
     /// Requests over time.
@@ -84,6 +90,18 @@ pub struct Requests {
     pub good: u64,
     /// No answer, or a status outside of 200–399.
     pub failed: u64,
+    /// Beside all of them: sent, and not answered when their iteration was cut short at the end.
+    #[serde(default)]
+    pub unanswered: u64,
+}
+
+/// Something that went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trouble {
+    /// What was said, one line.
+    pub message: String,
+    /// How often.
+    pub count: u64,
 }
 
 /// Bytes over TCP.
@@ -104,6 +122,9 @@ pub struct Iterations {
     pub interrupted: u64,
     /// Should have started but could not.
     pub dropped: u64,
+    /// Those of the complete ones that threw.
+    #[serde(default)]
+    pub threw: u64,
 }
 
 /// A distribution. Quantiles interpolate between ranks as k6 does; their relative error is below

@@ -27,7 +27,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The process ended while somebody waited for it to become ready.
-    #[error("`{program}` ended before it was ready ({exit}){stderr}")]
+    #[error("`{program}` ended before it was ready ({exit}){}{stderr}", in_background(*exit))]
     EndedEarly {
         /// The command as it was given.
         program: String,
@@ -81,6 +81,11 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
+}
+
+/// Servers that leave for the background end well and at once.
+fn in_background(exit: Exit) -> &'static str {
+    if exit.is_success() { "; it has to stay in the foreground" } else { "" }
 }
 
 /// The last lines a process wrote to stderr; prints nothing at all when there are none.

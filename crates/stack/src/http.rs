@@ -91,11 +91,25 @@ pub fn get(url: &Url, timeout: Duration) -> io::Result<Answer> {
     );
     stream.write_all(request.as_bytes())?;
     let mut bytes = Vec::new();
-    let read = read_until(&mut stream, &mut bytes, deadline);
+    let read = read_until(&mut stream, &mut bytes, deadline).map_err(|error| match error.kind() {
+        // The kernel calls it a resource that is temporarily unavailable.
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            let text =
+                format!("the connection was accepted, but no answer came within {timeout:?}");
+            io::Error::new(io::ErrorKind::TimedOut, text)
+        }
+        _ => error,
+    });
     match parse(&bytes, matches!(read, Ok(End::Closed))) {
         Some(answer) => Ok(answer),
         None => Err(read.err().unwrap_or_else(|| io::ErrorKind::InvalidData.into())),
     }
+}
+
+/// Whether anybody takes connections at an address.
+#[must_use]
+pub fn is_anybody_there(url: &Url, timeout: Duration) -> bool {
+    connect(url, timeout).is_ok()
 }
 
 /// Why no more was read.

@@ -14,6 +14,8 @@ use crate::{
 
 /// With fewer blocks a permutation test cannot have a p-value of 5 %.
 const PERMUTABLE: usize = 6;
+/// So many kinds of trouble are enough to know where to look.
+const MOST_TROUBLES: usize = 3;
 /// A generator that used a smaller share of its cores was late because it was not let run.
 const IDLE_GENERATOR: f64 = 0.5;
 
@@ -79,6 +81,51 @@ pub fn warnings(
     lines.extend(assumptions(plan, variants));
     lines.extend(unbalanced(plan, rounds));
     lines.extend(doubts(plan, rounds));
+    lines.extend(troubles(plan, rounds));
+    lines
+}
+
+/// Why requests of a variant were not good and what its iterations threw, the most frequent first. From all
+/// rounds that were measured: nothing is clearer about a variant of which none counts.
+fn troubles(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for variant in &plan.variants {
+        let (mut failures, mut exceptions) = (BTreeMap::new(), BTreeMap::new());
+        let add = |into: &mut BTreeMap<String, u64>, message: String, count: u64| {
+            *into.entry(message).or_default() += count;
+        };
+        let own = rounds.iter().filter(|round| round.variant == variant.name);
+        for round in own {
+            let Outcome::Measured(measured) = &round.outcome else { continue };
+            let load = &measured.load;
+            for trouble in &load.failures {
+                add(&mut failures, trouble.message.clone(), trouble.count);
+            }
+            for (status, count) in &load.status_codes {
+                if status.as_str() >= "400" {
+                    add(&mut failures, format!("status {status}"), *count);
+                }
+            }
+            for check in load.checks.iter().filter(|check| check.fails > 0) {
+                add(&mut failures, format!("check `{}`", check.name), check.fails);
+            }
+            if load.requests.unanswered > 0 {
+                let words = plan.language.pick("no answer until the end", "끝날 때까지 응답 없음");
+                add(&mut failures, words.to_owned(), load.requests.unanswered);
+            }
+            for trouble in &load.exceptions {
+                add(&mut exceptions, trouble.message.clone(), trouble.count);
+            }
+        }
+        for (found, threw) in [(failures, false), (exceptions, true)] {
+            let mut found: Vec<(String, u64)> = found.into_iter().collect();
+            found.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+            found.truncate(MOST_TROUBLES);
+            if !found.is_empty() {
+                lines.push(plan.language.troubles(&variant.name, threw, &found));
+            }
+        }
+    }
     lines
 }
 

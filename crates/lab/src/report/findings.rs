@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use super::{Row, VariantSummary, doubts, predictions::tells_about_refusals};
+use super::{
+    Row, VariantSummary, doubts,
+    predictions::{tells_about_refusals, threw},
+};
 use crate::{
     finding::{self, Evidence, Finding},
     plan::Plan,
@@ -45,7 +48,8 @@ pub fn judge(
         let is_doubtful = undecided.is_some_and(|why| {
             why != Undecided::MachineTooNoisy
                 || !doubts::withstands(plan, rounds, &row.metric, &names[variant])
-        }) || tells_about_refusals(plan, rounds, &row.metric, &names[variant]);
+        }) || threw(plan, rounds, &names[variant])
+            || tells_about_refusals(plan, rounds, &row.metric, &names[variant]);
         Evidence { estimate: row.comparison.estimate().copied(), is_doubtful }
     };
     let evidence: Vec<Evidence> = secondary.iter().map(evidence).collect();

@@ -8,7 +8,7 @@ use crate::{
     finding,
     metric::Metric,
     plan::Plan,
-    record::RoundRecord,
+    record::{RoundRecord, Warning},
     stats::{self, Level},
     verdict::{Undecided, Verdict},
 };
@@ -98,6 +98,9 @@ impl Evidence<'_> {
             return Verdict::Undecided(why);
         };
         let about = (&prediction.metric, &prediction.variant);
+        if threw(self.plan, self.rounds, about.1) {
+            return Verdict::Undecided(Undecided::Exceptions);
+        }
         let is_doubtful = if prediction.bound.is_ratio() {
             tells_about_refusals(self.plan, self.rounds, about.0, about.1)
         } else {
@@ -179,6 +182,14 @@ impl Evidence<'_> {
             _ => String::new(),
         }
     }
+}
+
+/// Whether the script threw so often in rounds of a variant or of the reference that their loads differ
+/// from what it says, and perhaps from each other.
+pub fn threw(plan: &Plan, rounds: &[RoundRecord], variant: &str) -> bool {
+    let both = [plan.reference.as_str(), variant].into_iter();
+    let mut measured = both.flat_map(|name| counted(rounds, name).map(|(_, measured)| measured));
+    measured.any(|measured| measured.warnings.contains(&Warning::Exceptions))
 }
 
 /// Whether a comparison of response times would compare refusals.

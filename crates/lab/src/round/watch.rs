@@ -174,7 +174,14 @@ impl<'w, 'p> Watch<'w, 'p> {
         let give_up = || self.bench.cancel.is_cancelled();
         let ended = server.wait_patiently(Patience::new(STOP_GRACE, &give_up));
         ended.map_err(|error| {
-            let why = format!("after SIG{}: {}", signal.name(), words::chain(&error));
+            let why = match error {
+                madang_stack::Error::NotReady { .. } => format!(
+                    "the server did not end within {STOP_GRACE:?} after SIG{}, so it cannot be \
+                     restarted",
+                    signal.name()
+                ),
+                error => format!("after SIG{}: {}", signal.name(), words::chain(&error)),
+            };
             self.bench.unless_cancelled(FailureKind::Hook, why)
         })?;
         let address = launch::address(&running.base_url).to_owned();

@@ -1,5 +1,7 @@
 //! Runs block after block and keeps every round.
 
+use std::time::{Duration, Instant};
+
 use super::out::Journal;
 use crate::{
     plan::Plan,
@@ -10,6 +12,15 @@ use crate::{
     stored,
 };
 
+/// After the first round that others disturbed.
+const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
+/// A backup or an update takes minutes, not hours.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Of a run whose length only the script knows.
+const UNKNOWN_LENGTH: Duration = Duration::from_secs(60);
+/// Whoever cancels a run does not want to wait.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// The blocks of a run.
 pub struct Blocks<'r> {
     bench: Bench<'r>,
@@ -18,6 +29,10 @@ pub struct Blocks<'r> {
     pub journal: Journal,
     /// Rounds that may still be refused.
     repeats: u32,
+    /// Refused one after the other, because of others.
+    in_a_row: u32,
+    /// Time that may still be spent waiting for others to be done.
+    patience: Duration,
     /// A round should have been refused when none might be any more. From then on rounds are taken
     /// as they come: the figures are reported, and the verdict is left open.
     pub noisy: bool,
@@ -35,7 +50,9 @@ impl<'r> Blocks<'r> {
         let refused = u32::try_from(refused).unwrap_or(u32::MAX);
         let repeats = plan.repeats().saturating_sub(refused);
         let noisy = stored::is_noisy(plan, &rounds);
-        Self { bench, plan, rounds, journal, repeats, noisy }
+        // Waiting may take half as long as the rounds themselves.
+        let patience = plan.estimate().unwrap_or(UNKNOWN_LENGTH) / 2;
+        Self { bench, plan, rounds, journal, repeats, in_a_row: 0, patience, noisy }
     }
 
     pub fn run_all(&mut self, progress: &mut dyn Progress) -> Ended {
@@ -101,12 +118,34 @@ impl<'r> Blocks<'r> {
         record.refused = self.refusal(&record);
         progress.ended(&record);
         self.journal.append(&record);
+        self.sit_out(&record.refused, progress);
         let ended = match &record.outcome {
             Outcome::Failed(failure) => Some(Some(failure.kind)),
             Outcome::Measured(_) => (!record.refused.is_empty()).then_some(None),
         };
         self.rounds.push(record);
         ended
+    }
+
+    /// Waits after rounds that others disturbed, twice as long each time: who disturbs one round is mostly
+    /// still there at once afterwards, and all repeats would be gone in a minute.
+    fn sit_out(&mut self, refused: &[Warning], progress: &mut dyn Progress) {
+        if !refused.iter().any(|reason| matches!(reason, Warning::Steal | Warning::ForeignCpu)) {
+            self.in_a_row = 0;
+            return;
+        }
+        let pause = SHORTEST_PAUSE.saturating_mul(1 << self.in_a_row.min(10));
+        let pause = pause.min(LONGEST_PAUSE).min(self.patience);
+        self.in_a_row += 1;
+        self.patience -= pause;
+        if self.repeats == 0 || pause.is_zero() {
+            return;
+        }
+        progress.waiting(pause);
+        let until = Instant::now() + pause;
+        while Instant::now() < until && !self.bench.cancel.is_cancelled() {
+            std::thread::sleep(until.saturating_duration_since(Instant::now()).min(LOOK));
+        }
     }
 
     /// Why a round is refused, as long as rounds may be.

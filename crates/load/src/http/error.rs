@@ -98,6 +98,18 @@ fn describe(error: &io::Error) -> String {
 }
 
 impl RequestError {
+    /// Whether it was this machine that had nothing left to connect with: file descriptors, ports, or
+    /// memory for sockets.
+    pub(crate) fn is_exhaustion(&self) -> bool {
+        use rustix::io::Errno;
+        let of_ours =
+            [Errno::MFILE, Errno::NFILE, Errno::ADDRNOTAVAIL, Errno::NOBUFS, Errno::NOMEM];
+        let Self::Connect(error) = self else { return false };
+        error
+            .raw_os_error()
+            .is_some_and(|code| of_ours.iter().any(|one| one.raw_os_error() == code))
+    }
+
     /// k6's number for this error.
     pub(crate) fn code(&self) -> ErrorCode {
         match self {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::recorder::Group;
+use super::recorder::{Group, Troubles};
 use super::{CheckCount, NameStats, ScenarioStats, Series, Sink, Totals};
 
 /// Whose requests are counted together.
@@ -54,6 +54,10 @@ pub(crate) struct Measured {
     /// Requests by status code; 0 for those without a response.
     pub(crate) statuses: BTreeMap<u16, u64>,
     pub(crate) totals: Totals,
+    /// Why requests got no answer.
+    pub(crate) failures: Troubles,
+    /// What iterations threw.
+    pub(crate) exceptions: Troubles,
     pub(crate) series: Series,
 }
 
@@ -85,9 +89,9 @@ impl Measured {
         for (status, count) in other.statuses {
             *self.statuses.entry(status).or_default() += count;
         }
-        self.totals.requests += other.totals.requests;
-        self.totals.good += other.totals.good;
-        self.totals.failed += other.totals.failed;
+        self.totals.merge(&other.totals);
+        self.failures.merge(&other.failures);
+        self.exceptions.merge(&other.exceptions);
         self.series.merge(other.series);
     }
 

@@ -14,7 +14,7 @@ pub(crate) use builtin::Builtin;
 pub use histogram::Histogram;
 pub(crate) use measured::{GroupMeasured, Measured, RequestKey};
 pub(crate) use recorder::{
-    CheckCount, GroupId, NameStats, Recorder, RequestMark, RequestSample, Totals,
+    CheckCount, GroupId, NameStats, Recorder, RequestMark, RequestSample, Totals, Troubles,
 };
 pub(crate) use registry::{Contains, MetricId, MetricKind, Registry, TagFilter};
 pub(crate) use scenario::ScenarioStats;

@@ -98,6 +98,57 @@ pub(crate) struct Totals {
     pub(crate) requests: u64,
     pub(crate) good: u64,
     pub(crate) failed: u64,
+    /// Sent, and not answered when their iteration was cut short; none of the above.
+    pub(crate) unanswered: u64,
+    /// Failed for want of a file descriptor or a port of this machine.
+    pub(crate) exhausted: u64,
+    /// Iterations that ended with an exception.
+    pub(crate) threw: u64,
+}
+
+impl Totals {
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.good += other.good;
+        self.failed += other.failed;
+        self.unanswered += other.unanswered;
+        self.exhausted += other.exhausted;
+        self.threw += other.threw;
+    }
+}
+
+/// What went wrong, by what was said, and how often.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Troubles(BTreeMap<String, u64>);
+
+/// So many different ones are kept apart: texts may have numbers of the script's in them.
+const MAX_TROUBLES: usize = 50;
+/// Longer ones are cut.
+const TROUBLE_CHARS: usize = 200;
+
+impl Troubles {
+    /// Only the first line tells what, the others where.
+    pub(crate) fn add(&mut self, text: &str) {
+        let line = text.lines().next().unwrap_or_default();
+        let short: String = line.chars().take(TROUBLE_CHARS).collect();
+        let is_known = self.0.contains_key(&short) || self.0.len() < MAX_TROUBLES;
+        *self.0.entry(if is_known { short } else { OVERFLOW_NAME.to_owned() }).or_default() += 1;
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (text, count) in &other.0 {
+            *self.0.entry(text.clone()).or_default() += count;
+        }
+    }
+
+    /// The most frequent first.
+    pub(crate) fn most(&self, limit: usize) -> Vec<(String, u64)> {
+        let mut all: Vec<(String, u64)> =
+            self.0.iter().map(|(text, count)| (text.clone(), *count)).collect();
+        all.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
+        all.truncate(limit);
+        all
+    }
 }
 
 /// Scenario, group and `name` tag of requests that are counted together.
@@ -119,6 +170,8 @@ pub(crate) struct Recorder {
     scenarios: Vec<ScenarioStats>,
     statuses: BTreeMap<u16, u64>,
     totals: Totals,
+    failures: Troubles,
+    exceptions: Troubles,
     series: Series,
     /// Values are kept from here on; `None` while warming up.
     recording_since: Option<Instant>,
@@ -151,6 +204,8 @@ impl Recorder {
             scenarios: Vec::new(),
             statuses: BTreeMap::new(),
             totals: Totals::default(),
+            failures: Troubles::default(),
+            exceptions: Troubles::default(),
             series: Series::default(),
             recording_since: None,
         }
@@ -225,12 +280,29 @@ impl Recorder {
             self.totals.failed += 1;
             stats.failed += 1;
         }
+        if let Err(error) = &sample.exchange.outcome {
+            self.failures.add(&error.to_string());
+            self.totals.exhausted += u64::from(error.is_exhaustion());
+        }
         let second = end.saturating_duration_since(since).as_secs();
         let second = u32::try_from(second).unwrap_or(u32::MAX);
         let step = self.series.at(second);
         step.requests += 1;
         step.durations.record(duration_ms);
         Some(RequestMark { second, name })
+    }
+
+    /// Counts a request whose iteration was cut short before it was answered.
+    pub(crate) fn add_unanswered(&mut self) {
+        self.totals.unanswered += u64::from(self.is_recording());
+    }
+
+    /// Counts an iteration that threw.
+    pub(crate) fn add_exception(&mut self, text: &str) {
+        if self.is_recording() {
+            self.totals.threw += 1;
+            self.exceptions.add(text);
+        }
     }
 
     /// Counts a request as good: it did not fail and none of its checks did.
@@ -334,6 +406,8 @@ impl Recorder {
             scenarios: self.scenarios,
             statuses: self.statuses,
             totals: self.totals,
+            failures: self.failures,
+            exceptions: self.exceptions,
             series: self.series,
         }
     }

@@ -6,15 +6,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::{
     Bytes, Check, Checks, Generator, Iterations, LifecycleReport, Metric, NameReport, OpenModel,
     REPORT_VERSION, Report, Requests, ScenarioReport, SeriesReport, Step, ThresholdReport, Trend,
+    Trouble,
 };
 use crate::engine::Finished;
 use crate::generator;
 use crate::metrics::{
     Builtin, CheckCount, GroupMeasured, Histogram, Measured, NameStats, Registry, RequestKey,
-    ScenarioStats, Series, Sink,
+    ScenarioStats, Series, Sink, Troubles,
 };
 use crate::options::Scenario;
 use crate::summary::ThresholdResult;
+
+/// So many different messages are enough to know what is wrong.
+const MOST_TROUBLES: usize = 10;
 
 /// What the report says beyond what was measured.
 pub(crate) struct Context<'a> {
@@ -47,11 +51,13 @@ pub(crate) fn report(finished: &Finished, registry: &Registry, context: &Context
             total: measured.totals.requests,
             good: measured.totals.good,
             failed: measured.totals.failed,
+            unanswered: measured.totals.unanswered,
         },
         bytes: Bytes { sent: counter(Builtin::DataSent), received: counter(Builtin::DataReceived) },
         status_codes: measured.statuses.iter().map(|(code, n)| (code.to_string(), *n)).collect(),
         iterations: Iterations {
             dropped: counter(Builtin::DroppedIterations),
+            threw: measured.totals.threw,
             ..context.iterations
         },
         trends,
@@ -63,6 +69,8 @@ pub(crate) fn report(finished: &Finished, registry: &Registry, context: &Context
         teardown: lifecycle(&finished.lifecycle.teardown, finished.lifecycle.teardown_took),
         metrics,
         checks: checks(&measured.groups),
+        failures: troubles(&measured.failures),
+        exceptions: troubles(&measured.exceptions),
         generator: generator_report(finished, context.event_loops),
         series: series(&measured.series, finished.duration),
     }
@@ -135,7 +143,8 @@ fn grouped<'m>(
 }
 
 fn name_report(stats: &NameStats) -> NameReport {
-    let requests = Requests { total: stats.requests, good: stats.good, failed: stats.failed };
+    let NameStats { requests: total, good, failed, .. } = *stats;
+    let requests = Requests { total, good, failed, unanswered: 0 };
     NameReport { requests, http_req_duration: trend(&stats.duration) }
 }
 
@@ -156,6 +165,7 @@ fn scenarios(measured: &Measured, scenarios: &[Scenario]) -> BTreeMap<String, Sc
                 complete: stats.complete,
                 interrupted: stats.interrupted,
                 dropped: stats.dropped,
+                threw: 0,
             },
             iteration_duration: trend(&stats.iteration_duration),
             checks: Checks { passes: stats.checks.passes, fails: stats.checks.fails },
@@ -168,6 +178,11 @@ fn scenarios(measured: &Measured, scenarios: &[Scenario]) -> BTreeMap<String, Sc
         (scenario.name.clone(), report)
     };
     scenarios.iter().enumerate().map(report).collect()
+}
+
+fn troubles(troubles: &Troubles) -> Vec<Trouble> {
+    let most = troubles.most(MOST_TROUBLES).into_iter();
+    most.map(|(message, count)| Trouble { message, count }).collect()
 }
 
 fn threshold((metric, result): &(&str, &ThresholdResult)) -> ThresholdReport {
@@ -202,7 +217,10 @@ fn generator_report(finished: &Finished, event_loops: usize) -> Generator {
     let lag = &finished.health.lag;
     let start_lag = Some(&finished.health.start_lag).filter(|lag| lag.count() > 0);
     let cpu_seconds = finished.cpu.as_secs_f64();
-    let limit = generator::verdict(&finished.health, cpu_seconds, finished.duration.as_secs_f64());
+    let limit = generator::exhausted(finished.measured.totals.exhausted);
+    let limit = limit.or_else(|| {
+        generator::verdict(&finished.health, cpu_seconds, finished.duration.as_secs_f64())
+    });
     Generator {
         cpu_seconds,
         cores: generator::available_cores(),

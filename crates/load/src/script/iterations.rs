@@ -179,6 +179,7 @@ impl<'a, 'js> Iterations<'a, 'js> {
             }
         }
         if let Outcome::Threw(exception) = outcome {
+            self.user.event_loop.recorder.borrow_mut().add_exception(exception);
             self.log_exception(exception);
         }
         self.user.settle_iteration();

@@ -158,7 +158,11 @@ fn an_exception_ends_its_iteration_and_not_the_run() {
         .options(madang_load::Layer { vus: Some(1), iterations: Some(4), ..Default::default() })
         .run();
     assert_eq!(ran.status, ExitStatus::Success);
-    assert_eq!(ran.report().iterations.complete, 4);
+    let report = ran.report();
+    assert_eq!((report.iterations.complete, report.iterations.threw), (4, 2));
+    let found: Vec<(&str, u64)> =
+        report.exceptions.iter().map(|one| (one.message.as_str(), one.count)).collect();
+    assert_eq!(found, [("Error: odd one out", 2)]);
     let told = ran.messages.iter().filter(|line| line.contains("odd one out")).count();
     assert_eq!(told, 2);
     assert!(ran.said("scenario=default"), "{:?}", ran.messages);

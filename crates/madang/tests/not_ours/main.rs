@@ -4,6 +4,7 @@
 
 mod examples;
 mod saturated;
+mod troubles;
 mod workflow;
 
 use std::path::{Path, PathBuf};

@@ -37,6 +37,9 @@ impl Language {
             }
             Warning::NoBudget => "CPU 예산이 적용되지 않아 서버가 모든 CPU를 사용했습니다",
             Warning::LeftFiles => "라운드의 파일을 지우지 못했습니다",
+            Warning::Exceptions => {
+                "반복의 1 %를 넘게 스크립트 예외로 끝나, 그 뒤에 보냈을 요청을 보내지 않았습니다"
+            }
             Warning::Thresholds => "스크립트의 임계값을 넘었습니다",
         }
     }
@@ -229,6 +232,24 @@ impl Language {
                 "`{variant}` 라운드에서는 서버 코어가 같은 일을 하는 데 기준의 {factor}배가 걸렸습니다. 이 \
                  변형 때문일 수 있으므로 비율을 보정하지 않았습니다"
             ),
+        }
+    }
+
+    /// What went wrong in a variant's rounds, by the words of the generator.
+    pub fn troubles(self, variant: &str, exceptions: bool, list: &[(String, u64)]) -> String {
+        let list: Vec<String> = list
+            .iter()
+            .map(|(message, count)| match self {
+                Self::En => format!("{count} × {message}"),
+                Self::Ko => format!("«{message}» {count}번"),
+            })
+            .collect();
+        let list = list.join("; ");
+        match (self, exceptions) {
+            (Self::En, true) => format!("iterations of `{variant}` threw: {list}"),
+            (Self::En, false) => format!("requests of `{variant}` were not good: {list}"),
+            (Self::Ko, true) => format!("`{variant}`의 스크립트 예외: {list}"),
+            (Self::Ko, false) => format!("`{variant}`의 비정상 요청: {list}"),
         }
     }
 
