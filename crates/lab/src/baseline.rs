@@ -9,8 +9,9 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::{
-    experiment::Variant,
+    experiment::{Experiment, Variant},
     metric::{Metric, Statistic},
+    plan::Plan,
     record::{GOOD_LIMIT, Measured, Pinned, Warning},
     report::{Language, align, counted},
     stats::{self, Change},
@@ -109,7 +110,7 @@ impl Regression {
     /// # Errors
     /// When they are not of the same experiment.
     pub fn new(baseline: &Stored, run: &Stored, allowed: f64) -> Result<Self, NotTheSame> {
-        check_same(baseline, run)?;
+        check_same(baseline, &run.experiment, &run.plan)?;
         let not_judged = why_not(baseline, run);
         let mut rows = rows(baseline, run);
         judge(&mut rows, allowed, not_judged.is_some());
@@ -243,22 +244,30 @@ impl Word {
     }
 }
 
-fn check_same(baseline: &Stored, run: &Stored) -> Result<(), NotTheSame> {
-    let (old, new) = (&baseline.plan, &run.plan);
-    let load = |stored: &Stored| {
-        let settings = &stored.plan.settings;
+/// Whether runs of a plan can be compared with a stored one, as far as that can be known beforehand.
+///
+/// # Errors
+/// When they would not be of the same experiment.
+pub fn check_same(
+    baseline: &Stored,
+    experiment: &Experiment,
+    new: &Plan,
+) -> Result<(), NotTheSame> {
+    let old = &baseline.plan;
+    let load = |plan: &Plan| {
+        let settings = &plan.settings;
         (settings.warm_up, settings.vus, settings.duration, settings.env.clone())
     };
     let differences = [
-        (baseline.experiment.name != run.experiment.name, "the names"),
+        (baseline.experiment.name != experiment.name, "the names"),
         (old.variants != new.variants, "the variants"),
         (old.reference != new.reference, "the references"),
         (old.calibration != new.calibration, "the kinds (one is a calibration)"),
-        (load(baseline) != load(run), "the loads"),
-        (baseline.experiment.data != run.experiment.data, "the data"),
-        (baseline.experiment.hooks != run.experiment.hooks, "the hooks"),
+        (load(old) != load(new), "the loads"),
+        (baseline.experiment.data != experiment.data, "the data"),
+        (baseline.experiment.hooks != experiment.hooks, "the hooks"),
         (old.settings.pin_cpus != new.settings.pin_cpus, "`pin_cpus`"),
-        (baseline.experiment.sources.scripts != run.experiment.sources.scripts, "the scripts"),
+        (baseline.experiment.sources.scripts != experiment.sources.scripts, "the scripts"),
     ];
     let found = differences.into_iter().filter_map(|(differs, what)| differs.then_some(what));
     let found: Vec<&str> = found.collect();

@@ -4,7 +4,8 @@ mod blocks;
 mod out;
 
 use std::{
-    io,
+    env, fs, io,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -109,6 +110,10 @@ pub fn check(experiment: &Experiment, host: &dyn Host) -> Vec<String> {
             wrong.push(format!("`serve` of [variants.{}]: {error}", variant.name));
         }
     }
+    // What a hook builds first cannot be there yet.
+    if experiment.hooks.prepare.is_none() {
+        wrong.extend(experiment.variants.iter().filter_map(|variant| missing(experiment, variant)));
+    }
     if experiment.asks_sql() {
         let unknown = |variant: &&Variant| match &variant.target {
             Target::Serve(settings) => {
@@ -123,6 +128,27 @@ pub fn check(experiment: &Experiment, host: &dyn Host) -> Vec<String> {
         }
     }
     wrong
+}
+
+/// That a variant's program is not there, or is none.
+fn missing(experiment: &Experiment, variant: &Variant) -> Option<String> {
+    let Target::Command { argv, env, .. } = &variant.target else { return None };
+    let program = argv.first()?;
+    let is_known = !program.contains('{') && !env.iter().any(|(name, _)| name == "PATH");
+    let runs = |path: &Path| {
+        let file = fs::metadata(path).ok().filter(fs::Metadata::is_file);
+        file.is_some_and(|file| file.permissions().mode() & 0o111 != 0)
+    };
+    let found = if program.contains('/') {
+        runs(&experiment.dir.join(program))
+    } else {
+        let path = env::var_os("PATH").unwrap_or_default();
+        env::split_paths(&path).any(|dir| runs(&experiment.dir.join(dir).join(program)))
+    };
+    (is_known && !found).then(|| {
+        let name = &variant.name;
+        format!("`command` of [variants.{name}]: there is no program `{program}` that can be run")
+    })
 }
 
 /// Runs the plan and writes `run.json` (what was asked), `rounds.jsonl` (round by round),

@@ -8,7 +8,7 @@ use crate::exit;
 use crate::settings::Usage;
 use anyhow::Context as _;
 use host::Madang;
-use madang_lab::baseline::NotTheSame;
+use madang_lab::baseline::{NotTheSame, check_same};
 use madang_lab::experiment::FileError;
 use madang_lab::progress::Console;
 use madang_lab::report::Language;
@@ -194,6 +194,10 @@ fn experiments(args: &Args, show: &Show, cancel: &Cancel) -> anyhow::Result<u8> 
             say(&format!("{}: right; {} rounds\n", experiment.file.display(), plan.rounds()))?;
         }
         return Ok(0);
+    }
+    // After all rounds it would be late to say so.
+    if let (Some(baseline), [only]) = (&show.baseline, &ready[..]) {
+        check_same(baseline, &only.experiment, &only.plan)?;
     }
     let is_only = ready.len() == 1;
     for one in &ready {

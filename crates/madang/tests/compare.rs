@@ -274,6 +274,28 @@ fn a_directory_of_several_files_is_several_experiments() {
 }
 
 #[test]
+fn a_program_that_is_not_there_is_known_before_anything_runs_unless_a_hook_makes_it() {
+    let file = |program: &str| {
+        let server = format!("command = [\"{program}\"]\nready = \"http://127.0.0.1:{{port}}/\"\n");
+        EXPERIMENT.replace("serve = { \"cache.mode\" = \"off\" }", &server)
+    };
+    let made = file("./made") + "[hooks]\nprepare = [\"touch\", \"made\"]\n";
+    for (experiment, code) in [
+        (file("python33"), 2),
+        (file("./script.js"), 2),
+        (file("./none"), 2),
+        (file("sleep"), 0),
+        (made, 0),
+    ] {
+        let lab = Lab::new(&experiment);
+        let output = lab.run(&["--check"]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{experiment}: {said}");
+        assert!(code == 0 || said.contains("there is no program"), "{said}");
+    }
+}
+
+#[test]
 fn check_runs_nothing() {
     let lab = Lab::new(EXPERIMENT);
     let output = lab.run(&["--check"]);
@@ -391,6 +413,12 @@ fn a_killed_run_goes_on_and_is_reported_and_compared_again() {
     assert_eq!(json["ended"]["state"], "complete");
     assert_eq!(json["resumed"].as_array().unwrap().len(), 1);
     assert_eq!(json["regression"]["rows"].as_array().unwrap().len(), 14);
+
+    let other = Lab::new(&EXPERIMENT.replace("\"1s\"", "\"2s\""));
+    let output = other.run(&["--baseline", out]);
+    assert_eq!(output.status.code(), Some(2), "{}", text_of(&output));
+    assert!(text(&output.stderr).contains("the loads"), "{}", text_of(&output));
+    assert!(!other.out().exists(), "known before the first round");
 }
 
 #[test]

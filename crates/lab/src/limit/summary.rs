@@ -213,10 +213,16 @@ fn versus(reference: &[SearchPart], own: &[SearchPart], lang: Language) -> Versu
         let Some(other) = reference.iter().find(|other| other.block == search.block) else {
             continue;
         };
-        if search.obstacle().is_some() || other.obstacle().is_some() {
+        if search.obstacle().is_some() {
             return none(
-                "the server was not what gave way first in every search",
+                "its server was not what gave way first in every search",
                 "서버가 먼저 무너지지 않은 탐색이 있습니다",
+            );
+        }
+        if other.obstacle().is_some() {
+            return none(
+                "the reference's server was not what gave way first in every search",
+                "기준의 서버가 먼저 무너지지 않은 탐색이 있습니다",
             );
         }
         match (other.limit(), search.limit()) {

@@ -99,7 +99,12 @@ fn prediction(
     if !accepted.contains(&&variant) {
         let other =
             if bound.is_ratio() { "a variant other than the reference" } else { "a variant" };
-        let message = format!("`variant` in [prediction] must be {other}: {}", quoted(&accepted));
+        let message = match accepted.is_empty() {
+            true => {
+                format!("`variant` in [prediction] must be {other}, and there is no other: add one")
+            }
+            false => format!("`variant` in [prediction] must be {other}: {}", quoted(&accepted)),
+        };
         mistakes.add(offset, message);
     }
     Some(Prediction { metric: metric?, variant, bound })
