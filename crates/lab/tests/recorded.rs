@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use madang_lab::resample::{FalseVerdicts, Recorded};
+use madang_lab::{
+    resample::{FalseVerdicts, Recorded},
+    stats::{self, Estimate},
+};
 
 /// Provenance and columns are in its first lines.
 const NGINX: &str = include_str!("recorded/nginx-a-a.csv");
+const FIVE_PERCENT: &str = include_str!("recorded/five-percent.csv");
 const EXPERIMENTS: u32 = 1000;
 /// At a true 5 %, 1,000 experiments have 50 false verdicts, with a standard deviation of 6.9.
 const MOST: u32 = 65;
@@ -49,5 +53,52 @@ fn whatever_is_predicted_of_them() {
     for predicted in columns().into_keys() {
         let found = recorded(predicted).false_verdicts(10, 0.05, EXPERIMENTS, 5).unwrap();
         assert!(found.predicted <= MOST && found.others <= MOST, "{predicted}: {found:?}");
+    }
+}
+
+/// Of a variant in the blocks up to that one: its ratio as it came, and at equal pace.
+fn five_percent(variant: &str, last: u32) -> (Estimate, Option<Estimate>) {
+    let mut rounds: BTreeMap<(u32, &str), (f64, f64)> = BTreeMap::new();
+    for line in FIVE_PERCENT.lines().filter(|line| !line.starts_with('#')).skip(1) {
+        let [block, name, _, pace, cpu] = line.split(',').collect::<Vec<_>>()[..] else {
+            panic!("{line}")
+        };
+        let values = (cpu.parse().unwrap(), pace.parse().unwrap());
+        rounds.insert((block.parse().unwrap(), name), values);
+    }
+    let pairs = |get: fn(&(f64, f64)) -> f64| {
+        let of = |block, name| get(&rounds[&(block, name)]);
+        (1..=last).map(|block| (of(block, "plain"), of(block, variant))).collect::<Vec<_>>()
+    };
+    let (cpu, paces) = (pairs(|round| round.0), pairs(|round| round.1));
+    let plain = stats::estimate(&cpu).unwrap();
+    let adjusted = stats::adjusted(&plain, &stats::log_ratios(&cpu), &stats::log_ratios(&paces));
+    (plain, adjusted)
+}
+
+/// Neighbours on the host made the same work cost up to 1.8 times the CPU time, now in one round and now in
+/// the other: as the rounds came, they say nothing. At equal pace eight blocks do.
+#[test]
+fn five_percent_are_seen_in_real_rounds_at_equal_pace() {
+    let (plain, adjusted) = five_percent("slower", 8);
+    let adjusted = adjusted.unwrap();
+    assert!(plain.includes_no_difference() && plain.spread.unwrap() > 0.2, "{plain:?}");
+    assert!(!adjusted.includes_no_difference(), "{adjusted:?}");
+    let (low, high) = adjusted.interval.unwrap();
+    // What its author measured by other means, 1.054, is inside.
+    assert!((1.0..=1.055).contains(&low) && (1.054..1.15).contains(&high), "{adjusted:?}");
+    assert!(adjusted.spread.unwrap() < 0.05, "{adjusted:?}");
+    let (_, same) = five_percent("same", 8);
+    assert!(same.unwrap().includes_no_difference(), "{same:?}");
+}
+
+/// When the hypervisor takes half of the machine, nothing helps, and nothing is claimed.
+#[test]
+fn nothing_is_seen_where_half_of_the_machine_was_taken() {
+    for variant in ["slower", "same"] {
+        let (plain, adjusted) = five_percent(variant, 20);
+        for found in [Some(plain), adjusted].into_iter().flatten() {
+            assert!(found.includes_no_difference(), "{variant}: {found:?}");
+        }
     }
 }
