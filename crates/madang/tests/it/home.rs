@@ -168,7 +168,11 @@ fn figures_grow_with_requests_and_not_by_being_asked_for() {
     let [p50, p95, p99] = ["p50", "p95", "p99"]
         .map(|name| sample[format!("{name}Milliseconds")].as_f64().expect("a percentile"));
     assert!(0.0 < p50 && p50 <= p95 && p95 <= p99, "{sample}");
-    let ratio = sample["cacheHitRatio"].as_f64().unwrap();
+    // On a slow machine they are in several samples, and only one of these has the first.
+    let hits = samples.iter().filter_map(|sample| {
+        Some(sample["cacheHitRatio"].as_f64()? * sample["requestsPerSecond"].as_f64()?)
+    });
+    let ratio = hits.sum::<f64>() / sum;
     assert!(ratio > 0.99 && ratio < 1.0, "all but the first: {ratio}");
     let seen = last(&counted);
     let later = eventually("the next sample", || {
