@@ -352,7 +352,7 @@ fn a_killed_run_goes_on_and_is_reported_and_compared_again() {
     assert_eq!(json["resumed"].as_array().unwrap().len(), 1);
     assert_eq!(json["regression"]["rows"].as_array().unwrap().len(), 14);
 
-    let other = Lab::new(&EXPERIMENT.replace("\"1s\"", "\"2s\""));
+    let other = Lab::new(&EXPERIMENT.replace("vus = 2", "vus = 3"));
     let output = other.run(&["--baseline", out]);
     assert_eq!(output.status.code(), Some(2), "{}", text_of(&output));
     assert!(text(&output.stderr).contains("the loads"), "{}", text_of(&output));
