@@ -6,9 +6,10 @@ use serde::Serialize;
 
 use super::{
     goal::{Breach, Figures, Reason, Whose},
-    plan::{LimitPlan, Steering},
+    plan::LimitPlan,
     progress::Progress,
     search::{Answer, Found, Search},
+    steering::Steering,
 };
 use crate::{
     cancel::Cancel,

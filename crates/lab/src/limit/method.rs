@@ -1,6 +1,6 @@
 //! How a search was made, in words: what Markdown and HTML say alike.
 
-use super::{goal::percent, plan::Steering, report::LimitReport};
+use super::{goal::percent, report::LimitReport, steering::Steering};
 use crate::report::Language;
 
 /// What was done.

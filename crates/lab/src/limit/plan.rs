@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     goal::Goal,
     search::{Bounds, Search},
+    steering::Steering,
 };
 use crate::{
     experiment::{Experiment, Variant},
@@ -82,66 +83,6 @@ pub enum PlanError {
         /// Those there are.
         known: Vec<String>,
     },
-}
-
-/// How the rate gets to the load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Steering {
-    /// The script reads `__ENV.RATE` and does the rest.
-    Script,
-    /// The generator is told to start the script's default function at the rate.
-    Generator,
-}
-
-impl Steering {
-    /// By what stands in the script itself, not in what it imports.
-    fn of(script: &str) -> Self {
-        let script = without_comments(script);
-        let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
-        let name = |after: &str| {
-            let ends = |rest: &str| !rest.starts_with(is_name);
-            let after = after.strip_prefix('?').unwrap_or(after);
-            after.strip_prefix(".RATE").is_some_and(ends)
-                || ["['RATE']", "[\"RATE\"]"].iter().any(|index| after.starts_with(index))
-                || [".['RATE']", ".[\"RATE\"]"].iter().any(|index| after.starts_with(index))
-        };
-        // `const { RATE, USERS } = __ENV`
-        let taken_apart = |before: &str| {
-            let pattern = before.trim_end().strip_suffix('=').map(str::trim_end);
-            let pattern = pattern.and_then(|before| before.strip_suffix('}')?.rsplit_once('{'));
-            pattern
-                .is_some_and(|(_, names)| names.split(|c| !is_name(c)).any(|name| name == "RATE"))
-        };
-        let mut parts = script.split("__ENV");
-        let mut before = parts.next().unwrap_or_default();
-        let reads = parts.any(|after| {
-            let reads = name(after) || taken_apart(before);
-            before = after;
-            reads
-        });
-        if reads { Self::Script } else { Self::Generator }
-    }
-}
-
-/// A script with its comments left out; a `//` in a text ends it too early, which hides at most an
-/// `__ENV` in the same line.
-fn without_comments(script: &str) -> String {
-    let mut rest = script;
-    let mut code = String::with_capacity(script.len());
-    while let Some(at) = rest.find("//").into_iter().chain(rest.find("/*")).min() {
-        let is_address = rest[at..].starts_with("//") && rest[..at].ends_with(':');
-        let end = if rest[at..].starts_with("/*") { "*/" } else { "\n" };
-        if is_address {
-            code.push_str(&rest[..at + 2]);
-            rest = &rest[at + 2..];
-            continue;
-        }
-        code.push_str(&rest[..at]);
-        code.push(' ');
-        rest = rest[at..].find(end).map_or("", |length| &rest[at + length + end.len()..]);
-    }
-    code + rest
 }
 
 /// The values a search uses, for its report.
@@ -379,25 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_that_reads_the_rate_is_told_and_another_is_driven() {
-        let reads = ["rate: __ENV.RATE,", "+__ENV.RATE", "__ENV['RATE']", "__ENV[\"RATE\"] || 1"];
-        assert!(reads.iter().all(|script| Steering::of(script) == Steering::Script));
-        let apart = ["const { RATE } = __ENV;", "let {VUS, RATE: rate = 5}=__ENV", "__ENV?.RATE"];
-        assert!(apart.iter().all(|script| Steering::of(script) == Steering::Script));
-        let others = [
-            "",
-            "RATE",
-            "__ENV.RATES",
-            "__ENV.BASE_URL + RATE",
-            "__ENV.RATE_2",
-            "// as __ENV.RATE says\nx()",
-            "/* __ENV.RATE */",
-            "const { RATES } = __ENV",
-        ];
-        let url = "const u = 'http://127.0.0.1'; const r = __ENV.RATE;";
-        assert_eq!(Steering::of(url), Steering::Script);
-        assert!(others.iter().all(|script| Steering::of(script) == Steering::Generator));
-
+    fn a_script_that_reads_the_rate_is_told_it_and_the_generator_otherwise() {
         let told = plan("__ENV.RATE", options());
         assert_eq!(
             (told.flag(50), told.round(50).vus, told.round(50).duration),

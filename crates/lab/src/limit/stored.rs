@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     bare,
-    plan::{LimitOptions, LimitPlan, PlanError, Steering},
+    plan::{LimitOptions, LimitPlan, PlanError},
+    steering::Steering,
 };
 use crate::{
     experiment::{Experiment, Sources, Target},
