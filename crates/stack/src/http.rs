@@ -12,6 +12,10 @@ use std::{
 
 /// More than this of head and body together is not read: pages of metrics have a megabyte or two.
 const ANSWER_BYTES: usize = 8 << 20;
+/// A head longer than this is none: servers stop at 8 to 128 KiB of what clients send them.
+const HEAD_BYTES: usize = 256 << 10;
+/// What ends a head.
+const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// Where a request goes: `http://HOST[:PORT][/PATH]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,11 +79,19 @@ pub struct Answer {
     pub is_whole: bool,
 }
 
+impl Answer {
+    /// Whether a server that answers so is ready: 200 to 399.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        (200..400).contains(&self.status)
+    }
+}
+
 /// Sends one GET and reads the answer until its announced length or the end of the connection.
 ///
 /// # Errors
-/// When no HTTP answer came within `timeout`. An answer whose head is complete counts even if its
-/// body was cut off by the time or the size limit.
+/// When no HTTP answer came within `timeout`, or its head does not end within 256 KiB. An answer whose
+/// head is complete counts even if its body was cut off by the time or the size limit.
 pub fn get(url: &Url, timeout: Duration) -> io::Result<Answer> {
     let deadline = Instant::now() + timeout;
     let mut stream = connect(url, timeout)?;
@@ -90,8 +102,8 @@ pub fn get(url: &Url, timeout: Duration) -> io::Result<Answer> {
          Accept: */*\r\nConnection: close\r\n\r\n"
     );
     stream.write_all(request.as_bytes())?;
-    let mut bytes = Vec::new();
-    let read = read_until(&mut stream, &mut bytes, deadline).map_err(|error| match error.kind() {
+    let mut received = Received::default();
+    let read = received.read(&mut stream, deadline).map_err(|error| match error.kind() {
         // The kernel calls it a resource that is temporarily unavailable.
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
             let text =
@@ -100,16 +112,12 @@ pub fn get(url: &Url, timeout: Duration) -> io::Result<Answer> {
         }
         _ => error,
     });
-    match parse(&bytes, matches!(read, Ok(End::Closed))) {
+    match received.into_answer(matches!(read, Ok(End::Closed))) {
         Some(answer) => Ok(answer),
-        None => Err(read.err().unwrap_or_else(|| io::ErrorKind::InvalidData.into())),
+        None => Err(read.err().unwrap_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidData, "what came is no HTTP answer")
+        })),
     }
-}
-
-/// Whether anybody takes connections at an address.
-#[must_use]
-pub fn is_anybody_there(url: &Url, timeout: Duration) -> bool {
-    connect(url, timeout).is_ok()
 }
 
 /// Why no more was read.
@@ -120,39 +128,90 @@ enum End {
     Closed,
 }
 
-/// Reads to the end, the size limit or the deadline: a per-read timeout alone would let a server
-/// that sends one byte now and then hold its reader for hours.
-fn read_until(stream: &mut TcpStream, bytes: &mut Vec<u8>, deadline: Instant) -> io::Result<End> {
-    let mut chunk = [0; 8192];
-    while bytes.len() < ANSWER_BYTES && !is_complete(bytes) {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut chunk) {
-            Ok(0) => return Ok(End::Closed),
-            Ok(count) => bytes.extend_from_slice(&chunk[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(End::Enough)
+/// What has come of an answer.
+#[derive(Default)]
+struct Received {
+    bytes: Vec<u8>,
+    head: Option<Head>,
+    /// No head ends before this byte: what was looked through is not looked through again.
+    scanned: usize,
 }
 
-/// Whether the body is as long as the head says, so that nobody has to wait for the end of a
-/// connection that a server keeps open although it was asked to close it.
-fn is_complete(bytes: &[u8]) -> bool {
-    let Some(head_end) = head_end(bytes) else { return false };
-    let body = &bytes[head_end..];
-    match announced(&bytes[..head_end]) {
-        Length::Bytes(length) => body.len() >= length,
-        Length::Chunks => body == b"0\r\n\r\n" || body.ends_with(b"\r\n0\r\n\r\n"),
-        Length::UntilClosed => false,
+/// A head that is complete.
+#[derive(Clone, Copy)]
+struct Head {
+    /// Where the body begins.
+    end: usize,
+    length: Length,
+}
+
+impl Received {
+    /// Reads to the end, the size limits or the deadline: a per-read timeout alone would let a server
+    /// that sends one byte now and then hold its reader for hours.
+    fn read(&mut self, stream: &mut TcpStream, deadline: Instant) -> io::Result<End> {
+        let mut chunk = [0; 8192];
+        while self.bytes.len() < ANSWER_BYTES && !self.is_complete() {
+            if self.head.is_none() && self.bytes.len() >= HEAD_BYTES {
+                let text = format!("its headers do not end within {} KiB", HEAD_BYTES >> 10);
+                return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            stream.set_read_timeout(Some(left))?;
+            match stream.read(&mut chunk) {
+                Ok(0) => return Ok(End::Closed),
+                Ok(count) => self.take(&chunk[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(End::Enough)
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        if self.head.is_some() {
+            return;
+        }
+        let new = &self.bytes[self.scanned..];
+        match new.windows(HEAD_END.len()).position(|window| window == HEAD_END) {
+            Some(at) => {
+                let end = self.scanned + at + HEAD_END.len();
+                self.head = Some(Head { end, length: announced(&self.bytes[..end]) });
+            }
+            // The first bytes of an end may be the last that came.
+            None => self.scanned = self.bytes.len().saturating_sub(HEAD_END.len() - 1),
+        }
+    }
+
+    /// Whether the body is as long as the head says, so that nobody has to wait for the end of a
+    /// connection that a server keeps open although it was asked to close it.
+    fn is_complete(&self) -> bool {
+        let Some(Head { end, length }) = self.head else { return false };
+        let body = &self.bytes[end..];
+        match length {
+            Length::Bytes(length) => body.len() >= length,
+            Length::Chunks => body == b"0\r\n\r\n" || body.ends_with(b"\r\n0\r\n\r\n"),
+            Length::UntilClosed => false,
+        }
+    }
+
+    /// `closed` says whether the server closed the connection after the last byte.
+    fn into_answer(mut self, closed: bool) -> Option<Answer> {
+        let Head { end, length } = self.head?;
+        let line = std::str::from_utf8(self.bytes.get(..12)?).ok()?;
+        let code = line.strip_prefix("HTTP/1.1 ").or_else(|| line.strip_prefix("HTTP/1.0 "))?;
+        let status = code.parse().ok()?;
+        let until_closed = matches!(length, Length::UntilClosed);
+        let is_whole = self.is_complete() || (closed && until_closed);
+        Some(Answer { status, body: self.bytes.split_off(end), is_whole })
     }
 }
 
 /// How long a body is.
+#[derive(Clone, Copy)]
 enum Length {
     Bytes(usize),
     Chunks,
@@ -179,11 +238,6 @@ fn announced(head: &[u8]) -> Length {
     length.map_or(Length::UntilClosed, Length::Bytes)
 }
 
-/// Where the body begins.
-fn head_end(bytes: &[u8]) -> Option<usize> {
-    bytes.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4)
-}
-
 fn connect(url: &Url, timeout: Duration) -> io::Result<TcpStream> {
     let addresses = (url.host.as_str(), url.port).to_socket_addrs()?;
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
@@ -202,16 +256,6 @@ fn connect(url: &Url, timeout: Duration) -> io::Result<TcpStream> {
 /// exactly that sooner or later.
 fn is_own_echo(stream: &TcpStream, peer: SocketAddr) -> bool {
     stream.local_addr().is_ok_and(|own| own == peer)
-}
-
-/// `closed` says whether the server closed the connection after the last byte.
-fn parse(bytes: &[u8], closed: bool) -> Option<Answer> {
-    let head_end = head_end(bytes)?;
-    let line = std::str::from_utf8(bytes.get(..12)?).ok()?;
-    let code = line.strip_prefix("HTTP/1.1 ").or_else(|| line.strip_prefix("HTTP/1.0 "))?;
-    let until_closed = matches!(announced(&bytes[..head_end]), Length::UntilClosed);
-    let is_whole = is_complete(bytes) || (closed && until_closed);
-    Some(Answer { status: code.parse().ok()?, body: bytes[head_end..].to_vec(), is_whole })
 }
 
 #[cfg(test)]
@@ -248,6 +292,47 @@ mod tests {
         for text in texts {
             assert!(Url::parse(text).is_err(), "{text:?} was accepted");
         }
+    }
+
+    fn received(parts: &[&[u8]]) -> Received {
+        let mut received = Received::default();
+        parts.iter().for_each(|part| received.take(part));
+        received
+    }
+
+    fn is_complete(bytes: &[u8]) -> bool {
+        received(&[bytes]).is_complete()
+    }
+
+    fn parse(bytes: &[u8], closed: bool) -> Option<Answer> {
+        received(&[bytes]).into_answer(closed)
+    }
+
+    #[test]
+    fn a_head_is_found_wherever_it_was_cut() {
+        let text = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
+        for at in 0..text.len() {
+            let (first, rest) = text.split_at(at);
+            assert!(received(&[first, rest]).is_complete(), "cut at {at}");
+        }
+        let bytes: Vec<&[u8]> = text.chunks(1).collect();
+        assert!(received(&bytes).is_complete());
+    }
+
+    /// A server that never gets to the end of its head must not cost more than a glance.
+    #[test]
+    fn an_endless_head_is_given_up_and_told() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\n").unwrap();
+            let line = "X-Line: and so on\r\n".repeat(400);
+            while stream.write_all(line.as_bytes()).is_ok() {}
+        });
+        let error = get(&url, Duration::from_secs(60)).unwrap_err().to_string();
+        assert_eq!(error, "its headers do not end within 256 KiB");
+        server.join().unwrap();
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl Process {
         let patience = patience.into();
         self.ready_when(&format!("an answer 200 to 399 from {url}"), patience, |left| {
             match ask(url, left.min(PROBE_TIME), &patience) {
-                Ok(answer) if (200..400).contains(&answer.status) => Ok(()),
+                Ok(answer) if answer.is_ready() => Ok(()),
                 Ok(answer) => Err(format!("status {}", answer.status)),
                 Err(error) => Err(error.to_string()),
             }
