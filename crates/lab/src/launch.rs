@@ -74,8 +74,8 @@ pub enum LaunchError {
     },
     /// Somebody else is there already.
     #[error(
-        "something answers at {url} before the server is started: stop it, or let the server listen at \
-         `{{port}}`, which is free in every round"
+        "something answers at {url} as if it were ready before the server is started: stop it, or let \
+         the server listen at `{{port}}`, which is free in every round"
     )]
     Taken {
         /// The address that should say when the server is ready.
@@ -86,8 +86,8 @@ pub enum LaunchError {
     Address(String),
 }
 
-/// On one machine somebody who listens takes a connection at once.
-const OCCUPIED_TIME: Duration = Duration::from_millis(500);
+/// Who takes longer to answer while nothing loads it would not be taken for the server at once, either.
+const OCCUPIED_TIME: Duration = Duration::from_secs(2);
 
 /// Finds out whether a server that should run already does: any answer will do.
 pub fn probe(url: &str) -> Result<(), LaunchError> {
@@ -129,10 +129,11 @@ pub fn launch(
         Target::Serve(settings) => host.serve(settings, data, *address)?,
         Target::Command { argv, env, ready } => command(experiment, argv, env, ready, &fill, page)?,
     };
-    // A forgotten server would be measured in place of the one that cannot listen there.
+    // A forgotten server would be measured in place of the one that cannot listen there. What answers
+    // anything else may be a proxy that waits for it.
     if address.is_none()
         && let Ready::Http { url, .. } = &launch.ready
-        && http::is_anybody_there(url, OCCUPIED_TIME)
+        && http::get(url, OCCUPIED_TIME).is_ok_and(|answer| answer.is_ready())
     {
         return Err(LaunchError::Taken { url: url.to_string() });
     }
