@@ -20,9 +20,11 @@ const MOST_TROUBLES: usize = 3;
 const IDLE_GENERATOR: f64 = 0.5;
 
 /// Whether a metric of a variant can be compared although more rounds were disturbed than might be
-/// repeated: server CPU per good request, when nothing but the hypervisor disturbed them. Stolen time is
-/// not in a server's CPU time, and of what else those others do to it, the pace of its cores tells; what
-/// remains widens the interval. Times of requests are another matter: they have the stolen time in them.
+/// repeated: server CPU per good request, when nothing but the hypervisor disturbed them. The kernel's
+/// accounting of a guest takes stolen time out of CPU times only in part, the less the more is stolen; but the
+/// fixed work that tells the pace of the cores is timed in the same way, and the ratio is the one at equal pace
+/// (`stats/adjusted.rs`). As orders are drawn, what remains strikes variants alike and widens the interval.
+/// Times of requests are another matter: they have all of the stolen time in them.
 pub fn withstands(plan: &Plan, rounds: &[RoundRecord], metric: &Metric, variant: &str) -> bool {
     let is_only_stolen = |measured: &Measured| {
         let load = &measured.load;
