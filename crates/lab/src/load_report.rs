@@ -103,7 +103,8 @@ pub struct Requests {
     pub good: u64,
     /// Those without an expected answer.
     pub failed: u64,
-    /// Beside all of them: sent, and not answered when the load ended.
+    /// Beside all of them: cut off at the end of the load after they had waited longer than any answer
+    /// took, or longer than a second where there was none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unanswered: u64,
 }
@@ -320,8 +321,8 @@ impl LoadReport {
         self.trends.get("http_req_duration")
     }
 
-    /// Share of the requests that were good, from 0 to 1; `None` without requests. Those without an answer
-    /// at the end were not.
+    /// Share of the requests that were good, from 0 to 1; `None` without requests. Those that were never
+    /// answered were not.
     #[must_use]
     pub fn good_share(&self) -> Option<f64> {
         let Requests { total, good, unanswered, .. } = self.requests;

@@ -90,7 +90,9 @@ pub struct Requests {
     pub good: u64,
     /// No answer, or a status outside of 200–399.
     pub failed: u64,
-    /// Beside all of them: sent, and not answered when their iteration was cut short at the end.
+    /// Beside all of them: cut off at the end of their iteration after they had waited longer than
+    /// any answer took, or longer than a second where there was none. Those cut off sooner, as any
+    /// end without grace does, are not counted at all.
     #[serde(default)]
     pub unanswered: u64,
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::recorder::{Group, Troubles};
-use super::{CheckCount, NameStats, ScenarioStats, Series, Sink, Totals};
+use super::{CheckCount, NameStats, ScenarioStats, Series, Sink, Totals, Waits};
 
 /// Whose requests are counted together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,6 +54,7 @@ pub(crate) struct Measured {
     /// Requests by status code; 0 for those without a response.
     pub(crate) statuses: BTreeMap<u16, u64>,
     pub(crate) totals: Totals,
+    pub(crate) waits: Waits,
     /// Why requests got no answer.
     pub(crate) failures: Troubles,
     /// What iterations threw.
@@ -90,6 +91,7 @@ impl Measured {
             *self.statuses.entry(status).or_default() += count;
         }
         self.totals.merge(&other.totals);
+        self.waits.merge(other.waits);
         self.failures.merge(&other.failures);
         self.exceptions.merge(&other.exceptions);
         self.series.merge(other.series);

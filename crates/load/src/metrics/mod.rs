@@ -9,6 +9,7 @@ mod scenario;
 mod series;
 mod sink;
 mod tags;
+mod waits;
 
 pub(crate) use builtin::Builtin;
 pub use histogram::Histogram;
@@ -21,3 +22,4 @@ pub(crate) use scenario::ScenarioStats;
 pub(crate) use series::Series;
 pub(crate) use sink::Sink;
 pub(crate) use tags::{RequestTags, SampleTags};
+pub(crate) use waits::Waits;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::{
     Builtin, GroupMeasured, Histogram, Measured, MetricId, MetricKind, Registry, RequestKey,
-    SampleTags, ScenarioStats, Series, Sink, TagFilter,
+    SampleTags, ScenarioStats, Series, Sink, TagFilter, Waits,
 };
 use crate::http::{Exchange, Timings};
 
@@ -98,8 +98,6 @@ pub(crate) struct Totals {
     pub(crate) requests: u64,
     pub(crate) good: u64,
     pub(crate) failed: u64,
-    /// Sent, and not answered when their iteration was cut short; none of the above.
-    pub(crate) unanswered: u64,
     /// Failed for want of a file descriptor or a port of this machine.
     pub(crate) exhausted: u64,
     /// Iterations that ended with an exception.
@@ -111,7 +109,6 @@ impl Totals {
         self.requests += other.requests;
         self.good += other.good;
         self.failed += other.failed;
-        self.unanswered += other.unanswered;
         self.exhausted += other.exhausted;
         self.threw += other.threw;
     }
@@ -170,6 +167,7 @@ pub(crate) struct Recorder {
     scenarios: Vec<ScenarioStats>,
     statuses: BTreeMap<u16, u64>,
     totals: Totals,
+    waits: Waits,
     failures: Troubles,
     exceptions: Troubles,
     series: Series,
@@ -204,6 +202,7 @@ impl Recorder {
             scenarios: Vec::new(),
             statuses: BTreeMap::new(),
             totals: Totals::default(),
+            waits: Waits::default(),
             failures: Troubles::default(),
             exceptions: Troubles::default(),
             series: Series::default(),
@@ -292,9 +291,10 @@ impl Recorder {
         Some(RequestMark { second, name })
     }
 
-    /// Counts a request whose iteration was cut short before it was answered.
-    pub(crate) fn add_unanswered(&mut self) {
-        self.totals.unanswered += u64::from(self.is_recording());
+    /// Notes how long requests that are answered or cut off have waited; `None` while nothing is
+    /// recorded.
+    pub(crate) fn waits(&mut self) -> Option<&mut Waits> {
+        self.recording_since.map(|_| &mut self.waits)
     }
 
     /// Counts an iteration that threw.
@@ -406,6 +406,7 @@ impl Recorder {
             scenarios: self.scenarios,
             statuses: self.statuses,
             totals: self.totals,
+            waits: self.waits,
             failures: self.failures,
             exceptions: self.exceptions,
             series: self.series,

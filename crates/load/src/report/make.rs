@@ -51,7 +51,7 @@ pub(crate) fn report(finished: &Finished, registry: &Registry, context: &Context
             total: measured.totals.requests,
             good: measured.totals.good,
             failed: measured.totals.failed,
-            unanswered: measured.totals.unanswered,
+            unanswered: measured.waits.unanswered(),
         },
         bytes: Bytes { sent: counter(Builtin::DataSent), received: counter(Builtin::DataReceived) },
         status_codes: measured.statuses.iter().map(|(code, n)| (code.to_string(), *n)).collect(),

@@ -167,10 +167,12 @@ impl<'a, 'js> Iterations<'a, 'js> {
         let live = &self.user.run.live;
         // Iterations of the warm-up count nowhere.
         let counted = u64::from(self.user.event_loop.recorder.borrow().is_recording());
+        // After an exception some may be left that nobody waits for any more.
+        let waiting = self.user.under_way.give_up();
         match outcome {
             Outcome::Interrupted => {
                 live.interrupted.fetch_add(counted, Ordering::Relaxed);
-                self.user.add_interrupted();
+                self.user.add_interrupted(waiting);
             }
             Outcome::Complete | Outcome::Threw(_) => {
                 self.user.group.set(GroupId::ROOT);
@@ -232,6 +234,7 @@ impl<'a, 'js> Iterations<'a, 'js> {
             Err(text) => (Returned::default(), Err(text)),
         };
         let outcome = self.conclude(failed);
+        user.under_way.give_up();
         user.settle_iteration();
         match outcome {
             Outcome::Complete => Ok(returned),

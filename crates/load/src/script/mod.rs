@@ -15,6 +15,7 @@ mod scan;
 mod shared;
 mod source;
 mod tasks;
+mod under_way;
 pub(crate) mod user;
 
 pub(crate) use control::{Control, Interrupted};

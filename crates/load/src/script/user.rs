@@ -11,6 +11,7 @@ use rquickjs::{Ctx, Error, Exception, JsLifetime};
 
 use super::rejections::Rejections;
 use super::tasks::Tasks;
+use super::under_way::UnderWay;
 use super::{Control, ExpectedStatuses, Interrupted, ScriptError};
 use crate::event_loop::EventLoop;
 use crate::http::cookies::Jar;
@@ -106,6 +107,7 @@ pub(crate) struct User {
     /// Which statuses the script expects of requests that do not say so themselves.
     pub(crate) expected: RefCell<Rc<ExpectedStatuses>>,
     pub(super) tasks: Tasks,
+    pub(crate) under_way: UnderWay,
     pub(crate) group: Cell<GroupId>,
     pub(crate) assignment: RefCell<Rc<Assignment>>,
     pub(crate) position: Cell<Position>,
@@ -127,6 +129,7 @@ impl User {
             jar: RefCell::default(),
             expected: RefCell::default(),
             tasks: Tasks::default(),
+            under_way: UnderWay::default(),
             group: Cell::new(GroupId::ROOT),
             assignment: RefCell::default(),
             position: Cell::default(),
@@ -278,6 +281,15 @@ impl User {
         self.open_request(mark, expected)
     }
 
+    /// Notes how long an answer took.
+    pub(crate) fn end_request(&self, number: u64, exchange: &Exchange) {
+        let took = self.under_way.end(number, exchange.end);
+        let took = took.filter(|_| exchange.outcome.is_ok());
+        if let (Some(took), Some(waits)) = (took, self.event_loop.recorder.borrow_mut().waits()) {
+            waits.add_answer(took);
+        }
+    }
+
     fn open_request(&self, mark: Option<RequestMark>, good: bool) -> RequestRef {
         let open = &mut *self.open.borrow_mut();
         open.marks.push((mark, good));
@@ -346,11 +358,16 @@ impl User {
         }
     }
 
-    /// Counts an iteration that was cut short.
-    pub(crate) fn add_interrupted(&self) {
+    /// Counts an iteration that was cut short, and its requests that waited for their answers: a server
+    /// that stops answering has no response times that would tell.
+    pub(crate) fn add_interrupted(&self, waiting: Vec<Duration>) {
         let index = self.assignment.borrow().index;
-        if let Some(stats) = self.event_loop.recorder.borrow_mut().scenario(index) {
+        let mut recorder = self.event_loop.recorder.borrow_mut();
+        if let Some(stats) = recorder.scenario(index) {
             stats.interrupted += 1;
+        }
+        if let Some(waits) = recorder.waits() {
+            waiting.into_iter().for_each(|waited| waits.add_cut_off(waited));
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use madang_load::{Layer, Stage};
 
-use crate::support::{Answer, Script, Server, ok};
+use crate::support::{Answer, Request, Script, Server, ok};
 
 #[test]
 fn constant_vus_keep_iterating_for_the_whole_time() {
@@ -47,8 +47,63 @@ fn an_iteration_beyond_its_grace_is_interrupted_and_counts_for_nothing() {
     let ran = script.against(&server).run();
     let report = ran.report();
     assert_eq!((report.iterations.complete, report.iterations.interrupted), (0, 2));
-    assert_eq!((report.requests.total, report.requests.unanswered), (0, 2));
+    // Both waited for a tenth of a second, which says nothing.
+    assert_eq!((report.requests.total, report.requests.unanswered), (0, 0));
     assert!(!report.trends.contains_key("iteration_duration"));
+}
+
+/// The script with a scenario `s` that ends after `duration`, in the middle of an iteration.
+fn cut_off(vus: u32, duration: &str, body: &str) -> Script {
+    Script::new(&format!(
+        "import http from 'k6/http';
+         const URL = __ENV.URL;
+         export const options = {{ scenarios: {{ s: {{
+            executor: 'constant-vus', vus: {vus}, duration: '{duration}', gracefulStop: '0s',
+         }} }} }};
+         export default function () {{ {body} }}"
+    ))
+}
+
+#[test]
+fn requests_that_a_script_cuts_off_early_are_not_held_against_the_server() {
+    // The second request waits for 200 ms at the end, less than the first one did.
+    let server = Server::start(|_| {
+        let Answer::Send(bytes) = ok("x") else { panic!() };
+        Answer::SendAfter(Duration::from_millis(300), bytes)
+    });
+    let ran = cut_off(1, "500ms", "http.get(URL);").against(&server).run();
+    let report = ran.report();
+    assert_eq!((report.iterations.complete, report.iterations.interrupted), (1, 1));
+    assert_eq!((report.requests.total, report.requests.unanswered), (1, 0));
+}
+
+#[test]
+fn requests_that_waited_longer_than_any_answer_took_are_unanswered() {
+    let hang = |request: &Request| if request.path() == "/" { ok("x") } else { Answer::Hang };
+    let server = Server::start(hang);
+    let ran =
+        cut_off(2, "1s", "http.get(URL + '/'); http.get(URL + '/hang');").against(&server).run();
+    let requests = ran.report().requests;
+    assert_eq!((requests.total, requests.good, requests.unanswered), (2, 2, 2));
+}
+
+#[test]
+fn asynchronous_requests_that_nobody_awaits_are_unanswered_as_well() {
+    let hang = |request: &Request| if request.path() == "/" { ok("x") } else { Answer::Hang };
+    let server = Server::start(hang);
+    let body =
+        "http.get(URL + '/'); for (let i = 0; i < 3; i++) http.asyncRequest('GET', URL + '/hang');";
+    let ran = cut_off(1, "1s", body).against(&server).run();
+    let requests = ran.report().requests;
+    assert_eq!((requests.total, requests.unanswered), (1, 3));
+}
+
+#[test]
+fn a_server_that_answers_nothing_for_a_second_has_not_answered() {
+    let server = Server::start(|_| Answer::Hang);
+    let ran = cut_off(2, "1300ms", "http.get(URL);").against(&server).run();
+    let requests = ran.report().requests;
+    assert_eq!((requests.total, requests.unanswered), (0, 2));
 }
 
 #[test]

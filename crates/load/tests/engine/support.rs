@@ -43,6 +43,8 @@ pub enum Answer {
     Send(Vec<u8>),
     /// Writes these bytes and closes.
     SendAndClose(Vec<u8>),
+    /// Writes them after so long.
+    SendAfter(Duration, Vec<u8>),
     /// Never answers.
     Hang,
 }
@@ -79,6 +81,10 @@ impl Server {
                     let (bytes, close) = match answer(&request) {
                         Answer::Send(bytes) => (bytes, false),
                         Answer::SendAndClose(bytes) => (bytes, true),
+                        Answer::SendAfter(pause, bytes) => {
+                            tokio::time::sleep(pause).await;
+                            (bytes, false)
+                        }
                         Answer::Hang => return std::future::pending().await,
                     };
                     if stream.write_all(&bytes).await.is_err() || close {

@@ -150,9 +150,9 @@ pub(super) async fn perform(user: &User, prepared: Prepared) -> Performed {
             let redirected = |exchange: &Exchange| {
                 user.add_request(exchange, &tagging);
             };
-            let pending = Pending(user);
+            let number = user.under_way.begin();
             let exchange = user.client.send(&request, redirected).await;
-            std::mem::forget(pending);
+            user.end_request(number, &exchange);
             let reference = user.add_request(&exchange, &tagging);
             if params.redirects.is_none() {
                 warn_of_redirect(user, &request, &exchange);
@@ -166,20 +166,6 @@ pub(super) async fn perform(user: &User, prepared: Prepared) -> Performed {
         }
     };
     Performed { received, error, throw }
-}
-
-/// A request that is under way. Dropped before it was answered, because its iteration was cut short, it
-/// is counted: a server that stops answering has no response times that would tell.
-struct Pending<'u>(&'u User);
-
-impl Drop for Pending<'_> {
-    fn drop(&mut self) {
-        if self.0.control.is_interrupted()
-            && let Ok(mut recorder) = self.0.event_loop.recorder.try_borrow_mut()
-        {
-            recorder.add_unanswered();
-        }
-    }
 }
 
 /// What becomes of a request that cannot be sent. As in k6, an address with the wrong scheme or
