@@ -43,7 +43,7 @@ pub struct LoadReport {
     /// Why requests got no answer, the most frequent first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Trouble>,
-    /// What iterations threw, the most frequent first.
+    /// What iterations threw, also after a bad request, the most frequent first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exceptions: Vec<Trouble>,
     /// Scenarios, by name.
@@ -127,7 +127,7 @@ pub struct Iterations {
     pub interrupted: u64,
     /// Should have started but could not.
     pub dropped: u64,
-    /// Those of the complete ones that threw.
+    /// Those of the complete ones that threw although none of their requests was bad.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub threw: u64,
 }
@@ -330,7 +330,8 @@ impl LoadReport {
         (all > 0).then(|| good as f64 / all as f64)
     }
 
-    /// Share of the iterations that ended with an exception, from 0 to 1.
+    /// Share of the iterations that ended with an exception although none of their requests was bad, from 0
+    /// to 1.
     #[must_use]
     pub fn threw_share(&self) -> f64 {
         let Iterations { complete, threw, .. } = self.iterations;

@@ -202,7 +202,8 @@ pub enum Warning {
     Overloaded,
     /// The same, but they were not waiting for the server.
     FewUsers,
-    /// More than 1 % of the iterations ended with an exception, so the load was not what the script says.
+    /// More than 1 % of the iterations ended with an exception although all their requests were good, so
+    /// the load was not what the script says.
     Exceptions,
 }
 
@@ -247,8 +248,8 @@ impl Warning {
                  the server less than half of their time: the script has too few of them (`maxVUs`)"
             }
             Self::Exceptions => {
-                "the script threw in more than 1 % of its iterations, so what it would have asked \
-                 then was not asked"
+                "the script threw in more than 1 % of its iterations although all their requests were \
+                 good, so what it would have asked then was not asked"
             }
             Self::Thresholds => "a threshold of the script was crossed",
         }

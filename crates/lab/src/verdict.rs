@@ -136,8 +136,8 @@ impl Verdict {
                  times tell about refusals, too"
             }
             Undecided::Exceptions => {
-                "in at least one round the script threw in more than 1 % of its iterations, so the \
-                 load was not what it says"
+                "in at least one round the script threw in more than 1 % of its iterations although \
+                 all their requests were good, so the load was not what it says"
             }
             Undecided::MachineTooNoisy => "machine too noisy",
             Undecided::GeneratorLimited => {

@@ -72,7 +72,7 @@ pub struct Report {
     /// Why requests got no answer, the most frequent first; ten at most.
     #[serde(default)]
     pub failures: Vec<Trouble>,
-    /// What iterations threw, likewise.
+    /// What iterations threw, likewise; also after a bad request.
     #[serde(default)]
     pub exceptions: Vec<Trouble>,
     /// The generator about itself.
@@ -124,7 +124,8 @@ pub struct Iterations {
     pub interrupted: u64,
     /// Should have started but could not.
     pub dropped: u64,
-    /// Those of the complete ones that threw.
+    /// Those of the complete ones that threw although none of their requests was bad: neither failed
+    /// nor with a failed check. After a bad one a script may well give up, as with `fail()`.
     #[serde(default)]
     pub threw: u64,
 }

@@ -85,7 +85,8 @@ impl Language {
                 "정상 요청이 99 % 미만인 라운드가 있어, 응답 시간에 거절된 요청이 섞여 있습니다"
             }
             Undecided::Exceptions => {
-                "반복의 1 %를 넘게 스크립트 예외로 끝난 라운드가 있어, 부하가 스크립트와 달랐습니다"
+                "요청이 모두 정상인데도 반복의 1 %를 넘게 스크립트 예외로 끝난 라운드가 있어, 부하가 스크립트와 \
+                 달랐습니다"
             }
             Undecided::MachineTooNoisy => "다른 작업이 장비를 너무 많이 사용했습니다",
             Undecided::GeneratorLimited => {

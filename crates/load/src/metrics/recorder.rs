@@ -100,7 +100,7 @@ pub(crate) struct Totals {
     pub(crate) failed: u64,
     /// Failed for want of a file descriptor or a port of this machine.
     pub(crate) exhausted: u64,
-    /// Iterations that ended with an exception.
+    /// Iterations that ended with an exception although none of their requests was bad.
     pub(crate) threw: u64,
 }
 
@@ -297,10 +297,11 @@ impl Recorder {
         self.recording_since.map(|_| &mut self.waits)
     }
 
-    /// Counts an iteration that threw.
-    pub(crate) fn add_exception(&mut self, text: &str) {
+    /// Notes what an iteration threw. When one of its requests was bad, that is what went wrong and
+    /// is counted already.
+    pub(crate) fn add_exception(&mut self, text: &str, had_bad_request: bool) {
         if self.is_recording() {
-            self.totals.threw += 1;
+            self.totals.threw += u64::from(!had_bad_request);
             self.exceptions.add(text);
         }
     }

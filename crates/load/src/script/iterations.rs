@@ -181,7 +181,10 @@ impl<'a, 'js> Iterations<'a, 'js> {
             }
         }
         if let Outcome::Threw(exception) = outcome {
-            self.user.event_loop.recorder.borrow_mut().add_exception(exception);
+            let had_bad_request = self.user.had_bad_request();
+            let mut recorder = self.user.event_loop.recorder.borrow_mut();
+            recorder.add_exception(exception, had_bad_request);
+            drop(recorder);
             self.log_exception(exception);
         }
         self.user.settle_iteration();

@@ -92,6 +92,8 @@ struct OpenRequests {
     iteration: u64,
     settled: usize,
     marks: Vec<(Option<RequestMark>, bool)>,
+    /// One of the iteration failed, or a check of it did.
+    any_bad: bool,
 }
 
 /// One virtual user.
@@ -293,6 +295,7 @@ impl User {
     fn open_request(&self, mark: Option<RequestMark>, good: bool) -> RequestRef {
         let open = &mut *self.open.borrow_mut();
         open.marks.push((mark, good));
+        open.any_bad |= !good;
         let reference =
             RequestRef { iteration: open.iteration, index: open.settled + open.marks.len() - 1 };
         if open.marks.len() > MAX_OPEN_REQUESTS {
@@ -316,7 +319,13 @@ impl User {
         };
         if let Some((_, good)) = mark {
             *good = false;
+            open.any_bad = true;
         }
+    }
+
+    /// Whether a request of the current iteration has failed so far, or one of its checks.
+    pub(crate) fn had_bad_request(&self) -> bool {
+        self.open.borrow().any_bad
     }
 
     /// Ends an iteration: what its requests count as is now known.
@@ -325,6 +334,7 @@ impl User {
         self.settle(&open.marks);
         open.marks.clear();
         open.settled = 0;
+        open.any_bad = false;
         open.iteration += 1;
         self.group.set(GroupId::ROOT);
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use madang_load::ExitStatus;
 
-use crate::support::{Script, Server, ok};
+use crate::support::{Request, Script, Server, ok, response};
 
 /// Two virtual users for 200 ms and at most 200 ms more.
 const SHORT: &str = "export const options = { scenarios: { s: { executor: 'constant-vus', vus: 2, \
@@ -166,6 +166,42 @@ fn an_exception_ends_its_iteration_and_not_the_run() {
     let told = ran.messages.iter().filter(|line| line.contains("odd one out")).count();
     assert_eq!(told, 2);
     assert!(ran.said("scenario=default"), "{:?}", ran.messages);
+}
+
+/// Such an iteration did not go wrong by itself: its bad request is counted already.
+#[test]
+fn giving_up_after_a_bad_request_is_not_counted_as_an_exception() {
+    let answer = |request: &Request| match request.path() {
+        "/full" => response("503 Service Unavailable", "", "full"),
+        _ => ok("{}"),
+    };
+    let server = Server::start(answer);
+    let threw = |body: &str| {
+        let once = madang_load::Layer { vus: Some(1), iterations: Some(1), ..Default::default() };
+        let ran = Script::body(body).against(&server).options(once).run();
+        let report = ran.report();
+        assert_eq!(report.exceptions.len(), 1, "{body}");
+        report.iterations.threw
+    };
+    let given_up = [
+        "const r = http.get(URL + '/full'); if (!check(r, { ok: (r) => r.status === 200 })) fail('no');",
+        "const r = http.get(URL); if (!check(r, { full: (r) => r.json('id') > 0 })) fail('empty');",
+        "http.get(URL + '/full').json().id;",
+        "http.get(URL + '/full'); http.get(URL); throw new Error('no');",
+        "http.get('http://127.0.0.1:9/', { throw: true });",
+    ];
+    given_up.iter().for_each(|body| assert_eq!(threw(body), 0, "{body}"));
+    let by_itself = [
+        "http.get(URL).json('id').toString();",
+        "check(null, { never: () => false }); throw new Error('no request at all');",
+        "http.get(URL + '/full', { responseCallback: http.expectedStatuses(503) }); fail('expected');",
+    ];
+    by_itself.iter().for_each(|body| assert_eq!(threw(body), 1, "{body}"));
+    // The bad request of one iteration excuses no other.
+    let body = "if (__ITER === 0) http.get(URL + '/full'); else { http.get(URL); fail('no'); }";
+    let twice = madang_load::Layer { vus: Some(1), iterations: Some(2), ..Default::default() };
+    let ran = Script::body(body).against(&server).options(twice).run();
+    assert_eq!(ran.report().iterations.threw, 1);
 }
 
 #[test]

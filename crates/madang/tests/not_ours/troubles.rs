@@ -11,14 +11,16 @@ use crate::{ACCEPT, Lab, Ran};
 
 /// Python that answers well, or as `MODE` says, over HTTP/1.0. Where it listens is in the file `port`.
 const SERVER: &str = r#"
-import http.server, os, sys, threading, time
+import http.server, os, random, sys, threading, time
 mode, begun = sys.argv[2], time.time()
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         if mode == "hang" and self.path != "/ready" and time.time() - begun > 1:
             time.sleep(3600)
+        refused = mode == "shed" and self.path == "/" and random.random() < 0.3
         body = b'{"id": 1}' if mode != "empty" else b'{"error": "none"}'
-        self.send_response(500 if mode == "broken" and self.path != "/ready" else 200)
+        broken = mode == "broken" and self.path != "/ready"
+        self.send_response(503 if refused else 500 if broken else 200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -64,7 +66,7 @@ const PLAIN: &str = "http.get(__ENV.BASE_URL + '/'); sleep(0.02);";
 /// Three virtual users that do this again and again.
 fn script(iteration: &str) -> String {
     format!(
-        "import http from 'k6/http'; import {{ sleep }} from 'k6';
+        "import http from 'k6/http'; import {{ check, fail, sleep }} from 'k6';
          export const options = {{ scenarios: {{ s: {{
            executor: 'constant-vus', vus: 3, duration: '1500ms', gracefulStop: '500ms' }} }} }};
          export default function () {{ {iteration} }}"
@@ -95,6 +97,22 @@ fn a_script_that_throws_is_no_load_to_compare() {
     assert!(ran.warns("iterations of `other` threw"), "{}", ran.report["warnings"]);
     assert!(ran.warns("TypeError"), "{}", ran.report["warnings"]);
     assert!(!ran.warns("iterations of `good`"), "{}", ran.report["warnings"]);
+}
+
+/// What it did not ask after a 503 is what a real user would not have asked.
+#[test]
+fn a_script_that_gives_up_after_a_refusal_is_still_a_load_to_compare() {
+    let script = script(
+        "sleep(0.02);
+         const got = http.get(__ENV.BASE_URL + '/');
+         if (!check(got, { 'is there': (got) => got.status === 200 })) fail('refused');
+         http.get(__ENV.BASE_URL + '/more');",
+    );
+    let ran = run("shed", &script, "goodput");
+    assert_eq!(ran.report["verdict"], "supported", "{}", ran.report["sentence"]);
+    assert!(ran.warns("status 503"), "{}", ran.report["warnings"]);
+    assert!(ran.warns("iterations of `other` threw: "), "{}", ran.report["warnings"]);
+    assert!(!ran.warns("the script threw"), "{}", ran.report["warnings"]);
 }
 
 #[test]

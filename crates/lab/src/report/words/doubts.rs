@@ -38,7 +38,8 @@ impl Language {
             Warning::NoBudget => "CPU 예산이 적용되지 않아 서버가 모든 CPU를 사용했습니다",
             Warning::LeftFiles => "라운드의 파일을 지우지 못했습니다",
             Warning::Exceptions => {
-                "반복의 1 %를 넘게 스크립트 예외로 끝나, 그 뒤에 보냈을 요청을 보내지 않았습니다"
+                "요청이 모두 정상인데도 반복의 1 %를 넘게 스크립트 예외로 끝나, 그 뒤에 보냈을 요청을 보내지 \
+                 않았습니다"
             }
             Warning::Thresholds => "스크립트의 임계값을 넘었습니다",
         }
