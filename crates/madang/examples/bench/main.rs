@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod generator;
+mod lab;
 mod likes;
 mod posts;
 mod schedules;
@@ -61,6 +62,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wanted("starts") {
         report += &starts::lag()?;
+    }
+    if wanted("lab") {
+        report += &lab::cost()?;
     }
     println!("{report}");
     if let Some(path) = update {
