@@ -11,7 +11,10 @@ use std::{fs, io, path::Path, path::PathBuf, time::Duration};
 use madang_stack::CpuBudget;
 use serde::{Deserialize, Serialize};
 
-use crate::{database::Addresses, load_metric::LoadMetric, prometheus::Selector, record::Warning};
+use crate::{
+    database::Addresses, load_metric::LoadMetric, outline::Outline, prometheus::Selector,
+    record::Warning,
+};
 
 pub use hooks::{Action, During, Hooks, Signal};
 pub(crate) use invariant::EXACT;
@@ -254,7 +257,7 @@ impl Experiment {
             _ => Path::new("."),
         };
         let dir = dir.canonicalize().map_err(unreadable)?;
-        parse::experiment(&text, &file, &dir, None)
+        parse::experiment(&text, &file, &dir, None, None)
             .map_err(|mistakes| FileError::Wrong { path: file, mistakes })
     }
 
@@ -263,8 +266,20 @@ impl Experiment {
     /// # Errors
     /// With every mistake, as when this version accepts less than the one that stored it.
     pub fn stored(file: &Path, dir: &Path, sources: &Sources) -> Result<Self, FileError> {
-        parse::experiment(&sources.file, file, dir, Some(&sources.scripts))
+        parse::experiment(&sources.file, file, dir, Some(&sources.scripts), None)
             .map_err(|mistakes| FileError::Wrong { path: file.to_owned(), mistakes })
+    }
+
+    /// Refuses what a load of this outline cannot have: a statistic that a metric of the script does not
+    /// have, something to be done when the load is over.
+    ///
+    /// # Errors
+    /// With every such mistake.
+    pub fn check_outline(&self, outline: &Outline) -> Result<(), FileError> {
+        let Sources { file, scripts } = &self.sources;
+        let checked = parse::experiment(file, &self.file, &self.dir, Some(scripts), Some(outline));
+        let wrong = |mistakes| FileError::Wrong { path: self.file.clone(), mistakes };
+        checked.map(drop).map_err(wrong)
     }
 
     /// The experiment files that `path` means: itself, the `experiment.toml` of a directory, or, in

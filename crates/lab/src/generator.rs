@@ -1,6 +1,6 @@
 //! The command of the load generator, and what it says about the script before the first round.
 
-use std::{path::Path, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
 use madang_stack::{Exit, Output, Patience, Spec};
 
@@ -9,6 +9,7 @@ use crate::{
     experiment::{Experiment, Variant},
     host::Host,
     launch::without_shell,
+    outline::Outline,
     plan::{Plan, Settings},
     time,
 };
@@ -63,9 +64,14 @@ impl Generator<'_> {
         without_shell(spec, self.host).dir(&self.experiment.dir)
     }
 
-    fn check(&self, variant: &Variant, cancel: &Cancel) -> Result<(), String> {
+    /// What it would measure; `None` when that is not known before a hook has run.
+    fn check(&self, variant: &Variant, cancel: &Cancel) -> Result<Option<Outline>, String> {
+        let outline = tempfile::NamedTempFile::new()
+            .map_err(|error| format!("no file for what it would measure: {error}"))?;
         let spec = self
-            .spec(variant, NO_SERVER, |spec| spec.arg("--check"))
+            .spec(variant, NO_SERVER, |spec| {
+                spec.args(["--check", "--outline"]).arg(outline.path())
+            })
             .stdout(Output::Capture)
             .stderr(Output::Capture);
         let process = self.host.supervisor().spawn(&spec).map_err(|error| error.to_string())?;
@@ -76,36 +82,54 @@ impl Generator<'_> {
         // Init code may open what a hook is still to make.
         let is_certain =
             exit == Exit::Code(INVALID_OPTIONS) || !self.experiment.hooks.come_before_the_load();
-        if exit.is_success() || !is_certain {
-            return Ok(());
+        if exit.is_success() {
+            let text = fs::read_to_string(outline.path()).map_err(|error| error.to_string())?;
+            let outline = serde_json::from_str(&text);
+            return outline.map(Some).map_err(|error| format!("what it would measure: {error}"));
+        }
+        if !is_certain {
+            return Ok(None);
         }
         Err(format!("the load generator refuses it ({exit}){}", process.stderr_tail()))
     }
 }
 
-/// What the load generator has against the script as the plan's variants use it, each complaint once;
-/// empty when nothing. Runs the script's init code, but no server and no load.
+/// What the load generator says about the script.
+#[derive(Debug, Default)]
+pub struct ScriptCheck {
+    /// What it has against it, each complaint once; empty when nothing.
+    pub wrong: Vec<String>,
+    /// What it would measure, if that is known of all variants.
+    pub outline: Option<Outline>,
+}
+
+/// Asks the load generator about the script as the plan's variants use it. Runs the script's init code, but
+/// no server and no load.
 #[must_use]
 pub fn check_script(
     experiment: &Experiment,
     plan: &Plan,
     host: &dyn Host,
     cancel: &Cancel,
-) -> Vec<String> {
+) -> ScriptCheck {
     let generator = Generator { experiment, settings: &plan.settings, host, rate: None };
     let mut seen = Vec::new();
+    let mut outlines: Vec<Option<Outline>> = Vec::new();
     let mut wrong: Vec<String> = Vec::new();
     for variant in &plan.variants {
         if seen.contains(&&variant.load_env) {
             continue;
         }
         seen.push(&variant.load_env);
-        if let Err(error) = generator.check(variant, cancel) {
-            let error = format!("`script` of [load] for [variants.{}]: {error}", variant.name);
-            if !cancel.is_cancelled() {
-                wrong.push(error);
+        match generator.check(variant, cancel) {
+            Ok(outline) => outlines.push(outline),
+            Err(_) if cancel.is_cancelled() => outlines.push(None),
+            Err(error) => {
+                wrong.push(format!("`script` of [load] for [variants.{}]: {error}", variant.name));
             }
         }
     }
-    wrong
+    let outlines: Option<Vec<Outline>> = outlines.into_iter().collect();
+    let outline = outlines.and_then(|all| all.into_iter().reduce(Outline::and));
+    ScriptCheck { outline: outline.filter(|_| wrong.is_empty()), wrong }
 }

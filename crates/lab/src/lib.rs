@@ -35,6 +35,7 @@ pub mod load_metric;
 pub mod load_report;
 pub mod metric;
 mod observe;
+mod outline;
 mod plan;
 pub mod progress;
 pub mod prometheus;
@@ -54,10 +55,11 @@ mod words;
 pub use baseline::Regression;
 pub use cancel::Cancel;
 pub use experiment::Experiment;
-pub use generator::check_script;
+pub use generator::{ScriptCheck, check_script};
 pub use host::Host;
 pub use launch::LaunchError;
 pub use observe::{MachineUse, ServerStep, ServerUse};
+pub use outline::Outline;
 pub use plan::{NoQuick, Options, Plan, Settings};
 pub use record::{
     Checked, CheckedLimit, Event, Failure, FailureKind, LimitKind, Measured, Observed, Outcome,

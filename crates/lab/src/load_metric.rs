@@ -1,12 +1,17 @@
 //! Figures of the load run by k6's names: `http_req_duration{scenario:bystander}.p99`,
 //! `http_reqs.count`, `my_counter.count`.
 
+mod kind;
+
 use std::fmt;
 
 use crate::{
     load_report::{LoadReport, Sampled, Trend},
     metric::Absent,
+    outline::Outline,
 };
+
+pub(crate) use kind::Kind;
 
 /// A metric of the load run, its tags, and what is taken of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,36 +57,6 @@ const STATISTICS: [(&str, Statistic); 14] = [
     ("p95", Statistic::P95),
     ("p99", Statistic::P99),
     ("stddev", Statistic::Deviation),
-];
-
-/// The kinds of metrics that k6 has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Counter,
-    Rate,
-    Trend,
-}
-
-/// Metrics every load run has; those of k6's documentation that make sense per round, and the
-/// length of the window.
-const BUILT_IN: [(&str, Kind); 17] = [
-    ("http_reqs", Kind::Counter),
-    ("good_reqs", Kind::Counter),
-    ("iterations", Kind::Counter),
-    ("dropped_iterations", Kind::Counter),
-    ("data_sent", Kind::Counter),
-    ("data_received", Kind::Counter),
-    ("checks", Kind::Rate),
-    ("http_req_failed", Kind::Rate),
-    ("http_req_duration", Kind::Trend),
-    ("http_req_waiting", Kind::Trend),
-    ("http_req_blocked", Kind::Trend),
-    ("http_req_connecting", Kind::Trend),
-    ("http_req_tls_handshaking", Kind::Trend),
-    ("http_req_sending", Kind::Trend),
-    ("http_req_receiving", Kind::Trend),
-    ("iteration_duration", Kind::Trend),
-    ("group_duration", Kind::Trend),
 ];
 
 impl LoadMetric {
@@ -131,32 +106,43 @@ impl LoadMetric {
 
     /// Of a metric we know, what it does not have is known before the first round.
     fn check_statistic(&self, text: &str) -> Result<(), String> {
-        use Statistic::{
-            Avg, Count, Deviation, Fails, Max, Median, Min, P50, P90, P95, P99, Passes, Rate,
-        };
-        let Some((_, kind)) = BUILT_IN.iter().find(|(name, _)| *name == self.name) else {
+        match kind::BUILT_IN.iter().find(|(name, _)| *name == self.name) {
+            Some((_, kind)) => self.check_kind(*kind, text),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a statistic that metrics of a kind do not have. `text` is how the file names it.
+    fn check_kind(&self, kind: Kind, text: &str) -> Result<(), String> {
+        if kind.has(self.statistic) {
             return Ok(());
+        }
+        Err(format!("`{text}`: `{}` is {}: {}", self.name, kind.name(), kind.statistics()))
+    }
+
+    /// Refuses what a load run of this outline cannot have.
+    pub(crate) fn check_outline(&self, outline: &Outline) -> Result<(), String> {
+        if !self.is_built_in() {
+            let kind = outline.metrics.get(&self.name);
+            let kind = kind.ok_or_else(|| format!("the script makes no metric `{}`", self.name))?;
+            self.check_kind(*kind, &self.to_string())?;
+        }
+        let is_this = |key: &String| {
+            split(key).is_some_and(|(name, tags)| name == self.name && tags == self.tags)
         };
-        let (kind, has) = match kind {
-            Kind::Counter => ("a counter", matches!(self.statistic, None | Some(Count | Rate))),
-            Kind::Rate => ("a rate", matches!(self.statistic, None | Some(Rate | Passes | Fails))),
-            Kind::Trend => {
-                let has = matches!(
-                    self.statistic,
-                    Some(Count | Min | Max | Avg | Median | P50 | P90 | P95 | P99 | Deviation)
-                );
-                ("a trend", has)
-            }
-        };
-        let wanted = match kind {
-            "a counter" => "`.count` or `.rate` (per second)",
-            "a rate" => "`.rate`, `.passes` or `.fails`",
-            _ => {
-                "`.avg`, `.min`, `.max`, `.med`, `.p50`, `.p90`, `.p95`, `.p99`, `.stddev` or \
-                 `.count`"
-            }
-        };
-        if has { Ok(()) } else { Err(format!("`{text}`: `{}` is {kind}: {wanted}", self.name)) }
+        if self.tags.is_empty() || outline.metrics.keys().any(is_this) {
+            return Ok(());
+        }
+        Err(self.nothing_makes_it())
+    }
+
+    /// That there is no sub-metric with its tags.
+    pub(crate) fn nothing_makes_it(&self) -> String {
+        let key = Self { statistic: None, ..self.clone() };
+        format!(
+            "nothing makes `{key}`: a threshold in the script does, such as \
+             `thresholds: {{ '{key}': ['count>=0'] }}`"
+        )
     }
 
     /// The metric's name without tags and statistic.
@@ -168,12 +154,12 @@ impl LoadMetric {
     /// Whether every load run has it, or only a script that makes it.
     #[must_use]
     pub fn is_built_in(&self) -> bool {
-        BUILT_IN.iter().any(|(name, _)| *name == self.name)
+        kind::BUILT_IN.iter().any(|(name, _)| *name == self.name)
     }
 
     /// The names of those that every load run has.
     pub fn built_in() -> impl Iterator<Item = &'static str> {
-        BUILT_IN.iter().map(|(name, _)| *name)
+        kind::BUILT_IN.iter().map(|(name, _)| *name)
     }
 
     /// Whether a statistic was named.
@@ -192,7 +178,8 @@ impl LoadMetric {
     /// `ms` of times, `1/s` of a built-in counter's rate, else empty: a script does not say.
     #[must_use]
     pub fn unit(&self) -> &'static str {
-        let kind = BUILT_IN.iter().find(|(name, _)| *name == self.name).map(|(_, kind)| *kind);
+        let kind =
+            kind::BUILT_IN.iter().find(|(name, _)| *name == self.name).map(|(_, kind)| *kind);
         match (kind, self.statistic) {
             (Some(Kind::Trend), Some(statistic)) if statistic != Statistic::Count => "ms",
             (Some(Kind::Counter), Some(Statistic::Rate)) => "1/s",
@@ -220,7 +207,7 @@ impl LoadMetric {
     }
 
     fn is_trend(&self) -> bool {
-        BUILT_IN.iter().any(|(name, kind)| *name == self.name && *kind == Kind::Trend)
+        kind::BUILT_IN.iter().any(|(name, kind)| *name == self.name && *kind == Kind::Trend)
     }
 
     fn sink(&self, load: &LoadReport) -> Option<Sink> {
@@ -325,12 +312,6 @@ impl LoadMetric {
                 || rest.split_once('}').and_then(|(tags, _)| tags_of(tags))
                     == Some(self.tags.clone())
         })
-    }
-
-    /// Its name and tags as a threshold in a script names them.
-    #[must_use]
-    pub fn without_statistic(&self) -> Self {
-        Self { statistic: None, ..self.clone() }
     }
 
     /// Whether it is about some of the requests only.

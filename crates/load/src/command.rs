@@ -11,6 +11,7 @@ use crate::engine::{self, Guarded, Plan};
 use crate::generator;
 use crate::log::{Level, Log, Messages};
 use crate::options::{ExecutorConfig, Layer, Options, OptionsError};
+use crate::outline::Outline;
 use crate::output;
 use crate::progress::{Progress, header};
 use crate::report::Report;
@@ -107,12 +108,14 @@ fn raise_open_files_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// As [`run`], but only runs the init code, and checks the options and what they are about. What is wrong
-/// is written as a message.
-pub fn check(config: &Config) -> ExitStatus {
+/// As [`run`], but only runs the init code, and checks the options and what they are about.
+///
+/// # Errors
+/// How it ended when something is wrong, which is written as a message.
+pub fn check(config: &Config) -> Result<Outline, ExitStatus> {
     match prepare(config) {
-        Ok(_) => ExitStatus::Success,
-        Err(error) => refuse(config, &error),
+        Ok((run, plan)) => Ok(Outline::of(&run, &plan)),
+        Err(error) => Err(refuse(config, &error)),
     }
 }
 

@@ -9,6 +9,7 @@ mod http;
 mod log;
 mod metrics;
 mod options;
+mod outline;
 mod output;
 mod progress;
 pub mod report;
@@ -23,3 +24,4 @@ pub use options::{
     DurationError, ExecutorConfig, HttpLayer, Layer, MetricThresholds, OptionsError, Scenario,
     Stage, Threshold, VuPool, parse_duration, parse_stage,
 };
+pub use outline::Outline;

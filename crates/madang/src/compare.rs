@@ -229,12 +229,15 @@ fn check(file: &Path, args: &Args, cancel: &Cancel) -> anyhow::Result<Ready> {
     let plan =
         Plan::new(&experiment, &options).with_context(|| experiment.file.display().to_string())?;
     let mut wrong = madang_lab::check(&experiment, &Madang);
-    wrong.extend(madang_lab::check_script(&experiment, &plan, &Madang, cancel));
-    if wrong.is_empty() {
-        Ok(Ready { experiment, plan })
-    } else {
-        Err(Wrong { file: experiment.file, wrong }.into())
+    let script = madang_lab::check_script(&experiment, &plan, &Madang, cancel);
+    wrong.extend(script.wrong);
+    if !wrong.is_empty() {
+        return Err(Wrong { file: experiment.file, wrong }.into());
     }
+    if let Some(outline) = script.outline {
+        experiment.check_outline(&outline)?;
+    }
+    Ok(Ready { experiment, plan })
 }
 
 /// A reader that has seen enough is no error.

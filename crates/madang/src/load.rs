@@ -1,7 +1,7 @@
 //! `madang load`: runs a k6 script.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -121,6 +121,10 @@ pub struct Args {
     /// nothing; says nothing when all is well
     #[arg(long, conflicts_with_all = ["report", "summary_export"])]
     check: bool,
+    /// When all is well, write to this file what would be measured, as JSON: for how many seconds at most,
+    /// and the kind of each metric
+    #[arg(long, value_name = "FILE", requires = "check")]
+    outline: Option<PathBuf>,
     /// Run this long before recording begins; not with a fixed number of iterations
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s")]
     warm_up: Duration,
@@ -194,6 +198,23 @@ impl Args {
     }
 }
 
+/// Checks the script, and gives the exit code.
+fn check(config: &Config, outline: Option<&Path>) -> ExitCode {
+    let found = match madang_load::check(config) {
+        Ok(found) => found,
+        Err(status) => return ExitCode::from(status.code()),
+    };
+    let Some(file) = outline else { return ExitCode::SUCCESS };
+    let text = serde_json::to_vec(&found).map_err(std::io::Error::from);
+    match text.and_then(|text| std::fs::write(file, text)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("madang: cannot write {}: {error}", file.display());
+            ExitCode::from(madang_load::ExitStatus::Failure.code())
+        }
+    }
+}
+
 /// Runs the script, and gives the exit code.
 pub fn run(args: Args) -> ExitCode {
     let below = match Layer::from_environment(|name| std::env::var(name).ok()) {
@@ -219,7 +240,7 @@ pub fn run(args: Args) -> ExitCode {
         ..Config::default()
     };
     if args.check {
-        return ExitCode::from(madang_load::check(&config).code());
+        return check(&config, args.outline.as_deref());
     }
     ExitCode::from(madang_load::run(&config).status.code())
 }

@@ -16,7 +16,7 @@ use super::{
     Documented, Experiment, Load, QuickLoad, QuickRounds, Rounds, Sources, Variant,
     reader::{Found, Mistake, Mistakes, Reader},
 };
-use crate::record::Warning;
+use crate::{outline::Outline, record::Warning};
 use scripts::Scripts;
 
 /// A block is minutes of work; more than this is a typing error.
@@ -39,12 +39,14 @@ const NAME_BYTES: usize = 64;
 /// Keys of the plan that this version refuses by name.
 const TOP_NOT_YET: [&str; 1] = ["budgets"];
 
-/// `scripts` are those of a stored run; without them, they are read.
+/// `scripts` are those of a stored run; without them, they are read. With an `outline`, what it lacks is a
+/// mistake, too.
 pub fn experiment(
     text: &str,
     file: &Path,
     dir: &Path,
     scripts: Option<&str>,
+    outline: Option<&Outline>,
 ) -> Result<Experiment, Vec<Mistake>> {
     let mistakes = Mistakes::new(text);
     let table = match DeTable::parse(text) {
@@ -54,7 +56,7 @@ pub fn experiment(
             return Err(mistakes.into_sorted());
         }
     };
-    let origin = Origin { text, file, dir, scripts };
+    let origin = Origin { text, file, dir, scripts, outline };
     let parsed = top(Reader::new(table.get_ref(), &mistakes), origin);
     match (parsed, mistakes.into_sorted()) {
         (Some(experiment), mistakes) if mistakes.is_empty() => Ok(experiment),
@@ -69,6 +71,7 @@ struct Origin<'o> {
     file: &'o Path,
     dir: &'o Path,
     scripts: Option<&'o str>,
+    outline: Option<&'o Outline>,
 }
 
 fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
@@ -93,7 +96,8 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
     let variants = top.table("variants").or_else(|| top.missing("variants"));
     let variants = variants.map(|variants| variants::all(&variants, &whole));
     let (known, variants) = variants.unzip();
-    let hooks = hooks::all(top.table("hooks"), variants.as_deref().unwrap_or_default());
+    let hooks =
+        hooks::all(top.table("hooks"), variants.as_deref().unwrap_or_default(), origin.outline);
     let values = top.table("values");
     let invariants = top.list("invariants").unwrap_or_default();
     let mistakes = top.mistakes();
@@ -117,7 +121,7 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
     let names = Names { variants: &known, known: usable, reference: &reference.value };
     let load = load??;
     let scripts = match origin.scripts {
-        Some(text) => Scripts::stored(text),
+        Some(text) => Scripts::stored(text, origin.outline),
         None => Scripts::read(&load.script),
     };
     let observe = predictions::observed(observe, &scripts);

@@ -177,22 +177,27 @@ impl<'a> Reader<'a> {
 
     /// A time, possibly none at all.
     pub fn duration(&mut self, key: &'static str) -> Option<Duration> {
+        self.duration_at(key).map(|found| found.value)
+    }
+
+    /// A time, possibly none at all, and where it stands.
+    pub fn duration_at(&mut self, key: &'static str) -> Option<Found<Duration>> {
         self.duration_from(key, Duration::ZERO)
     }
 
     /// A time of at least a millisecond, which is what command lines are given.
     pub fn positive_duration(&mut self, key: &'static str) -> Option<Duration> {
-        self.duration_from(key, Duration::from_millis(1))
+        self.duration_from(key, Duration::from_millis(1)).map(|found| found.value)
     }
 
-    fn duration_from(&mut self, key: &'static str, least: Duration) -> Option<Duration> {
+    fn duration_from(&mut self, key: &'static str, least: Duration) -> Option<Found<Duration>> {
         let wanted = "a time with its unit, such as \"500ms\", \"10s\" or \"1m30s\"";
         let range = if least.is_zero() { "at most 7 days" } else { "from 1ms to 7 days" };
         let read = |value: &DeValue<'_>| {
             let time = value.as_str().and_then(duration)?;
             (least..=LONGEST).contains(&time).then_some(time)
         };
-        self.typed(key, &format!("{wanted}, {range}"), read).map(|found| found.value)
+        self.typed(key, &format!("{wanted}, {range}"), read)
     }
 
     /// A list of strings with at least one element.

@@ -67,3 +67,65 @@ fn what_the_generator_refuses_is_known_before_anything_runs() {
     let output = lab.run(&["--check"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 }
+
+/// Otherwise all rounds are run before anybody says so.
+#[test]
+fn what_the_script_cannot_have_is_known_before_anything_runs() {
+    let script = "import { Counter, Gauge, Rate, Trend } from 'k6/metrics';
+        const names = { hits: new Counter('hits'), level: new Gauge('level'), part: new Rate('part') };
+        export const options = { thresholds: { 'times{kind:a}': ['max>=0'] } };
+        const times = new Trend('times', true), text = 'kind';\n"
+        .to_owned()
+        + SCRIPT;
+    let run = |experiment: &str, flags: &[&str]| {
+        let lab = Lab::new(experiment);
+        fs::write(lab.0.path().join("script.js"), &script).unwrap();
+        let output = lab.run(flags);
+        (output.status.code(), text(&output.stderr))
+    };
+    let claim = |metric: &str| EXPERIMENT.replace("cpu_per_good_request", metric);
+    let observed =
+        |metric: &str| EXPERIMENT.to_owned() + &format!("[observe]\nload = [\"{metric}\"]\n");
+    let invariant = |value: &str| {
+        format!(
+            "{EXPERIMENT}[[invariants]]\nname = \"n\"\nvalue = \"load.{value}\"\nat_least = 0\n"
+        )
+    };
+    let during = |at: &str| {
+        format!(
+            "{EXPERIMENT}[hooks]\nduring = [\n  {{ at = \"{at}\", command = [\"true\"] }},\n]\n"
+        )
+    };
+    for (experiment, expected) in [
+        (claim("hits.p95"), ":5: `hits.p95`: `hits` is a counter: `.count` or `.rate`"),
+        (claim("level.rate"), ":5: `level.rate`: `level` is a gauge: `.value`"),
+        (claim("part.p95"), ":5: `part.p95`: `part` is a rate: `.rate`"),
+        (claim("times.rate"), ":5: `times.rate`: `times` is a trend: `.avg`"),
+        (claim("times{kind:a}.value"), ":5: `times{kind:a}.value`: `times` is a trend"),
+        // It stands in the script, and is none of its metrics.
+        (claim("kind.count"), ":5: the script makes no metric `kind`"),
+        (observed("hits.max"), ":21: `hits.max`: `hits` is a counter"),
+        (invariant("times"), ":22: `times`: `times` is a trend"),
+        (
+            during("1s"),
+            ":22: `at` in [hooks.during] is 1 s, but the load starts nothing any more after 1 s",
+        ),
+    ] {
+        for flags in [&["--check"][..], &[]] {
+            let (code, said) = run(&experiment, flags);
+            assert_eq!(code, Some(2), "{experiment}: {said}");
+            assert!(said.contains(expected), "no {expected:?} in: {said}");
+        }
+    }
+    for experiment in [
+        claim("hits.rate"),
+        claim("times.p95"),
+        claim("times{kind:a}.max"),
+        observed("level.max"),
+        invariant("hits"),
+        during("900ms"),
+    ] {
+        let (code, said) = run(&experiment, &["--check"]);
+        assert_eq!(code, Some(0), "{experiment}: {said}");
+    }
+}

@@ -6,11 +6,13 @@ use super::{
     super::{Action, During, Hooks, Signal, Target, Variant, reader::Reader},
     quoted,
 };
+use crate::{outline::Outline, time};
 
 /// Longer than any seed or flush should take.
 const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(300);
 
-pub fn all(reader: Option<Reader<'_>>, variants: &[Variant]) -> Hooks {
+/// With an `outline`, what is to be done when the load is over is a mistake.
+pub fn all(reader: Option<Reader<'_>>, variants: &[Variant], outline: Option<&Outline>) -> Hooks {
     let Some(mut reader) = reader else {
         return Hooks { time_limit: DEFAULT_TIME_LIMIT, ..Hooks::default() };
     };
@@ -18,15 +20,25 @@ pub fn all(reader: Option<Reader<'_>>, variants: &[Variant]) -> Hooks {
     let (prepare, reset, drain) = (command("prepare"), command("reset"), command("drain"));
     let during = reader.list("during").unwrap_or_default();
     let mut during: Vec<During> =
-        during.into_iter().filter_map(|reader| one(reader, variants)).collect();
+        during.into_iter().filter_map(|reader| one(reader, variants, outline)).collect();
     during.sort_by_key(|during| during.at);
     let time_limit = reader.positive_duration("time_limit").unwrap_or(DEFAULT_TIME_LIMIT);
     reader.finish(&[]);
     Hooks { prepare, reset, drain, during, time_limit }
 }
 
-fn one(mut reader: Reader<'_>, variants: &[Variant]) -> Option<During> {
-    let at = reader.duration("at").or_else(|| reader.missing("at"));
+fn one(mut reader: Reader<'_>, variants: &[Variant], outline: Option<&Outline>) -> Option<During> {
+    let at = reader.duration_at("at").or_else(|| reader.missing("at"));
+    if let (Some(at), Some(outline)) = (&at, outline)
+        && at.value >= outline.length()
+    {
+        let (at_text, length) = (time::exact(at.value), time::exact(outline.length()));
+        let message = format!(
+            "`at` in [hooks.during] is {at_text}, but the load starts nothing any more after {length}"
+        );
+        reader.mistakes().add(at.offset, message);
+    }
+    let at = at.map(|at| at.value);
     let command = reader.words("command");
     let signal = reader.text("signal");
     let restart = reader.boolean("restart");

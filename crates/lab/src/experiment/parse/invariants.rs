@@ -24,7 +24,7 @@ struct Scope<'s> {
     variants: &'s [Variant],
     /// Databases of all variants that name no others.
     shared: &'s Addresses,
-    scripts: &'s Scripts,
+    scripts: &'s Scripts<'s>,
     mistakes: &'s Mistakes<'s>,
 }
 
@@ -33,7 +33,7 @@ pub fn all(
     invariants: Vec<Reader<'_>>,
     variants: &[Variant],
     shared: &Addresses,
-    scripts: &Scripts,
+    scripts: &Scripts<'_>,
 ) -> (Vec<NamedValue>, Vec<Invariant>) {
     let mut named = Vec::new();
     for (name, mut reader) in values.map(|values| values.tables()).unwrap_or_default() {

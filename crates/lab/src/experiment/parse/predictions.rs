@@ -14,7 +14,7 @@ const BOUNDS: [&str; 5] =
     ["ratio_at_most", "ratio_at_least", "difference_below", "at_most", "at_least"];
 
 /// Rows of the report that the file asks for.
-pub fn observed(reader: Option<Reader<'_>>, scripts: &Scripts) -> Observe {
+pub fn observed(reader: Option<Reader<'_>>, scripts: &Scripts<'_>) -> Observe {
     let Some(mut reader) = reader else { return Observe::default() };
     let databases = databases::beside(&mut reader);
     let (metrics, load) = (reader.words("metrics"), reader.words("load"));
@@ -51,7 +51,7 @@ pub fn all(
     readers: Vec<Reader<'_>>,
     names: Names<'_>,
     observe: &Observe,
-    scripts: &Scripts,
+    scripts: &Scripts<'_>,
 ) -> Vec<Prediction> {
     let one = |reader| prediction(reader, names, observe, scripts);
     readers.into_iter().filter_map(one).collect()
@@ -61,7 +61,7 @@ fn prediction(
     mut reader: Reader<'_>,
     names: Names<'_>,
     observe: &Observe,
-    scripts: &Scripts,
+    scripts: &Scripts<'_>,
 ) -> Option<Prediction> {
     let metric = reader.required_text("metric");
     let variant = reader.required_text("variant").map(|found| found.value);

@@ -4,7 +4,7 @@
 use std::{fs, path::Path};
 
 use super::{super::reader::Mistakes, quoted};
-use crate::load_metric::LoadMetric;
+use crate::{load_metric::LoadMetric, outline::Outline};
 
 /// More files than a script imports.
 const FILES: usize = 64;
@@ -13,11 +13,13 @@ const FILE_BYTES: u64 = 1 << 20;
 const CONSTRUCTORS: [&str; 4] = ["Counter", "Gauge", "Rate", "Trend"];
 
 /// The text of a script and of the scripts beside it, which it may import.
-pub struct Scripts {
+pub struct Scripts<'o> {
     text: String,
+    /// What the load generator knows of them, once it has been asked.
+    outline: Option<&'o Outline>,
 }
 
-impl Scripts {
+impl<'o> Scripts<'o> {
     pub fn read(script: &Path) -> Self {
         let mut text = read(script).unwrap_or_default();
         let entries = script.parent().and_then(|dir| fs::read_dir(dir).ok());
@@ -33,12 +35,12 @@ impl Scripts {
             text.push('\n');
             text += &read(&other).unwrap_or_default();
         }
-        Self { text }
+        Self { text, outline: None }
     }
 
     /// What `into_text` gave.
-    pub fn stored(text: &str) -> Self {
-        Self { text: text.to_owned() }
+    pub fn stored(text: &str, outline: Option<&'o Outline>) -> Self {
+        Self { text: text.to_owned(), outline }
     }
 
     /// The script and those beside it, one after another.
@@ -50,12 +52,10 @@ impl Scripts {
     pub fn check(&self, metric: &LoadMetric, offset: usize, mistakes: &Mistakes<'_>) {
         if metric.is_built_in() || self.has(metric.name()) {
             if metric.has_tags() && !metric.is_named_in(&self.text) {
-                let key = metric.without_statistic();
-                let message = format!(
-                    "nothing makes `{key}`: a threshold in the script does, such as \
-                     `thresholds: {{ '{key}': ['count>=0'] }}`"
-                );
-                mistakes.add(offset, message);
+                mistakes.add(offset, metric.nothing_makes_it());
+            } else if let Some(Err(why)) = self.outline.map(|outline| metric.check_outline(outline))
+            {
+                mistakes.add(offset, why);
             }
             return;
         }

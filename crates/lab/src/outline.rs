@@ -1,0 +1,31 @@
+//! What the load generator says it would measure, before the first round.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde::Deserialize;
+
+use crate::load_metric::Kind;
+
+/// What a script would measure as all variants use it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Outline {
+    seconds: f64,
+    /// Sub-metrics among them.
+    pub(crate) metrics: BTreeMap<String, Kind>,
+}
+
+impl Outline {
+    /// What holds of two variants that use the script in different ways: `during` both loads is during the
+    /// shorter one, and a row that one of them has is a row.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.seconds = self.seconds.min(other.seconds);
+        let mut metrics = other.metrics;
+        metrics.append(&mut self.metrics);
+        Self { metrics, ..self }
+    }
+
+    /// How long iterations are started in the measured window, at most.
+    pub(crate) fn length(&self) -> Duration {
+        Duration::try_from_secs_f64(self.seconds).unwrap_or(Duration::MAX)
+    }
+}

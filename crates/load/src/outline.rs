@@ -1,0 +1,29 @@
+//! What a run would measure, known before it begins.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::engine::Plan;
+use crate::run::Run;
+
+/// What a script that was only checked would measure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outline {
+    /// How long iterations are started after the warm-up, in seconds, at most: of a number of iterations
+    /// only `maxDuration` is known. Without `gracefulStop`.
+    pub seconds: f64,
+    /// All metrics, those of every run among them, and the sub-metrics of thresholds, by name; of each its
+    /// kind: `counter`, `gauge`, `rate` or `trend`.
+    pub metrics: BTreeMap<String, &'static str>,
+}
+
+impl Outline {
+    pub(crate) fn of(run: &Run, plan: &Plan) -> Self {
+        let ends =
+            plan.options.scenarios.iter().map(|one| one.start_time + one.executor.duration());
+        let registry = run.registry();
+        let metrics = registry.iter().map(|(_, metric)| (metric.name.clone(), metric.kind.name()));
+        Self { seconds: ends.max().unwrap_or_default().as_secs_f64(), metrics: metrics.collect() }
+    }
+}
