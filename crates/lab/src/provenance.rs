@@ -1,5 +1,6 @@
-//! What a run is made of besides its texts, so that a run that goes on does not mix two builds: the
-//! programs of `command` variants, the files among their arguments, and those of `[data]`.
+//! What a run is made of besides its experiment's text, so that a run that goes on does not mix two builds:
+//! the script and the files it names, the programs of `command` variants, the files among their arguments,
+//! and those of `[data]`.
 //!
 //! What these load in turn (libraries, modules, container images) is not known, nor what a hook
 //! does, nor what answers at a `url`.
@@ -27,6 +28,12 @@ use crate::{
 
 /// Longer files are told apart by length and time: reading them would take longer than a round.
 const MOST_BYTES: u64 = 256 << 20;
+/// Longer files are data.
+const MOST_SCRIPT_BYTES: u64 = 1 << 20;
+/// More than a script imports.
+const MOST_SCRIPTS: usize = 256;
+/// As long as Linux takes.
+const MOST_NAME_BYTES: usize = 4095;
 /// Read at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 /// Where execvp(3) looks when there is no `PATH`.
@@ -67,6 +74,7 @@ pub fn read(experiment: &Experiment, plan: &Plan, host: &dyn Host) -> Vec<KeptFi
         paths.extend(texts.filter(|text| is_fixed(text)).map(|text| dir.join(text)));
     }
     paths.extend(host.data_files(&experiment.data, dir));
+    paths.extend(named_by_script(experiment));
     let kept = |path: PathBuf| {
         let content = Content::of(&path).ok()??;
         Some(KeptFile { path: path.to_string_lossy().into_owned(), content })
@@ -78,7 +86,48 @@ pub fn read(experiment: &Experiment, plan: &Plan, host: &dyn Host) -> Vec<KeptFi
 /// a server may write to a file among its arguments.
 pub fn changed(then: &[KeptFile], now: &[KeptFile]) -> Vec<String> {
     let others = then.iter().filter(|file| !now.contains(file));
-    others.map(|file| format!("`{}`", file.path)).collect()
+    let in_words = |file: &KeptFile| match Path::new(&file.path).exists() {
+        true => format!("`{}`", file.path),
+        false => format!("`{}` (now missing)", file.path),
+    };
+    others.map(in_words).collect()
+}
+
+/// The script, and files whose names stand in it or in a script it names: what it imports or opens. A name
+/// that is only put together when it runs is not seen.
+fn named_by_script(experiment: &Experiment) -> BTreeSet<PathBuf> {
+    let script = &experiment.load.script;
+    let home = script.parent().unwrap_or(Path::new("/"));
+    let may_be_made = experiment.hooks.come_before_the_load();
+    let mut found = BTreeSet::new();
+    let mut unread = vec![script.clone()];
+    while let Some(path) = unread.pop() {
+        let is_short = fs::metadata(&path).is_ok_and(|file| file.len() <= MOST_SCRIPT_BYTES);
+        let text = if is_short { fs::read_to_string(&path).ok() } else { None };
+        let beside = path.parent().unwrap_or(home).to_owned();
+        found.insert(path);
+        // Between any two quotes, whichever of them belong together.
+        let text = text.unwrap_or_default();
+        let names = text.split(['\'', '"', '`']).filter(|name| is_file_name(name));
+        let paths = names.flat_map(|name| [beside.join(name), home.join(name)]);
+        for path in paths.filter(|path| path.is_file()) {
+            let Ok(path) = path.canonicalize() else { continue };
+            let is_script = path.extension().is_some_and(|kind| kind == "js" || kind == "mjs");
+            if found.contains(&path) {
+                continue;
+            }
+            if is_script && found.len() < MOST_SCRIPTS {
+                unread.push(path);
+            } else if !may_be_made {
+                found.insert(path);
+            }
+        }
+    }
+    found
+}
+
+fn is_file_name(text: &str) -> bool {
+    (1..=MOST_NAME_BYTES).contains(&text.len()) && !text.contains('\n')
 }
 
 impl Content {

@@ -235,9 +235,7 @@ impl Stored {
     /// [`provenance`] knows.
     pub(crate) fn check_unchanged(&self, host: &dyn Host) -> Result<(), StoredError> {
         let Description { file, sources, machine, versions, files, .. } = &self.description;
-        let now = Experiment::read(file).map(|experiment| experiment.sources);
-        let mut changed =
-            changed(file, (sources, &now.unwrap_or_default()), machine, versions, host);
+        let mut changed = changed(file, sources, machine, versions, host);
         if let Some(files) = files {
             let now = provenance::read(&self.experiment, &self.plan, host);
             changed.extend(provenance::changed(files, &now));
@@ -273,18 +271,18 @@ pub(crate) fn description<T: DeserializeOwned>(
     Ok((path, description))
 }
 
-/// What is not as it was when a run began: its file or scripts, by their texts then and now, the
-/// machine, or the program.
+/// What is not as it was when a run began: its file, by its text, the machine, or the program. A search
+/// without an experiment has no text.
 pub(crate) fn changed(
     file: &Path,
-    (then, now): (&Sources, &Sources),
+    then: &Sources,
     machine: &MachinePart,
     versions: &[(String, String)],
     host: &dyn Host,
 ) -> Vec<String> {
+    let is_same = || fs::read_to_string(file).is_ok_and(|now| now == then.file);
     let changes = [
-        (now.file != then.file, format!("`{}`", file.display())),
-        (now.scripts != then.scripts, "the script or one beside it".to_owned()),
+        (!then.file.is_empty() && !is_same(), format!("`{}`", file.display())),
         (host.versions() != *versions, "the program".to_owned()),
         (MachinePart::read() != *machine, "the machine".to_owned()),
     ];

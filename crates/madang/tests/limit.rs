@@ -342,7 +342,7 @@ fn a_killed_search_goes_on_where_it_was() {
     fs::write(search.0.path().join("script.js"), format!("{PLAIN}\n// changed")).unwrap();
     let refused = go_on(&["--resume"]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
-    assert!(text(&refused).contains("the script or one beside it changed"), "{}", text(&refused));
+    assert!(text(&refused).contains("/script.js` changed since"), "{}", text(&refused));
     // What another version tried is not taken for what this one would have.
     let altered = written.replacen("\"attempt\":2", "\"attempt\":7", 1);
     assert_ne!(altered, written);

@@ -5,7 +5,6 @@
 //! left when they end goes on from there, or is reported as it is.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -149,18 +148,8 @@ impl StoredLimit {
 
     /// Refuses to go on with another experiment, script, program or machine.
     pub(super) fn check_unchanged(&self, host: &dyn Host) -> Result<(), StoredError> {
-        let Description { file, sources, machine, versions, files, bare, .. } = &self.description;
-        let now = match bare {
-            Some(_) => Sources {
-                file: String::new(),
-                scripts: fs::read_to_string(file).unwrap_or_default(),
-            },
-            None => {
-                let now = Experiment::read(file).map(|experiment| experiment.sources);
-                now.unwrap_or_default()
-            }
-        };
-        let mut changed = stored::changed(file, (sources, &now), machine, versions, host);
+        let Description { file, sources, machine, versions, files, .. } = &self.description;
+        let mut changed = stored::changed(file, sources, machine, versions, host);
         let now = provenance::read(&self.experiment, &self.plan.plan, host);
         changed.extend(provenance::changed(files, &now));
         if changed.is_empty() { Ok(()) } else { Err(StoredError::Changed(changed)) }
