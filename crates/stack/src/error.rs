@@ -88,7 +88,8 @@ fn in_background(exit: Exit) -> &'static str {
     if exit.is_success() { "; it has to stay in the foreground" } else { "" }
 }
 
-/// The last lines a process wrote to stderr; prints nothing at all when there are none.
+/// The last lines a process wrote to stderr, or to a file that is its stdout, too; prints nothing at all
+/// when there are none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tail(pub String);
 
@@ -97,7 +98,7 @@ impl fmt::Display for Tail {
         if self.0.trim().is_empty() {
             return Ok(());
         }
-        f.write_str("\nits last lines on stderr:")?;
+        f.write_str("\nits last lines:")?;
         for line in self.0.trim_end().lines() {
             write!(f, "\n  {line}")?;
         }

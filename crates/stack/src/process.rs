@@ -323,7 +323,8 @@ impl Process {
         let _ = (&self.control).write_all(order.encode().as_bytes());
     }
 
-    /// The last lines of its standard error, if it goes to a file or is captured.
+    /// The last lines of its standard error, if it goes to a file or is captured; of a file that has its
+    /// standard output as well, of both.
     #[must_use]
     pub fn stderr_tail(&self) -> Tail {
         match &self.stderr_file {
