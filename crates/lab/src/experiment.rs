@@ -251,7 +251,13 @@ impl Experiment {
     pub fn read(path: &Path) -> Result<Self, FileError> {
         let file = if path.is_dir() { path.join(FILE_NAME) } else { path.to_owned() };
         let unreadable = |source| FileError::Read { path: file.clone(), source };
-        let text = fs::read_to_string(&file).map_err(unreadable)?;
+        let text = String::from_utf8(fs::read(&file).map_err(unreadable)?).map_err(|error| {
+            let valid = error.utf8_error().valid_up_to();
+            let before = error.as_bytes()[..valid].iter();
+            let line = 1 + before.filter(|byte| **byte == b'\n').count();
+            let message = "this is no UTF-8, which TOML has to be".to_owned();
+            FileError::Wrong { path: file.clone(), mistakes: vec![Mistake { line, message }] }
+        })?;
         let dir = match file.parent() {
             Some(dir) if !dir.as_os_str().is_empty() => dir,
             _ => Path::new("."),

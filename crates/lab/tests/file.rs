@@ -395,3 +395,40 @@ mod hostile {
         }
     }
 }
+
+#[test]
+fn a_placeholder_that_is_misspelt_is_told_from_words_of_the_program() {
+    let file = |argument: &str, value: &str| {
+        let command = format!(
+            "command = [\"./server\", {argument:?}]\nenv = {{ A = {value:?} }}\n\
+             ready = \"http://127.0.0.1:{{port}}/\""
+        );
+        two("serve = {}", &command, 3, "")
+    };
+    for (argument, value, word, meant) in [
+        ("--port={prot}", "", "`command` in [variants.fast] has `{prot}`", "`{port}`"),
+        ("--data={dri}/x", "", "`{dri}`", "`{dir}`"),
+        ("{PORT}", "", "`{PORT}`", "`{port}`"),
+        ("", "{port}:{ports}", "`env` in [variants.fast] has `{ports}`", "`{port}`"),
+    ] {
+        only(&wrong(&file(argument, value)), 17 + usize::from(argument.is_empty()), &[word, meant]);
+    }
+    for fine in
+        ["{port}{dir}", "{\"prot\": 1}", "${prot}", "{ print }", "{host}", "{prot", "prot}", "{}"]
+    {
+        Lab::new("get", &file(fine, fine)).read().unwrap();
+    }
+}
+
+#[test]
+fn a_key_that_is_there_twice_is_named_and_so_is_the_line_that_is_no_text() {
+    let twice = good() + "[variants.fast]\nserve = {}\n";
+    only(&wrong(&twice), good().lines().count() + 1, &["duplicate key `fast`"]);
+    only(&mistakes("blocks = 3", "blocks = 3\nblocks = 3"), 12, &["`blocks`"]);
+    let lab = Lab::new("get", &good());
+    let text = good().replace("reference", "# Caf\u{e9}\nreference");
+    let latin: Vec<u8> = text.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
+    std::fs::write(lab.path().join("experiment.toml"), latin).unwrap();
+    let error = lab.read().unwrap_err().to_string();
+    assert!(error.contains("experiment.toml:4: this is no UTF-8"), "{error}");
+}

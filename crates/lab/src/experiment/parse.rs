@@ -52,7 +52,11 @@ pub fn experiment(
     let table = match DeTable::parse(text) {
         Ok(table) => table,
         Err(error) => {
-            mistakes.add(error.span().map_or(0, |span| span.start), error.message());
+            let span = error.span().unwrap_or_default();
+            // A key that is there twice is not named.
+            let key = text.get(span.clone()).filter(|_| error.message() == "duplicate key");
+            let key = key.map_or_else(String::new, |key| format!(" `{key}`"));
+            mistakes.add(span.start, format!("{}{key}", error.message()));
             return Err(mistakes.into_sorted());
         }
     };

@@ -13,6 +13,7 @@ use toml::{
 
 use crate::expression::Expression;
 
+pub use text::is_nearly;
 use text::{closest, duration, is_figure};
 
 /// Nobody means a longer time, and sums and multiples of times stay far from overflowing.
@@ -85,6 +86,11 @@ impl<'a> Reader<'a> {
     /// Where the table begins.
     pub fn offset(&self) -> usize {
         self.offset
+    }
+
+    /// Where a key stands, or the table when it is not there.
+    pub fn offset_of(&self, key: &str) -> usize {
+        self.table.get_key_value(key).map_or(self.offset, |(name, _)| name.span().start)
     }
 
     /// Keys that will be accepted one day; naming them tells a wish from a typing error.

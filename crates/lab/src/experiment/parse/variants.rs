@@ -3,13 +3,15 @@
 use super::{
     super::{
         Target, Variant,
-        reader::{Found, Reader},
+        reader::{Found, Reader, is_nearly},
     },
     NAME_RULE, budget, databases, is_name,
 };
 
 /// Keys of the plan that this version refuses by name.
 const VARIANT_NOT_YET: [&str; 1] = ["memory"];
+/// What is replaced in each round.
+const PLACEHOLDERS: [&str; 2] = ["port", "dir"];
 /// How the only databases begin that can be read so far.
 const SQLITE: &str = "sqlite:";
 
@@ -79,10 +81,35 @@ fn check_address(reader: &Reader<'_>, name: &str, key: &str, found: &Found<Strin
     }
 }
 
+/// Complains of a word in braces that is nearly a placeholder. Others are the program's own, such as those
+/// of awk or JSON, and so is `${word}`.
+fn misspelt(key: &str, name: &str, text: &str) -> Option<String> {
+    let parts: Vec<&str> = text.split('{').collect();
+    parts.windows(2).find_map(|pair| {
+        let word = pair[1].split_once('}')?.0;
+        let meant = PLACEHOLDERS.into_iter().find(|known| is_nearly(word, known))?;
+        let is_word = word.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
+        (is_word && !pair[0].ends_with('$')).then(|| {
+            format!("`{key}` in [variants.{name}] has `{{{word}}}`: did you mean `{{{meant}}}`?")
+        })
+    })
+}
+
 fn target_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option<Target> {
     let serve = reader.table("serve");
-    let argv = reader.words("command").map(|found| found.value);
+    let argv = reader.words("command");
+    if let Some(Found { value, offset }) = &argv {
+        let complain = |why| reader.mistakes().add(*offset, why);
+        value.iter().filter_map(|text| misspelt("command", name, text)).for_each(complain);
+    }
+    let argv = argv.map(|found| found.value);
+    let env_offset = reader.offset_of("env");
     let env = reader.strings("env");
+    for (_, text) in env.iter().flatten() {
+        if let Some(why) = misspelt("env", name, text) {
+            reader.mistakes().add(env_offset, why);
+        }
+    }
     let ready = reader.text("ready");
     let url = reader.text("url");
     let (mistakes, offset) = (reader.mistakes(), reader.offset());

@@ -38,6 +38,18 @@ pub fn closest<'w>(word: &str, accepted: &[&'w str]) -> Option<&'w str> {
     (near.0 <= 2 && near.0 < word.chars().count()).then_some(near.1)
 }
 
+/// Whether a word is not the known one, but one letter more, less or another away, the same letters in
+/// another order, or differs in case.
+pub fn is_nearly(word: &str, known: &str) -> bool {
+    let letters = |text: &str| {
+        let mut letters: Vec<char> = text.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    let lower = word.to_ascii_lowercase();
+    word != known && (distance(&lower, known) <= 1 || letters(&lower) == letters(known))
+}
+
 /// Edit distance: insertions, deletions and replacements (Levenshtein 1966), in the two-row form
 /// of Wagner and Fischer (1974).
 fn distance(left: &str, right: &str) -> usize {
@@ -58,6 +70,16 @@ fn distance(left: &str, right: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_is_nearly_another_by_one_slip() {
+        for word in ["prot", "por", "ports", "PORT", "pott"] {
+            assert!(is_nearly(word, "port"), "{word}");
+        }
+        for word in ["port", "host", "print", "", "p"] {
+            assert!(!is_nearly(word, "port"), "{word}");
+        }
+    }
 
     #[test]
     fn times_need_units() {
