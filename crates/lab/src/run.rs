@@ -26,8 +26,8 @@ use crate::{
 };
 use blocks::Blocks;
 use out::create_dir;
-pub(crate) use out::write;
 pub use out::{Journal, Out};
+pub(crate) use out::{check_unused, write};
 
 /// Why a run could not begin or be kept. Broken rounds are no such error: they are in the report.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +72,7 @@ pub enum RunError {
     /// The results' directory has results in it.
     #[error("`{}` is not empty: results are never overwritten, choose another --out", .0.display())]
     NotEmpty(PathBuf),
-    /// The run to be resumed is still going.
+    /// The run to be resumed or reported is still going.
     #[error("`{}` is in use: the run is still going", .0.display())]
     InUse(PathBuf),
     /// The run cannot be resumed.
@@ -225,8 +225,9 @@ pub fn resume(
 /// given, which changes nothing about the run.
 ///
 /// # Errors
-/// When the report cannot be written.
+/// When the run is still going, or the report cannot be written.
 pub fn report_again(stored: &Stored, language: Option<Language>) -> Result<Report, RunError> {
+    check_unused(&stored.dir)?;
     let report = stored.report_in(language.unwrap_or(stored.plan.language));
     out::write_report(&stored.dir, &report)?;
     Ok(report)

@@ -75,6 +75,16 @@ pub enum StoredError {
         /// What is wrong.
         source: serde_json::Error,
     },
+    /// A round in it is not the run's.
+    #[error("`{}`:{line}: this is no round of this run: {why}", .path.display())]
+    Round {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong.
+        why: String,
+    },
     /// It was made by a version with another format.
     #[error("`{}` has format {found}, this version understands {known}", .path.display())]
     Format {
@@ -191,6 +201,7 @@ impl Stored {
         let experiment = experiment.map_err(|source| StoredError::Experiment { path, source })?;
         let plan = Plan::new(&experiment, options)?;
         let (mut rounds, journal_bytes) = journal(dir)?;
+        check_rounds(dir, &plan, &rounds)?;
         count(&plan, &mut rounds);
         let dir = dir.to_owned();
         Ok(Self { dir, experiment, plan, description, rounds, journal_bytes })
@@ -300,6 +311,30 @@ pub(crate) fn journal(dir: &Path) -> Result<(Vec<RoundRecord>, u64), StoredError
     let rounds: Result<Vec<RoundRecord>, _> = journal.lines().map(serde_json::from_str).collect();
     let shape = |source| StoredError::Shape { path: dir.join(JOURNAL), source };
     Ok((rounds.map_err(shape)?, whole as u64))
+}
+
+/// Refuses rounds that the run cannot have made: somebody has put two journals together.
+fn check_rounds(dir: &Path, plan: &Plan, rounds: &[RoundRecord]) -> Result<(), StoredError> {
+    let mut ended = BTreeSet::new();
+    for (index, round) in rounds.iter().enumerate() {
+        let RoundRecord { block, attempt, variant, .. } = round;
+        let is_known = plan.variants.iter().any(|known| known.name == *variant);
+        let why = if !is_known {
+            format!("the run has no variant `{variant}`")
+        } else if !(1..=plan.settings.blocks).contains(block) {
+            format!("the run has no block {block}")
+        } else if ended.contains(&(block, attempt, variant)) {
+            format!("block {block}, attempt {attempt} of `{variant}` is there already")
+        } else {
+            // Only one that was refused is made again in the same attempt.
+            if round.refused.is_empty() {
+                ended.insert((block, attempt, variant));
+            }
+            continue;
+        };
+        return Err(StoredError::Round { path: dir.join(JOURNAL), line: index + 1, why });
+    }
+    Ok(())
 }
 
 /// Marks the rounds that count: those of an attempt in which every variant was measured once without

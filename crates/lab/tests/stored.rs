@@ -263,22 +263,56 @@ fn a_line_torn_inside_a_character_is_left_out() {
     assert!(error.contains("rounds.jsonl"), "{error}");
 }
 
-/// Tries to resume the run that it follows.
-struct Impatient<'l>(&'l Lab, Option<RunError>);
+/// Two journals in one file would count rounds twice, or those of something else.
+#[test]
+fn rounds_that_the_run_cannot_have_made_are_refused_with_their_line() {
+    let lab = Lab::new("get", &two(SLOW, FAST, 2, ""));
+    lab.run();
+    let path = lab.out().join("rounds.jsonl");
+    let whole = fs::read_to_string(&path).unwrap();
+    let first = whole.lines().next().unwrap();
+    let other = |key: &str, value: Value| {
+        let mut round: Value = serde_json::from_str(first).unwrap();
+        round[key] = value;
+        round.to_string()
+    };
+    for (line, expected) in [
+        (first.to_owned(), "rounds.jsonl`:5: this is no round of this run: block 1, attempt 1 of"),
+        (
+            other("variant", "third".into()),
+            ":5: this is no round of this run: the run has no variant `third`",
+        ),
+        (other("block", 3.into()), ":5: this is no round of this run: the run has no block 3"),
+    ] {
+        fs::write(&path, format!("{whole}{line}\n")).unwrap();
+        let error = Stored::read(&lab.out()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    fs::write(&path, whole).unwrap();
+    assert!(Stored::read(&lab.out()).unwrap().is_complete());
+}
+
+/// Tries to resume and to report the run that it follows.
+struct Impatient<'l>(&'l Lab, Vec<Option<RunError>>);
 
 impl Progress for Impatient<'_> {
     fn ended(&mut self, _: &RoundRecord) {
-        self.1 = resume(self.0).err();
+        let stored = Stored::read(&self.0.out()).unwrap();
+        self.1.push(resume(self.0).err());
+        self.1.push(madang_lab::report_again(&stored, None).err());
     }
 }
 
 #[test]
-fn a_run_that_is_still_going_cannot_be_resumed() {
+fn a_run_that_is_still_going_cannot_be_resumed_or_reported() {
     let lab = Lab::new("get", &two(SLOW, FAST, 1, ""));
-    let mut impatient = Impatient(&lab, None);
+    let mut impatient = Impatient(&lab, Vec::new());
     let finished = lab.try_run_with(&Cancel::default(), &mut impatient).unwrap();
-    assert!(matches!(impatient.1, Some(RunError::InUse(_))), "{:?}", impatient.1);
+    let in_use = |refused: &Option<RunError>| matches!(refused, Some(RunError::InUse(_)));
+    assert!(impatient.1.len() == 4 && impatient.1.iter().all(in_use), "{:?}", impatient.1);
     assert_eq!(finished.report.ended, Ended::Complete);
+    let stored = Stored::read(&lab.out()).unwrap();
+    assert_eq!(madang_lab::report_again(&stored, None).unwrap().ended, Ended::Complete);
 }
 
 #[test]

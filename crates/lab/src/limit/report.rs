@@ -182,6 +182,7 @@ impl StoredLimit {
     /// # Errors
     /// See [`Self::report`]; and when they cannot be written.
     pub fn report_again(&self, language: Option<Language>) -> Result<LimitReport, RunError> {
+        run::check_unused(&self.dir)?;
         let report = self.report_in(language.unwrap_or(self.plan.plan.language))?;
         report.write(|name, text| run::write(&self.dir, name, text))?;
         Ok(report)

@@ -155,6 +155,15 @@ impl Out {
     }
 }
 
+/// Refuses the directory of a run that is still going: it has no end yet, and will write its report itself.
+pub fn check_unused(dir: &Path) -> Result<(), RunError> {
+    match File::open(dir.join(JOURNAL)).map(|journal| journal.try_lock_shared()) {
+        Ok(Err(TryLockError::WouldBlock)) => Err(RunError::InUse(dir.to_owned())),
+        // One that cannot be read or locked is not written to, either.
+        _ => Ok(()),
+    }
+}
+
 /// Writes a report's files, all of them even if one fails.
 pub fn write_report(dir: &Path, report: &Report) -> Result<(), RunError> {
     let written = [
