@@ -2,7 +2,7 @@
 
 mod data;
 pub mod host;
-mod stored;
+pub mod stored;
 
 use crate::exit;
 use crate::settings::Usage;
@@ -187,8 +187,17 @@ fn experiments(args: &Args, show: &Show, cancel: &Cancel) -> anyhow::Result<u8> 
         let names = "--baseline compares one experiment, and this directory has several";
         return Err(Usage(names.to_owned()).into());
     }
-    let ready: Vec<Ready> =
-        files.iter().map(|file| check(file, args, cancel)).collect::<anyhow::Result<_>>()?;
+    let (mut ready, mut wrong) = (Vec::new(), Vec::new());
+    for file in &files {
+        match check(file, args, cancel) {
+            Ok(one) => ready.push(one),
+            Err(error) => wrong.push(error),
+        }
+    }
+    if let Some(last) = wrong.pop() {
+        wrong.iter().for_each(|error| tell(&format!("madang: {error:#}")));
+        return Err(last);
+    }
     if args.check {
         for Ready { experiment, plan } in &ready {
             say(&format!("{}: right; {} rounds\n", experiment.file.display(), plan.rounds()))?;

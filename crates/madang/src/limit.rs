@@ -1,6 +1,7 @@
 //! `madang limit`: how much variants of a service can take within a goal.
 
 use crate::compare::host::Madang;
+use crate::compare::stored::{GO_ON, go_on_after};
 use crate::compare::{SEEDS, Wrong, code_of, say, tell, watch_signals};
 use crate::exit;
 use crate::settings::Usage;
@@ -251,8 +252,13 @@ fn ended(finished: LimitFinished, out: &Path, json: bool) -> anyhow::Result<u8> 
     finished.written?;
     let place = out.display();
     tell(&format!("results in {place}"));
-    if matches!(report.ended, Ended::Interrupted | Ended::Broken { .. }) {
-        tell(&format!("go on with: madang limit --resume {place}"));
+    let hint = match report.ended {
+        Ended::Interrupted => Some(GO_ON),
+        Ended::Broken { .. } => go_on_after(None),
+        _ => None,
+    };
+    if let Some(hint) = hint {
+        tell(&format!("{hint}: madang limit --resume {place}"));
     }
     Ok(report.exit_code())
 }

@@ -442,3 +442,23 @@ fn kill_9_leaves_no_process() {
     child.0.wait().unwrap();
     until("processes are left", || mentioning(lab.0.path()).is_empty());
 }
+
+/// What is put right in the experiment's file or its script is another run.
+#[test]
+fn resuming_is_offered_where_it_can_work() {
+    let broken = EXPERIMENT.replace("[rounds]", "[rounds]\nretries = 0\nstart_limit = \"1s\"");
+    let throws = format!("export function setup() {{ throw new Error('early'); }}\n{SCRIPT}");
+    let silent = "command = [\"sleep\", \"60\"]\nready = \"http://127.0.0.1:{port}/\"";
+    let never = broken.replace("serve = {}", silent);
+    for (experiment, script, offered) in
+        [(&broken, throws.as_str(), None), (&never, SCRIPT, Some("if it can be put right without"))]
+    {
+        let lab = Lab::new(experiment);
+        fs::write(lab.0.path().join("script.js"), script).unwrap();
+        let output = lab.run(&[]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert_eq!(said.contains("--resume"), offered.is_some(), "{said}");
+        assert!(said.contains(offered.unwrap_or_default()), "{said}");
+    }
+}

@@ -2,8 +2,22 @@
 
 use super::{say, tell};
 use madang_lab::report::{Ended, Language};
-use madang_lab::{Finished, Regression, Report, Stored};
+use madang_lab::{FailureKind, Finished, Outcome, Regression, Report, Stored};
 use std::path::Path;
+
+/// Nothing has to be put right.
+pub const GO_ON: &str = "go on with";
+
+/// How to go on after a round that broke so, if that is possible: with another file, script or program a run
+/// cannot be resumed, and what the load or the amount of output broke is seldom put right without.
+pub fn go_on_after(failed: Option<FailureKind>) -> Option<&'static str> {
+    match failed {
+        Some(FailureKind::Load | FailureKind::TimeLimit | FailureKind::Output) => None,
+        _ => Some(
+            "if it can be put right without another experiment file, script or program, go on with",
+        ),
+    }
+}
 
 /// How runs are shown.
 pub struct Show {
@@ -30,8 +44,17 @@ impl Show {
         let (complete, all) = (report.complete_blocks, report.settings.blocks);
         let place = out.display();
         tell(&format!("{complete} of {all} blocks complete; results in {place}"));
-        if report.ended != Ended::Complete {
-            tell(&format!("go on with: madang compare --resume {place}"));
+        let failed = report.rounds.iter().rev().find_map(|round| match &round.outcome {
+            Outcome::Failed(failure) => Some(failure.kind),
+            Outcome::Measured(_) => None,
+        });
+        let hint = match report.ended {
+            Ended::Complete => None,
+            Ended::Interrupted => Some(GO_ON),
+            Ended::Broken { .. } => go_on_after(failed),
+        };
+        if let Some(hint) = hint {
+            tell(&format!("{hint}: madang compare --resume {place}"));
         }
         Ok(code)
     }

@@ -129,3 +129,17 @@ fn what_the_script_cannot_have_is_known_before_anything_runs() {
         assert_eq!(code, Some(0), "{experiment}: {said}");
     }
 }
+
+#[test]
+fn every_wrong_file_of_a_directory_is_told() {
+    let lab = Lab::new(EXPERIMENT);
+    let dir = lab.0.path();
+    fs::rename(dir.join("experiment.toml"), dir.join("good.toml")).unwrap();
+    fs::write(dir.join("first.toml"), EXPERIMENT.replace("blocks = 1", "blocks = 0")).unwrap();
+    fs::write(dir.join("second.toml"), EXPERIMENT.replace("= \"off\" }", "= \"of\" }")).unwrap();
+    let output = lab.run(&["--check"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("first.toml:") && said.contains("second.toml:"), "{said}");
+    assert!(!said.contains("good.toml"), "{said}");
+}

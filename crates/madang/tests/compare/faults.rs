@@ -32,7 +32,9 @@ impl Faulty {
              during = {{ at = \"0s\", command = [\"sh\", \"-c\", \"echo $LAB_PID > hooked; {hook}\"] }}\n",
             redis.url()
         );
-        let text = EXPERIMENT.replace("[rounds]", "[rounds]\nretries = 0") + &lines;
+        // Long enough to be killed in, however busy the machine is.
+        let text = EXPERIMENT.replace("duration = \"1s\"", "duration = \"4s\"");
+        let text = text.replace("[rounds]", "[rounds]\nretries = 0") + &lines;
         let lab = Lab::new(&text);
         let mut command = lab.command(&[]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
