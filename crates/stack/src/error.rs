@@ -105,3 +105,15 @@ impl fmt::Display for Tail {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A log file may have both streams in it.
+    #[test]
+    fn last_lines_are_told_without_saying_of_which_stream() {
+        assert_eq!(Tail("one\ntwo\n".to_owned()).to_string(), "\nits last lines:\n  one\n  two");
+        assert_eq!(Tail(" \n".to_owned()).to_string(), "");
+    }
+}
