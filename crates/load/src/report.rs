@@ -26,7 +26,7 @@ pub struct Report {
     pub script: String,
     /// Seconds since 1970-01-01 UTC at which recording began (after the warm-up).
     pub started_at_seconds: f64,
-    /// Seconds since 1970-01-01 UTC at which the last iteration was over.
+    /// Seconds since 1970-01-01 UTC at which the last scenario was over.
     pub ended_at_seconds: f64,
     /// Length of the recorded window, by a monotonic clock.
     pub duration_seconds: f64,

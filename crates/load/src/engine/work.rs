@@ -17,7 +17,7 @@ use crate::executor::crew::{Crew, Hand, Hire, Times};
 use crate::executor::runner::Worker;
 use crate::generator::{self, LoopHealth, Spent};
 use crate::metrics::{Histogram, Measured, Recorder};
-use crate::options::Scenario;
+use crate::options::{ExecutorConfig, Scenario};
 use crate::run::Run;
 use crate::script::ScriptError;
 use crate::script::mailbox::{Mailbox, Task};
@@ -124,7 +124,12 @@ fn times(scenario: &Scenario, warm_up: Duration) -> Times {
         false => scenario.start_time + warm_up,
     };
     let end = scenario.start_time + warm_up + scenario.executor.duration();
-    Times { begin, end, limit: end + scenario.graceful_stop }
+    // As in k6: otherwise the rates of one with few iterations would be over less than its duration.
+    let earliest_end = match scenario.executor {
+        ExecutorConfig::ConstantArrivalRate { .. } => end,
+        _ => begin,
+    };
+    Times { begin, end, limit: end + scenario.graceful_stop, earliest_end }
 }
 
 /// Runs the init code of every virtual user of this loop.

@@ -44,6 +44,8 @@ pub(crate) struct Times {
     pub(crate) end: Duration,
     /// An iteration still running now is interrupted.
     pub(crate) limit: Duration,
+    /// The scenario is not over sooner, even when all its iterations are.
+    pub(crate) earliest_end: Duration,
 }
 
 /// The virtual users of one scenario on one event loop.
@@ -137,6 +139,7 @@ impl Crew {
                 () = self.everybody_done() => {}
                 () = wait_until(start + times.limit) => self.interrupt().await,
             }
+            wait_until(start + times.earliest_end).await;
         };
         tokio::select! {
             () = schedule => {}

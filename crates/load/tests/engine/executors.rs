@@ -118,6 +118,19 @@ fn a_ramp_goes_up_and_down_and_reuses_its_virtual_users() {
     assert_eq!(ran.report().iterations.interrupted, 0);
 }
 
+/// Its last iteration is over after half of that time.
+#[test]
+fn a_constant_arrival_rate_lasts_for_its_duration() {
+    let script = Script::new(
+        "export const options = { scenarios: { s: { executor: 'constant-arrival-rate', rate: 2,
+            duration: '1s', preAllocatedVUs: 1 } } };
+         export default function () {}",
+    );
+    let ran = script.run();
+    assert_eq!(ran.report().iterations.complete, 2);
+    assert!(ran.report().duration_seconds >= 1.0, "{}", ran.report().duration_seconds);
+}
+
 #[test]
 fn iterations_that_do_not_fit_into_the_maximum_are_dropped_and_counted() {
     let script = Script::new(
