@@ -27,8 +27,17 @@ pub struct Generator<'r> {
     pub experiment: &'r Experiment,
     pub settings: &'r Settings,
     pub host: &'r dyn Host,
-    /// Iterations it is told to start per second, whatever the script says.
-    pub rate: Option<u32>,
+    /// What it is told to start by the clock, whatever the script says.
+    pub arrivals: Option<Arrivals>,
+}
+
+/// Iterations of a script's default function, started by the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrivals {
+    /// Per second.
+    pub rate: u32,
+    /// How long they may go on after the last start.
+    pub graceful_stop: Duration,
 }
 
 impl Generator<'_> {
@@ -58,8 +67,9 @@ impl Generator<'_> {
         if let Some(duration) = self.settings.duration {
             spec = spec.args(["--duration".to_owned(), time::milliseconds(duration)]);
         }
-        if let Some(rate) = self.rate {
+        if let Some(Arrivals { rate, graceful_stop }) = self.arrivals {
             spec = spec.args(["--rate".to_owned(), rate.to_string()]);
+            spec = spec.args(["--graceful-stop".to_owned(), time::milliseconds(graceful_stop)]);
         }
         without_shell(spec, self.host).dir(&self.experiment.dir)
     }
@@ -112,7 +122,7 @@ pub fn check_script(
     host: &dyn Host,
     cancel: &Cancel,
 ) -> ScriptCheck {
-    let generator = Generator { experiment, settings: &plan.settings, host, rate: None };
+    let generator = Generator { experiment, settings: &plan.settings, host, arrivals: None };
     let mut seen = Vec::new();
     let mut outlines: Vec<Option<Outline>> = Vec::new();
     let mut wrong: Vec<String> = Vec::new();

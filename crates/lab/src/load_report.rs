@@ -21,6 +21,10 @@ pub struct LoadReport {
     pub ended_at_seconds: f64,
     /// Its length in seconds, on the monotonic clock.
     pub duration_seconds: f64,
+    /// For how much of it, by the script's options, iterations were to start by the clock; absent where
+    /// none are, and in reports of other generators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals_seconds: Option<f64>,
     /// The run was stopped by a signal before its end.
     pub aborted: bool,
     /// Requests that ended in the window.

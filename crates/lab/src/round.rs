@@ -20,7 +20,7 @@ use crate::{
     database::Watching,
     dropped::{self, Culprit},
     experiment::{Experiment, Variant},
-    generator::Generator,
+    generator::{Arrivals, Generator},
     host::Host,
     launch::{self, Conditions, LaunchError, Running},
     load_report::LoadReport,
@@ -69,8 +69,8 @@ pub struct Bench<'r> {
     pub work: &'r Path,
     /// Where logs of broken rounds stay.
     pub logs: &'r Path,
-    /// Iterations the generator is told to start per second, whatever the script says.
-    pub rate: Option<u32>,
+    /// What the generator is told to start by the clock, whatever the script says.
+    pub arrivals: Option<Arrivals>,
     pub cancel: &'r Cancel,
 }
 
@@ -265,9 +265,9 @@ impl Bench<'_> {
     }
 
     fn generator(&self, base_url: &str, scene: &Scene<'_>) -> Spec {
-        let Self { experiment, settings, host, rate, .. } = *self;
+        let Self { experiment, settings, host, arrivals, .. } = *self;
         let files = scene.files;
-        Generator { experiment, settings, host, rate }
+        Generator { experiment, settings, host, arrivals }
             .load(scene.variant, base_url, &files.report, &files.started)
             .stdout(Output::File(files.load_log.clone()))
             .stderr(Output::File(files.load_log.clone()))

@@ -260,7 +260,7 @@ impl Run<'_> {
             template,
             work: &out.work,
             logs: &out.logs,
-            rate: None,
+            arrivals: None,
             cancel,
         };
         let mut blocks = Blocks::new(bench, plan, rounds, journal);

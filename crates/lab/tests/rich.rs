@@ -173,6 +173,7 @@ fn embellish(measured: &mut Value, factor: f64) {
     load["duration_seconds"] = 60.0.into();
     load["requests"] = json!({"total": 60_000, "good": 59_900, "failed": 100});
     load["requests"]["unanswered"] = 3.into();
+    load["arrivals_seconds"] = 1.0.into();
     load["iterations"]["threw"] = 2.into();
     load["failures"] = json!([{"message": "EOF", "count": 10}]);
     load["exceptions"] = json!([{"message": "TypeError: x", "count": 2}]);

@@ -32,6 +32,10 @@ pub struct Report {
     pub duration_seconds: f64,
     /// Length of the warm-up before it.
     pub warm_up_seconds: f64,
+    /// For how long, by the options, iterations were to start by the clock: from the first `startTime`
+    /// of the scenarios with an open model to the last end of their durations. Absent without any.
+    #[serde(default)]
+    pub arrivals_seconds: Option<f64>,
     /// The run was stopped before its end: by a signal, the script or a threshold.
     pub aborted: bool,
     /// Virtual users at most.

@@ -52,6 +52,10 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
           requires = "duration", conflicts_with_all = ["iterations", "stages"])]
     rate: Option<u32>,
+    /// With --rate: how long iterations may go on after --duration before they are cut short
+    /// [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "rate")]
+    graceful_stop: Option<Duration>,
     /// A variable of the script's `__ENV`; may be repeated
     #[arg(short = 'e', long = "env", value_name = "NAME=VALUE", value_parser = pair)]
     environment: Vec<(String, String)>,
@@ -159,7 +163,9 @@ impl Args {
             duration: self.duration?,
             pool: VuPool { pre_allocated_vus: vus, max_vus: vus },
         };
-        Some(Scenario::new("default", executor))
+        let mut scenario = Scenario::new("default", executor);
+        scenario.graceful_stop = self.graceful_stop.unwrap_or(scenario.graceful_stop);
+        Some(scenario)
     }
 
     fn layer(&self) -> Layer {

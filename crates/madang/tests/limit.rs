@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -45,24 +46,26 @@ enum Kind {
     Serial(Duration),
     /// Refuses everything.
     Refusing,
+    /// Answers at once, but never what comes when there were so many in the second before.
+    Hanging(usize),
 }
 
 /// A server on a port of its own, which lives as long as the test.
 fn server(kind: Kind) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let turn = Arc::new(Mutex::new(()));
+    let seen = Arc::new(Mutex::new(VecDeque::new()));
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let turn = turn.clone();
+            let seen = seen.clone();
             // A client that leaves ends its thread, not the server.
-            std::thread::spawn(move || serve(&stream, kind, &turn));
+            std::thread::spawn(move || serve(&stream, kind, &seen));
         }
     });
     url
 }
 
-fn serve(stream: &TcpStream, kind: Kind, turn: &Mutex<()>) -> std::io::Result<()> {
+fn serve(stream: &TcpStream, kind: Kind, seen: &Mutex<VecDeque<Instant>>) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream);
     loop {
@@ -76,8 +79,18 @@ fn serve(stream: &TcpStream, kind: Kind, turn: &Mutex<()>) -> std::io::Result<()
         let status = match kind {
             Kind::Refusing => "503 No",
             Kind::Serial(time) => {
-                let _turn = turn.lock().unwrap();
+                let _turn = seen.lock().unwrap();
                 std::thread::sleep(time);
+                "200 OK"
+            }
+            Kind::Hanging(most) => {
+                let mut seen = seen.lock().unwrap();
+                let now = Instant::now();
+                seen.retain(|then| now.duration_since(*then) < Duration::from_secs(1));
+                seen.push_back(now);
+                if seen.len() > most {
+                    continue;
+                }
                 "200 OK"
             }
         };
@@ -226,6 +239,41 @@ fn a_script_that_does_not_follow_the_rate_is_found_out() {
     let output = Search::new(&stubborn).run("script.js", &["--url", &url, "--p95", "1s"]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output));
     assert!(text(&output).contains("was told RATE="), "{}", text(&output));
+}
+
+/// It starts all it was told to, for less than half of the time that was asked for.
+#[test]
+fn a_script_of_its_own_length_follows_the_rate() {
+    let url = server(Kind::Serial(Duration::ZERO));
+    let short = STEERED.replace("__ENV.DURATION", "'400ms'");
+    let flags = ["--url", &url, "--errors", "0.5%", "--blocks", "1", "--max-rate", "20", "--json"];
+    let output = Search::new(&short).run("script.js", &flags);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let report = json(&output);
+    assert_eq!(report["variants"][0]["capacity"]["because"], "max_rate", "{report}");
+    let seen = tries(&report).iter().map(|one| &one["figures"]["arrivals_per_second"]);
+    assert_eq!(seen.last().unwrap(), &20.0);
+}
+
+#[test]
+fn a_server_that_stops_answering_beyond_a_rate_is_to_blame_and_not_waited_for() {
+    let url = server(Kind::Hanging(40));
+    let search = Search::new(PLAIN);
+    let output =
+        search.run("script.js", &["--url", &url, "--p95", "150ms", "--blocks", "1", "--json"]);
+    let report = json(&output);
+    assert_told(&output, &report);
+    // At 48 a second the 41st comes after 0.85 s of 1.2 s, and none after it is answered.
+    assert!(held(&report).iter().all(|rate| *rate <= 48), "{report}");
+    let server = &report["variants"][0];
+    // What the generator spoils on a busy machine is said to be its own.
+    if server["capacity"]["because"] != "generator" {
+        assert_eq!(server["capacity"]["known"], "exactly", "{report}");
+        assert_eq!(server["gave_way"][0], serde_json::json!(["errors", 1]), "{report}");
+    }
+    // Half a minute of waiting is more than ten times as long as anything took.
+    let longest = tries(&report).iter().map(|one| one["took_seconds"].as_f64().unwrap());
+    assert!(longest.fold(0.0, f64::max) < 25.0, "{report}");
 }
 
 /// nginx that lets a known number of requests a second through, whatever the machine: a bucket of 8

@@ -263,7 +263,7 @@ impl<'p> Course<'p> {
             template: place.template,
             work: &place.out.work,
             logs: &place.out.logs,
-            rate: self.plan.flag(rate),
+            arrivals: self.plan.arrivals(rate, self.unhurried_ms[seat.index]),
             cancel: place.cancel,
         };
         let slot = Slot { block, attempt: seat.tries, position: 1 };

@@ -60,7 +60,8 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Reads a report of a load that was asked for over `window`.
+    /// Reads a report of a load that was asked for over `window`. What its script says of its own
+    /// length comes first.
     pub fn of(load: &LoadReport, window: Duration) -> Self {
         let open: Vec<_> = load
             .scenarios
@@ -76,12 +77,13 @@ impl Figures {
         let iterations = load.iterations;
         let arrivals = iterations.complete + iterations.interrupted + iterations.dropped;
         let undone = iterations.interrupted + iterations.dropped;
+        let seconds = load.arrivals_seconds.filter(|seconds| *seconds > 0.0);
         Self {
             p95_ms: trends.iter().map(|trend| trend.p95).max_by(f64::total_cmp),
             p99_ms: trends.iter().map(|trend| trend.p99).max_by(f64::total_cmp),
             errors: load.good_share().map_or(1.0, |good| 1.0 - good),
             dropped: if arrivals == 0 { 0.0 } else { undone as f64 / arrivals as f64 },
-            arrivals_per_second: arrivals as f64 / window.as_secs_f64(),
+            arrivals_per_second: arrivals as f64 / seconds.unwrap_or(window.as_secs_f64()),
             goodput: load.requests.good as f64 / load.duration_seconds,
             iteration_ms: load.trends.get("iteration_duration").map(|trend| trend.avg),
             generator_limited: load.generator.limited,
@@ -130,6 +132,9 @@ pub enum Breach {
     },
 }
 
+/// The word for [`Breach::Died`], a sentence of its own.
+pub const DIED: &str = "the server died";
+
 impl Breach {
     /// One word, to count by.
     pub fn word(&self) -> &'static str {
@@ -138,7 +143,7 @@ impl Breach {
             Self::P95 { .. } => "p95",
             Self::P99 { .. } => "p99",
             Self::Dropped { .. } => "dropped iterations",
-            Self::Died { .. } => "the server died",
+            Self::Died { .. } => DIED,
             Self::Invariant { .. } => "an invariant",
         }
     }
@@ -340,6 +345,9 @@ mod tests {
         assert_eq!((seen.p95_ms, seen.dropped, seen.goodput), (Some(6.0), 0.4, 4.5));
         assert!((seen.errors - 0.1).abs() < 1e-12);
         assert!(seen.follows(20) && !seen.follows(21));
+        // A script of its own length: two seconds in place of one.
+        report["arrivals_seconds"] = 2.0.into();
+        assert!(figures(&report).follows(10) && !figures(&report).follows(11));
         let open =
             |p95: f64| serde_json::json!({"open_model": {"http_req_response_ms": trend(p95)}});
         report["scenarios"] = serde_json::json!({"a": open(30.0), "b": open(40.0), "c": {}});

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     experiment::{Experiment, Variant},
+    generator::Arrivals,
     plan::{NoQuick, Options, Plan, Settings},
     record::Warning,
     report::Language,
@@ -32,6 +33,11 @@ const HOLD_SECONDS: f64 = 1.0;
 const HOLD_TIMES: f64 = 2.0;
 /// Fewer virtual users are not worth sparing, more take seconds to make.
 const VUS: std::ops::RangeInclusive<f64> = 20.0..=2_000.0;
+/// Iterations may go on for so many times as long as they should after the last start, but for these
+/// times at least and at most; the latter is k6's default and what scripts have that say nothing.
+const GRACE_TIMES: f64 = 10.0;
+const SHORT_GRACE: Duration = Duration::from_secs(5);
+const LONG_GRACE: Duration = Duration::from_secs(30);
 /// Starting, copying data and stopping: a guess, for the estimate before the first try only.
 const TRY_OVERHEAD: Duration = Duration::from_millis(1500);
 /// The variables a script may read. The search sets them, whatever else does.
@@ -244,15 +250,33 @@ impl LimitPlan {
         settings
     }
 
-    /// What the generator is told, if the script does not do it.
-    pub(super) fn flag(&self, rate: u32) -> Option<u32> {
-        (self.steering == Steering::Generator).then_some(rate)
+    /// What the generator is told, if the script does not do it. `unhurried_ms` is how long an iteration
+    /// took at a rate that held.
+    pub(super) fn arrivals(&self, rate: u32, unhurried_ms: Option<f64>) -> Option<Arrivals> {
+        let graceful_stop = self.grace(unhurried_ms);
+        (self.steering == Steering::Generator).then_some(Arrivals { rate, graceful_stop })
+    }
+
+    /// How long iterations may go on after the last start. Those of a server that hangs would make
+    /// every try beyond its limit half a minute longer, and whatever takes so many times as long as
+    /// it should has missed the goal all the same. Only a goal says what it should take, and only
+    /// what held says how long the script itself takes.
+    fn grace(&self, unhurried_ms: Option<f64>) -> Duration {
+        let Some((goal, unhurried)) = self.longest_ms().zip(unhurried_ms) else {
+            return LONG_GRACE;
+        };
+        let enough = goal.max(unhurried) / 1000.0 * GRACE_TIMES;
+        Duration::from_secs_f64(enough.min(LONG_GRACE.as_secs_f64())).max(SHORT_GRACE)
+    }
+
+    /// The longest response time of the goal.
+    fn longest_ms(&self) -> Option<f64> {
+        let Goal { p95_ms, p99_ms, .. } = self.options.goal;
+        p95_ms.into_iter().chain(p99_ms).max_by(f64::total_cmp)
     }
 
     fn vus(&self, rate: u32) -> u32 {
-        let Goal { p95_ms, p99_ms, .. } = self.options.goal;
-        let longest = p95_ms.into_iter().chain(p99_ms).max_by(f64::total_cmp);
-        let hold = longest.map_or(HOLD_SECONDS, |ms| ms / 1000.0 * HOLD_TIMES);
+        let hold = self.longest_ms().map_or(HOLD_SECONDS, |ms| ms / 1000.0 * HOLD_TIMES);
         let fitted = (f64::from(rate) * hold).ceil().clamp(*VUS.start(), *VUS.end());
         self.options.vus.unwrap_or(fitted as u32)
     }
@@ -261,32 +285,54 @@ impl LimitPlan {
     /// the first rate, where it is narrowed down in small steps, as for one far above it.
     #[must_use]
     pub fn estimate(&self) -> Duration {
+        self.estimate_with(Duration::ZERO)
+    }
+
+    /// The same for a server that stops answering beyond its limit: the generator waits for it.
+    #[must_use]
+    pub fn estimate_of_hanging(&self) -> Duration {
+        self.estimate_with(match self.steering {
+            Steering::Generator => self.grace(Some(0.0)),
+            Steering::Script => LONG_GRACE,
+        })
+    }
+
+    /// When a try beyond the limit takes so much longer.
+    fn estimate_with(&self, longer: Duration) -> Duration {
         let LimitOptions { from, max_rate, blocks, .. } = self.options;
         let one = self.plan.settings.warm_up + self.options.duration + TRY_OVERHEAD;
         let variants = u32::try_from(self.plan.variants.len()).unwrap_or(u32::MAX);
         let total = |limit: f64| {
-            let first = tries(self.bounds(FIRST_GROWTH), f64::from(from), limit);
-            let later = tries(self.bounds(LATER_GROWTH), limit * LATER_START, limit);
-            one.saturating_mul((first + later.saturating_mul(blocks - 1)).saturating_mul(variants))
+            let search = |growth, start| {
+                let (tries, broke) = tries(self.bounds(growth), start, limit);
+                one.saturating_mul(tries).saturating_add(longer.saturating_mul(broke))
+            };
+            let first = search(FIRST_GROWTH, f64::from(from));
+            let later = search(LATER_GROWTH, limit * LATER_START).saturating_mul(blocks - 1);
+            first.saturating_add(later).saturating_mul(variants)
         };
         total(f64::from(from) * FIRST_GROWTH).max(total(f64::from(max_rate) / FIRST_GROWTH))
     }
 }
 
-/// How many tries a search takes against a server with this limit.
-fn tries(bounds: Bounds, start: f64, limit: f64) -> u32 {
+/// How many tries a search takes against a server with this limit, and how many of them miss the goal.
+fn tries(bounds: Bounds, start: f64, limit: f64) -> (u32, u32) {
     use super::{
         goal::{Reason, Whose},
         search::Answer,
     };
     let mut search = Search::new(bounds, start);
-    let mut tries = 0;
+    let (mut tries, mut broke) = (0, 0);
     while let Some(rate) = search.next() {
         tries += 1;
-        let broke = || Answer::Broke(Reason { whose: Whose::Server, breaches: Vec::new() });
-        search.tell(if f64::from(rate) <= limit { Answer::Held } else { broke() });
+        search.tell(if f64::from(rate) <= limit {
+            Answer::Held
+        } else {
+            broke += 1;
+            Answer::Broke(Reason { whose: Whose::Server, breaches: Vec::new() })
+        });
     }
-    tries
+    (tries, broke)
 }
 
 #[cfg(test)]
@@ -323,14 +369,15 @@ mod tests {
     fn a_script_that_reads_the_rate_is_told_it_and_the_generator_otherwise() {
         let told = plan("__ENV.RATE", options());
         assert_eq!(
-            (told.flag(50), told.round(50).vus, told.round(50).duration),
+            (told.arrivals(50, None), told.round(50).vus, told.round(50).duration),
             (None, None, None)
         );
         let env = told.round(50).env;
         let expected = [("RATE", "50"), ("DURATION", "2000ms"), ("VUS", "25")];
         assert_eq!(env, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let driven = plan("", options());
-        assert_eq!((driven.flag(50), driven.round(50).vus), (Some(50), Some(25)));
+        assert_eq!(driven.round(50).vus, Some(25));
+        assert_eq!(driven.arrivals(50, None).map(|arrivals| arrivals.rate), Some(50));
     }
 
     #[test]
@@ -361,6 +408,34 @@ mod tests {
         let estimate = |options| plan("", options).estimate();
         assert_eq!(estimate(options()), Duration::from_millis(4500) * (12 + 8 + 8));
         assert!(estimate(LimitOptions { max_rate: 100_000, ..options() }) > estimate(options()));
+    }
+
+    /// Of the 12 and twice 8 tries above, 10 and twice 6 miss the goal.
+    #[test]
+    fn a_server_that_hangs_takes_longer_by_what_is_waited_for_it() {
+        let extra = |script: &str, options: LimitOptions| {
+            let plan = plan(script, options);
+            plan.estimate_of_hanging() - plan.estimate()
+        };
+        assert_eq!(extra("", options()), Duration::from_secs(5) * (10 + 6 + 6));
+        assert_eq!(extra("__ENV.RATE", options()), Duration::from_secs(30) * (10 + 6 + 6));
+    }
+
+    #[test]
+    fn what_hangs_is_waited_for_ten_times_as_long_as_it_should_take() {
+        let grace = |goal: Option<f64>, unhurried| {
+            let goal = Goal { p95_ms: goal, ..options().goal };
+            let plan = plan("", LimitOptions { goal, ..options() });
+            plan.arrivals(1, unhurried).unwrap().graceful_stop
+        };
+        let seconds = Duration::from_secs;
+        assert_eq!(grace(Some(250.0), Some(20.0)), seconds(5));
+        assert_eq!(grace(Some(1000.0), Some(20.0)), seconds(10));
+        assert_eq!(grace(Some(9000.0), Some(20.0)), seconds(30));
+        // The script itself takes its time, or perhaps so.
+        assert_eq!(grace(Some(250.0), Some(2000.0)), seconds(20));
+        assert_eq!(grace(Some(250.0), None), seconds(30));
+        assert_eq!(grace(None, Some(20.0)), seconds(30));
     }
 
     #[test]

@@ -61,11 +61,13 @@ impl Progress for Console {
         self.searches =
             plan.settings().blocks.saturating_mul(u32::try_from(variants).unwrap_or(u32::MAX));
         say(&format!(
-            "goal: {}\n{} searches: {} blocks of {variants} variants, about {} (seed {})",
+            "goal: {}\n{} searches: {} blocks of {variants} variants, about {}, or {} if a server stops \
+             answering beyond its limit (seed {})",
             plan.goal(),
             self.searches,
             plan.settings().blocks,
             time::rough(plan.estimate()),
+            time::rough(plan.estimate_of_hanging()),
             plan.plan.seed,
         ));
     }

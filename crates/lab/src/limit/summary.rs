@@ -1,7 +1,5 @@
 //! What the searches of a variant come to, and how variants compare.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use super::{
@@ -240,13 +238,15 @@ fn versus(reference: &[SearchPart], own: &[SearchPart], lang: Language) -> Versu
 }
 
 fn gave_way(searches: &[SearchPart]) -> Vec<(String, usize)> {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    // In the order in which they matter, which sorting keeps.
+    let mut counts: Vec<(String, usize)> = Vec::new();
     let reasons = searches.iter().filter_map(|search| search.why.as_ref());
     for breach in reasons.filter(|why| why.is_servers()).flat_map(|why| &why.breaches) {
-        *counts.entry(breach.word()).or_default() += 1;
+        match counts.iter_mut().find(|(word, _)| word == breach.word()) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((breach.word().to_owned(), 1)),
+        }
     }
-    let mut counts: Vec<(String, usize)> =
-        counts.into_iter().map(|(word, count)| (word.to_owned(), count)).collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     counts
 }
@@ -283,6 +283,11 @@ mod tests {
         assert!((rate - 200.0).abs() < 1e-9);
         assert!(interval.is_some_and(|(low, high)| low < 100.0 && high > 400.0));
         assert_eq!(gave_way(&servers(&[(1, 2), (1, 2)])), [("p95".to_owned(), 2)]);
+        let mut hung = servers(&[(1, 2)]);
+        let breaches = vec![Breach::Errors { share: 1.0 }, Breach::Dropped { share: 1.0 }];
+        hung[0].why = Some(Reason { whose: Whose::Server, breaches });
+        let words: Vec<String> = gave_way(&hung).into_iter().map(|(word, _)| word).collect();
+        assert_eq!(words, ["errors", "dropped iterations"]);
         assert_eq!(capacity(&[]), Capacity::Unknown);
     }
 

@@ -2,7 +2,7 @@
 
 use super::{
     course::Ended,
-    goal::{Breach, Goal, Reason, Whose, number, percent},
+    goal::{Breach, DIED, Goal, Reason, Whose, number, percent},
     summary::{Capacity, Obstacle, VariantLimit, Versus},
 };
 use crate::report::Language;
@@ -39,7 +39,7 @@ impl Language {
         match word {
             "errors" => "오류",
             "dropped iterations" => "시작 못 함",
-            "the server died" => "서버 종료",
+            DIED => "서버 종료",
             "an invariant" => "불변 조건",
             other => other,
         }
@@ -162,6 +162,10 @@ impl Language {
     }
 
     fn gave_way_first(self, word: &str, count: usize, searches: usize) -> String {
+        // A sentence has it already that whoever dies has given way.
+        if (self, word) == (Self::En, DIED) {
+            return format!("; {DIED} first in {count} of {searches} searches");
+        }
         let word = self.gave_way(word);
         match self {
             Self::En => format!("; {word} gave way first in {count} of {searches} searches"),
@@ -192,5 +196,18 @@ impl Language {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_gave_way_is_said_in_a_sentence() {
+        let said = |lang: Language, word| lang.gave_way_first(word, 2, 3);
+        assert_eq!(said(Language::En, "p95"), "; p95 gave way first in 2 of 3 searches");
+        assert_eq!(said(Language::En, DIED), "; the server died first in 2 of 3 searches");
+        assert_eq!(said(Language::Ko, DIED), "; 탐색 3번 중 2번에서 먼저 무너진 것: 서버 종료");
     }
 }

@@ -45,6 +45,7 @@ pub(crate) fn report(finished: &Finished, registry: &Registry, context: &Context
         ended_at_seconds: seconds_since_epoch(finished.ended_at),
         duration_seconds: finished.duration.as_secs_f64(),
         warm_up_seconds: context.warm_up.as_secs_f64(),
+        arrivals_seconds: arrivals(context.scenarios).map(|span| span.as_secs_f64()),
         aborted: finished.aborted || finished.stopped.is_some(),
         vus_max: finished.max_vus,
         requests: Requests {
@@ -74,6 +75,14 @@ pub(crate) fn report(finished: &Finished, registry: &Registry, context: &Context
         generator: generator_report(finished, context.event_loops),
         series: series(&measured.series, finished.duration),
     }
+}
+
+/// From the first to the last moment at which iterations may start by the clock.
+fn arrivals(scenarios: &[Scenario]) -> Option<Duration> {
+    let open = scenarios.iter().filter(|scenario| scenario.executor.open().is_some());
+    let begin = open.clone().map(|scenario| scenario.start_time).min()?;
+    let end = open.map(|scenario| scenario.start_time + scenario.executor.duration()).max()?;
+    Some(end - begin)
 }
 
 fn seconds_since_epoch(time: SystemTime) -> f64 {

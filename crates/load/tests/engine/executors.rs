@@ -129,6 +129,24 @@ fn a_constant_arrival_rate_lasts_for_its_duration() {
     let ran = script.run();
     assert_eq!(ran.report().iterations.complete, 2);
     assert!(ran.report().duration_seconds >= 1.0, "{}", ran.report().duration_seconds);
+    assert_eq!(ran.report().arrivals_seconds, Some(1.0));
+}
+
+#[test]
+fn how_long_iterations_start_by_the_clock_is_told_whatever_comes_after() {
+    let script = Script::new(
+        "import { sleep } from 'k6';
+         const open = (startTime, duration) => ({ executor: 'constant-arrival-rate', rate: 1,
+           duration, startTime, preAllocatedVUs: 1, gracefulStop: '5s' });
+         export const options = { scenarios: { one: open('100ms', '100ms'), two: open('200ms', '400ms'),
+           closed: { executor: 'per-vu-iterations', vus: 1, iterations: 1 } } };
+         export default function () { sleep(1); }",
+    );
+    let ran = script.run();
+    assert_eq!(ran.report().arrivals_seconds, Some(0.5));
+    assert!(ran.report().duration_seconds > 1.0);
+    let closed = Script::body("sleep(0.1);").run();
+    assert_eq!(closed.report().arrivals_seconds, None);
 }
 
 #[test]
