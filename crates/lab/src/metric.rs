@@ -54,6 +54,8 @@ pub enum Absent {
     NoGoodRequest,
     /// The server is not one of our processes.
     NotObserved,
+    /// Children of the server ended whose CPU time nobody got.
+    CpuUnknown,
     /// The load report has no such figure.
     NotReported,
     /// The load report has another kind of metric under this name.
@@ -62,8 +64,7 @@ pub enum Absent {
     NotOnPage,
     /// No such database of this variant is observed.
     NoDatabase,
-    /// It came out as zero, which no sound measurement is: the window was too short for the
-    /// kernel's clock ticks.
+    /// It came out as zero, which no sound measurement is: the window was too short.
     TooSmall,
 }
 
@@ -74,6 +75,9 @@ impl Absent {
         match self {
             Self::NoGoodRequest => "no request was good",
             Self::NotObserved => "the server was not started by the lab and cannot be observed",
+            Self::CpuUnknown => {
+                "children of the server ended without being waited for, so its CPU time is not known"
+            }
             Self::TooSmall => "it was too small to measure in so short a time",
             Self::NotReported => "the load report does not have it",
             Self::NoSuchStatistic => "metrics of its kind do not have this statistic",
@@ -215,7 +219,7 @@ impl Metric {
                 if good == 0.0 {
                     return Err(Absent::NoGoodRequest);
                 }
-                server.cpu_seconds * 1e6 / good
+                server.cpu_seconds.ok_or(Absent::CpuUnknown)? * 1e6 / good
             }
             Self::PeakRss => {
                 round.server.as_ref().ok_or(Absent::NotObserved)?.peak_rss_bytes as f64

@@ -2,11 +2,10 @@
 
 use std::{
     io,
-    sync::Arc,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use madang_stack::{Glance, Process, Sample, machine};
+use madang_stack::{Follower, Glance, Process, Sample, machine};
 use serde::{Deserialize, Serialize};
 
 use crate::round::Pace;
@@ -20,8 +19,9 @@ const DETAIL_INTERVAL: Duration = Duration::from_secs(1);
 /// What a server's process tree used in the measured window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerUse {
-    /// CPU time, user and system, children that ended included.
-    pub cpu_seconds: f64,
+    /// CPU time, user and system, children that ended included. `None` when children ended whose
+    /// parent ignores SIGCHLD: the kernel forgets what they used.
+    pub cpu_seconds: Option<f64>,
     /// Largest resident memory of the tree among the samples.
     pub peak_rss_bytes: u64,
     /// Largest number of threads among the samples.
@@ -40,8 +40,8 @@ pub struct ServerUse {
 /// What a server's process tree used in one step of time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ServerStep {
-    /// CPU time per time.
-    pub cpu_cores: f64,
+    /// CPU time per time; `None` where it is not known of the whole window.
+    pub cpu_cores: Option<f64>,
     /// Largest resident memory among the samples.
     pub rss_bytes: u64,
 }
@@ -52,7 +52,7 @@ pub struct MachineUse {
     /// Share of all CPU time the hypervisor gave to others, from 0 to 1.
     pub steal_share: f64,
     /// Cores used by processes other than the server, the generator and the lab. `None` when the
-    /// server cannot be told from them, as with a `url`.
+    /// server cannot be told from them, as with a `url`, or when its own CPU time is not known.
     pub foreign_cores: Option<f64>,
     /// Cores the lab itself used: what watching cost. `None` in runs of versions that did not
     /// tell.
@@ -87,6 +87,8 @@ struct Seen {
     cpu: f64,
     rss_bytes: u64,
     threads: u64,
+    /// Children have ended since the look before whose CPU time nobody got.
+    lost: bool,
     /// Not looked at each time.
     detail: Option<Detail>,
 }
@@ -100,7 +102,7 @@ struct Detail {
 }
 
 impl Seen {
-    fn of(sample: &Sample, earlier: &Self) -> Self {
+    fn of(sample: &Sample, earlier: &Self, lost: bool) -> Self {
         let before = earlier.detail.unwrap_or_default();
         let detail = Detail {
             voluntary: before.voluntary + sample.voluntary_switches,
@@ -108,18 +110,20 @@ impl Seen {
             open_files: sample.open_files,
         };
         Self {
-            cpu: earlier.cpu + sample.cpu().as_secs_f64(),
+            cpu: earlier.cpu + sample.cpu.as_secs_f64(),
             rss_bytes: sample.rss_bytes,
             threads: sample.threads,
+            lost,
             detail: Some(detail),
         }
     }
 
-    fn at_a_glance(glance: &Glance, earlier: &Self) -> Self {
+    fn at_a_glance(glance: &Glance, earlier: &Self, lost: bool) -> Self {
         Self {
             cpu: earlier.cpu + glance.cpu.as_secs_f64(),
             rss_bytes: glance.rss_bytes,
             threads: glance.threads,
+            lost,
             detail: None,
         }
     }
@@ -127,7 +131,7 @@ impl Seen {
 
 /// The looks of one round, in order of time.
 pub struct Observer<'p> {
-    server: Option<Arc<Process>>,
+    server: Option<Follower>,
     /// What servers used that this one replaced.
     earlier: Seen,
     generator: &'p Process,
@@ -138,7 +142,8 @@ pub struct Observer<'p> {
 }
 
 impl<'p> Observer<'p> {
-    pub fn new(server: Option<Arc<Process>>, generator: &'p Process) -> Self {
+    pub fn new(server: Option<&Process>, generator: &'p Process) -> Self {
+        let server = server.map(Process::follow);
         let (earlier, looks, hooks_cpu) = (Seen::default(), Vec::new(), Duration::ZERO);
         Self { server, earlier, generator, hooks_cpu, looks, detailed: None }
     }
@@ -149,12 +154,12 @@ impl<'p> Observer<'p> {
     }
 
     /// Goes on with another process in place of a server that was killed on purpose.
-    pub fn replace(&mut self, server: Option<Arc<Process>>) {
+    pub fn replace(&mut self, server: Option<&Process>) {
         let mut last = self.looks.last().and_then(|look| look.server).unwrap_or_default();
         let details = self.looks.iter().rev().find_map(|look| look.server?.detail);
         last.detail = last.detail.or(details);
         self.earlier = last;
-        self.server = server;
+        self.server = server.map(Process::follow);
     }
 
     /// Takes one look. A process that has just ended is left out of it; the caller notices by
@@ -174,11 +179,13 @@ impl<'p> Observer<'p> {
     fn take(&mut self, closely: bool) -> io::Result<()> {
         let machine = machine::Sample::now()?;
         let earlier = &self.earlier;
-        let seen = self.server.as_ref().map(|server| {
+        let seen = self.server.as_mut().map(|server| {
             if closely {
-                server.sample().map(|sample| Seen::of(&sample, earlier))
+                let sample = server.sample();
+                sample.map(|sample| Seen::of(&sample, earlier, server.has_lost_children()))
             } else {
-                server.glance().map(|glance| Seen::at_a_glance(&glance, earlier))
+                let glance = server.glance();
+                glance.map(|glance| Seen::at_a_glance(&glance, earlier, server.has_lost_children()))
             }
         });
         let server = match seen {
@@ -220,8 +227,9 @@ impl<'p> Observer<'p> {
         // One a second: there may be none inside of a short window.
         let files = |look: &Look| Some((look.at, look.server?.detail?.open_files));
         let files: Vec<(f64, u64)> = self.looks.iter().filter_map(files).collect();
+        let is_known = !self.has_lost(start, end);
         Some(ServerUse {
-            cpu_seconds: change(|seen| Some(seen.cpu)),
+            cpu_seconds: is_known.then(|| change(|seen| Some(seen.cpu))),
             peak_rss_bytes: largest(|seen| seen.rss_bytes)?,
             threads: largest(|seen| seen.threads)?,
             open_files: around(&files, start, end).map(|(_, files)| *files).max()?,
@@ -231,10 +239,16 @@ impl<'p> Observer<'p> {
         })
     }
 
+    /// Whether processes of the server ended between two moments whose CPU time nobody got.
+    fn has_lost(&self, start: f64, end: f64) -> bool {
+        self.within(start, end).any(|look| look.server.is_some_and(|seen| seen.lost))
+    }
+
     /// Steps from the start on. The last one may be shorter; one of less than a look is left out.
     fn steps(&self, start: f64, end: f64, step: f64) -> Vec<ServerStep> {
         let cpu_at = |look: &Look| (look.at, look.server.map_or(0.0, |seen| seen.cpu));
         let cpu: Vec<(f64, f64)> = self.looks.iter().map(cpu_at).collect();
+        let is_known = !self.has_lost(start, end);
         let mut steps = Vec::new();
         let mut from = start;
         while end - from >= INTERVAL.as_secs_f64() {
@@ -242,7 +256,8 @@ impl<'p> Observer<'p> {
             let cpu = at(&cpu, to) - at(&cpu, from);
             let memory = self.within(from, to).filter_map(|look| Some(look.server?.rss_bytes));
             let Some(rss_bytes) = memory.max() else { break };
-            steps.push(ServerStep { cpu_cores: (cpu / (to - from)).max(0.0), rss_bytes });
+            let cpu_cores = is_known.then(|| cpu / (to - from));
+            steps.push(ServerStep { cpu_cores, rss_bytes });
             from = to;
         }
         steps
@@ -261,7 +276,8 @@ impl<'p> Observer<'p> {
         };
         let all = |look: &Look| look.machine.processes.as_secs_f64();
         let foreign = (all(last) - all(first)) - (ours(last) - ours(first));
-        let known = self.server.is_some() && elapsed > 0.0;
+        // What the server lost would be somebody else's.
+        let known = self.server.is_some() && elapsed > 0.0 && !self.has_lost(start, end);
         Some(MachineUse {
             steal_share: last.machine.steal_share_since(&first.machine),
             foreign_cores: known.then(|| (foreign / elapsed).max(0.0)),

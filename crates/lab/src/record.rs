@@ -205,6 +205,8 @@ pub enum Warning {
     /// More than 1 % of the iterations ended with an exception although all their requests were good, so
     /// the load was not what the script says.
     Exceptions,
+    /// Processes of the server ended whose CPU time nobody got.
+    CpuUnknown,
 }
 
 impl Warning {
@@ -250,6 +252,11 @@ impl Warning {
             Self::Exceptions => {
                 "the script threw in more than 1 % of its iterations although all their requests were \
                  good, so what it would have asked then was not asked"
+            }
+            Self::CpuUnknown => {
+                "processes of the server ended and were not waited for (their parent ignores SIGCHLD, or \
+                 it was somebody outside), and the kernel forgets what such processes used: the server's \
+                 CPU time is not known"
             }
             Self::Thresholds => "a threshold of the script was crossed",
         }

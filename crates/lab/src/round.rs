@@ -24,7 +24,7 @@ use crate::{
     host::Host,
     launch::{self, Conditions, LaunchError, Running},
     load_report::LoadReport,
-    observe::{MachineUse, Observer},
+    observe::{MachineUse, Observer, ServerUse},
     plan::Settings,
     record::{
         FOREIGN_LIMIT, Failure, FailureKind, GOOD_LIMIT, Measured, Outcome, Pinned, RoundRecord,
@@ -172,7 +172,7 @@ impl Bench<'_> {
         }
         let failed = |error: &dyn std::error::Error| Failure::because(FailureKind::Load, error);
         let generator = self.host.supervisor().spawn(&spec).map_err(|error| failed(&error))?;
-        let mut observer = Observer::new(running.process.clone(), &generator);
+        let mut observer = Observer::new(running.process.as_deref(), &generator);
         let sampler = Sampler::begin(running.metrics.as_ref(), &experiment.observe.metrics);
         let is_wanted = running.process.is_some() && self.settings.equal_pace;
         let cpus = scene.pinning.map(|pinning| &pinning.server);
@@ -198,13 +198,16 @@ impl Bench<'_> {
         let step = load.series.as_ref().map_or(1.0, |series| f64::from(series.step_seconds.max(1)));
         let pace = paces.and_then(|paces| paces.between(start, end));
         let machine = observer.machine_use(start, end, pace);
+        let server = observer.server_use(start, end, step);
+        let mut warnings = warnings(&load, machine.as_ref(), exit, scene.sharing(running));
+        warnings.extend(server.as_ref().and_then(doubt));
         Ok(Measured {
-            server: observer.server_use(start, end, step),
+            server,
             cpus: scene.pinning.map(|pinning| Pinned {
                 server: running.process.as_ref().map(|_| pinning.server.to_string()),
                 generator: pinning.generator.to_string(),
             }),
-            warnings: warnings(&load, machine.as_ref(), exit, scene.sharing(running)),
+            warnings,
             machine,
             load,
             invariants,
@@ -308,6 +311,11 @@ impl Scene<'_> {
 
 fn interrupted() -> Failure {
     Failure::new(FailureKind::Interrupted, "the run was interrupted")
+}
+
+/// What cannot be known of a server.
+fn doubt(server: &ServerUse) -> Option<Warning> {
+    server.cpu_seconds.is_none().then_some(Warning::CpuUnknown)
 }
 
 fn warnings(

@@ -23,4 +23,5 @@ mod schema;
 #[path = "../fixture/sql.rs"]
 mod sql;
 mod stored;
+mod trees;
 mod verdicts;

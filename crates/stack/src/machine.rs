@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use crate::tree::ticks;
+use crate::procfs::ticks;
 
 /// CPU time of the whole machine since it started, from the first line of `/proc/stat` (proc(5)).
 #[derive(Debug, Clone)]

@@ -14,7 +14,7 @@ use std::{
 };
 
 use crate::{
-    Error, Glance, Output, Sample, Scope, Spec, Tail,
+    Error, Follower, Glance, Output, Sample, Scope, Spec, Tail,
     budget::Enforced,
     control::{Event, Order},
     output::{Lines, file_tail},
@@ -282,6 +282,12 @@ impl Process {
     /// `NotFound` when it has ended.
     pub fn sample(&self) -> io::Result<Sample> {
         Sample::of(self.supervisor, Scope::Descendants)
+    }
+
+    /// Looks at the command's tree again and again, and forgets no process that has ended.
+    #[must_use]
+    pub fn follow(&self) -> Follower {
+        Follower::new(self.supervisor)
     }
 
     /// The part of [`sample`](Self::sample) that costs less to find out.

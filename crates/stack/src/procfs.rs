@@ -1,7 +1,12 @@
 //! The few files of `/proc` this crate reads. Every reader treats a process that ends meanwhile
 //! as absent, because between two reads any process may.
 
-use std::{fs, io};
+use std::{fs, io, time::Duration};
+
+use nix::{
+    time::{clock_getcpuclockid, clock_gettime},
+    unistd::Pid,
+};
 
 /// The fields of `/proc/PID/stat` (proc(5)) that are used here. Times are in clock ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +18,8 @@ pub struct Stat {
     pub reaped_user_ticks: u64,
     pub reaped_system_ticks: u64,
     pub threads: u64,
+    /// When it started, in ticks since the machine did: tells it from a later one of its number.
+    pub start: u64,
     pub rss_pages: u64,
 }
 
@@ -23,6 +30,17 @@ impl Stat {
 
     pub fn rss_bytes(&self) -> u64 {
         self.rss_pages * rustix::param::page_size() as u64
+    }
+
+    /// Whether a process is a zombie or gone.
+    pub fn has_no_memory(pid: u32) -> bool {
+        Self::of(pid).is_none_or(|stat| stat.rss_pages == 0)
+    }
+
+    /// CPU time of children that ended and were waited for, and of theirs: two sums, each rounded
+    /// down to a tick.
+    pub fn reaped(&self) -> Duration {
+        ticks(self.reaped_user_ticks + self.reaped_system_ticks)
     }
 
     /// The second field is the command's name in parentheses and may itself contain spaces and
@@ -39,9 +57,28 @@ impl Stat {
             reaped_user_ticks: number(16)?,
             reaped_system_ticks: number(17)?,
             threads: number(20)?,
+            start: number(22)?,
             rss_pages: number(24)?,
         })
     }
+}
+
+/// CPU time, user and system, of a process with all its threads, those that ended included. By its
+/// clock, in nanoseconds; where there is none, from `stat`, which rounds user and system time down
+/// to a tick each: of sixteen processes that use little, most of it would be lost.
+pub fn cpu_time(pid: u32, stat: &Stat) -> Duration {
+    clock(pid).unwrap_or_else(|| ticks(stat.user_ticks + stat.system_ticks))
+}
+
+fn clock(pid: u32) -> Option<Duration> {
+    let clock = clock_getcpuclockid(Pid::from_raw(i32::try_from(pid).ok()?)).ok()?;
+    Some(Duration::from(clock_gettime(clock).ok()?))
+}
+
+/// Clock ticks (`_SC_CLK_TCK`, 100 a second on Linux) as time.
+pub fn ticks(count: u64) -> Duration {
+    let per_second = rustix::param::clock_ticks_per_second();
+    Duration::from_millis(count * 1000 / per_second)
 }
 
 /// All process ids that exist now.
@@ -96,6 +133,23 @@ pub fn with_environment(name: &str, value: &str) -> io::Result<Vec<u32>> {
     Ok(all_pids()?.into_iter().filter(holds).collect())
 }
 
+/// Whether a process ignores SIGCHLD, so that the kernel forgets its children as they end, and with
+/// them the CPU time they used.
+pub fn ignores_children(pid: u32) -> bool {
+    const SIGCHLD: u32 = 17;
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (SIGCHLD - 1)) != 0)
+}
+
+/// A process's share of the memory it has, in bytes: a page that several processes have counts for
+/// each by the part of one. `None` where this user may not look.
+pub fn pss_bytes(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    Some(status_field(&text, "Pss")? * 1024)
+}
+
 /// The number after `name:` in a `/proc/…/status` text, without its unit.
 pub fn status_field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -113,7 +167,7 @@ mod tests {
         let stat = Stat::parse(text).unwrap();
         assert_eq!((stat.parent, stat.user_ticks, stat.system_ticks), (7, 11, 12));
         assert_eq!((stat.reaped_user_ticks, stat.reaped_system_ticks), (13, 14));
-        assert_eq!((stat.threads, stat.rss_pages), (5, 77));
+        assert_eq!((stat.threads, stat.start, stat.rss_pages), (5, 100, 77));
     }
 
     #[test]

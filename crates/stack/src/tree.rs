@@ -30,13 +30,17 @@ pub struct Sample {
     pub processes: u64,
     /// Their threads.
     pub threads: u64,
-    /// User CPU time since start. Unless the scope is one process, it includes children that ended and were waited for; those of a
-    /// parent that ignores SIGCHLD are lost, as the kernel forgets them. Ticks of 10 ms.
-    pub user: Duration,
-    /// System CPU time since start, counted alike.
-    pub system: Duration,
+    /// CPU time since start, user and system: of living processes by their clocks, in nanoseconds.
+    /// Unless the scope is one process, it includes children that ended and were waited for, in
+    /// ticks of 10 ms, of which each parent's sum is rounded down. Children of a parent that ignores
+    /// SIGCHLD are lost when they end, as the kernel forgets them; a [`Follower`](crate::Follower)
+    /// notices.
+    pub cpu: Duration,
     /// Resident memory in bytes. Pages shared by several processes count once for each.
     pub rss_bytes: u64,
+    /// The processes' shares of the memory they have (PSS), in bytes: each page that several have
+    /// counts once. Only taken of several processes; `None` where this user may not look.
+    pub pss_bytes: Option<u64>,
     /// Sum of the processes' own peaks (`VmHWM`) in bytes: exact for one process, an upper bound
     /// for several, whose peaks need not coincide.
     pub peak_rss_bytes: u64,
@@ -54,6 +58,8 @@ pub struct Sample {
 pub struct Glance {
     /// User and system CPU time, as in a [`Sample`].
     pub cpu: Duration,
+    /// Living processes, zombies included.
+    pub processes: u64,
     /// Threads of all living processes.
     pub threads: u64,
     /// Resident memory in bytes. Pages shared by several processes count once for each.
@@ -66,13 +72,19 @@ impl Glance {
     /// # Errors
     /// `NotFound` when there is no such process.
     pub fn of(root: u32, scope: Scope) -> io::Result<Self> {
-        let mut glance = Self { cpu: Duration::ZERO, threads: 0, rss_bytes: 0 };
-        let (user, system) = walk(root, scope, |_, _, stat| {
-            glance.threads += stat.threads;
-            glance.rss_bytes += stat.rss_bytes();
-        })?;
-        glance.cpu = user + system;
+        let mut glance = Self::empty();
+        glance.cpu = walk(root, scope, |found| glance.add(found))?.cpu();
         Ok(glance)
+    }
+
+    pub(crate) fn empty() -> Self {
+        Self { cpu: Duration::ZERO, processes: 0, threads: 0, rss_bytes: 0 }
+    }
+
+    pub(crate) fn add(&mut self, found: &Found<'_>) {
+        self.processes += 1;
+        self.threads += found.stat.threads;
+        self.rss_bytes += found.stat.rss_bytes();
     }
 }
 
@@ -84,26 +96,25 @@ impl Sample {
     /// `NotFound` when there is no such process.
     pub fn of(root: u32, scope: Scope) -> io::Result<Self> {
         let mut sample = Self::empty();
-        let ticks = walk(root, scope, |pid, threads, stat| sample.add(pid, threads, stat))?;
-        (sample.user, sample.system) = ticks;
+        let mut pids = Vec::new();
+        let totals = walk(root, scope, |found| {
+            sample.add(found);
+            pids.push(found.pid);
+        })?;
+        sample.cpu = totals.cpu();
+        sample.pss_bytes = shared_memory(&pids);
         Ok(sample)
     }
 
-    /// User and system CPU time together.
-    #[must_use]
-    pub fn cpu(&self) -> Duration {
-        self.user + self.system
-    }
-
-    fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self {
             at: Instant::now(),
             wall: SystemTime::now(),
             processes: 0,
             threads: 0,
-            user: Duration::ZERO,
-            system: Duration::ZERO,
+            cpu: Duration::ZERO,
             rss_bytes: 0,
+            pss_bytes: None,
             peak_rss_bytes: 0,
             voluntary_switches: 0,
             involuntary_switches: 0,
@@ -111,7 +122,8 @@ impl Sample {
         }
     }
 
-    fn add(&mut self, pid: u32, threads: &[u32], stat: &Stat) {
+    pub(crate) fn add(&mut self, found: &Found<'_>) {
+        let Found { pid, threads, stat, .. } = *found;
         self.processes += 1;
         self.threads += stat.threads;
         self.rss_bytes += stat.rss_bytes();
@@ -133,21 +145,52 @@ impl Sample {
 
 /// User and system CPU time of a tree, without the costlier rest of a [`Sample`].
 pub(crate) fn cpu_time(root: u32, scope: Scope) -> io::Result<Duration> {
-    walk(root, scope, |_, _, _| {}).map(|(user, system)| user + system)
+    Ok(walk(root, scope, |_| {})?.cpu())
 }
 
-/// Visits every process in scope with its threads, and sums up user and system CPU time.
-fn walk(
+/// The memory of several processes without counting a page twice. `None` of one, and where one of
+/// several is not to be looked at.
+pub(crate) fn shared_memory(pids: &[u32]) -> Option<u64> {
+    if pids.len() < 2 {
+        return None;
+    }
+    // One that has just ended has no memory any more.
+    let of = |pid: &u32| procfs::pss_bytes(*pid).or_else(|| Stat::has_no_memory(*pid).then_some(0));
+    pids.iter().map(of).sum()
+}
+
+/// One process of a tree.
+pub(crate) struct Found<'w> {
+    pub pid: u32,
+    pub threads: &'w [u32],
+    pub stat: &'w Stat,
+    /// Its own CPU time, without its children's.
+    pub cpu: Duration,
+}
+
+/// CPU time of a tree.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Totals {
+    /// Of the living.
+    pub living: Duration,
+    /// Of those that ended and were waited for.
+    pub reaped: Duration,
+}
+
+impl Totals {
+    fn cpu(self) -> Duration {
+        self.living + self.reaped
+    }
+}
+
+/// Visits every process in scope, and sums up their CPU time.
+pub(crate) fn walk(
     root: u32,
     scope: Scope,
-    mut visit: impl FnMut(u32, &[u32], &Stat),
-) -> io::Result<(Duration, Duration)> {
+    mut visit: impl FnMut(&Found<'_>),
+) -> io::Result<Totals> {
     let root_stat = Stat::of(root).ok_or(io::ErrorKind::NotFound)?;
-    let (mut user, mut system) = (0, 0);
-    if scope == Scope::Descendants {
-        user += root_stat.reaped_user_ticks;
-        system += root_stat.reaped_system_ticks;
-    }
+    let mut totals = Totals::default();
     let mut queue = vec![root];
     while let Some(pid) = queue.pop() {
         let stat = if pid == root { Some(root_stat) } else { Stat::of(pid) };
@@ -155,26 +198,17 @@ fn walk(
         // Most processes have one thread, whose number is known.
         let threads = if stat.threads == 1 { vec![pid] } else { procfs::thread_ids(pid) };
         if scope != Scope::Process {
+            totals.reaped += stat.reaped();
             queue.extend(procfs::children(pid, &threads));
         }
         if pid == root && scope == Scope::Descendants {
             continue;
         }
-        user += stat.user_ticks;
-        system += stat.system_ticks;
-        if scope != Scope::Process {
-            user += stat.reaped_user_ticks;
-            system += stat.reaped_system_ticks;
-        }
-        visit(pid, &threads, &stat);
+        let cpu = procfs::cpu_time(pid, &stat);
+        totals.living += cpu;
+        visit(&Found { pid, threads: &threads, stat: &stat, cpu });
     }
-    Ok((ticks(user), ticks(system)))
-}
-
-/// Clock ticks (`_SC_CLK_TCK`, 100 a second on Linux) as time.
-pub(crate) fn ticks(count: u64) -> Duration {
-    let per_second = rustix::param::clock_ticks_per_second();
-    Duration::from_millis(count * 1000 / per_second)
+    Ok(totals)
 }
 
 #[cfg(test)]
@@ -186,7 +220,7 @@ mod tests {
         let pid = std::process::id();
         let before = Sample::of(pid, Scope::Tree).unwrap();
         let ballast = std::hint::black_box(vec![1u8; 64 << 20]);
-        let spent = |sample: &Sample| sample.cpu() - before.cpu();
+        let spent = |sample: &Sample| sample.cpu - before.cpu;
         let mut after = Sample::of(pid, Scope::Tree).unwrap();
         while spent(&after) < Duration::from_millis(50) {
             after = Sample::of(pid, Scope::Tree).unwrap();

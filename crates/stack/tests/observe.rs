@@ -1,11 +1,12 @@
 //! What a tree uses, as seen from outside.
 
 use std::{
+    fs,
     io::ErrorKind,
     time::{Duration, Instant},
 };
 
-use madang_stack::{Process, Sample};
+use madang_stack::{Process, Sample, Spec};
 
 use crate::help::{DEADLINE, sh, supervisor};
 
@@ -23,7 +24,7 @@ fn sample_until(process: &Process, enough: impl Fn(&Sample) -> bool) -> Sample {
 #[test]
 fn cpu_of_children_counts_while_they_run() {
     let process = supervisor().spawn(&sh("sh -c 'while :; do :; done' & wait")).unwrap();
-    let sample = sample_until(&process, |sample| sample.cpu() >= Duration::from_millis(60));
+    let sample = sample_until(&process, |sample| sample.cpu >= Duration::from_millis(60));
     assert_eq!(sample.processes, 2, "{sample:?}");
     assert_eq!(sample.threads, 2, "{sample:?}");
     assert!(sample.open_files >= 6, "three standard streams each: {sample:?}");
@@ -31,14 +32,18 @@ fn cpu_of_children_counts_while_they_run() {
     assert!(sample.involuntary_switches + sample.voluntary_switches > 0, "{sample:?}");
 }
 
+/// Takes a shell some ticks of CPU time.
+const BURN: &str = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+/// Takes a shell less than a tick.
+const BRIEFLY: &str = "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done";
+
 /// Runs a script whose `$BURN` takes a shell at least some ticks of CPU time.
 fn cpu_after(script: &str) -> Duration {
-    let burn = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
-    let process = supervisor().spawn(&sh(script).env("BURN", burn)).unwrap();
+    let process = supervisor().spawn(&sh(script).env("BURN", BURN)).unwrap();
     process.ready_line("ready", DEADLINE).unwrap();
     sample_until(&process, |sample| sample.processes == 1);
     // The sample in which it disappeared may have missed it.
-    process.sample().unwrap().cpu()
+    process.sample().unwrap().cpu
 }
 
 #[test]
@@ -57,4 +62,104 @@ fn a_tree_that_has_ended_is_not_found() {
     let process = supervisor().spawn(&sh("exit")).unwrap();
     process.wait(DEADLINE).unwrap();
     assert_eq!(process.sample().unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+/// What the scheduler says a process with one thread has used.
+fn scheduled(pid: u32) -> Duration {
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
+    Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
+}
+
+/// Each uses a few milliseconds, of which a tick of 10 ms shows nothing or too much.
+#[test]
+fn little_cpu_of_many_processes_is_counted_to_the_last_millisecond() {
+    let script = "i=0; while [ $i -lt 16 ]; do sh -c \"$BURN; echo \\$\\$; exec sleep 600\" & i=$((i+1)); done; \
+                  wait";
+    let process = supervisor().spawn(&sh(script).env("BURN", BRIEFLY)).unwrap();
+    let deadline = Instant::now() + DEADLINE;
+    while process.stdout_lines().len() < 16 {
+        assert!(Instant::now() < deadline, "{:?}", process.stdout_lines());
+    }
+    let mut pids: Vec<u32> =
+        process.stdout_lines().iter().map(|line| line.parse().unwrap()).collect();
+    pids.push(process.pid());
+    let is_asleep = |pid: &u32| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap();
+        name.trim() == "sleep" || *pid == process.pid()
+    };
+    let all = || pids.iter().copied().map(scheduled).sum::<Duration>();
+    // `exec` costs some, too: until nobody uses any more.
+    loop {
+        let before = all();
+        let seen = process.sample().unwrap().cpu;
+        let after = all();
+        if before == after && pids.iter().all(is_asleep) {
+            assert!(
+                seen.abs_diff(after) < Duration::from_millis(1),
+                "{seen:?}, in truth {after:?}"
+            );
+            return;
+        }
+        assert!(Instant::now() < deadline, "{before:?}, {after:?}");
+    }
+}
+
+fn kill(pid: &str) {
+    assert!(std::process::Command::new("kill").args(["-9", pid]).status().unwrap().success());
+}
+
+#[test]
+fn what_a_child_of_a_parent_that_ignores_its_end_was_seen_to_use_stays_used() {
+    let script = "import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n\
+                  if os.fork() == 0:\n while time.process_time() < 0.2: pass\n \
+                  print('ready', os.getpid(), flush=True)\ntime.sleep(600)";
+    let process = supervisor().spawn(&Spec::new("python3").args(["-c", script])).unwrap();
+    let child = process.ready_line("ready", DEADLINE).unwrap();
+    let mut follower = process.follow();
+    let alive = follower.sample().unwrap();
+    assert!(alive.processes == 2 && alive.cpu > Duration::from_millis(200), "{alive:?}");
+    assert!(!follower.has_lost_children());
+    kill(&child);
+    let deadline = Instant::now() + DEADLINE;
+    let (dead, is_lost) = loop {
+        let sample = follower.sample().unwrap();
+        if sample.processes == 1 {
+            break (sample, follower.has_lost_children());
+        }
+        assert!(Instant::now() < deadline, "{sample:?}");
+    };
+    assert!(is_lost && dead.cpu >= alive.cpu, "{alive:?}, then {dead:?}");
+    assert!(process.sample().unwrap().cpu < alive.cpu, "the kernel has forgotten it");
+    follower.glance().unwrap();
+    assert!(!follower.has_lost_children(), "told once");
+}
+
+#[test]
+fn children_that_are_waited_for_are_not_lost() {
+    let script = "i=0; while [ $i -lt 40 ]; do sh -c \"$BURN\"; i=$((i+1)); done; echo ready; \
+                  exec sleep 600";
+    let process = supervisor().spawn(&sh(script).env("BURN", BRIEFLY)).unwrap();
+    let mut follower = process.follow();
+    let (mut last, deadline) = (Duration::ZERO, Instant::now() + DEADLINE);
+    while process.stdout_lines().is_empty() {
+        let cpu = follower.glance().unwrap().cpu;
+        assert!(cpu >= last && !follower.has_lost_children(), "{cpu:?} after {last:?}");
+        assert!(Instant::now() < deadline);
+        last = cpu;
+    }
+    let raw = process.sample().unwrap().cpu;
+    assert!(last.abs_diff(raw) < Duration::from_millis(60), "{last:?}, the kernel says {raw:?}");
+}
+
+#[test]
+fn memory_that_processes_share_counts_once() {
+    // Filled before the forks, and only looked at afterwards.
+    let script = "import os, time\nx = bytearray(b'x' * (64 << 20))\nfor _ in range(4):\n if os.fork() == 0: \
+                  time.sleep(600)\nprint('ready', flush=True)\ntime.sleep(600)";
+    let process = supervisor().spawn(&Spec::new("python3").args(["-c", script])).unwrap();
+    process.ready_line("ready", DEADLINE).unwrap();
+    let sample = sample_until(&process, |sample| sample.processes == 5);
+    let pss = sample.pss_bytes.unwrap();
+    assert!(sample.rss_bytes > 5 * (64 << 20), "{sample:?}");
+    assert!((64 << 20..150 << 20).contains(&pss), "{sample:?}");
 }

@@ -284,7 +284,7 @@ impl<'p> Course<'p> {
         let lang = plan.plan.language;
         let seen = Figures::of(&measured.load, plan.options.duration);
         tried.figures = Some(seen);
-        let cpu = measured.server.as_ref().map(|server| server.cpu_seconds);
+        let cpu = measured.server.as_ref().and_then(|server| server.cpu_seconds);
         tried.server_cores = cpu.map(|cpu| cpu / measured.load.duration_seconds);
         let broken = measured.invariants.iter().filter(|checked| !checked.holds);
         tried.broken_invariants = broken.map(|checked| checked.name.clone()).collect();

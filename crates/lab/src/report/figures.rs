@@ -67,8 +67,8 @@ pub fn figures(rounds: &[RoundRecord], variant: &Variant) -> Option<Figures> {
     let peak = |round: &&Measured| Some(round.load.series.as_ref()?.peak_good_per_second);
     let cpu = |round: &&Measured| {
         let good = round.load.requests.good;
-        let server = round.server.as_ref()?;
-        (good > 0).then(|| server.cpu_seconds * 1e6 / good as f64)
+        let cpu_seconds = round.server.as_ref()?.cpu_seconds?;
+        (good > 0).then(|| cpu_seconds * 1e6 / good as f64)
     };
     let memory = |round: &&Measured| Some(round.server.as_ref()?.peak_rss_bytes);
     let good_per_second = mean(rounds.iter().map(|round| {

@@ -279,6 +279,9 @@ impl Language {
         let why = match why {
             Absent::NoGoodRequest => "정상 요청이 하나도 없습니다",
             Absent::NotObserved => "lab이 시작하지 않은 서버라서 관찰할 수 없습니다",
+            Absent::CpuUnknown => {
+                "끝난 자식 프로세스를 아무도 기다리지 않아 서버의 CPU 시간을 알 수 없습니다"
+            }
             Absent::NotReported => "부하 보고서에 없습니다",
             Absent::NoSuchStatistic => "이 종류의 지표에는 없는 통계입니다",
             Absent::NoDatabase => "이 변형에는 그런 데이터베이스가 없습니다",

@@ -137,7 +137,7 @@ pub fn wrk_with(
         .map_or(0.0, |l| [3, 5, 7, 9].iter().filter_map(|word| number(l, *word)).sum());
     Ok(WrkRun {
         per_second: find("Requests/sec:", 1).context("wrk's rate")?,
-        cpu_us: (after.cpu().saturating_sub(before.cpu())).as_secs_f64() * 1e6 / requests,
+        cpu_us: (after.cpu.saturating_sub(before.cpu)).as_secs_f64() * 1e6 / requests,
         p50_ms: quantile(&text, "50%"),
         p99_ms: quantile(&text, "99%"),
         errors: refused + socket,

@@ -103,9 +103,9 @@ pub fn over_time(report: &Report) -> String {
             None => Vec::new(),
         }
     };
-    let server = |get: fn(&crate::ServerStep) -> f64| {
+    let server = |get: fn(&crate::ServerStep) -> Option<f64>| {
         move |round: &Measured| match &round.server {
-            Some(server) => server.steps.iter().map(get).collect(),
+            Some(server) => server.steps.iter().filter_map(get).collect(),
             None => Vec::new(),
         }
     };
@@ -114,7 +114,7 @@ pub fn over_time(report: &Report) -> String {
     let p95 = load(|step| step.p95_ms);
     let cpu = server(|step| step.cpu_cores);
     // In the unit of its labels, so that these are round numbers.
-    let memory = server(|step| step.rss_bytes as f64 / MEBIBYTE);
+    let memory = server(|step| Some(step.rss_bytes as f64 / MEBIBYTE));
     let plots: [(&str, &Series<'_>, &Label); 4] = [
         (lang.pick("Good requests per second", "초당 정상 요청"), &good, &digits),
         (lang.pick("Response time, p95", "응답 시간, p95"), &p95, &milliseconds),
