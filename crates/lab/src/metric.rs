@@ -11,8 +11,8 @@ use crate::{database::Figure, load_metric::LoadMetric, prometheus::Selector, rec
 pub enum Metric {
     /// Good requests per second: those that did not fail and none of whose checks failed.
     Goodput,
-    /// Share of the requests that were good, from 0 to 1. Only judged against an earlier run: no row
-    /// of a report, whose figures have it the other way round.
+    /// Share of the requests that were good, from 0 to 1. Judged against an earlier run and where a
+    /// prediction names it; otherwise no row of a report, whose figures have it the other way round.
     GoodShare,
     /// A statistic of k6's `http_req_duration` (sending, waiting, receiving), in milliseconds,
     /// over all requests of the measured window, good or not.
@@ -49,8 +49,8 @@ pub enum Statistic {
 /// Why a round has no number for a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Absent {
-    /// No request was good, so nothing can be said per good request, a ratio of throughputs would
-    /// be zero or infinite, and response times would be those of refusals.
+    /// No request was good, so nothing can be said per good request, the logarithm of a throughput
+    /// does not exist, and response times would be those of refusals.
     NoGoodRequest,
     /// The server is not one of our processes.
     NotObserved,
@@ -64,8 +64,10 @@ pub enum Absent {
     NotOnPage,
     /// No such database of this variant is observed.
     NoDatabase,
-    /// It came out as zero, which no sound measurement is: the window was too short.
+    /// It came out as zero, which no time is: the window was too short.
     TooSmall,
+    /// It is zero, or a series of the server's went down: a value, but none to take a ratio of.
+    NotPositive,
 }
 
 impl Absent {
@@ -79,6 +81,7 @@ impl Absent {
                 "children of the server ended without being waited for, so its CPU time is not known"
             }
             Self::TooSmall => "it was too small to measure in so short a time",
+            Self::NotPositive => "it was not above zero",
             Self::NotReported => "the load report does not have it",
             Self::NoSuchStatistic => "metrics of its kind do not have this statistic",
             Self::NotOnPage => "the server's metrics page does not have it",
@@ -121,10 +124,37 @@ impl Metric {
         })
     }
 
-    /// The metric of that name, among those that every report has.
+    /// All that need no load metric, series or database to be named, in the order of messages.
+    pub fn own() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().chain([Self::GoodShare])
+    }
+
+    /// The metric of that name, among [`own`](Self::own).
     #[must_use]
     pub fn from_id(id: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|metric| metric.id() == id)
+        Self::own().find(|metric| metric.id() == id)
+    }
+
+    /// Whether it tells how many requests were good, so that it is zero when none was.
+    #[must_use]
+    pub fn counts_good(&self) -> bool {
+        match self {
+            Self::Goodput | Self::GoodShare => true,
+            Self::Load(metric) => metric.name() == "good_reqs",
+            _ => false,
+        }
+    }
+
+    /// Whether it tells nothing about a round in which no request was good.
+    #[must_use]
+    pub fn needs_good(&self) -> bool {
+        *self == Self::CpuPerGoodRequest || self.counts_good() || self.is_response_time()
+    }
+
+    /// Whether zero is a value of it, not a sign that it could not be measured.
+    #[must_use]
+    pub fn may_be_zero(&self) -> bool {
+        !matches!(self, Self::CpuPerGoodRequest | Self::PeakRss) && !self.is_response_time()
     }
 
     /// Whether it is about response times, which tell about refusals when requests were refused.
@@ -193,7 +223,12 @@ impl Metric {
     /// Why there is none. Never zero, negative or infinite, so that a ratio can be taken.
     pub fn of(&self, round: &Measured) -> Result<f64, Absent> {
         let value = self.level(round)?;
-        if value > 0.0 { Ok(value) } else { Err(Absent::TooSmall) }
+        match value {
+            value if value > 0.0 => Ok(value),
+            _ if self.counts_good() => Err(Absent::NoGoodRequest),
+            _ if self.may_be_zero() => Err(Absent::NotPositive),
+            _ => Err(Absent::TooSmall),
+        }
     }
 
     /// Its value in a round, possibly zero.
@@ -203,7 +238,6 @@ impl Metric {
     pub fn level(&self, round: &Measured) -> Result<f64, Absent> {
         let good = round.load.requests.good as f64;
         let value = match self {
-            Self::Goodput if good == 0.0 => return Err(Absent::NoGoodRequest),
             Self::Goodput => good / round.load.duration_seconds,
             Self::GoodShare => round.load.good_share().ok_or(Absent::NotReported)?,
             // However fast the refusals came: nobody was served.
@@ -242,6 +276,7 @@ impl Metric {
     pub fn show(&self, value: f64) -> String {
         let time = matches!(self, Self::Latency(_)) || self.unit() == "ms";
         match self {
+            Self::Goodput if value == 0.0 => "0 req/s".to_owned(),
             Self::Goodput => format!("{} req/s", digits(value)),
             _ if time && value >= 1000.0 => format!("{} s", digits(value / 1000.0)),
             _ if time && value < 1.0 => format!("{} µs", digits(value * 1000.0)),
@@ -249,6 +284,7 @@ impl Metric {
             Self::CpuPerGoodRequest if value >= 1000.0 => format!("{} ms", digits(value / 1000.0)),
             Self::CpuPerGoodRequest => format!("{} µs", digits(value)),
             _ if self.unit() == "bytes" => format!("{} MiB", digits(value / 1_048_576.0)),
+            _ if self.unit() == "1/s" && value == 0.0 => "0 /s".to_owned(),
             _ if self.unit() == "1/s" => format!("{} /s", digits(value)),
             // A mean of logarithms is no whole number to the last digit.
             _ if (value - value.round()).abs() < 1e-9 && value.abs() < 1e6 => format!("{value:.0}"),
@@ -305,7 +341,7 @@ mod tests {
 
     #[test]
     fn every_metric_is_found_by_its_name() {
-        for metric in Metric::ALL {
+        for metric in Metric::own() {
             assert_eq!(Metric::from_id(&metric.id()), Some(metric));
         }
         assert_eq!(Metric::from_id("http_req_duration"), None);
@@ -319,6 +355,7 @@ mod tests {
         assert_eq!(p95.show(7800.0), "7.80 s");
         assert_eq!(Metric::Goodput.show(1234.6), "1235 req/s");
         assert_eq!(Metric::Goodput.show(123_456.0), "123\u{2009}456 req/s");
+        assert_eq!(Metric::Goodput.show(0.0), "0 req/s");
         assert_eq!(Metric::PeakRss.show(52_428_800.0), "50.0 MiB");
         assert_eq!(digits(99.96), "100");
     }

@@ -12,6 +12,7 @@ mod predictions;
 mod summary;
 mod text;
 mod words;
+mod zeros;
 
 use madang_stack::machine::Description;
 use serde::{Deserialize, Serialize};
@@ -39,7 +40,8 @@ pub use words::Language;
 pub const FORMAT: u32 = 2;
 /// The run was interrupted, as a shell reports SIGINT.
 const EXIT_INTERRUPTED: u8 = 130;
-/// A round stayed broken, or an invariant did not hold.
+/// A round stayed broken, an invariant did not hold, or nothing was good in a round that a prediction
+/// is about.
 const EXIT_FAILED: u8 = 1;
 /// The machine was too noisy to tell.
 const EXIT_NOISY: u8 = 3;
@@ -271,8 +273,14 @@ impl Report {
         self.invariants.iter().all(|invariant| invariant.broken.is_empty())
     }
 
-    /// The exit code of the command: 0 ran, whatever the verdict; 1 an invariant was broken or a
-    /// block stayed broken; 3 the machine was too noisy, or the generator too slow, to tell; 130
+    /// Whether something predicted cannot be told because not one request of a round was good.
+    fn is_broken(&self) -> bool {
+        let why = Verdict::Undecided(Undecided::NothingGood);
+        self.predictions.iter().any(|answer| answer.verdict == why)
+    }
+
+    /// The exit code of the command: 0 ran, whatever the verdict; 1 an invariant was broken, a block
+    /// stayed broken, or a prediction is undecided because nothing was good in a round; 3 the machine was too noisy, or the generator too slow, to tell; 130
     /// interrupted.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
@@ -283,7 +291,7 @@ impl Report {
         match self.ended {
             Ended::Interrupted => EXIT_INTERRUPTED,
             Ended::Broken { .. } => EXIT_FAILED,
-            Ended::Complete if !self.invariants_hold() => EXIT_FAILED,
+            Ended::Complete if !self.invariants_hold() || self.is_broken() => EXIT_FAILED,
             Ended::Complete if is_noisy => EXIT_NOISY,
             Ended::Complete => 0,
         }

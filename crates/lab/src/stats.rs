@@ -6,6 +6,7 @@
 //! | how large is the ratio? | [`estimate`]: geometric mean, paired t on logarithms |
 //! | and if the cores had run equally fast in all rounds? | [`adjusted`]: analysis of covariance |
 //! | could it be chance, whatever the distribution? | [`sign_flip`]: permutation test |
+//! | and if it is zero in some blocks? | [`median_interval`]: sign test |
 //! | could one of many be chance? | [`holm`]: adjusted p-values |
 //! | how often would it have to be measured? | [`blocks_needed`] |
 //! | has it changed since another run? | [`between_runs`]: Welch's t on logarithms |
@@ -20,6 +21,7 @@ mod level;
 mod permutation;
 mod planning;
 mod ratio;
+mod sign;
 mod student;
 mod welch;
 
@@ -29,6 +31,7 @@ pub use level::{Level, level};
 pub use permutation::sign_flip;
 pub use planning::{MOST_BLOCKS, POWER, blocks_needed};
 pub use ratio::{CONFIDENCE, Estimate, estimate, log_ratios};
+pub use sign::median_interval;
 pub use student::{cumulative, quantile, two_sided};
 pub use welch::{Change, between_runs, between_runs_at_equal_pace};
 

@@ -32,6 +32,9 @@ pub enum Undecided {
     NoRatio,
     /// The metric has no value in some round.
     NoValue,
+    /// In some round not one request was good, and what was predicted cannot be told from
+    /// the others: a server that does not work, or works only sometimes.
+    NothingGood,
     /// The prediction is about response times, and too many requests were not good: a variant that
     /// refuses fast does not win.
     BadRequests,
@@ -131,6 +134,9 @@ impl Verdict {
             Undecided::TooFewBlocks => "fewer than two complete blocks give no interval",
             Undecided::NoRatio => "the metric has no ratio in these rounds",
             Undecided::NoValue => "the metric has no value in some of these rounds",
+            Undecided::NothingGood => {
+                "in at least one round not a single request was good: something is broken"
+            }
             Undecided::BadRequests => {
                 "in at least one round fewer than 99 % of the requests were good, so response \
                  times tell about refusals, too"

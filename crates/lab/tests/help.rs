@@ -6,10 +6,12 @@ use std::{
 };
 
 use madang_lab::{
-    Cancel, Experiment, Finished, Options, Outcome, Plan, Report, RoundRecord, RunError,
+    Cancel, Experiment, Finished, Options, Outcome, Plan, Report, RoundRecord, RunError, Stored,
     experiment::FileError,
     progress::{Progress, Silent},
 };
+
+use serde_json::Value;
 
 use crate::host::TestHost;
 
@@ -76,7 +78,7 @@ impl Lab {
     }
 
     /// `report.json` as a stranger would read it.
-    pub fn json(&self) -> serde_json::Value {
+    pub fn json(&self) -> Value {
         let text = fs::read_to_string(self.out().join("report.json")).unwrap();
         serde_json::from_str(&text).unwrap()
     }
@@ -106,6 +108,32 @@ accept = ["steal", "foreign_cpu", "generator_limited"]
 {rest}
 "#
     )
+}
+
+/// A stored run of so many blocks, made of the first round of a run of one block: `change` is told
+/// the block and the variant of each round and changes what was measured.
+pub fn stored(lab: &Lab, blocks: u32, change: impl Fn(u32, &str, &mut Value)) -> Stored {
+    let dir = tempfile::tempdir().unwrap();
+    let run = fs::read_to_string(lab.out().join("run.json")).unwrap();
+    let run =
+        run.replace("\\n[rounds]\\nblocks = 1\\n", &format!("\\n[rounds]\\nblocks = {blocks}\\n"));
+    let run = run.replace("\"blocks\": 1", &format!("\"blocks\": {blocks}"));
+    fs::write(dir.path().join("run.json"), run).unwrap();
+    let journal = fs::read_to_string(lab.out().join("rounds.jsonl")).unwrap();
+    let first: Value = serde_json::from_str(journal.lines().next().unwrap()).unwrap();
+    let mut text = String::new();
+    for block in 1..=blocks {
+        for variant in ["slow", "fast"] {
+            let mut round = first.clone();
+            round["block"] = block.into();
+            round["variant"] = variant.into();
+            round["measured"]["warnings"] = Value::Array(Vec::new());
+            change(block, variant, &mut round["measured"]);
+            text += &format!("{round}\n");
+        }
+    }
+    fs::write(dir.path().join("rounds.jsonl"), text).unwrap();
+    Stored::read(dir.path()).unwrap()
 }
 
 pub fn measured(round: &RoundRecord) -> &madang_lab::Measured {

@@ -13,6 +13,7 @@ mod host;
 mod invariants;
 mod killed;
 mod korean;
+mod nothing_good;
 mod page;
 mod recorded;
 mod refused;

@@ -47,23 +47,24 @@ fn one_block_decides_nothing() {
 }
 
 #[test]
-fn a_variant_that_only_refuses_has_no_throughput_and_no_ratio() {
+fn a_variant_that_only_refuses_refutes_a_promise_of_throughput() {
     let text = two(SLOW, "serve = { status = 503 }", 2, "")
         .replace("http_req_duration.p50", "goodput")
         .replace("ratio_at_most = 0.5", "ratio_at_least = 1");
     let lab = Lab::new("get", &text);
     let report = lab.run();
-    assert_eq!(report.verdict.word(), "undecided", "it answers fast, and nothing good");
+    assert_eq!(report.verdict, Verdict::Refuted, "it answers fast, and nothing good");
     let text = report.to_text();
     assert!(text.contains("no request was good (fast, 2 of 2 rounds)"), "{text}");
     assert!(text.contains("fewer than 99 % of the requests were good"), "{text}");
-    assert!(lab.json()["variants"][1]["metrics"][0]["value"].is_null());
+    assert_eq!(lab.json()["variants"][1]["metrics"][0]["value"], 0.0);
 }
 
 #[test]
 fn a_variant_that_only_refuses_does_not_win_on_latency() {
     let report = Lab::new("get", &two(SLOW, "serve = { status = 503 }", 2, "")).run();
-    assert_eq!(report.verdict, Verdict::Undecided(Undecided::NoRatio), "{}", report.to_text());
+    assert_eq!(report.verdict, Verdict::Undecided(Undecided::NothingGood), "{}", report.to_text());
+    assert_eq!(report.exit_code(), 1);
     assert!(report.to_text().contains("no request was good"), "{}", report.to_text());
 }
 

@@ -53,7 +53,8 @@ Examples:
   madang compare --report results/NAME-TIME --lang ko     in Korean, the terminal's table too
   madang compare my.toml --baseline kept --allow 10       run, and compare with a stored run (for CI)
 
-Exit codes: 0 it ran, whatever the verdict · 1 an invariant was broken or a round stayed broken ·
+Exit codes: 0 it ran, whatever the verdict · 1 an invariant was broken, a round stayed broken, or a
+prediction is undecided because not one request of a round was good ·
 2 a wrong file or flag · 3 the machine was too noisy, or the generator too slow, to tell, or the
 --baseline cannot tell · 4 worse than the --baseline by more than --allow ·
 130 interrupted (complete blocks are reported). Of several experiments, the first that is not 0.")]

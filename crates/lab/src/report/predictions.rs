@@ -2,9 +2,12 @@
 
 use serde::Serialize;
 
-use super::{Comparison, Language, Row, VariantSummary, counted, doubts};
+use super::{
+    Comparison, Language, Row, VariantSummary, counted, doubts,
+    zeros::{self, Zeros},
+};
 use crate::{
-    experiment::Prediction,
+    experiment::{Bound, Prediction},
     finding,
     metric::Metric,
     plan::Plan,
@@ -62,8 +65,14 @@ impl Evidence<'_> {
         self.plan.predictions.iter().map(answer).collect()
     }
 
-    /// Whether a ratio can be told in spite of that.
+    /// Whether it can be told in spite of that.
     fn withstands(&self, why: Undecided, prediction: &Prediction) -> bool {
+        // Whoever used the machine: some request would have been good.
+        let is_noise = matches!(why, Undecided::MachineTooNoisy | Undecided::GeneratorLimited);
+        if is_noise && prediction.metric.counts_good() {
+            return zeros::never_good(self.rounds, &prediction.variant)
+                && !zeros::nothing_good(self.rounds, &self.plan.reference);
+        }
         why == Undecided::MachineTooNoisy
             && prediction.bound.is_ratio()
             && doubts::withstands(self.plan, self.rounds, &prediction.metric, &prediction.variant)
@@ -85,6 +94,46 @@ impl Evidence<'_> {
     }
 
     fn verdict(&self, prediction: &Prediction, level: Option<&Level>) -> Verdict {
+        let verdict = self.by_interval(prediction, level);
+        let must_be_good = !matches!(prediction.bound, Bound::RatioAtMost(_) | Bound::AtMost(_));
+        // Of twenty starts one that answers nothing does not move the median of their throughputs,
+        // and a mean not far enough.
+        let is_flattered = must_be_good
+            && prediction.metric.counts_good()
+            && zeros::nothing_good(self.rounds, &prediction.variant);
+        match verdict {
+            Verdict::Supported | Verdict::Undecided(Undecided::TooWide) if is_flattered => {
+                Verdict::Undecided(Undecided::NothingGood)
+            }
+            verdict => verdict,
+        }
+    }
+
+    /// What can be said of values that have no interval of Student's t.
+    fn without_interval(&self, prediction: &Prediction) -> Verdict {
+        let is_ratio = prediction.bound.is_ratio();
+        let zeros = Zeros::of(self.plan, self.rounds, prediction);
+        let decided = zeros.map(|zeros| zeros.verdict(prediction.bound));
+        let decided = decided.filter(|verdict| !matches!(verdict, Verdict::Undecided(_)));
+        if let Some(verdict) = decided.filter(|_| !self.plan.calibration) {
+            return verdict;
+        }
+        let paired = Some(self.plan.reference.as_str()).filter(|_| is_ratio);
+        let mut about = [prediction.variant.as_str()].into_iter().chain(paired);
+        Verdict::Undecided(
+            if prediction.metric.needs_good()
+                && about.any(|name| zeros::nothing_good(self.rounds, name))
+            {
+                Undecided::NothingGood
+            } else if is_ratio {
+                Undecided::NoRatio
+            } else {
+                Undecided::NoValue
+            },
+        )
+    }
+
+    fn by_interval(&self, prediction: &Prediction, level: Option<&Level>) -> Verdict {
         let estimate = self.row(prediction).and_then(|row| row.comparison.estimate());
         let found = if prediction.bound.is_ratio() {
             estimate.map(|estimate| estimate.interval)
@@ -92,11 +141,7 @@ impl Evidence<'_> {
             level.map(|level| level.interval)
         };
         // Only with a value: without one, the reason for that tells more.
-        let Some(interval) = found else {
-            let is_ratio = prediction.bound.is_ratio();
-            let why = if is_ratio { Undecided::NoRatio } else { Undecided::NoValue };
-            return Verdict::Undecided(why);
-        };
+        let Some(interval) = found else { return self.without_interval(prediction) };
         let about = (&prediction.metric, &prediction.variant);
         if threw(self.plan, self.rounds, about.1) {
             return Verdict::Undecided(Undecided::Exceptions);
@@ -165,7 +210,11 @@ impl Evidence<'_> {
             (None, Some(Comparison::Ratio(estimate))) if prediction.bound.is_ratio() => {
                 lang.measured(&lang.estimate(estimate))
             }
-            (None, Some(Comparison::NoRatio(why))) => lang.no_ratio(why),
+            (None, Some(Comparison::NoRatio(why))) => {
+                let zeros = Zeros::of(self.plan, self.rounds, prediction);
+                let zeros = zeros.and_then(|zeros| zeros.words(why, lang));
+                zeros.unwrap_or_else(|| lang.no_ratio(why))
+            }
             _ => lang.nothing().to_owned(),
         };
         if self.plan.calibration {

@@ -81,6 +81,9 @@ impl Language {
             Undecided::TooFewBlocks => "완료된 블록이 두 개보다 적어 신뢰 구간이 없습니다",
             Undecided::NoRatio => "이 라운드들에는 비율이 없는 지표입니다",
             Undecided::NoValue => "값이 없는 라운드가 있습니다",
+            Undecided::NothingGood => {
+                "정상 요청이 하나도 없는 라운드가 있습니다. 무언가 고장 났습니다"
+            }
             Undecided::BadRequests => {
                 "정상 요청이 99 % 미만인 라운드가 있어, 응답 시간에 거절된 요청이 섞여 있습니다"
             }
@@ -215,6 +218,26 @@ impl Language {
         }
     }
 
+    /// What was found where a ratio is zero in some blocks, `others` being the ends of the rest, and why.
+    pub fn zeros(
+        self,
+        zero: usize,
+        all: usize,
+        others: Option<(String, String)>,
+        why: &str,
+    ) -> String {
+        match (self, others) {
+            (Self::En, None) => format!("measured ×0 in {zero} of {all} blocks ({why})"),
+            (Self::En, Some((low, high))) => format!(
+                "measured ×0 in {zero} of {all} blocks ({why}) and ×{low} to ×{high} in the others"
+            ),
+            (Self::Ko, None) => format!("측정값 {all}블록 중 {zero}블록에서 ×0 ({why})"),
+            (Self::Ko, Some((low, high))) => format!(
+                "측정값 {all}블록 중 {zero}블록에서 ×0 ({why}), 나머지에서 ×{low} ~ ×{high}"
+            ),
+        }
+    }
+
     /// That there is nothing.
     pub fn nothing(self) -> &'static str {
         self.pick("nothing was measured", "측정된 값이 없습니다")
@@ -287,6 +310,7 @@ impl Language {
             Absent::NoDatabase => "이 변형에는 그런 데이터베이스가 없습니다",
             Absent::NotOnPage => "서버의 지표 페이지에 없습니다",
             Absent::TooSmall => "짧은 시간에 측정하기에는 너무 작습니다",
+            Absent::NotPositive => "값이 0보다 크지 않습니다",
         };
         format!("{why} ({variant}, {all}라운드 중 {rounds}라운드)")
     }

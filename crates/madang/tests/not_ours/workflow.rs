@@ -62,14 +62,26 @@ struct Runner(tempfile::TempDir);
 
 impl Runner {
     fn new(base: u32, head: u32) -> Self {
+        Self::of([("base", base, "server.py"), ("head", head, "server.py")])
+    }
+
+    /// Each with its hashes and the name of its program, of which `wrong.py` answers 200 to everything, and
+    /// nothing right.
+    fn of(builds: [(&str, u32, &str); 2]) -> Self {
         let runner = Self(tempfile::tempdir().unwrap());
         let bench = runner.dir().join("head/bench");
         fs::create_dir_all(&bench).unwrap();
         fs::create_dir(runner.dir().join("base")).unwrap();
         fs::create_dir(runner.dir().join("bin")).unwrap();
         symlink(MADANG, runner.dir().join("bin/madang")).unwrap();
-        let program = experiments().join("five-percent/server.py");
-        for (build, hashes) in [("base", base), ("head", head)] {
+        let right = experiments().join("five-percent/server.py");
+        let text = fs::read_to_string(&right).unwrap();
+        let answer = "else work()";
+        assert!(text.contains(answer));
+        let wrong = runner.dir().join("wrong.py");
+        fs::write(&wrong, text.replace(answer, "else b'no rows' * bool(work())")).unwrap();
+        for (build, hashes, program) in builds {
+            let program = if program == "wrong.py" { &wrong } else { &right };
             let server = format!("#!/bin/sh\nexec python3 {} \"$2\" {hashes}\n", program.display());
             let makefile =
                 format!("server: source\n\tcp source server\n\tchmod +x server\n# {build}");
@@ -128,13 +140,17 @@ impl Runner {
         bash.env("PATH", path).env("GITHUB_STEP_SUMMARY", self.summary()).output().unwrap()
     }
 
+    fn succeed(&self, step: &str) {
+        let Output { status, stdout, stderr } = self.step(step);
+        let [stdout, stderr] = [stdout, stderr].map(|text| String::from_utf8(text).unwrap());
+        assert!(status.success(), "{step}: {stdout}{stderr}");
+    }
+
     /// All steps but those of GitHub itself; how the last one ended.
     fn run(&self) -> Output {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         for step in ["Install madang", "Build both", "Compare", "Show the report"] {
-            let Output { status, stdout, stderr } = self.step(step);
-            let [stdout, stderr] = [stdout, stderr].map(|text| String::from_utf8(text).unwrap());
-            assert!(status.success(), "{step}: {stdout}{stderr}");
+            self.succeed(step);
         }
         let server = fs::metadata(self.dir().join("head/server")).unwrap();
         assert!(server.permissions().mode() & 0o111 != 0);
@@ -156,4 +172,19 @@ fn a_pull_request_that_costs_much_more_is_held_up() {
 fn a_pull_request_that_costs_less_passes() {
     let ended = Runner::new(8000, 1000).run();
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
+}
+
+#[test]
+fn a_pull_request_that_answers_nonsense_is_held_up_however_fast_it_is() {
+    let runner = Runner::of([("base", 4000, "server.py"), ("head", 500, "wrong.py")]);
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    for step in ["Install madang", "Build both"] {
+        runner.succeed(step);
+    }
+    assert_eq!(runner.step("Compare").status.code(), Some(1));
+    // What the job does in spite of that: the report is there, and says why.
+    runner.succeed("Show the report");
+    let summary = fs::read_to_string(runner.summary()).unwrap();
+    assert!(summary.contains("Refuted: share of good requests of `head`"), "{summary}");
+    assert_eq!(runner.step("Worse by more than is allowed?").status.code(), Some(1));
 }

@@ -141,7 +141,7 @@ fn metric_of(text: &str, observe: &Observe) -> Result<Metric, String> {
         Ok(metric) if metric.has_statistic() => Ok(Metric::Load(metric)),
         parsed => {
             let always: Vec<String> =
-                Metric::ALL.iter().map(|metric| metric.id().into_owned()).collect();
+                Metric::own().map(|metric| metric.id().into_owned()).collect();
             let why = parsed.err().map_or_else(String::new, |why| format!(" ({why})"));
             Err(format!(
                 "unknown metric `{text}`{why}: accepted are {}; a figure of the load with its \

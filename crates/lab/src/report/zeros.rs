@@ -1,0 +1,65 @@
+//! Ratios that are zero in some blocks, as of a server that answers nothing well. They have no
+//! logarithm, hence no estimate and no interval of Student's t, but they are values: that nothing
+//! came is less than anything that was predicted to come.
+
+use std::collections::BTreeMap;
+
+use super::{Language, counted, summary};
+use crate::{
+    experiment::{Bound, Prediction},
+    plan::Plan,
+    record::{Measured, RoundRecord},
+    stats,
+    verdict::Verdict,
+};
+
+/// The blocks' ratios, of which at least one is zero or infinite.
+pub struct Zeros(Vec<f64>);
+
+impl Zeros {
+    /// `None` where zero would be no value, where nothing was zero, and where both of a block were:
+    /// of these there is no ratio.
+    pub fn of(plan: &Plan, rounds: &[RoundRecord], prediction: &Prediction) -> Option<Self> {
+        let metric = &prediction.metric;
+        if !prediction.bound.is_ratio() || !metric.may_be_zero() {
+            return None;
+        }
+        let reference: BTreeMap<u32, &Measured> = counted(rounds, &plan.reference).collect();
+        let own = counted(rounds, &prediction.variant);
+        let ratio = |(block, round): (u32, &Measured)| {
+            let paired = metric.level(reference.get(&block)?).ok()?;
+            let own = metric.level(round).ok()?;
+            let is_one = paired >= 0.0 && own >= 0.0 && paired + own > 0.0;
+            is_one.then(|| own / paired)
+        };
+        let ratios: Vec<f64> = own.map(ratio).collect::<Option<_>>()?;
+        let is_extreme = |ratio: &f64| *ratio == 0.0 || ratio.is_infinite();
+        ratios.iter().any(is_extreme).then_some(Self(ratios))
+    }
+
+    /// What can be said without an assumption about how the ratios are spread.
+    pub fn verdict(&self, bound: Bound) -> Verdict {
+        Verdict::of(bound, stats::median_interval(&self.0))
+    }
+
+    /// In words, with the reason that there is no ratio. `None` when none is zero.
+    pub fn words(&self, why: &str, lang: Language) -> Option<String> {
+        let mut others: Vec<f64> = self.0.iter().copied().filter(|ratio| *ratio > 0.0).collect();
+        others.sort_by(f64::total_cmp);
+        let zero = self.0.len() - others.len();
+        let ends = others.first().zip(others.last());
+        let ends = ends.map(|(low, high)| (summary::ratio(*low), summary::ratio(*high)));
+        (zero > 0).then(|| lang.zeros(zero, self.0.len(), ends, why))
+    }
+}
+
+/// Whether not one request was good in any round of a variant that counts.
+pub fn nothing_good(rounds: &[RoundRecord], variant: &str) -> bool {
+    counted(rounds, variant).any(|(_, round)| round.load.requests.good == 0)
+}
+
+/// Whether that is so in every round although something was asked: no noise does that.
+pub fn never_good(rounds: &[RoundRecord], variant: &str) -> bool {
+    let mut own = counted(rounds, variant).peekable();
+    own.peek().is_some() && own.all(|(_, round)| round.load.good_share() == Some(0.0))
+}

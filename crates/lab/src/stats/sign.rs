@@ -1,0 +1,59 @@
+//! What can be said about values of which some are zero, so that they have no logarithms.
+
+use super::CONFIDENCE;
+
+/// The 95 % interval of the median that a sign test gives, which assumes no distribution: from the
+/// `k`-th smallest to the `k`-th largest, where fewer than `k` of as many fair coins as there are
+/// values show heads with a probability of at most 2.5 % (Dixon and Mood, "The statistical sign
+/// test", 1946). `None` with fewer than six values, of which no two are that far apart, unless all
+/// are the same: then, as with the t of no spread, two suffice for an interval of no width.
+/// Infinite values are larger than all others.
+#[must_use]
+pub fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let (first, last) = (*sorted.first()?, *sorted.last()?);
+    if values.len() >= 2 && first.total_cmp(&last).is_eq() {
+        return Some((first, last));
+    }
+    // Heads among n coins: the chance of exactly `heads`, and of at most so many.
+    let n = sorted.len() as f64;
+    let (mut exactly, mut at_most) = (0.5_f64.powf(n), 0.0);
+    let mut outside = 0;
+    for heads in 0..sorted.len() / 2 {
+        at_most += exactly;
+        if at_most > (1.0 - CONFIDENCE) / 2.0 {
+            break;
+        }
+        outside = heads + 1;
+        exactly *= (n - heads as f64) / (heads as f64 + 1.0);
+    }
+    let place = outside.checked_sub(1)?;
+    Some((*sorted.get(place)?, *sorted.get(sorted.len() - 1 - place)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of six coins, none shows heads with 1/64 = 1.6 %; of five, with 3.1 %. Of nine, at most one
+    /// with 10/512 = 2.0 %; of eight, with 9/256 = 3.5 %.
+    #[test]
+    fn the_interval_is_that_of_the_sign_test() {
+        let of = |n: i32| median_interval(&(1..=n).rev().map(f64::from).collect::<Vec<_>>());
+        assert_eq!(of(5), None);
+        assert_eq!(of(6), Some((1.0, 6.0)));
+        assert_eq!(of(8), Some((1.0, 8.0)));
+        assert_eq!(of(9), Some((2.0, 8.0)));
+        // At most five of 20: 21 700 / 1 048 576 = 2.07 %; at most six, 5.8 %.
+        assert_eq!(of(20), Some((6.0, 15.0)));
+    }
+
+    #[test]
+    fn two_that_are_the_same_have_an_interval_and_one_has_none() {
+        assert_eq!(median_interval(&[0.0, 0.0]), Some((0.0, 0.0)));
+        assert_eq!(median_interval(&[f64::INFINITY; 3]), Some((f64::INFINITY, f64::INFINITY)));
+        assert_eq!(median_interval(&[0.0]), None);
+        assert_eq!(median_interval(&[]), None);
+    }
+}
