@@ -244,6 +244,12 @@ pub enum FileError {
 }
 
 impl Experiment {
+    /// Whether `before.NAME` of `[values.NAME]` is in a formula.
+    pub(crate) fn needs_before(&self, value: &str) -> bool {
+        let is_meant = |name: &str| name.strip_prefix("before.") == Some(value);
+        self.invariants.iter().any(|invariant| invariant.names(is_meant))
+    }
+
     /// Reads an experiment from its file, or from `experiment.toml` in its directory.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 //! `http_reqs.count`, `my_counter.count`.
 
 mod kind;
+mod overall;
 
 use std::fmt;
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The version of the generator's report that is understood.
 const VERSION: u32 = 1;
 
-/// One run's report. All counts and times are of the measured window, without the warm-up.
+/// One run's report. All counts and times but `overall` are of the measured window, without the warm-up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadReport {
     /// Version of the report's shape.
@@ -41,6 +41,10 @@ pub struct LoadReport {
     /// `http_reqs{scenario:attack}`, with values.
     #[serde(default)]
     pub metrics: BTreeMap<String, Sampled>,
+    /// Sums over all the generator did, by metric: `setup()`, warm-up, window and `teardown()`. What
+    /// invariants compare with what the server keeps.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub overall: BTreeMap<String, Sum>,
     /// Checks, by name and group.
     #[serde(default)]
     pub checks: Vec<Check>,
@@ -200,6 +204,29 @@ pub enum Sampled {
         passes: u64,
         /// How often it was not.
         fails: u64,
+    },
+}
+
+/// What the values of a metric add up to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Sum {
+    /// Of a counter.
+    Counter {
+        /// The sum.
+        count: f64,
+    },
+    /// Of a rate.
+    Rate {
+        /// How often it was true.
+        passes: u64,
+        /// How often it was not.
+        fails: u64,
+    },
+    /// Of a distribution.
+    Trend {
+        /// How many values it had.
+        count: u64,
     },
 }
 

@@ -282,6 +282,8 @@ pub enum FailureKind {
     ServerDied,
     /// The generator failed.
     Load,
+    /// The server was not ready within `start_limit`.
+    StartLimit,
     /// The generator took longer than `time_limit`.
     TimeLimit,
     /// Server or generator printed more than the lab keeps.

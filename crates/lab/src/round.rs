@@ -136,8 +136,17 @@ impl Bench<'_> {
         running.map_err(|error| {
             let given_up =
                 matches!(error, LaunchError::Process(madang_stack::Error::GivenUp { .. }));
+            let too_slow =
+                matches!(error, LaunchError::Process(madang_stack::Error::NotReady { .. }));
             let why = if given_up { self.must_stop(files) } else { None };
-            why.unwrap_or_else(|| Failure::because(FailureKind::Start, &error))
+            why.unwrap_or_else(|| {
+                let mut failure = Failure::because(FailureKind::Start, &error);
+                if too_slow {
+                    failure.kind = FailureKind::StartLimit;
+                    failure.message.push_str("\n`start_limit` in [rounds] raises that");
+                }
+                failure
+            })
         })
     }
 

@@ -22,9 +22,10 @@ const ANSWER_TIME: Duration = Duration::from_secs(10);
 
 /// What was taken at one moment.
 pub struct Taken {
-    /// One for each of the experiment's values.
-    named: Vec<f64>,
-    /// One for each invariant; `None` for formulas and those about other variants.
+    /// One for each of the experiment's values; `None` before the load of those nobody needs then.
+    named: Vec<Option<f64>>,
+    /// One for each invariant; `None` for formulas and those about other variants, and before the load
+    /// for those that do not need it: what is asked may not be there yet.
     own: Vec<Option<f64>>,
     /// One for each observed series; `None` when the page does not have it.
     observed: Vec<Option<f64>>,
@@ -46,6 +47,16 @@ pub enum Moment {
     After,
 }
 
+impl Moment {
+    /// For messages.
+    fn text(self) -> &'static str {
+        match self {
+            Self::Before => "asked before the load",
+            Self::After => "asked after the load",
+        }
+    }
+}
+
 impl Taker<'_> {
     /// Takes every value once.
     ///
@@ -57,16 +68,21 @@ impl Taker<'_> {
         let page = page.as_deref();
         let mut named = Vec::new();
         for value in &experiment.values {
-            let number = self.number(&value.source, page, moment);
-            named.push(number.map_err(|why| format!("[values.{}]: {why}", value.name))?);
+            let is_wanted = moment == Moment::After || experiment.needs_before(&value.name);
+            let number = is_wanted.then(|| self.number(&value.source, page, moment));
+            let told = |why| format!("[values.{}], {}: {why}", value.name, moment.text());
+            named.push(number.transpose().map_err(told)?);
         }
         let mut own = Vec::new();
         for invariant in &experiment.invariants {
-            let is_taken =
-                invariant.concerns(self.variant) && !matches!(invariant.source, Source::Value(_));
+            let is_wanted = moment == Moment::After || invariant.needs_before();
+            let is_taken = is_wanted
+                && invariant.concerns(self.variant)
+                && !matches!(invariant.source, Source::Value(_));
             let number = is_taken.then(|| self.number(&invariant.source, page, moment));
             let number = number.transpose();
-            own.push(number.map_err(|why| format!("invariant \"{}\": {why}", invariant.name))?);
+            let told = |why| format!("invariant \"{}\", {}: {why}", invariant.name, moment.text());
+            own.push(number.map_err(told)?);
         }
         let observed = &experiment.observe.metrics;
         let observed = observed.iter().map(|series| page.and_then(|page| series.sum(page)));
@@ -188,7 +204,7 @@ pub fn check(
             Some(("before", name)) => named(experiment, before, name),
             Some(("after", name)) => named(experiment, after, name),
             Some(("load", name)) => {
-                let value = LoadMetric::parse(name)?.of(load);
+                let value = LoadMetric::parse(name)?.of_all(load);
                 value.map_err(|why| format!("`load.{name}`: {}", why.reason()))
             }
             _ => Err(format!("there is no `{name}`")),
@@ -214,7 +230,7 @@ pub fn check(
 
 fn named(experiment: &Experiment, taken: &Taken, name: &str) -> Result<f64, String> {
     let index = experiment.values.iter().position(|value| value.name == name);
-    let value = index.and_then(|index| taken.named.get(index)).copied();
+    let value = index.and_then(|index| taken.named.get(index).copied()?);
     value.ok_or_else(|| format!("there is no value `{name}`"))
 }
 

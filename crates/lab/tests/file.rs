@@ -211,6 +211,15 @@ fn figures_of_the_load_and_of_the_server_are_named_or_refused() {
     );
 }
 
+/// Only the script can be told an address, and it is.
+#[test]
+fn a_place_for_the_port_in_the_environment_of_the_load_is_refused() {
+    let file = good() + "load_env = { BASE = \"http://127.0.0.1:{port}\" }\n";
+    let expected = ["`load_env` in [variants.fast] has `{port}`", "`__ENV.BASE_URL`"];
+    let mistakes = wrong(&file);
+    assert!(expected.iter().all(|part| mistakes[0].to_string().contains(part)), "{mistakes:?}");
+}
+
 /// The mistakes of a file with one invariant more.
 fn invariant(lines: &str) -> Vec<Mistake> {
     wrong(&(good() + "[[invariants]]\nname = \"none is lost\"\n" + lines))

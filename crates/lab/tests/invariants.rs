@@ -69,26 +69,55 @@ fn a_broken_invariant_comes_first_with_its_rounds_and_is_exit_code_1() {
 
 #[test]
 fn counters_of_the_load_are_compared_with_the_server() {
-    // Requests of the warm-up are the server's alone.
+    // Requests of the warm-up are in the data, and counted.
     let lines = "[values.requests]\nmetrics = 'requests_total{kind=\"any\"}'\n".to_owned()
         + &invariant(
             "http = \"/state\"\njson = \"counts.0.requests\"\nequals = \"after.requests\"\n\
-             at_least = \"load.created + before.requests\"",
+             at_least = \"load.created + before.requests\"\nat_most = \"load.created\"",
         )
-        + "[[invariants]]\nname = \"counted alike\"\n\
-           value = \"load.created - load.good_reqs\"\nequals = 0\n\
+        + "[[invariants]]\nname = \"the warm-up counts, too\"\n\
+           value = \"load.created - load.good_reqs\"\nat_least = 1\n\
            [[invariants]]\nname = \"some\"\nmetrics = \"requests_total\"\nchange = true\nat_least = 1\n\
            [observe]\nmetrics = [\"requests_total\"]\n";
     let lab = lab("get new Counter('created')", &lines);
     let report = lab.run();
     holds(&report);
-    assert!(report.to_text().contains("All 3 invariants held"), "{}", report.to_text());
+    let said = "All 3 invariants held in every round. (counters of the load include setup() and the warm-up)";
+    assert!(report.to_text().contains(said), "{}", report.to_text());
     for round in &report.rounds {
         let observed = &measured(round).observed[0];
         let load = measured(round).load.requests.total as f64;
         assert!(observed.change.unwrap() >= load, "{observed:?}");
     }
     assert!(report.to_text().contains("requests_total"), "{}", report.to_text());
+}
+
+/// What is to be there after the load need not be there before it.
+#[test]
+fn a_value_is_asked_before_the_load_only_where_that_is_needed() {
+    let later = "create table made (n); insert into made values (7)";
+    let asked = "sql = \"select n from made\"\n";
+    let lines = |rest: &str| ROWS.to_owned() + &drain(later) + rest;
+    let own = invariant(&format!("{asked}equals = 7"));
+    holds(&lab("get", &lines(&own)).run());
+    let named =
+        format!("[values.made]\n{asked}{}", invariant("value = \"after.made\"\nequals = 7"));
+    holds(&lab("get", &lines(&named)).run());
+    for (rest, part) in [
+        (
+            invariant(&format!("{asked}change = true\nequals = 7")),
+            "\"it holds\", asked before the load: ",
+        ),
+        (
+            invariant("sql = \"select n from other\"\nequals = 7"),
+            "\"it holds\", asked after the load: ",
+        ),
+        (named.replace("after.made", "before.made"), "[values.made], asked before the load: "),
+    ] {
+        let report = lab("get", &lines(&rest).replace("[rounds]", "[rounds]\nretries = 0")).run();
+        let Outcome::Failed(failure) = &report.rounds[0].outcome else { panic!("{rest}") };
+        assert!(failure.message.contains(part), "no {part:?} in: {failure:?}");
+    }
 }
 
 #[test]

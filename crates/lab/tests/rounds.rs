@@ -291,9 +291,10 @@ fn a_server_that_never_gets_ready_is_given_up_in_time() {
     let text = two(SLOW, silent, 1, "")
         .replace("[rounds]", "[rounds]\nstart_limit = \"200ms\"\nretries = 0");
     let report = Lab::new("get", &text).run();
-    assert_eq!(failures(&report), [FailureKind::Start]);
+    assert_eq!(failures(&report), [FailureKind::StartLimit]);
     let text = report.to_text();
     assert!(text.contains("listening") && text.contains("the server's own words"), "{text}");
+    assert!(text.contains("`start_limit` in [rounds] raises that"), "{text}");
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! The machine-readable report (`--report FILE`): what a program that compares runs needs.
 //!
 //! One JSON document. Durations of requests are milliseconds, other times name their unit.
-//! Everything counts from the end of the warm-up; requests are counted when their answer has
+//! Everything but [`Report::overall`] counts from the end of the warm-up; requests are counted when their answer has
 //! arrived. A request is **failed** when it got no answer or one outside of 200–399; it is
 //! **good** when it did not fail and no `check()` on it failed (a check on something that is no
 //! response counts for the last request before it in the same iteration).
 
 mod make;
+mod overall;
 
 use std::collections::BTreeMap;
 
@@ -71,9 +72,15 @@ pub struct Report {
     pub teardown: Option<LifecycleReport>,
     /// Every other custom metric with values.
     pub metrics: BTreeMap<String, Metric>,
+    /// Sums over the whole run by metric, sub-metrics among them: `setup()`, warm-up, recorded window and
+    /// `teardown()`, each value once. What a server keeps is to be compared with these. Metrics
+    /// without values and gauges are not in it.
+    #[serde(default)]
+    pub overall: BTreeMap<String, Sum>,
     /// Checks, in the order of their first use.
     pub checks: Vec<Check>,
-    /// Why requests got no answer, the most frequent first; ten at most.
+    /// Why requests got no answer or could not be sent at all, as with an address that is none, the most
+    /// frequent first; ten at most.
     #[serde(default)]
     pub failures: Vec<Trouble>,
     /// What iterations threw, likewise; also after a bad request.
@@ -238,6 +245,29 @@ pub enum Metric {
     Counter { count: f64 },
     Gauge { value: f64, min: f64, max: f64 },
     Rate { rate: f64, passes: u64, fails: u64 },
+}
+
+/// What the values of a metric add up to over the whole run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Sum {
+    /// Of a counter.
+    Counter {
+        /// The sum.
+        count: f64,
+    },
+    /// Of a rate.
+    Rate {
+        /// How often it was true.
+        passes: u64,
+        /// How often it was not.
+        fails: u64,
+    },
+    /// Of a distribution.
+    Trend {
+        /// How many values it had.
+        count: u64,
+    },
 }
 
 /// One check.

@@ -109,6 +109,30 @@ impl Limit {
 }
 
 impl Invariant {
+    /// All its formulas.
+    fn formulas(&self) -> impl Iterator<Item = &Expression> {
+        let own = match &self.source {
+            Source::Value(formula) => Some(formula),
+            _ => None,
+        };
+        self.limits.iter().map(|limit| &limit.formula).chain(own)
+    }
+
+    /// Whether a formula of it has a name that satisfies this.
+    pub(crate) fn names(&self, is_meant: impl Fn(&str) -> bool) -> bool {
+        self.formulas().any(|formula| formula.names().into_iter().any(&is_meant))
+    }
+
+    /// Whether its own value before the load is needed.
+    pub(crate) fn needs_before(&self) -> bool {
+        self.change || self.names(|name| name == "before")
+    }
+
+    /// Whether it is about what the load counted.
+    pub(crate) fn counts_load(&self) -> bool {
+        self.names(|name| name.starts_with("load."))
+    }
+
     /// Whether it is about this variant.
     #[must_use]
     pub fn concerns(&self, variant: &str) -> bool {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Language;
 use crate::{
-    experiment::Experiment,
+    experiment::{Experiment, Invariant},
     record::{Checked, Outcome, RoundRecord},
 };
 
@@ -16,6 +16,10 @@ pub struct InvariantSummary {
     pub name: String,
     /// Rounds in which it was asked.
     pub rounds: u32,
+    /// Its formulas have counters of the load: those of all the generator did, from `setup()` over the
+    /// warm-up to `teardown()`, as the server's data have all of that in them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub counts_whole_load: bool,
     /// Those in which it did not hold.
     pub broken: Vec<Broken>,
 }
@@ -38,8 +42,15 @@ pub fn summarise(
     rounds: &[RoundRecord],
     lang: Language,
 ) -> Vec<InvariantSummary> {
-    let summary = |name: &String| {
-        let mut summary = InvariantSummary { name: name.clone(), rounds: 0, broken: Vec::new() };
+    let summary = |invariant: &Invariant| {
+        let name = &invariant.name;
+        let counts_whole_load = invariant.counts_load();
+        let mut summary = InvariantSummary {
+            name: name.clone(),
+            rounds: 0,
+            counts_whole_load,
+            broken: Vec::new(),
+        };
         for round in rounds {
             let Outcome::Measured(measured) = &round.outcome else { continue };
             let Some(checked) = measured.invariants.iter().find(|one| one.name == *name) else {
@@ -57,7 +68,7 @@ pub fn summarise(
         }
         summary
     };
-    experiment.invariants.iter().map(|invariant| summary(&invariant.name)).collect()
+    experiment.invariants.iter().map(summary).collect()
 }
 
 /// `34 (before: 0), must be at most 30 = max(0, 30 - before)`.
@@ -83,6 +94,9 @@ pub fn lines(invariants: &[InvariantSummary], lang: Language) -> (Vec<String>, O
             let Broken { block: number, variant, values, .. } = round;
             format!("  {block} {number}, {variant}: {values}")
         }));
+        if invariant.counts_whole_load {
+            broken.push(format!("  ({})", lang.whole_load()));
+        }
     }
     let held = invariants.iter().filter(|one| one.broken.is_empty() && one.rounds > 0).count();
     let held = match (lang, held, invariants.len()) {
@@ -101,5 +115,20 @@ pub fn lines(invariants: &[InvariantSummary], lang: Language) -> (Vec<String>, O
             Some(format!("불변 조건 {all}개 중 {held}개가 모든 라운드에서 지켜졌습니다."))
         }
     };
+    let counted = invariants.iter().any(|one| one.counts_whole_load && one.broken.is_empty());
+    let held = held.map(|held| match counted {
+        true => format!("{held} ({})", lang.whole_load()),
+        false => held,
+    });
     (broken, held)
+}
+
+impl Language {
+    /// What counters of the load in invariants have counted.
+    fn whole_load(self) -> &'static str {
+        self.pick(
+            "counters of the load include setup() and the warm-up",
+            "부하의 카운터에는 setup()과 예열도 들어 있습니다",
+        )
+    }
 }

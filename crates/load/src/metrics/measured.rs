@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::recorder::{Group, Troubles};
-use super::{CheckCount, NameStats, ScenarioStats, Series, Sink, Totals, Waits};
+use super::{CheckCount, NameStats, ScenarioStats, Series, Sink, Totals, Waits, WarmUp};
 
 /// Whose requests are counted together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,6 +55,7 @@ pub(crate) struct Measured {
     pub(crate) statuses: BTreeMap<u16, u64>,
     pub(crate) totals: Totals,
     pub(crate) waits: Waits,
+    pub(crate) warm_up: WarmUp,
     /// Why requests got no answer.
     pub(crate) failures: Troubles,
     /// What iterations threw.
@@ -92,6 +93,7 @@ impl Measured {
         }
         self.totals.merge(&other.totals);
         self.waits.merge(other.waits);
+        self.warm_up.merge(&other.warm_up);
         self.failures.merge(&other.failures);
         self.exceptions.merge(&other.exceptions);
         self.series.merge(other.series);

@@ -10,6 +10,7 @@ mod series;
 mod sink;
 mod tags;
 mod waits;
+mod warm_up;
 
 pub(crate) use builtin::Builtin;
 pub use histogram::Histogram;
@@ -23,3 +24,4 @@ pub(crate) use series::Series;
 pub(crate) use sink::Sink;
 pub(crate) use tags::{RequestTags, SampleTags};
 pub(crate) use waits::Waits;
+pub(crate) use warm_up::{Tally, WarmUp};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::{
     Builtin, GroupMeasured, Histogram, Measured, MetricId, MetricKind, Registry, RequestKey,
-    SampleTags, ScenarioStats, Series, Sink, TagFilter, Waits,
+    SampleTags, ScenarioStats, Series, Sink, TagFilter, Waits, WarmUp,
 };
 use crate::http::{Exchange, Timings};
 
@@ -87,9 +87,11 @@ pub(crate) struct RequestSample<'a> {
 
 /// Where a request was counted, for when its checks are known.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RequestMark {
-    second: u32,
-    name: u32,
+pub(crate) enum RequestMark {
+    /// Only in sums: it was answered while warming up.
+    WarmUp,
+    /// In a second of the recorded window and under a name.
+    Recorded { second: u32, name: u32 },
 }
 
 /// Sums over all requests of a run.
@@ -168,6 +170,8 @@ pub(crate) struct Recorder {
     statuses: BTreeMap<u16, u64>,
     totals: Totals,
     waits: Waits,
+    /// What was done before the recording.
+    warm_up: WarmUp,
     failures: Troubles,
     exceptions: Troubles,
     series: Series,
@@ -203,6 +207,7 @@ impl Recorder {
             statuses: BTreeMap::new(),
             totals: Totals::default(),
             waits: Waits::default(),
+            warm_up: WarmUp::default(),
             failures: Troubles::default(),
             exceptions: Troubles::default(),
             series: Series::default(),
@@ -221,24 +226,20 @@ impl Recorder {
 
     /// Adds a value of any metric but those of requests and checks.
     pub(crate) fn add(&mut self, metric: MetricId, value: f64, tags: &SampleTags<'_>) {
-        if !self.is_recording() {
-            return;
-        }
-        self.sink(metric).add(value);
+        self.keep(metric, value);
         if self.subs.is_empty() {
             return;
         }
         let subs = Arc::clone(&self.subs);
         for (id, filter) in subs.get(&metric).into_iter().flatten() {
             if filter.matches(tags) {
-                self.sink(*id).add(value);
+                self.keep(*id, value);
             }
         }
     }
 
     /// Counts a request; the mark is for [`Self::settle`].
-    pub(crate) fn request(&mut self, sample: &RequestSample<'_>) -> Option<RequestMark> {
-        let since = self.recording_since?;
+    pub(crate) fn request(&mut self, sample: &RequestSample<'_>) -> RequestMark {
         let Exchange { timings, traffic, end, .. } = sample.exchange;
         let Timings { blocked, connecting, tls_handshaking, sending, waiting, receiving, .. } =
             *timings;
@@ -264,8 +265,9 @@ impl Recorder {
         }
         if sample.expected && sample.judged {
             let id = self.expected_duration;
-            self.sink(id).add(duration_ms);
+            self.keep(id, duration_ms);
         }
+        let Some(since) = self.recording_since else { return RequestMark::WarmUp };
         *self.statuses.entry(sample.status).or_default() += 1;
         self.totals.requests += 1;
         let name = self.name((sample.scenario, sample.group, sample.name.clone()));
@@ -288,13 +290,20 @@ impl Recorder {
         let step = self.series.at(second);
         step.requests += 1;
         step.durations.record(duration_ms);
-        Some(RequestMark { second, name })
+        RequestMark::Recorded { second, name }
     }
 
     /// Notes how long requests that are answered or cut off have waited; `None` while nothing is
     /// recorded.
     pub(crate) fn waits(&mut self) -> Option<&mut Waits> {
         self.recording_since.map(|_| &mut self.waits)
+    }
+
+    /// Notes why something was no request at all: without it, only failed checks would be seen.
+    pub(crate) fn add_refusal(&mut self, text: &str) {
+        if self.is_recording() {
+            self.failures.add(text);
+        }
     }
 
     /// Notes what an iteration threw. When one of its requests was bad, that is what went wrong and
@@ -308,9 +317,13 @@ impl Recorder {
 
     /// Counts a request as good: it did not fail and none of its checks did.
     pub(crate) fn settle(&mut self, mark: RequestMark) {
+        let RequestMark::Recorded { second, name } = mark else {
+            self.warm_up.good += 1;
+            return;
+        };
         self.totals.good += 1;
-        self.names[mark.name as usize].1.good += 1;
-        self.series.at(mark.second).good += 1;
+        self.names[name as usize].1.good += 1;
+        self.series.at(second).good += 1;
     }
 
     /// The group of that name inside `parent`.
@@ -342,10 +355,10 @@ impl Recorder {
         passed: bool,
         tags: &SampleTags<'_>,
     ) {
+        self.add(Builtin::Checks.id(), f64::from(u8::from(passed)), tags);
         if !self.is_recording() {
             return;
         }
-        self.add(Builtin::Checks.id(), f64::from(u8::from(passed)), tags);
         let full = self.checks >= MAX_CHECKS;
         let group = &mut self.groups[group.0 as usize];
         let index = match group.by_name.get(name) {
@@ -408,9 +421,19 @@ impl Recorder {
             statuses: self.statuses,
             totals: self.totals,
             waits: self.waits,
+            warm_up: self.warm_up,
             failures: self.failures,
             exceptions: self.exceptions,
             series: self.series,
+        }
+    }
+
+    /// Keeps a value; of one from before the recording, only what it adds to a sum.
+    fn keep(&mut self, metric: MetricId, value: f64) {
+        if self.is_recording() {
+            self.sink(metric).add(value);
+        } else {
+            self.warm_up.add(metric, value);
         }
     }
 

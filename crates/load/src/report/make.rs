@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::overall;
 use super::{
     Bytes, Check, Checks, Generator, Iterations, LifecycleReport, Metric, NameReport, OpenModel,
     REPORT_VERSION, Report, Requests, ScenarioReport, SeriesReport, Step, ThresholdReport, Trend,
@@ -69,6 +70,7 @@ pub(crate) fn report(finished: &Finished, registry: &Registry, context: &Context
         setup: lifecycle(&finished.lifecycle.setup, finished.lifecycle.setup_took),
         teardown: lifecycle(&finished.lifecycle.teardown, finished.lifecycle.teardown_took),
         metrics,
+        overall: overall::sums(finished, registry),
         checks: checks(&measured.groups),
         failures: troubles(&measured.failures),
         exceptions: troubles(&measured.exceptions),

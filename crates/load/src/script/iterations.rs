@@ -165,7 +165,7 @@ impl<'a, 'js> Iterations<'a, 'js> {
 
     fn account(&self, outcome: &Outcome, duration: Duration) {
         let live = &self.user.run.live;
-        // Iterations of the warm-up count nowhere.
+        // Iterations of the warm-up count in sums over the whole run only.
         let counted = u64::from(self.user.event_loop.recorder.borrow().is_recording());
         // After an exception some may be left that nobody waits for any more.
         let waiting = self.user.under_way.give_up();

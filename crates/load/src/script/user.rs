@@ -91,7 +91,7 @@ struct OpenRequests {
     /// Serial number of the iteration, so that a response kept from an earlier one is ignored.
     iteration: u64,
     settled: usize,
-    marks: Vec<(Option<RequestMark>, bool)>,
+    marks: Vec<(RequestMark, bool)>,
     /// One of the iteration failed, or a check of it did.
     any_bad: bool,
 }
@@ -292,7 +292,7 @@ impl User {
         }
     }
 
-    fn open_request(&self, mark: Option<RequestMark>, good: bool) -> RequestRef {
+    fn open_request(&self, mark: RequestMark, good: bool) -> RequestRef {
         let open = &mut *self.open.borrow_mut();
         open.marks.push((mark, good));
         open.any_bad |= !good;
@@ -339,10 +339,10 @@ impl User {
         self.group.set(GroupId::ROOT);
     }
 
-    fn settle(&self, marks: &[(Option<RequestMark>, bool)]) {
+    fn settle(&self, marks: &[(RequestMark, bool)]) {
         let mut recorder = self.event_loop.recorder.borrow_mut();
-        for mark in marks.iter().filter(|(_, good)| *good).filter_map(|(mark, _)| *mark) {
-            recorder.settle(mark);
+        for (mark, _) in marks.iter().filter(|(_, good)| *good) {
+            recorder.settle(*mark);
         }
     }
 

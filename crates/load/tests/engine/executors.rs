@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use madang_load::report::Sum;
 use madang_load::{Layer, Stage};
 
 use crate::support::{Answer, Request, Script, Server, ok};
@@ -147,6 +148,35 @@ fn how_long_iterations_start_by_the_clock_is_told_whatever_comes_after() {
     assert!(ran.report().duration_seconds > 1.0);
     let closed = Script::body("sleep(0.1);").run();
     assert_eq!(closed.report().arrivals_seconds, None);
+}
+
+/// A server's data have all of it in them.
+#[test]
+fn sums_over_the_whole_run_have_setup_and_warm_up_in_them() {
+    let mut script = Script::new(
+        "import { check, sleep } from 'k6';
+         import { Counter } from 'k6/metrics';
+         const made = new Counter('made');
+         export const options = { vus: 1, duration: '200ms' };
+         export function setup() { made.add(100); }
+         export default function () { made.add(1); check(1, { fine: true }); sleep(0.02); }
+         export function teardown() { made.add(1000); }",
+    );
+    script.config.warm_up = Duration::from_millis(200);
+    let ran = script.run();
+    let report = ran.report();
+    let Some(Sum::Counter { count }) = report.overall.get("made") else { panic!("{report:?}") };
+    let Some(Sum::Counter { count: all }) = report.overall.get("iterations") else {
+        panic!("{report:?}")
+    };
+    assert!((*count - (1100.0 + all)).abs() < 0.5, "{count} of {all} iterations");
+    let recorded = report.iterations.complete as f64;
+    assert!(*all > recorded && recorded > 0.0, "{all} and {recorded}");
+    let Some(Sum::Rate { passes, fails: 0 }) = report.overall.get("checks") else { panic!() };
+    assert_eq!(*passes as f64, *all);
+    // The iteration that was under way when the recording began may have checked before.
+    let passes = report.checks[0].passes as f64;
+    assert!((recorded - 1.0..=recorded).contains(&passes), "{passes} and {recorded}");
 }
 
 #[test]

@@ -299,6 +299,16 @@ fn wrong_addresses_and_headers_are_told() {
     assert_eq!(lines, ["GET /a%20b%22c"]);
 }
 
+/// In a report, failed checks alone would not say what is wrong.
+#[test]
+fn an_address_that_is_none_is_a_trouble_of_the_report() {
+    let ran =
+        Script::body("http.get('http://h:x/');").constant_vus(1, Duration::from_millis(50)).run();
+    let report = ran.report();
+    assert_eq!(report.requests.total, 0);
+    assert!(report.failures[0].message.starts_with("invalid URL"), "{:?}", report.failures);
+}
+
 #[test]
 fn redirects_are_followed_by_the_rules_and_each_counts() {
     let server = Server::start(|request| match request.path() {

@@ -9,10 +9,17 @@ use std::path::Path;
 pub const GO_ON: &str = "go on with";
 
 /// How to go on after a round that broke so, if that is possible: with another file, script or program a run
-/// cannot be resumed, and what the load or the amount of output broke is seldom put right without.
+/// cannot be resumed, and what the load, a time limit, a value of an invariant or the amount of output broke is seldom put right
+/// without.
 pub fn go_on_after(failed: Option<FailureKind>) -> Option<&'static str> {
     match failed {
-        Some(FailureKind::Load | FailureKind::TimeLimit | FailureKind::Output) => None,
+        Some(
+            FailureKind::Load
+            | FailureKind::TimeLimit
+            | FailureKind::StartLimit
+            | FailureKind::Value
+            | FailureKind::Output,
+        ) => None,
         _ => Some(
             "if it can be put right without another experiment file, script or program, go on with",
         ),

@@ -36,7 +36,19 @@ pub fn all(reader: &Reader<'_>, whole: &toml::Table) -> (Vec<String>, Vec<Varian
 }
 
 fn variant_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option<Variant> {
+    let env_offset = reader.offset_of("load_env");
     let load_env = reader.strings("load_env").unwrap_or_default();
+    for (_, text) in &load_env {
+        if let Some(word) =
+            PLACEHOLDERS.into_iter().find(|word| text.contains(&format!("{{{word}}}")))
+        {
+            let message = format!(
+                "`load_env` in [variants.{name}] has `{{{word}}}`, which is replaced in what starts a \
+                 server only: the script gets the server's address as `__ENV.BASE_URL`"
+            );
+            reader.mistakes().add(env_offset, message);
+        }
+    }
     let database = reader.text("database");
     let metrics = reader.text("metrics");
     let databases = databases::beside(&mut reader);

@@ -103,6 +103,7 @@ impl Language {
             FailureKind::Start => "서버가 준비되지 않았습니다",
             FailureKind::ServerDied => "부하 중에 서버가 종료되었습니다",
             FailureKind::Load => "부하 생성기가 실패했습니다",
+            FailureKind::StartLimit => "서버가 제한 시간 안에 준비되지 않았습니다",
             FailureKind::TimeLimit => "부하 생성기가 제한 시간을 넘겼습니다",
             FailureKind::Output => "출력이 너무 많습니다",
             FailureKind::Value => "불변 조건에 필요한 값을 읽지 못했습니다",

@@ -185,7 +185,10 @@ fn unsent(user: &User, tagging: &RequestTagging<'_>, refused: Refused) -> (Recei
             };
             Some(user.add_request(&exchange, tagging))
         }
-        _ => None,
+        _ => {
+            user.event_loop.recorder.borrow_mut().add_refusal(&error.to_string());
+            None
+        }
     };
     (Received::refused(method, url, &error, reference), error)
 }

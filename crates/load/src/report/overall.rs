@@ -1,0 +1,58 @@
+//! Sums over the whole run, from `setup()` to `teardown()`.
+//!
+//! A window that begins in the middle of a load has requests in flight at its start: whatever is read off
+//! the server at that moment, some of them are in it and others are not. Only the whole run begins and ends
+//! with nothing under way.
+
+use std::collections::BTreeMap;
+
+use super::Sum;
+use crate::engine::Finished;
+use crate::metrics::{Measured, MetricKind, Registry, Sink, Tally};
+
+/// The requests that were good have no metric of their own.
+const GOOD: &str = "good_reqs";
+
+pub(super) fn sums(finished: &Finished, registry: &Registry) -> BTreeMap<String, Sum> {
+    let lifecycle = &finished.lifecycle;
+    let parts = [&lifecycle.setup, &finished.measured, &lifecycle.teardown];
+    let mut sums = BTreeMap::new();
+    for (id, metric) in registry.iter() {
+        let mut all = Tally::default();
+        for part in parts {
+            add(&mut all, part, id.0 as usize);
+        }
+        let sum = match metric.kind {
+            MetricKind::Counter => Sum::Counter { count: all.sum },
+            MetricKind::Rate => Sum::Rate { passes: all.trues, fails: all.count - all.trues },
+            MetricKind::Trend => Sum::Trend { count: all.count },
+            MetricKind::Gauge => continue,
+        };
+        if all.count > 0 {
+            sums.insert(metric.name.clone(), sum);
+        }
+    }
+    let good: u64 = parts.iter().map(|part| part.totals.good + part.warm_up.good).sum();
+    sums.insert(GOOD.to_owned(), Sum::Counter { count: good as f64 });
+    sums
+}
+
+/// What a part of the run has of a metric: recorded, and while it was warming up.
+fn add(all: &mut Tally, part: &Measured, metric: usize) {
+    let early = part.warm_up.of(metric);
+    all.count += early.count;
+    all.trues += early.trues;
+    all.sum += early.sum;
+    match part.sinks.get(metric) {
+        Some(Sink::Counter { sum, touched }) => {
+            all.count += u64::from(*touched);
+            all.sum += sum;
+        }
+        Some(Sink::Rate { trues, total }) => {
+            all.count += total;
+            all.trues += trues;
+        }
+        Some(Sink::Trend(histogram)) => all.count += histogram.count(),
+        Some(Sink::Gauge { .. }) | None => {}
+    }
+}
