@@ -27,7 +27,7 @@ const JUDGED: [Metric; 7] = [
     Metric::Latency(Statistic::P95),
     Metric::Latency(Statistic::P99),
     Metric::CpuPerGoodRequest,
-    Metric::PeakRss,
+    Metric::PeakMemory,
 ];
 /// One-sided: half of what a 95 % interval leaves out.
 const LEVEL: f64 = 0.025;

@@ -19,7 +19,11 @@ pub enum Metric {
     Latency(Statistic),
     /// CPU time of the server's process tree, user and system, per good request.
     CpuPerGoodRequest,
-    /// Largest resident memory of the server's process tree among the samples of the window.
+    /// Largest memory of the server's process tree among the samples of the window; what several
+    /// processes share counts once.
+    PeakMemory,
+    /// Largest sum of the resident memory of its processes; what several share counts for each.
+    /// Only where a prediction is about it.
     PeakRss,
     /// Any other figure of the load run, by k6's name.
     Load(LoadMetric),
@@ -101,7 +105,7 @@ impl Metric {
         Self::Latency(Statistic::P99),
         Self::Latency(Statistic::Max),
         Self::CpuPerGoodRequest,
-        Self::PeakRss,
+        Self::PeakMemory,
     ];
 
     /// Its name in files.
@@ -117,6 +121,7 @@ impl Metric {
             Self::Latency(Statistic::P99) => "http_req_duration.p99",
             Self::Latency(Statistic::Max) => "http_req_duration.max",
             Self::CpuPerGoodRequest => "cpu_per_good_request",
+            Self::PeakMemory => "peak_memory",
             Self::PeakRss => "peak_rss",
             Self::Load(metric) => return Cow::Owned(metric.to_string()),
             Self::Server(series) => return Cow::Owned(series.to_string()),
@@ -126,7 +131,7 @@ impl Metric {
 
     /// All that need no load metric, series or database to be named, in the order of messages.
     pub fn own() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().chain([Self::GoodShare])
+        Self::ALL.into_iter().chain([Self::GoodShare, Self::PeakRss])
     }
 
     /// The metric of that name, among [`own`](Self::own).
@@ -154,7 +159,7 @@ impl Metric {
     /// Whether zero is a value of it, not a sign that it could not be measured.
     #[must_use]
     pub fn may_be_zero(&self) -> bool {
-        !matches!(self, Self::CpuPerGoodRequest | Self::PeakRss) && !self.is_response_time()
+        !matches!(self, Self::CpuPerGoodRequest | Self::PeakMemory | Self::PeakRss) && !self.is_response_time()
     }
 
     /// Whether it is about response times, which tell about refusals when requests were refused.
@@ -198,7 +203,8 @@ impl Metric {
             Self::Latency(Statistic::P99) => "response time, p99",
             Self::Latency(Statistic::Max) => "response time, max",
             Self::CpuPerGoodRequest => "server CPU per good request",
-            Self::PeakRss => "server memory, peak",
+            Self::PeakMemory => "server memory, peak",
+            Self::PeakRss => "sum of resident memory, peak",
             Self::Load(_) | Self::Server(_) | Self::Database(_) => return self.id(),
         })
     }
@@ -213,7 +219,7 @@ impl Metric {
             Self::Goodput => "1/s",
             Self::Latency(_) => "ms",
             Self::CpuPerGoodRequest => "us",
-            Self::PeakRss => "bytes",
+            Self::PeakMemory | Self::PeakRss => "bytes",
         }
     }
 
@@ -255,6 +261,7 @@ impl Metric {
                 }
                 server.cpu_seconds.ok_or(Absent::CpuUnknown)? * 1e6 / good
             }
+            Self::PeakMemory => round.server.as_ref().ok_or(Absent::NotObserved)?.memory() as f64,
             Self::PeakRss => {
                 round.server.as_ref().ok_or(Absent::NotObserved)?.peak_rss_bytes as f64
             }

@@ -22,8 +22,12 @@ pub struct ServerUse {
     /// CPU time, user and system, children that ended included. `None` when children ended whose
     /// parent ignores SIGCHLD: the kernel forgets what they used.
     pub cpu_seconds: Option<f64>,
-    /// Largest resident memory of the tree among the samples.
+    /// Largest sum of the processes' resident memory among the samples.
     pub peak_rss_bytes: u64,
+    /// Largest memory of the tree among the samples, one a second of several processes: what they
+    /// share counts once. `None` in runs of versions that did not look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_memory_bytes: Option<u64>,
     /// Largest number of threads among the samples.
     pub threads: u64,
     /// Largest number of open file descriptors among the samples, one a second.
@@ -35,6 +39,14 @@ pub struct ServerUse {
     /// CPU and memory over time, in steps as long as those of the load's series.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<ServerStep>,
+}
+
+impl ServerUse {
+    /// The most memory that the machine had to have for it.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        self.peak_memory_bytes.unwrap_or(self.peak_rss_bytes)
+    }
 }
 
 /// What a server's process tree used in one step of time.
@@ -86,6 +98,9 @@ struct Look {
 struct Seen {
     cpu: f64,
     rss_bytes: u64,
+    /// Without counting twice what processes share, which takes long to find out: of several
+    /// processes only with the details.
+    memory_bytes: Option<u64>,
     threads: u64,
     /// Children have ended since the look before whose CPU time nobody got.
     lost: bool,
@@ -112,6 +127,7 @@ impl Seen {
         Self {
             cpu: earlier.cpu + sample.cpu.as_secs_f64(),
             rss_bytes: sample.rss_bytes,
+            memory_bytes: Some(sample.pss_bytes.unwrap_or(sample.rss_bytes)),
             threads: sample.threads,
             lost,
             detail: Some(detail),
@@ -122,6 +138,7 @@ impl Seen {
         Self {
             cpu: earlier.cpu + glance.cpu.as_secs_f64(),
             rss_bytes: glance.rss_bytes,
+            memory_bytes: (glance.processes == 1).then_some(glance.rss_bytes),
             threads: glance.threads,
             lost,
             detail: None,
@@ -225,14 +242,18 @@ impl<'p> Observer<'p> {
             self.within(start, end).filter_map(|look| look.server.as_ref().map(get)).max()
         };
         // One a second: there may be none inside of a short window.
-        let files = |look: &Look| Some((look.at, look.server?.detail?.open_files));
-        let files: Vec<(f64, u64)> = self.looks.iter().filter_map(files).collect();
+        let rare = |get: fn(&Seen) -> Option<u64>| {
+            let point = |look: &Look| Some((look.at, get(look.server.as_ref()?)?));
+            let points: Vec<(f64, u64)> = self.looks.iter().filter_map(point).collect();
+            around(&points, start, end).map(|(_, value)| *value).max()
+        };
         let is_known = !self.has_lost(start, end);
         Some(ServerUse {
             cpu_seconds: is_known.then(|| change(|seen| Some(seen.cpu))),
             peak_rss_bytes: largest(|seen| seen.rss_bytes)?,
             threads: largest(|seen| seen.threads)?,
-            open_files: around(&files, start, end).map(|(_, files)| *files).max()?,
+            peak_memory_bytes: rare(|seen| seen.memory_bytes),
+            open_files: rare(|seen| Some(seen.detail?.open_files))?,
             voluntary_switches: switches(|seen| Some(seen.detail?.voluntary as f64)),
             involuntary_switches: switches(|seen| Some(seen.detail?.involuntary as f64)),
             steps: self.steps(start, end, step),

@@ -40,7 +40,7 @@ fn steady(factor: f64) -> impl Fn(usize, &mut serde_json::Value) {
             measured["load"]["trends"]["http_req_duration"][name] = factor.into();
         }
         measured["server"]["cpu_seconds"] = 1.0.into();
-        measured["server"]["peak_rss_bytes"] = 1_000_000.into();
+        measured["server"]["peak_memory_bytes"] = 1_000_000.into();
     }
 }
 
@@ -63,7 +63,7 @@ fn a_run_is_told_from_a_slower_one_and_not_from_itself() {
         let row = worse.rows.iter().find(|row| row.metric == *metric).unwrap();
         row.word
     };
-    assert_eq!(of(&Metric::PeakRss), Word::NotWorse);
+    assert_eq!(of(&Metric::PeakMemory), Word::NotWorse);
     let p95 = Metric::from_id("http_req_duration.p95").unwrap();
     assert_eq!(of(&p95), Word::Worse);
     assert!(worse.to_text().contains("Worse than the baseline."), "{}", worse.to_text());

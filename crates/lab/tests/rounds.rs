@@ -102,7 +102,7 @@ fn a_url_is_loaded_but_not_observed() {
     assert_eq!(measured(round).server, None);
     let json = lab.json();
     let memory = &json["variants"][1]["metrics"][8];
-    assert_eq!(memory["metric"], "peak_rss");
+    assert_eq!(memory["metric"], "peak_memory");
     assert!(memory["no_ratio"].as_str().unwrap().contains("cannot be observed"), "{memory}");
 }
 

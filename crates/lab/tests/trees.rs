@@ -7,25 +7,32 @@ use madang_lab::{
 
 use crate::help::{Lab, measured, two};
 
-/// Each request has a process of its own, that lives for a few looks.
+/// `forget` and `wait`: each request has a process of its own, that lives for a few looks. `preload`:
+/// four processes share what one of them has read before; `alone`: there is only that one.
 const SERVER: &str = r#"
 import http.server, os, signal, sys, threading, time
 
-if sys.argv[2] == "forget":
+mode = sys.argv[2]
+if mode == "forget":
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+if mode in ["preload", "alone"]:
+    table = bytearray(b"x" * (48 << 20))
+for _ in range(4 if mode == "preload" else 0):
+    if os.fork() == 0:
+        time.sleep(600)
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
-        if self.path == "/":
+        if self.path == "/" and mode in ["forget", "wait"]:
             pid = os.fork()
             if pid == 0:
                 while time.process_time() < 0.005: pass
                 time.sleep(0.15)
                 os._exit(0)
             time.sleep(0.05)
-            if sys.argv[2] == "wait":
+            if mode == "wait":
                 threading.Thread(target=os.waitpid, args=(pid, 0)).start()
         self.send_response(200)
         self.send_header("Content-Length", "2")
@@ -37,7 +44,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 "#;
 
-fn served(program: &str, slow: &str, fast: &str) -> Lab {
+fn served(slow: &str, fast: &str, metric: &str) -> Lab {
     let variant = |mode: &str| {
         format!(
             "command = [\"python3\", \"server.py\", \"{{port}}\", \"{mode}\"]\n\
@@ -45,21 +52,21 @@ fn served(program: &str, slow: &str, fast: &str) -> Lab {
         )
     };
     let text = two(&variant(slow), &variant(fast), 1, "");
-    let lab = Lab::new("get", &text.replace("300ms", "800ms"));
-    std::fs::write(lab.path().join("server.py"), program).unwrap();
+    let lab =
+        Lab::new("get", &text.replace("300ms", "800ms").replace("http_req_duration.p50", metric));
+    std::fs::write(lab.path().join("server.py"), SERVER).unwrap();
     lab
 }
 
 #[test]
 fn no_figure_is_made_of_cpu_time_that_the_kernel_forgets() {
-    let report = served(SERVER, "wait", "forget").run();
+    let report = served("wait", "forget", "cpu_per_good_request").run();
     for round in &report.rounds {
-        let round_is = (round.variant.as_str(), measured(round));
-        let (name, measured) = round_is;
+        let measured = measured(round);
         let server = measured.server.as_ref().unwrap();
         let is_told = measured.warnings.contains(&Warning::CpuUnknown);
         let figure = Metric::CpuPerGoodRequest.of(measured);
-        if name == "slow" {
+        if round.variant == "slow" {
             assert!(server.cpu_seconds.unwrap() > 0.0 && !is_told, "{server:?}");
             assert!(figure.unwrap() > 5000.0, "{server:?}");
         } else {
@@ -71,4 +78,23 @@ fn no_figure_is_made_of_cpu_time_that_the_kernel_forgets() {
     }
     let text = report.to_text();
     assert!(text.contains("their parent ignores SIGCHLD"), "{text}");
+}
+
+#[test]
+fn memory_that_workers_share_is_needed_once() {
+    let report = served("alone", "preload", "peak_rss").run();
+    for round in &report.rounds {
+        let server = measured(round).server.as_ref().unwrap();
+        let memory = Metric::PeakMemory.of(measured(round)).unwrap();
+        let rss = Metric::PeakRss.of(measured(round)).unwrap();
+        assert!(memory > f64::from(48 << 20), "{server:?}");
+        if round.variant == "slow" {
+            assert!((memory - rss).abs() < 1.0, "{server:?}");
+        } else {
+            assert!(memory < f64::from(120 << 20) && rss > f64::from(5 * (48 << 20)), "{server:?}");
+        }
+    }
+    let text = report.to_text();
+    assert!(text.contains("`peak_rss` of `fast` counts what its processes share"), "{text}");
+    assert!(!text.contains("`peak_rss` of `slow`"), "{text}");
 }

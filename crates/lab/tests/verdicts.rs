@@ -11,7 +11,7 @@ const FAST: &str = "serve = { delay_ms = 1 }";
 fn memory(reference: u32, other: u32, blocks: u32) -> Lab {
     let variant = |megabytes| format!("serve = {{ ballast_mb = {megabytes} }}");
     let text = two(&variant(reference), &variant(other), blocks, "");
-    Lab::new("get", &text.replace("http_req_duration.p50", "peak_rss"))
+    Lab::new("get", &text.replace("http_req_duration.p50", "peak_memory"))
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn a_true_prediction_is_supported() {
     assert_eq!(json["complete_blocks"], 3);
     assert_eq!(json["rounds"].as_array().unwrap().len(), 6);
     let memory = &json["variants"][1]["metrics"][8];
-    assert_eq!((&memory["metric"], &memory["unit"]), (&"peak_rss".into(), &"bytes".into()));
+    assert_eq!((&memory["metric"], &memory["unit"]), (&"peak_memory".into(), &"bytes".into()));
     let ratio = &memory["ratio"];
     assert!(ratio["ratio"].as_f64().unwrap() < 0.5, "{ratio}");
     assert!(ratio["interval"][0].as_f64() < ratio["interval"][1].as_f64(), "{ratio}");
@@ -169,7 +169,7 @@ fn what_nobody_predicted_gets_a_word_that_depends_on_the_band() {
             rows.iter().find(|row| row["metric"] == metric).unwrap().clone()
         };
         assert!(row("http_req_duration.p50")["finding"].is_null(), "a prediction is about it");
-        let memory = row("peak_rss");
+        let memory = row("peak_memory");
         // Three blocks on one side: 2 of 2^3 patterns.
         assert_eq!(memory["permutation_p_value"], 0.25, "{memory}");
         let word = memory["finding"]["word"].as_str().unwrap().to_owned();
@@ -221,7 +221,7 @@ fn every_report_has_the_columns_of_other_tools() {
         ("failed", "failed_share"),
         ("not good", "not_good_share"),
         ("CPU/request", "cpu_us_per_good_request"),
-        ("memory", "peak_rss_bytes"),
+        ("memory", "peak_memory_bytes"),
     ] {
         let rows = full.lines().filter(|line| line.starts_with(word));
         assert!(rows.count() >= 1, "no {word:?} in {full}");

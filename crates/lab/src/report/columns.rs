@@ -75,7 +75,7 @@ fn row(name: &str, figures: &Figures, has_price: bool) -> Vec<String> {
         percent(figures.failed_share),
         percent(figures.not_good_share),
         cpu.map_or_else(dash, |value| Metric::CpuPerGoodRequest.show(value)),
-        figures.peak_rss_bytes.map_or_else(dash, |value| Metric::PeakRss.show(value as f64)),
+        figures.peak_memory_bytes.map_or_else(dash, |value| Metric::PeakMemory.show(value as f64)),
     ];
     if has_price {
         cells.push(figures.cost_per_million_good.map_or_else(dash, |cost| format!("{cost:.4}")));

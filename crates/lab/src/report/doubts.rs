@@ -16,6 +16,8 @@ use crate::{
 const PERMUTABLE: usize = 6;
 /// So many kinds of trouble are enough to know where to look.
 const MOST_TROUBLES: usize = 3;
+/// A sum of resident memory that is larger than what is needed by more than this tells little.
+const SHARED_MEMORY: f64 = 1.25;
 /// A generator that used a smaller share of its cores was late because it was not let run.
 const IDLE_GENERATOR: f64 = 0.5;
 
@@ -82,8 +84,25 @@ pub fn warnings(
     lines.extend(lang.ended(ended));
     lines.extend(assumptions(plan, variants));
     lines.extend(unbalanced(plan, rounds));
+    lines.extend(shared_memory(plan, rounds));
     lines.extend(doubts(plan, rounds));
     lines.extend(troubles(plan, rounds));
+    lines
+}
+
+/// Variants of which a prediction takes the sum of resident memory for what they need.
+fn shared_memory(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
+    let judged = plan.predictions.iter().filter(|prediction| prediction.metric == Metric::PeakRss);
+    let judged = judged.flat_map(|prediction| [&plan.reference, &prediction.variant]);
+    let mut lines = Vec::new();
+    for name in judged.collect::<BTreeSet<&String>>() {
+        let used = counted(rounds, name).filter_map(|(_, measured)| measured.server.as_ref());
+        let sums = used.map(|server| (server.peak_rss_bytes, server.memory()));
+        let Some((rss, memory)) = sums.max() else { continue };
+        if rss as f64 > SHARED_MEMORY * memory as f64 {
+            lines.push(plan.language.shared_memory(name, rss as f64, memory as f64));
+        }
+    }
     lines
 }
 

@@ -31,7 +31,9 @@ pub struct Figures {
     pub not_good_share: f64,
     /// Server CPU time per good request in microseconds, mean of the rounds.
     pub cpu_us_per_good_request: Option<f64>,
-    /// Largest memory of the server in any round.
+    /// Largest memory of the server in any round; what its processes share counts once.
+    pub peak_memory_bytes: Option<u64>,
+    /// Largest sum of its processes' resident memory in any round.
     pub peak_rss_bytes: Option<u64>,
     /// What a million good requests cost at the file's `price_per_hour` and this goodput; `None`
     /// without a price or a good request. It is the price of a machine under this load: what it
@@ -70,7 +72,8 @@ pub fn figures(rounds: &[RoundRecord], variant: &Variant) -> Option<Figures> {
         let cpu_seconds = round.server.as_ref()?.cpu_seconds?;
         (good > 0).then(|| cpu_seconds * 1e6 / good as f64)
     };
-    let memory = |round: &&Measured| Some(round.server.as_ref()?.peak_rss_bytes);
+    let memory = |round: &&Measured| Some(round.server.as_ref()?.memory());
+    let rss = |round: &&Measured| Some(round.server.as_ref()?.peak_rss_bytes);
     let good_per_second = mean(rounds.iter().map(|round| {
         let load = &round.load;
         load.requests.good as f64 / load.duration_seconds
@@ -94,7 +97,8 @@ pub fn figures(rounds: &[RoundRecord], variant: &Variant) -> Option<Figures> {
             .map(cpu)
             .collect::<Option<Vec<f64>>>()
             .map(|all| mean(all.into_iter())),
-        peak_rss_bytes: rounds.iter().filter_map(memory).max(),
+        peak_memory_bytes: rounds.iter().filter_map(memory).max(),
+        peak_rss_bytes: rounds.iter().filter_map(rss).max(),
     })
 }
 

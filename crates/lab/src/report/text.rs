@@ -16,7 +16,7 @@ const SHOWN: [Metric; 7] = [
     Metric::Latency(Statistic::P95),
     Metric::Latency(Statistic::P99),
     Metric::CpuPerGoodRequest,
-    Metric::PeakRss,
+    Metric::PeakMemory,
 ];
 /// Columns are this far apart.
 const GAP: usize = 3;

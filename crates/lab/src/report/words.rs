@@ -56,7 +56,8 @@ impl Language {
             Metric::Latency(Statistic::P99) => "응답 시간, p99",
             Metric::Latency(Statistic::Max) => "응답 시간, 최대",
             Metric::CpuPerGoodRequest => "정상 요청당 서버 CPU",
-            Metric::PeakRss => "서버 메모리, 최대",
+            Metric::PeakMemory => "서버 메모리, 최대",
+            Metric::PeakRss => "상주 메모리 합계, 최대",
             Metric::Load(_) | Metric::Server(_) | Metric::Database(_) => {
                 return metric.id().into_owned();
             }

@@ -21,8 +21,12 @@ type Label = dyn Fn(f64) -> String;
 const MEBIBYTE: f64 = 1_048_576.0;
 
 /// What every round is shown of.
-const SHOWN: [Metric; 4] =
-    [Metric::Goodput, Metric::Latency(Statistic::P95), Metric::CpuPerGoodRequest, Metric::PeakRss];
+const SHOWN: [Metric; 4] = [
+    Metric::Goodput,
+    Metric::Latency(Statistic::P95),
+    Metric::CpuPerGoodRequest,
+    Metric::PeakMemory,
+];
 
 /// Every round as a point.
 pub fn rounds(report: &Report) -> String {
@@ -119,7 +123,11 @@ pub fn over_time(report: &Report) -> String {
         (lang.pick("Good requests per second", "초당 정상 요청"), &good, &digits),
         (lang.pick("Response time, p95", "응답 시간, p95"), &p95, &milliseconds),
         (lang.pick("Server CPU, cores", "서버 CPU, 코어"), &cpu, &digits),
-        (lang.pick("Server memory, MiB", "서버 메모리, MiB"), &memory, &digits),
+        (
+            lang.pick("Resident memory of the server, MiB", "서버 상주 메모리, MiB"),
+            &memory,
+            &digits,
+        ),
     ];
     let figure_of = |title: &str, get: &Series<'_>, show: &Label| {
         let line = |(series, variant): (usize, &'_ crate::report::VariantSummary)| {

@@ -226,6 +226,21 @@ impl Language {
         }
     }
 
+    /// That a variant's processes share much of the memory a prediction counts for each.
+    pub fn shared_memory(self, variant: &str, rss: f64, memory: f64) -> String {
+        let (rss, memory) = (Metric::PeakRss.show(rss), Metric::PeakMemory.show(memory));
+        match self {
+            Self::En => format!(
+                "`peak_rss` of `{variant}` counts what its processes share once for each: {rss}, of which \
+                 the machine needs {memory}; a prediction about `peak_memory` is about that"
+            ),
+            Self::Ko => format!(
+                "`{variant}`의 `peak_rss`는 프로세스들이 공유하는 메모리를 프로세스마다 셉니다. 합계는 {rss}이지만 \
+                 장비에 필요한 메모리는 {memory}입니다. 이 값에 대한 예측에는 `peak_memory`를 쓰세요"
+            ),
+        }
+    }
+
     /// That the server's cores ran at another speed in rounds of a variant.
     pub fn unbalanced(self, variant: &str, factor: f64) -> String {
         let factor = crate::report::ratio(factor);
