@@ -159,7 +159,8 @@ impl Metric {
     /// Whether zero is a value of it, not a sign that it could not be measured.
     #[must_use]
     pub fn may_be_zero(&self) -> bool {
-        !matches!(self, Self::CpuPerGoodRequest | Self::PeakMemory | Self::PeakRss) && !self.is_response_time()
+        !matches!(self, Self::CpuPerGoodRequest | Self::PeakMemory | Self::PeakRss)
+            && !self.is_response_time()
     }
 
     /// Whether it is about response times, which tell about refusals when requests were refused.
@@ -259,7 +260,7 @@ impl Metric {
                 if good == 0.0 {
                     return Err(Absent::NoGoodRequest);
                 }
-                server.cpu_seconds.ok_or(Absent::CpuUnknown)? * 1e6 / good
+                server.cpu_with_drain().ok_or(Absent::CpuUnknown)? * 1e6 / good
             }
             Self::PeakMemory => round.server.as_ref().ok_or(Absent::NotObserved)?.memory() as f64,
             Self::PeakRss => {

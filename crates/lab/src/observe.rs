@@ -22,6 +22,9 @@ pub struct ServerUse {
     /// CPU time, user and system, children that ended included. `None` when children ended whose
     /// parent ignores SIGCHLD: the kernel forgets what they used.
     pub cpu_seconds: Option<f64>,
+    /// CPU time from the end of the window until the `drain` hook was done; `None` without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain_cpu_seconds: Option<f64>,
     /// Largest sum of the processes' resident memory among the samples.
     pub peak_rss_bytes: u64,
     /// Largest memory of the tree among the samples, one a second of several processes: what they
@@ -42,6 +45,12 @@ pub struct ServerUse {
 }
 
 impl ServerUse {
+    /// CPU time, with that of what was left to do when the load had ended, if somebody waited for it.
+    #[must_use]
+    pub fn cpu_with_drain(&self) -> Option<f64> {
+        Some(self.cpu_seconds? + self.drain_cpu_seconds.unwrap_or(0.0))
+    }
+
     /// The most memory that the machine had to have for it.
     #[must_use]
     pub fn memory(&self) -> u64 {
@@ -228,9 +237,22 @@ impl<'p> Observer<'p> {
         Ok(())
     }
 
+    /// How many cores the server uses in `time` from now on; `None` without a server.
+    pub fn cores_for(&mut self, time: Duration) -> io::Result<Option<f64>> {
+        let looks = self.looks.len();
+        self.look()?;
+        std::thread::sleep(time);
+        self.look()?;
+        // A server that has ended leaves no look.
+        let Some([first, last]) = self.looks.get(looks..) else { return Ok(None) };
+        let used = |look: &Look| Some(look.server?.cpu);
+        let cores = |used: f64| used / (last.at - first.at);
+        Ok(used(last).zip(used(first)).map(|(last, first)| cores(last - first)))
+    }
+
     /// What the server used between two moments, in seconds since 1970; `step` is the length of
-    /// a step in seconds.
-    pub fn server_use(&self, start: f64, end: f64, step: f64) -> Option<ServerUse> {
+    /// a step in seconds. Drained: what it used until the last look counts for what was asked before.
+    pub fn server_use(&self, start: f64, end: f64, step: f64, drained: bool) -> Option<ServerUse> {
         self.server.as_ref()?;
         let change = |get: fn(&Seen) -> Option<f64>| {
             let point = |look: &Look| Some((look.at, get(look.server.as_ref()?)?));
@@ -247,9 +269,14 @@ impl<'p> Observer<'p> {
             let points: Vec<(f64, u64)> = self.looks.iter().filter_map(point).collect();
             around(&points, start, end).map(|(_, value)| *value).max()
         };
-        let is_known = !self.has_lost(start, end);
+        let until = if drained { f64::INFINITY } else { end };
+        let is_known = !self.has_lost(start, until);
+        let cpu = |look: &Look| Some((look.at, look.server?.cpu));
+        let cpu: Vec<(f64, f64)> = self.looks.iter().filter_map(cpu).collect();
+        let at_end = at(&cpu, end);
         Some(ServerUse {
-            cpu_seconds: is_known.then(|| change(|seen| Some(seen.cpu))),
+            cpu_seconds: is_known.then(|| at_end - at(&cpu, start)),
+            drain_cpu_seconds: (drained && is_known).then(|| at(&cpu, f64::INFINITY) - at_end),
             peak_rss_bytes: largest(|seen| seen.rss_bytes)?,
             threads: largest(|seen| seen.threads)?,
             peak_memory_bytes: rare(|seen| seen.memory_bytes),
@@ -262,7 +289,8 @@ impl<'p> Observer<'p> {
 
     /// Whether processes of the server ended between two moments whose CPU time nobody got.
     fn has_lost(&self, start: f64, end: f64) -> bool {
-        self.within(start, end).any(|look| look.server.is_some_and(|seen| seen.lost))
+        let mut looks = self.within(start, end).filter(|look| look.at > start);
+        looks.any(|look| look.server.is_some_and(|seen| seen.lost))
     }
 
     /// Steps from the start on. The last one may be shorter; one of less than a look is left out.

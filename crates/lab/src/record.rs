@@ -207,6 +207,8 @@ pub enum Warning {
     Exceptions,
     /// Processes of the server ended whose CPU time nobody got.
     CpuUnknown,
+    /// The server went on working when the load had ended, and no `drain` hook waits for that.
+    BusyAfterLoad,
 }
 
 impl Warning {
@@ -257,6 +259,10 @@ impl Warning {
                 "processes of the server ended and were not waited for (their parent ignores SIGCHLD, or \
                  it was somebody outside), and the kernel forgets what such processes used: the server's \
                  CPU time is not known"
+            }
+            Self::BusyAfterLoad => {
+                "the server went on working when the load had ended: what it put off is not in its CPU time \
+                 per request (a `drain` hook that waits for it would count it)"
             }
             Self::Thresholds => "a threshold of the script was crossed",
         }

@@ -7,7 +7,7 @@ mod sampler;
 mod watch;
 
 use std::{
-    fs,
+    fs, io,
     path::Path,
     time::{Duration, Instant, SystemTime},
 };
@@ -24,7 +24,7 @@ use crate::{
     host::Host,
     launch::{self, Conditions, LaunchError, Running},
     load_report::LoadReport,
-    observe::{MachineUse, Observer, ServerUse},
+    observe::{MachineUse, Observer},
     plan::Settings,
     record::{
         FOREIGN_LIMIT, Failure, FailureKind, GOOD_LIMIT, Measured, Outcome, Pinned, RoundRecord,
@@ -42,6 +42,12 @@ use watch::Watch;
 
 /// Time a server gets to stop by itself. Not measured, and long enough to flush what it holds.
 const STOP_GRACE: Duration = Duration::from_secs(15);
+/// How long a server is watched when the load has ended.
+const AFTERWARDS: Duration = Duration::from_millis(200);
+/// One that uses more cores then has not done all of its work,
+const BUSY_CORES: f64 = 0.05;
+/// if that is more than this share of those that it used under load.
+const BUSY_SHARE: f64 = 0.1;
 /// k6's exit code for "a threshold was crossed": the load itself ran to its end.
 const EXIT_THRESHOLDS: i32 = 99;
 /// A shell adds the number of the signal to this.
@@ -195,7 +201,7 @@ impl Bench<'_> {
             return Err(Failure::new(FailureKind::Load, message));
         }
         let load = LoadReport::read(&files.report).map_err(|error| failed(&error))?;
-        self.hook(experiment.hooks.drain.as_deref(), scene, running)?;
+        let cores_afterwards = self.drain(scene, running, &mut observer)?;
         let databases = watching.end(self.cancel);
         let databases =
             databases.map_err(|why| self.unless_cancelled(FailureKind::Database, why))?;
@@ -207,9 +213,18 @@ impl Bench<'_> {
         let step = load.series.as_ref().map_or(1.0, |series| f64::from(series.step_seconds.max(1)));
         let pace = paces.and_then(|paces| paces.between(start, end));
         let machine = observer.machine_use(start, end, pace);
-        let server = observer.server_use(start, end, step);
+        let drained = experiment.hooks.drain.is_some();
+        let server = observer.server_use(start, end, step, drained);
         let mut warnings = warnings(&load, machine.as_ref(), exit, scene.sharing(running));
-        warnings.extend(server.as_ref().and_then(doubt));
+        warnings.extend(server.iter().flat_map(|server| {
+            let cores = server.cpu_seconds.map(|cpu| cpu / load.duration_seconds);
+            let is_busy = cores
+                .zip(cores_afterwards)
+                .is_some_and(|(cores, afterwards)| afterwards > BUSY_CORES.max(cores * BUSY_SHARE));
+            let doubts =
+                [(Warning::CpuUnknown, cores.is_none()), (Warning::BusyAfterLoad, is_busy)];
+            doubts.into_iter().filter_map(|(doubt, is_there)| is_there.then_some(doubt))
+        }));
         Ok(Measured {
             server,
             cpus: scene.pinning.map(|pinning| Pinned {
@@ -227,6 +242,27 @@ impl Bench<'_> {
             databases,
             events,
         })
+    }
+
+    /// Waits for what the server has left to do, as the experiment says; if it does not, looks
+    /// whether there is something, and says how many cores it takes.
+    fn drain(
+        &self,
+        scene: &Scene<'_>,
+        running: &Running,
+        observer: &mut Observer<'_>,
+    ) -> Result<Option<f64>, Failure> {
+        let broken = |error: io::Error| Failure::because(FailureKind::Machine, &error);
+        if let Some(argv) = &self.experiment.hooks.drain {
+            self.hook(Some(argv), scene, running)?;
+            observer.look_closely().map_err(broken)?;
+            return Ok(None);
+        }
+        // Whoever looks for a rate does not ask what a request costs.
+        if running.process.is_none() || self.arrivals.is_some() {
+            return Ok(None);
+        }
+        observer.cores_for(AFTERWARDS).map_err(broken)
     }
 
     /// Runs a command of the experiment around the load.
@@ -320,11 +356,6 @@ impl Scene<'_> {
 
 fn interrupted() -> Failure {
     Failure::new(FailureKind::Interrupted, "the run was interrupted")
-}
-
-/// What cannot be known of a server.
-fn doubt(server: &ServerUse) -> Option<Warning> {
-    server.cpu_seconds.is_none().then_some(Warning::CpuUnknown)
 }
 
 fn warnings(

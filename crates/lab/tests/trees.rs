@@ -8,7 +8,9 @@ use madang_lab::{
 use crate::help::{Lab, measured, two};
 
 /// `forget` and `wait`: each request has a process of its own, that lives for a few looks. `preload`:
-/// four processes share what one of them has read before; `alone`: there is only that one.
+/// four processes share what one of them has read before; `alone`: there is only that one. `now` and
+/// `later`: a request takes 10 ms of CPU time, before the answer or a second after it; `afterwards`:
+/// more than the server can do meanwhile.
 const SERVER: &str = r#"
 import http.server, os, signal, sys, threading, time
 
@@ -20,6 +22,10 @@ if mode in ["preload", "alone"]:
 for _ in range(4 if mode == "preload" else 0):
     if os.fork() == 0:
         time.sleep(600)
+
+def work():
+    begun = time.thread_time()
+    while time.thread_time() - begun < 0.01: pass
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -34,6 +40,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             time.sleep(0.05)
             if mode == "wait":
                 threading.Thread(target=os.waitpid, args=(pid, 0)).start()
+        if self.path == "/" and mode in ["now", "later"]:
+            time.sleep(0.02)
+            work() if mode == "now" else threading.Timer(1, work).start()
+        if self.path == "/" and mode == "afterwards":
+            time.sleep(0.02)
+            threading.Thread(target=lambda: [work() for _ in range(9)]).start()
         self.send_response(200)
         self.send_header("Content-Length", "2")
         self.end_headers()
@@ -97,4 +109,34 @@ fn memory_that_workers_share_is_needed_once() {
     let text = report.to_text();
     assert!(text.contains("`peak_rss` of `fast` counts what its processes share"), "{text}");
     assert!(!text.contains("`peak_rss` of `slow`"), "{text}");
+}
+
+#[test]
+fn work_put_off_until_drain_is_done_belongs_to_the_requests() {
+    let lab = served("now", "later", "cpu_per_good_request");
+    let path = lab.path().join("experiment.toml");
+    let text = std::fs::read_to_string(&path).unwrap() + "[hooks]\ndrain = [\"sleep\", \"3\"]\n";
+    std::fs::write(&path, text).unwrap();
+    let report = lab.run();
+    for round in &report.rounds {
+        let measured = measured(round);
+        let server = measured.server.as_ref().unwrap();
+        let cpu = Metric::CpuPerGoodRequest.of(measured).unwrap();
+        assert!(cpu > 9500.0, "{cpu} us, {server:?}");
+        assert!(!measured.warnings.contains(&Warning::BusyAfterLoad));
+        if round.variant == "fast" {
+            assert!(server.drain_cpu_seconds > server.cpu_seconds, "{server:?}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_goes_on_when_nobody_waits_is_told() {
+    let report = served("now", "afterwards", "cpu_per_good_request").run();
+    for round in &report.rounds {
+        let measured = measured(round);
+        let is_told = measured.warnings.contains(&Warning::BusyAfterLoad);
+        assert_eq!(is_told, round.variant == "fast", "{:?}", measured.server);
+        assert_eq!(measured.server.as_ref().unwrap().drain_cpu_seconds, None);
+    }
 }

@@ -69,7 +69,7 @@ pub fn figures(rounds: &[RoundRecord], variant: &Variant) -> Option<Figures> {
     let peak = |round: &&Measured| Some(round.load.series.as_ref()?.peak_good_per_second);
     let cpu = |round: &&Measured| {
         let good = round.load.requests.good;
-        let cpu_seconds = round.server.as_ref()?.cpu_seconds?;
+        let cpu_seconds = round.server.as_ref()?.cpu_with_drain()?;
         (good > 0).then(|| cpu_seconds * 1e6 / good as f64)
     };
     let memory = |round: &&Measured| Some(round.server.as_ref()?.memory());
