@@ -14,11 +14,17 @@ fn a_running_server_is_alive_and_ready() {
 
 #[test]
 fn readiness_asks_the_store_and_liveness_does_not() {
+    const ASKED: u32 = 20;
     let server = Setup::new().start();
     let reads = || server.metric("madang_store_reads_total", &[]);
-    let before = reads();
-    server.get("/health/live");
-    assert!((reads() - before).abs() < f64::EPSILON);
-    server.get("/health/ready");
-    assert!((reads() - before - 1.0).abs() < f64::EPSILON);
+    // Many, because the server also reads once or twice by itself soon after its start.
+    let reads_of = |path| {
+        let before = reads();
+        for _ in 0..ASKED {
+            server.get(path);
+        }
+        reads() - before
+    };
+    assert!(reads_of("/health/live") < f64::from(ASKED));
+    assert!(reads_of("/health/ready") >= f64::from(ASKED));
 }
