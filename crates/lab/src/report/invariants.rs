@@ -128,7 +128,7 @@ impl Language {
     fn whole_load(self) -> &'static str {
         self.pick(
             "counters of the load include setup() and the warm-up",
-            "부하의 카운터에는 setup()과 예열도 들어 있습니다",
+            "부하의 카운터에는 준비 단계와 예열도 들어 있습니다",
         )
     }
 }
