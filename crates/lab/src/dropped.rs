@@ -1,34 +1,62 @@
 //! Iterations that could not start by the clock: whose fault is it?
 //!
-//! In an open model an iteration is dropped when no virtual user is free. That is the server's doing
-//! when they wait for its answers, and the script's when they are busy with something else, such as
-//! `sleep`, and there are too few of them for the rate. A generator that is too slow is neither: it
-//! starts late, and says so itself.
+//! In an open model an iteration is dropped when no virtual user is free: the rate times the time of
+//! an iteration is more than there are (Little, "A proof for the queuing formula L = λW", 1961). That is the
+//! script's fault when they are busy with something else than waiting for the server, such as `sleep`.
+//! When they wait, it may be the server's, or they may just be too few for answers that take their
+//! time however few are asked for, as of a server that waits for another. It is the server's when it has no more
+//! processor to use, or when most answers take several times as long as the fastest: they queue. It may also have been
+//! kept from its processors by others. A generator that is too slow is none of these: it starts late, and says
+//! so itself.
 
-use crate::load_report::{Iterations, LoadReport, ScenarioPart};
+use crate::load_report::{Iterations, LoadReport, Part, ScenarioPart};
 
 /// Fewer are no sign of anything: k6 makes virtual users beyond `preAllocatedVUs` one by one and
 /// drops what comes meanwhile. The same as `--max-dropped` of `madang limit`.
 const SHARE: f64 = 0.01;
+/// A server that uses more of its processors than this has none to spare.
+const BUSY: f64 = 0.8;
+/// The median is this many times the fastest answer, or the mean this many times the median: requests
+/// of one kind do not differ so much by themselves.
+const QUEUED: f64 = 5.0;
+const STALLED: f64 = 2.0;
 
 /// Who is to blame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Culprit {
     /// The script: its virtual users waited for the server for less than half of their time.
     Script,
+    /// They waited for a server that was not busy: there are too few of them, or it waits for
+    /// something that is the limit.
+    Waiting,
+    /// Others on the machine: answers stalled while they used it.
+    Others,
     /// The server: it kept them waiting.
     Server,
 }
 
-/// Who it was that more than 1 % of the iterations of any scenario were dropped; the server when
-/// there are scenarios of both kinds. `None` when they were not, and for closed models, in which
-/// nothing starts by the clock.
-pub fn culprit(load: &LoadReport) -> Option<Culprit> {
-    let open = load.scenarios.values().filter(|scenario| scenario.open_model.is_some());
-    open.filter_map(|scenario| culprit_of(load, scenario)).max()
+/// What is known of the machine meanwhile.
+#[derive(Debug, Clone, Copy)]
+pub struct Circumstances {
+    /// Share of its processors that the server used, from 0 to 1; `None` when nobody looked.
+    pub busy: Option<f64>,
+    /// Whether other processes or the hypervisor used much of the machine.
+    pub disturbed: bool,
 }
 
-fn culprit_of(load: &LoadReport, scenario: &ScenarioPart) -> Option<Culprit> {
+/// Who it was that more than 1 % of the iterations of any scenario were dropped; of several, the one
+/// that stands last in [`Culprit`]. `None` when they were not, and for closed models, in which
+/// nothing starts by the clock.
+pub fn culprit(load: &LoadReport, around: Circumstances) -> Option<Culprit> {
+    let open = load.scenarios.values().filter(|scenario| scenario.open_model.is_some());
+    open.filter_map(|scenario| culprit_of(load, scenario, around)).max()
+}
+
+fn culprit_of(
+    load: &LoadReport,
+    scenario: &ScenarioPart,
+    around: Circumstances,
+) -> Option<Culprit> {
     let Iterations { complete, interrupted, dropped, .. } = scenario.iterations?;
     let all = complete + interrupted + dropped;
     if dropped as f64 <= SHARE * all as f64 {
@@ -43,7 +71,48 @@ fn culprit_of(load: &LoadReport, scenario: &ScenarioPart) -> Option<Culprit> {
     let before = ["http_req_blocked", "http_req_connecting", "http_req_tls_handshaking"].map(mean);
     let request = part.http_req_duration.avg + before.iter().sum::<f64>();
     let waited = request * part.requests.total as f64;
-    Some(if waited * 2.0 < took { Culprit::Script } else { Culprit::Server })
+    if waited * 2.0 < took {
+        return Some(Culprit::Script);
+    }
+    if around.busy.is_some_and(|share| share > BUSY) {
+        return Some(Culprit::Server);
+    }
+    let Answers { fastest, median, mean } = Answers::of(load, &part);
+    let queued = median > QUEUED * fastest;
+    Some(if around.disturbed && (queued || mean > STALLED * median) {
+        Culprit::Others
+    } else if queued {
+        Culprit::Server
+    } else {
+        Culprit::Waiting
+    })
+}
+
+/// Sums of response times: each request as fast as the fastest of its name, as the median, and as
+/// the mean. Requests of different names may differ by themselves.
+#[derive(Default)]
+struct Answers {
+    fastest: f64,
+    median: f64,
+    mean: f64,
+}
+
+impl Answers {
+    /// By the names of all requests, which are known over all scenarios only; of reports without, of
+    /// the scenario.
+    fn of(load: &LoadReport, scenario: &Part) -> Self {
+        let own = [scenario];
+        let names: Vec<&Part> = load.names.values().collect();
+        let parts = if names.is_empty() { &own[..] } else { &names };
+        parts.iter().fold(Self::default(), |sum, part| {
+            let (count, times) = (part.requests.total as f64, &part.http_req_duration);
+            Self {
+                fastest: sum.fastest + count * times.min,
+                median: sum.median + count * times.p50,
+                mean: sum.mean + count * times.avg,
+            }
+        })
+    }
 }
 
 #[cfg(test)]
@@ -67,7 +136,15 @@ mod tests {
         })
     }
 
+    const BUSY: Circumstances = Circumstances { busy: Some(0.9), disturbed: false };
+    const IDLE: Circumstances = Circumstances { busy: Some(0.1), disturbed: false };
+    const DISTURBED: Circumstances = Circumstances { busy: Some(0.1), disturbed: true };
+
     fn found(scenarios: &[serde_json::Value]) -> Option<Culprit> {
+        found_in(BUSY, scenarios)
+    }
+
+    fn found_in(around: Circumstances, scenarios: &[serde_json::Value]) -> Option<Culprit> {
         let named = scenarios.iter().enumerate().map(|(at, one)| (at.to_string(), one.clone()));
         let load = json!({
             "version": 1, "started_at_seconds": 0.0, "ended_at_seconds": 1.0,
@@ -78,7 +155,7 @@ mod tests {
             "scenarios": named.collect::<serde_json::Map<_, _>>(),
             "generator": {"cpu_seconds": 0.0, "cores": 1, "lag_p99_ms": 0.0, "limited": false},
         });
-        culprit(&serde_json::from_value(load).unwrap())
+        culprit(&serde_json::from_value(load).unwrap(), around)
     }
 
     #[test]
@@ -94,6 +171,34 @@ mod tests {
         assert_eq!(found(&[scenario(9.0, 1, 99)]), None);
         assert_eq!(found(&[scenario(0.0, 100, 0)]), Some(Culprit::Server));
         assert_eq!(found(&[scenario(0.0, 0, 0)]), None);
+    }
+
+    /// Two virtual users and answers of 30 ms allow 67 iterations a second of 300: with ten, a server that
+    /// does nothing but wait would keep up.
+    #[test]
+    fn a_server_that_is_not_busy_and_answers_evenly_is_not_blamed() {
+        let even = scenario(9.0, 50, 100);
+        assert_eq!(found_in(IDLE, std::slice::from_ref(&even)), Some(Culprit::Waiting));
+        let unknown = Circumstances { busy: None, disturbed: false };
+        assert_eq!(found_in(unknown, std::slice::from_ref(&even)), Some(Culprit::Waiting));
+        assert_eq!(found_in(DISTURBED, std::slice::from_ref(&even)), Some(Culprit::Waiting));
+        let mut queued = even;
+        queued["http_req_duration"]["min"] = 1.0.into();
+        assert_eq!(found_in(IDLE, std::slice::from_ref(&queued)), Some(Culprit::Server));
+        assert_eq!(found_in(unknown, &[queued]), Some(Culprit::Server));
+    }
+
+    #[test]
+    fn a_server_that_others_kept_from_its_processors_is_not_blamed() {
+        let (mut queued, mut stalled) = (scenario(9.0, 50, 100), scenario(9.0, 50, 100));
+        queued["http_req_duration"]["min"] = 1.0.into();
+        stalled["http_req_duration"]["p50"] = 0.3.into();
+        stalled["http_req_duration"]["min"] = 0.1.into();
+        for scenario in [queued, stalled] {
+            assert_eq!(found_in(DISTURBED, std::slice::from_ref(&scenario)), Some(Culprit::Others));
+            let busy = Circumstances { busy: Some(0.9), disturbed: true };
+            assert_eq!(found_in(busy, &[scenario]), Some(Culprit::Server));
+        }
     }
 
     #[test]

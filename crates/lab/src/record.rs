@@ -202,6 +202,10 @@ pub enum Warning {
     Overloaded,
     /// The same, but they were not waiting for the server.
     FewUsers,
+    /// The same, and they waited for it, but it was not busy.
+    Waiting,
+    /// The same, but others used the machine meanwhile, and its answers stalled.
+    Starved,
     /// More than 1 % of the iterations ended with an exception although all their requests were good, so
     /// the load was not what the script says.
     Exceptions,
@@ -250,6 +254,15 @@ impl Warning {
             Self::FewUsers => {
                 "more than 1 % of the iterations were dropped, although the virtual users waited for \
                  the server less than half of their time: the script has too few of them (`maxVUs`)"
+            }
+            Self::Waiting => {
+                "more than 1 % of the iterations were dropped: all virtual users were waiting for the \
+                 server, which was not seen to be busy: the script has too few of them (`maxVUs`) for the \
+                 time that answers take, or the server waits for something else that is the limit"
+            }
+            Self::Starved => {
+                "more than 1 % of the iterations were dropped, because answers stalled while others \
+                 used the machine: this tells nothing about what the server can take"
             }
             Self::Exceptions => {
                 "the script threw in more than 1 % of its iterations although all their requests were \

@@ -140,6 +140,8 @@ pub fn doubtful(dir: &Path, rounds: usize) {
             "no_budget",
             "overloaded",
             "few_users",
+            "waiting",
+            "starved",
             "exceptions"
         ]);
         round["measured"]["cpus"] = json!({"server": null, "generator": "1"});
