@@ -11,6 +11,7 @@ mod method;
 mod predictions;
 mod summary;
 mod text;
+mod trends;
 mod words;
 mod zeros;
 

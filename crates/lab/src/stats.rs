@@ -39,3 +39,6 @@ pub use welch::{Change, between_runs, between_runs_at_equal_pace};
 mod noise;
 #[cfg(test)]
 mod simulation;
+
+#[cfg(test)]
+pub(crate) use noise::normal;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Ended, Row, VariantSummary, counted, summary};
+use super::{Ended, Row, VariantSummary, counted, summary, trends};
 use crate::{
     experiment::Target,
     finding,
@@ -86,6 +86,7 @@ pub fn warnings(
     lines.extend(unbalanced(plan, rounds));
     lines.extend(shared_memory(plan, rounds));
     lines.extend(doubts(plan, rounds));
+    lines.extend(trends::lines(plan, rounds));
     lines.extend(troubles(plan, rounds));
     lines
 }

@@ -1,0 +1,234 @@
+//! Values that still change while they are measured: a cold cache or compiler, a leak, a table that
+//! grows. Then what is reported depends on how long a round is, and none of its figures says so.
+
+use super::{Language, counted};
+use crate::{
+    load_report::{LoadReport, Step},
+    observe::ServerStep,
+    plan::Plan,
+    record::{Measured, RoundRecord},
+    stats,
+};
+
+/// A smaller change from the first to the last third of the rounds is not worth a word.
+const FACTOR: f64 = 1.5;
+/// The chance to name one of a variant's values where there is no trend.
+const LEVEL: f64 = 0.01;
+/// Share of a variant's rounds that must change in the same direction.
+const NEARLY_ALL: f64 = 0.9;
+const FEWEST_ROUNDS: usize = 3;
+/// A load that changes by more than this by itself is a load that is meant to change.
+const STEADY: f64 = 1.25;
+const STEADY_USERS: f64 = 1.4;
+/// Fewer requests in a step have no 95th percentile to speak of.
+const FEWEST_REQUESTS: u64 = 20;
+/// Less CPU time in a third is too little to divide.
+const LEAST_CPU_SECONDS: f64 = 0.05;
+
+/// What may change.
+#[derive(Debug, Clone, Copy)]
+pub enum Changing {
+    /// 95th percentile of the response times.
+    Times,
+    /// Server CPU per request, good or not.
+    Cpu,
+    /// Memory of the server.
+    Memory,
+}
+
+/// One line for each value of a variant that went up or down in nearly all of its rounds, by more than
+/// half and beyond chance. Rounds of fewer than three steps have no thirds, and rounds whose load was
+/// not the same at their end as at their start tell about the load.
+pub fn lines(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for variant in &plan.variants {
+        let own: Vec<&Measured> = counted(rounds, &variant.name).map(|(_, round)| round).collect();
+        let thirds: Vec<Thirds<'_>> = own.iter().filter_map(|round| Thirds::of(round)).collect();
+        for what in [Changing::Times, Changing::Cpu, Changing::Memory] {
+            let logs: Vec<f64> = thirds.iter().filter_map(|thirds| thirds.change(what)).collect();
+            if (logs.len() as f64) < NEARLY_ALL * own.len() as f64 {
+                continue;
+            }
+            if let Some((factor, agreeing)) = trend(&logs) {
+                let line = plan.language.trend(what, &variant.name, factor, agreeing, own.len());
+                lines.push(line);
+            }
+        }
+    }
+    lines
+}
+
+/// By how much values changed, and in how many rounds in that direction, from the logarithms of how
+/// much they did in each; `None` of none to speak of. One-sample t, as the unit is the round.
+fn trend(logs: &[f64]) -> Option<(f64, usize)> {
+    let n = logs.len() as f64;
+    if logs.len() < FEWEST_ROUNDS {
+        return None;
+    }
+    let mean = logs.iter().sum::<f64>() / n;
+    let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
+    let error = (squares / (n - 1.0) / n).sqrt();
+    let agreeing = logs.iter().filter(|log| **log * mean > 0.0).count();
+    let is_one = mean.abs() > FACTOR.ln()
+        && agreeing as f64 >= NEARLY_ALL * n
+        && stats::two_sided(mean, error, n - 1.0) <= LEVEL;
+    is_one.then(|| (mean.exp(), agreeing))
+}
+
+/// The first and the last third of a round.
+struct Thirds<'r> {
+    load: [&'r [Step]; 2],
+    /// Empty of a server that was not watched.
+    server: [&'r [ServerStep]; 2],
+    step_seconds: f64,
+}
+
+impl<'r> Thirds<'r> {
+    fn of(round: &'r Measured) -> Option<Self> {
+        let series = round.load.series.as_ref()?;
+        let step_seconds = f64::from(series.step_seconds.max(1));
+        // The last one may be shorter.
+        let whole = (round.load.duration_seconds / step_seconds + 1e-3).floor() as usize;
+        let server = round.server.as_ref().map_or(&[][..], |server| server.steps.as_slice());
+        let thirds = Self {
+            load: ends(&series.steps, whole)?,
+            server: ends(server, whole).unwrap_or_default(),
+            step_seconds,
+        };
+        thirds.is_steady(&round.load).then_some(thirds)
+    }
+
+    /// Whether the load was the same. Where all starts are by the clock, so many requests were made.
+    /// Elsewhere a faster server is asked more: but requests at a time, as many as virtual users that
+    /// wait, are requests per second times their response time (Little 1961).
+    fn is_steady(&self, load: &LoadReport) -> bool {
+        let is_open = !load.scenarios.is_empty()
+            && load.scenarios.values().all(|scenario| scenario.open_model.is_some());
+        let [first, last] = self.load.map(requests);
+        let rate = (last / first).ln().abs();
+        if is_open {
+            return rate <= STEADY.ln();
+        }
+        let times = self.change(Changing::Times).unwrap_or(f64::INFINITY);
+        ((last / first).ln() + times).abs() <= STEADY_USERS.ln()
+    }
+
+    /// The logarithm of the last third's value by that of the first.
+    fn change(&self, what: Changing) -> Option<f64> {
+        let [first, last] = match what {
+            Changing::Times => self.load.map(p95),
+            Changing::Cpu => {
+                let cpu = |place: usize| {
+                    let steps = self.server[place].iter();
+                    let cores: f64 = steps.map(|step| step.cpu_cores).sum::<Option<f64>>()?;
+                    let seconds = cores * self.step_seconds;
+                    let is_enough = seconds >= LEAST_CPU_SECONDS;
+                    is_enough.then(|| seconds / requests(self.load[place]))
+                };
+                [cpu(0), cpu(1)]
+            }
+            Changing::Memory => self.server.map(|steps| {
+                steps.iter().map(|step| step.rss_bytes).max().map(|bytes| bytes as f64)
+            }),
+        };
+        Some((last? / first?).ln()).filter(|log| log.is_finite())
+    }
+}
+
+fn ends<T>(steps: &[T], whole: usize) -> Option<[&[T]; 2]> {
+    let steps = steps.get(..whole)?;
+    let third = steps.len() / 3;
+    (third > 0).then(|| [&steps[..third], &steps[steps.len() - third..]])
+}
+
+fn requests(steps: &[Step]) -> f64 {
+    steps.iter().map(|step| step.requests as f64).sum()
+}
+
+/// The geometric mean of the steps'.
+fn p95(steps: &[Step]) -> Option<f64> {
+    let is_told = steps.iter().all(|step| step.requests >= FEWEST_REQUESTS && step.p95_ms > 0.0);
+    let sum: f64 = steps.iter().map(|step| step.p95_ms.ln()).sum();
+    is_told.then(|| (sum / steps.len() as f64).exp())
+}
+
+impl Language {
+    /// That a value changed within the rounds, to `factor` times what it was.
+    fn trend(
+        self,
+        what: Changing,
+        variant: &str,
+        factor: f64,
+        agreeing: usize,
+        all: usize,
+    ) -> String {
+        let ratio = super::ratio(factor);
+        let (name, fell) = (self.changing(what), factor < 1.0);
+        match self {
+            Self::En => {
+                let so =
+                    if fell { "still fell within the rounds" } else { "rose within the rounds" };
+                let why = if fell {
+                    "a longer `warm_up` would leave that out"
+                } else {
+                    "the figures depend on how long a round is"
+                };
+                format!(
+                    "{name} of `{variant}` {so}, to ×{ratio} from the first to the last third \
+                     ({agreeing} of {all} rounds): {why}"
+                )
+            }
+            Self::Ko => {
+                let so = if fell { "계속 줄었습니다" } else { "계속 늘었습니다" };
+                let why = if fell {
+                    "warm_up을 늘리면 그 영향을 뺄 수 있습니다"
+                } else {
+                    "결과가 라운드의 길이에 따라 달라집니다"
+                };
+                format!(
+                    "`{variant}`의 {name}: 라운드 안에서 {so}(첫 3분의 1에서 마지막 3분의 1까지 ×{ratio}, \
+                     {all}라운드 중 {agreeing}라운드). {why}"
+                )
+            }
+        }
+    }
+
+    fn changing(self, what: Changing) -> &'static str {
+        match what {
+            Changing::Times => self.pick("response times (p95)", "응답 시간(p95)"),
+            Changing::Cpu => self.pick("server CPU per request", "요청당 서버 CPU"),
+            Changing::Memory => self.pick("server memory", "서버 메모리"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::normal;
+
+    /// Noise of a factor of two each way is more than a p95 of some thousand requests has.
+    #[test]
+    fn noise_alone_is_hardly_ever_a_trend() {
+        let mut rng = fastrand::Rng::with_seed(7);
+        for rounds in [3, 5, 10] {
+            let runs = 2000;
+            let named = (0..runs).filter(|_| {
+                let logs: Vec<f64> = (0..rounds).map(|_| normal(&mut rng) * 2.0_f64.ln()).collect();
+                trend(&logs).is_some()
+            });
+            let named = named.count();
+            assert!(named <= runs / 100, "{named} of {runs} runs of {rounds} rounds");
+        }
+    }
+
+    #[test]
+    fn a_trend_is_large_in_nearly_all_rounds_and_beyond_chance() {
+        let (factor, agreeing) = trend(&[-0.9, -1.0, -1.1, -0.95]).unwrap();
+        assert!((factor - 0.3725).abs() < 1e-3 && agreeing == 4, "{factor} {agreeing}");
+        assert_eq!(trend(&[-0.9, -1.0]), None, "two rounds");
+        assert_eq!(trend(&[0.3, 0.31, 0.29, 0.3]), None, "less than by half");
+        assert_eq!(trend(&[1.0, 1.0, 1.0, -0.1, 1.0, 1.0]), None, "one of six");
+        assert_eq!(trend(&[0.1, 0.1, 3.0]), None, "one round alone");
+    }
+}
