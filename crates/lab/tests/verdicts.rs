@@ -239,3 +239,21 @@ fn every_report_has_the_columns_of_other_tools() {
     let line = text.lines().find(|line| line.starts_with("requests not good")).unwrap();
     assert!(line.contains("0 %") && line.contains("2"), "{line}");
 }
+
+#[test]
+fn what_is_zero_everywhere_is_left_out_of_the_terminal_unless_it_was_predicted() {
+    let rest = "[observe]\nload = [\"dropped_iterations.count\", \"http_reqs.count\"]\n";
+    let lab = Lab::new("get", &two(SLOW, FAST, 1, rest));
+    let text = lab.run().to_text();
+    assert!(!text.contains("dropped_iterations") && text.contains("http_reqs.count"), "{text}");
+    assert!(text.contains("left out: 1 metric that is 0 everywhere"), "{text}");
+    for file in ["report.json", "report.md", "report.html"] {
+        let page = std::fs::read_to_string(lab.out().join(file)).unwrap();
+        assert!(page.contains("dropped_iterations.count"), "{file}");
+    }
+    let predicted = two(SLOW, FAST, 1, rest)
+        .replace("http_req_duration.p50", "dropped_iterations.count")
+        .replace("ratio_at_most = 0.5", "at_most = 0");
+    let text = Lab::new("get", &predicted).run().to_text();
+    assert!(text.contains("dropped_iterations.count   0") && !text.contains("left out"), "{text}");
+}

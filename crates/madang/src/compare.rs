@@ -150,9 +150,24 @@ struct Ready {
 }
 
 /// What is worse than a baseline by up to so much is not worse.
+/// With or without the sign, as in other flags.
 fn percent(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number| (0.0..=1000.0).contains(number));
-    number.ok_or_else(|| "a number from 0 to 1000".to_owned())
+    let number = text.strip_suffix('%').unwrap_or(text).trim_end();
+    let number = number.parse().ok().filter(|number| (0.0..=1000.0).contains(number));
+    number.ok_or_else(|| "a percentage from 0 to 1000, such as 10%".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_percentage_may_have_its_sign() {
+        for text in ["10", "10%", "10 %", "10.0"] {
+            assert_eq!(super::percent(text), Ok(10.0), "{text}");
+        }
+        for text in ["", "%", "-1", "1001%", "10%%", "NaN"] {
+            assert!(super::percent(text).unwrap_err().contains("such as 10%"), "{text}");
+        }
+    }
 }
 
 pub fn language(text: &str) -> Result<Language, String> {

@@ -181,9 +181,10 @@ fn percent(text: &str) -> Result<f64, String> {
     number.map(|number| number / 100.0).ok_or_else(|| "a percentage such as 0.1%".to_owned())
 }
 
-/// Below a thousandth there is nothing but noise.
+/// Below a thousandth there is nothing but noise. With or without the sign.
 fn resolution(text: &str) -> Result<f64, String> {
-    let share = percent(text).ok().filter(|share| *share >= 0.001);
+    let with_sign = format!("{}%", text.trim_end_matches('%'));
+    let share = percent(&with_sign).ok().filter(|share| *share >= 0.001);
     share.ok_or_else(|| "a percentage from 0.1% to 100%".to_owned())
 }
 

@@ -33,6 +33,10 @@ pub fn render(report: &Report, is_full: bool) -> String {
         lines.push(String::new());
     }
     lines.extend(align(&table(report)));
+    let left_out = report.variants.first().map_or(0, |variant| {
+        variant.metrics.iter().filter(|row| is_nothing(report, &row.metric)).count()
+    });
+    lines.extend((left_out > 0).then(|| lang.left_out(left_out)));
     lines.push(String::new());
     lines.push(report.sentence.clone());
     lines.extend(held);
@@ -97,10 +101,18 @@ fn errors(report: &Report) -> Option<Vec<String>> {
     Some([label].into_iter().chain(shares.into_iter().map(cell)).collect())
 }
 
-/// Metrics that no round has are not worth a line.
+/// Metrics that no round has are not worth a line, nor are those of which there is nothing.
 fn is_told(report: &Report, metric: &Metric) -> bool {
-    rows(report, metric).any(|row| row.value.is_some() || row.documented.is_some())
-        || *metric == Metric::Goodput
+    !is_nothing(report, metric)
+        && (rows(report, metric).any(|row| row.value.is_some() || row.documented.is_some())
+            || *metric == Metric::Goodput)
+}
+
+/// Whether it is zero everywhere, as most counters of a database are, and nobody predicted it.
+fn is_nothing(report: &Report, metric: &Metric) -> bool {
+    !Metric::ALL.contains(metric)
+        && report.experiment.predictions.iter().all(|prediction| prediction.metric != *metric)
+        && rows(report, metric).all(|row| row.value == Some(0.0) && row.documented.is_none())
 }
 
 fn rows<'r>(report: &'r Report, metric: &Metric) -> impl Iterator<Item = &'r Row> {

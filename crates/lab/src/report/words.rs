@@ -239,6 +239,15 @@ impl Language {
         }
     }
 
+    /// How many rows of the terminal's table were left out.
+    pub fn left_out(self, rows: usize) -> String {
+        match (self, rows) {
+            (Self::En, 1) => "(left out: 1 metric that is 0 everywhere)".to_owned(),
+            (Self::En, rows) => format!("(left out: {rows} metrics that are 0 everywhere)"),
+            (Self::Ko, rows) => format!("(모두 0인 지표 {rows}개는 생략했습니다)"),
+        }
+    }
+
     /// That there is nothing.
     pub fn nothing(self) -> &'static str {
         self.pick("nothing was measured", "측정된 값이 없습니다")

@@ -1,7 +1,8 @@
 //! The files of one round.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read as _, Seek as _, SeekFrom},
     path::{Path, PathBuf},
 };
 
@@ -11,6 +12,11 @@ use crate::{
     experiment::Variant,
     record::{Failure, FailureKind},
 };
+
+/// So many lines of each end of a log are told, and so much of it is read for them. Who runs out of
+/// memory says so first and then where each of a thousand threads was.
+const LINES: usize = 12;
+const END_BYTES: u64 = 16 << 10;
 
 /// The files of one round.
 pub struct Files {
@@ -63,10 +69,77 @@ impl Files {
     }
 }
 
+/// What is at both ends of a log, and where all of it is; empty when nothing is in it.
+pub fn said(log: &Path) -> String {
+    let (head, tail) = ends(log).unwrap_or_default();
+    let told = match (head.as_slice(), tail.as_slice()) {
+        ([], []) => return String::new(),
+        (all, []) => paragraph("its output", all),
+        (head, tail) => paragraph("its first lines", head) + &paragraph("its last lines", tail),
+    };
+    format!("{told}\nall of it: {}", log.display())
+}
+
+fn paragraph(title: &str, lines: &[String]) -> String {
+    let lines: String = lines.iter().map(|line| format!("\n  {line}")).collect();
+    format!("\n{title}:{lines}")
+}
+
+/// The first and the last lines; all of them are the first when there are few.
+fn ends(log: &Path) -> io::Result<(Vec<String>, Vec<String>)> {
+    let mut file = fs::File::open(log)?;
+    let length = file.metadata()?.len();
+    let mut read = |from: u64, bytes: u64| {
+        let mut text = Vec::new();
+        file.seek(SeekFrom::Start(from))?;
+        (&mut file).take(bytes).read_to_end(&mut text)?;
+        io::Result::Ok(String::from_utf8_lossy(&text).into_owned())
+    };
+    let own = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+    let head = read(0, 2 * END_BYTES)?;
+    let lines: Vec<&str> = head.trim_end().lines().collect();
+    if length <= 2 * END_BYTES && lines.len() <= 2 * LINES {
+        return Ok((own(&lines), Vec::new()));
+    }
+    let tail = read(length.saturating_sub(END_BYTES), END_BYTES)?;
+    let mut last: Vec<&str> = tail.trim_end().lines().rev().take(LINES).collect();
+    last.reverse();
+    Ok((own(&lines[..lines.len().min(LINES)]), own(&last)))
+}
+
 fn remove(path: &Path) -> io::Result<()> {
     let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     match removed {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said_of(text: &str) -> (String, String) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), text).unwrap();
+        (said(file.path()), format!("\nall of it: {}", file.path().display()))
+    }
+
+    #[test]
+    fn both_ends_of_a_long_log_are_told_and_where_it_is() {
+        let text: String = (0..10_000).map(|n| format!("goroutine {n}\n")).collect();
+        let (said, place) = said_of(&format!("fatal error: out of memory\n{text}"));
+        assert!(said.starts_with("\nits first lines:\n  fatal error: out of memory\n"), "{said}");
+        assert!(said.contains("\nits last lines:\n  goroutine 9988\n"), "{said}");
+        assert!(said.ends_with(&format!("\n  goroutine 9999{place}")), "{said}");
+        assert!(said.lines().count() < 30, "{said}");
+    }
+
+    #[test]
+    fn a_short_log_is_told_once_and_an_empty_one_not_at_all() {
+        let (said, place) = said_of("one\ntwo\n");
+        assert_eq!(said, format!("\nits output:\n  one\n  two{place}"));
+        assert_eq!(said_of("").0, "");
+        assert_eq!(super::said(Path::new("/nowhere/at/all")), "");
     }
 }

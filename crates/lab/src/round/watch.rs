@@ -11,7 +11,7 @@ use std::{
 use madang_stack::{Exit, Patience, Process};
 use rustix::process::{Pid, kill_process};
 
-use super::{Bench, STOP_GRACE, Scene};
+use super::{Bench, STOP_GRACE, Scene, files};
 use crate::{
     database::Watching,
     experiment::{Action, During, Signal},
@@ -87,8 +87,8 @@ impl<'w, 'p> Watch<'w, 'p> {
             if let Some(server) = &running.process
                 && let Some(exit) = server.exit()
             {
-                let message =
-                    format!("the server ended under load ({exit}){}", server.stderr_tail());
+                let said = files::said(&self.scene.files.server_log);
+                let message = format!("the server ended under load ({exit}){said}");
                 return Err(Failure::new(FailureKind::ServerDied, message));
             }
             // Before the load's end, too: a script that failed for want of a database says less.
