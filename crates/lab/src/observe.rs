@@ -16,6 +16,10 @@ pub const INTERVAL: Duration = Duration::from_millis(100);
 /// open files, of which there are hundreds with as many connections.
 const DETAIL_INTERVAL: Duration = Duration::from_secs(1);
 
+/// What processes share takes long to find out where they are many and large: after a look there is none for so
+/// many times as long as it took, so that it costs 0.3 % of a core at most.
+const SHARES_PAUSE: u32 = 300;
+
 /// What a server's process tree used in the measured window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerUse {
@@ -27,7 +31,7 @@ pub struct ServerUse {
     pub drain_cpu_seconds: Option<f64>,
     /// Largest sum of the processes' resident memory among the samples.
     pub peak_rss_bytes: u64,
-    /// Largest memory of the tree among the samples, one a second of several processes: what they
+    /// Largest memory of the tree among the samples, at most one a second of several processes: what they
     /// share counts once. `None` in runs of versions that did not look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory_bytes: Option<u64>,
@@ -126,7 +130,7 @@ struct Detail {
 }
 
 impl Seen {
-    fn of(sample: &Sample, earlier: &Self, lost: bool) -> Self {
+    fn of(sample: &Sample, earlier: &Self, lost: bool, shares: bool) -> Self {
         let before = earlier.detail.unwrap_or_default();
         let detail = Detail {
             voluntary: before.voluntary + sample.voluntary_switches,
@@ -136,7 +140,11 @@ impl Seen {
         Self {
             cpu: earlier.cpu + sample.cpu.as_secs_f64(),
             rss_bytes: sample.rss_bytes,
-            memory_bytes: Some(sample.pss_bytes.unwrap_or(sample.rss_bytes)),
+            memory_bytes: if shares || sample.processes == 1 {
+                Some(sample.pss_bytes.unwrap_or(sample.rss_bytes))
+            } else {
+                None
+            },
             threads: sample.threads,
             lost,
             detail: Some(detail),
@@ -165,13 +173,15 @@ pub struct Observer<'p> {
     looks: Vec<Look>,
     /// When the details were last looked at.
     detailed: Option<Instant>,
+    /// From when on what processes share may be looked at again.
+    shares_due: Option<Instant>,
 }
 
 impl<'p> Observer<'p> {
     pub fn new(server: Option<&Process>, generator: &'p Process) -> Self {
         let server = server.map(Process::follow);
         let (earlier, looks, hooks_cpu) = (Seen::default(), Vec::new(), Duration::ZERO);
-        Self { server, earlier, generator, hooks_cpu, looks, detailed: None }
+        Self { server, earlier, generator, hooks_cpu, looks, detailed: None, shares_due: None }
     }
 
     /// What commands of the experiment have used so far, for the next looks: they are no strangers.
@@ -192,23 +202,34 @@ impl<'p> Observer<'p> {
     /// other means.
     pub fn look(&mut self) -> io::Result<()> {
         let is_due = self.detailed.is_none_or(|last| last.elapsed() >= DETAIL_INTERVAL);
-        if is_due { self.look_closely() } else { self.take(false) }
+        if !is_due {
+            return self.take(false, false);
+        }
+        self.detailed = Some(Instant::now());
+        let shares_due = self.shares_due.is_none_or(|due| Instant::now() >= due);
+        self.take(true, shares_due)
     }
 
     /// As [`look`](Self::look), at everything: before the server is gone, and at the end, as what
     /// happened after the last close look would be missing.
     pub fn look_closely(&mut self) -> io::Result<()> {
         self.detailed = Some(Instant::now());
-        self.take(true)
+        self.take(true, true)
     }
 
-    fn take(&mut self, closely: bool) -> io::Result<()> {
+    fn take(&mut self, closely: bool, shares: bool) -> io::Result<()> {
         let machine = machine::Sample::now()?;
         let earlier = &self.earlier;
         let seen = self.server.as_mut().map(|server| {
             if closely {
-                let sample = server.sample();
-                sample.map(|sample| Seen::of(&sample, earlier, server.has_lost_children()))
+                let begun = madang_stack::thread_cpu_time();
+                let sample = server.sample(shares);
+                if shares {
+                    let took = madang_stack::thread_cpu_time().saturating_sub(begun);
+                    self.shares_due = Some(Instant::now() + took * SHARES_PAUSE);
+                }
+                let lost = server.has_lost_children();
+                sample.map(|sample| Seen::of(&sample, earlier, lost, shares))
             } else {
                 let glance = server.glance();
                 glance.map(|glance| Seen::at_a_glance(&glance, earlier, server.has_lost_children()))

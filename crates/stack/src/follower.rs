@@ -42,18 +42,21 @@ impl Follower {
         Self { supervisor, known: None, ended, excess, told, lost: false }
     }
 
-    /// As [`Process::sample`](crate::Process::sample).
+    /// As [`Process::sample`](crate::Process::sample); without `with_shares` it does not look at what
+    /// processes share, which takes some 0.7 ms for each that has 60 MiB.
     ///
     /// # Errors
     /// `NotFound` when the tree has ended.
-    pub fn sample(&mut self) -> io::Result<Sample> {
+    pub fn sample(&mut self, with_shares: bool) -> io::Result<Sample> {
         let mut sample = Sample::empty();
         let mut pids = Vec::new();
         sample.cpu = self.look(|found| {
             sample.add(found);
             pids.push(found.pid);
         })?;
-        sample.pss_bytes = tree::shared_memory(&pids);
+        if with_shares {
+            sample.pss_bytes = tree::shared_memory(&pids);
+        }
         Ok(sample)
     }
 

@@ -116,13 +116,13 @@ fn what_a_child_of_a_parent_that_ignores_its_end_was_seen_to_use_stays_used() {
     let process = supervisor().spawn(&Spec::new("python3").args(["-c", script])).unwrap();
     let child = process.ready_line("ready", DEADLINE).unwrap();
     let mut follower = process.follow();
-    let alive = follower.sample().unwrap();
+    let alive = follower.sample(true).unwrap();
     assert!(alive.processes == 2 && alive.cpu > Duration::from_millis(200), "{alive:?}");
     assert!(!follower.has_lost_children());
     kill(&child);
     let deadline = Instant::now() + DEADLINE;
     let (dead, is_lost) = loop {
-        let sample = follower.sample().unwrap();
+        let sample = follower.sample(true).unwrap();
         if sample.processes == 1 {
             break (sample, follower.has_lost_children());
         }
