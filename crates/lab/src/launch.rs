@@ -226,7 +226,7 @@ fn command(
 
 /// `HOST:PORT` of a base URL.
 pub fn address(base_url: &str) -> &str {
-    base_url.strip_prefix("http://").unwrap_or(base_url)
+    base_url.split_once("://").map_or(base_url, |(_, address)| address)
 }
 
 /// `http://host:port` of an address.
@@ -244,5 +244,6 @@ mod tests {
     fn the_origin_ends_before_the_path() {
         assert_eq!(origin("http://127.0.0.1:80/health?x"), "http://127.0.0.1:80");
         assert_eq!(origin("http://localhost:1"), "http://localhost:1");
+        assert_eq!(address(origin("https://localhost:1/ready")), "localhost:1");
     }
 }

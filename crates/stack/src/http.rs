@@ -1,7 +1,9 @@
 //! The smallest HTTP/1.1 client that can ask a server whether it is there.
 //!
-//! One connection per request, plain text only. It exists so that this crate needs no HTTP
+//! One connection per request, with or without TLS. It exists so that this crate needs no HTTP
 //! library; it is not meant for load or for reading large answers.
+
+mod tls;
 
 use std::{
     fmt,
@@ -17,9 +19,10 @@ const HEAD_BYTES: usize = 256 << 10;
 /// What ends a head.
 const HEAD_END: &[u8] = b"\r\n\r\n";
 
-/// Where a request goes: `http://HOST[:PORT][/PATH]`.
+/// Where a request goes: `http://HOST[:PORT][/PATH]`, or `https` likewise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
+    is_secure: bool,
     /// Host and port as written, for the `Host` header.
     authority: String,
     /// Host name or address, brackets of an IPv6 address removed.
@@ -36,7 +39,11 @@ impl Url {
     /// A sentence that says what is accepted.
     pub fn parse(text: &str) -> Result<Self, String> {
         let refusal = || format!("`{text}` is not an address such as `http://127.0.0.1:8080/path`");
-        let rest = text.strip_prefix("http://").ok_or_else(refusal)?;
+        let (is_secure, rest) = match text.split_once("://") {
+            Some(("http", rest)) => (false, rest),
+            Some(("https", rest)) => (true, rest),
+            _ => return Err(refusal()),
+        };
         if rest.contains(|c: char| c.is_ascii_control() || c == ' ') {
             return Err(refusal());
         }
@@ -47,13 +54,14 @@ impl Url {
             Some((host, port)) if !port.ends_with(']') => {
                 (host, port.parse().map_err(|_| refusal())?)
             }
-            _ => (authority, 80),
+            _ => (authority, if is_secure { 443 } else { 80 }),
         };
         let host = host.trim_start_matches('[').trim_end_matches(']');
         if host.is_empty() || host.contains('@') {
             return Err(refusal());
         }
         Ok(Self {
+            is_secure,
             authority: authority.to_owned(),
             host: host.to_owned(),
             port,
@@ -64,7 +72,8 @@ impl Url {
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}{}", self.authority, self.target)
+        let scheme = if self.is_secure { "https" } else { "http" };
+        write!(f, "{scheme}://{}{}", self.authority, self.target)
     }
 }
 
@@ -89,21 +98,28 @@ impl Answer {
 
 /// Sends one GET and reads the answer until its announced length or the end of the connection.
 ///
+/// Of a server on a loopback address any certificate will do: nobody is in between, and one under test has
+/// mostly signed its own. Of any other, those that the system trusts.
+///
 /// # Errors
 /// When no HTTP answer came within `timeout`, or its head does not end within 256 KiB. An answer whose
 /// head is complete counts even if its body was cut off by the time or the size limit.
 pub fn get(url: &Url, timeout: Duration) -> io::Result<Answer> {
     let deadline = Instant::now() + timeout;
-    let mut stream = connect(url, timeout)?;
-    stream.set_write_timeout(Some(timeout))?;
+    let tcp = connect(url, timeout)?;
+    tcp.set_write_timeout(Some(timeout))?;
+    tcp.set_read_timeout(Some(timeout))?;
+    let mut stream: Box<dyn Stream> =
+        if url.is_secure { Box::new(tls::session(&url.host, tcp)?) } else { Box::new(tcp) };
     let Url { authority, target, .. } = url;
     let request = format!(
         "GET {target} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: madang-stack\r\n\
          Accept: */*\r\nConnection: close\r\n\r\n"
     );
-    stream.write_all(request.as_bytes())?;
     let mut received = Received::default();
-    let read = received.read(&mut stream, deadline).map_err(|error| match error.kind() {
+    let sent = stream.write_all(request.as_bytes()).and_then(|()| stream.flush());
+    let read = sent.and_then(|()| received.read(&mut *stream, deadline));
+    let read = read.map_err(|error| match error.kind() {
         // The kernel calls it a resource that is temporarily unavailable.
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
             let text =
@@ -117,6 +133,17 @@ pub fn get(url: &Url, timeout: Duration) -> io::Result<Answer> {
         None => Err(read.err().unwrap_or_else(|| {
             io::Error::new(io::ErrorKind::InvalidData, "what came is no HTTP answer")
         })),
+    }
+}
+
+/// A connection, plain or not.
+trait Stream: Read + Write {
+    fn tcp(&self) -> &TcpStream;
+}
+
+impl Stream for TcpStream {
+    fn tcp(&self) -> &TcpStream {
+        self
     }
 }
 
@@ -148,7 +175,7 @@ struct Head {
 impl Received {
     /// Reads to the end, the size limits or the deadline: a per-read timeout alone would let a server
     /// that sends one byte now and then hold its reader for hours.
-    fn read(&mut self, stream: &mut TcpStream, deadline: Instant) -> io::Result<End> {
+    fn read(&mut self, stream: &mut dyn Stream, deadline: Instant) -> io::Result<End> {
         let mut chunk = [0; 8192];
         while self.bytes.len() < ANSWER_BYTES && !self.is_complete() {
             if self.head.is_none() && self.bytes.len() >= HEAD_BYTES {
@@ -159,11 +186,15 @@ impl Received {
             if left.is_zero() {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            stream.set_read_timeout(Some(left))?;
+            stream.tcp().set_read_timeout(Some(left))?;
             match stream.read(&mut chunk) {
                 Ok(0) => return Ok(End::Closed),
                 Ok(count) => self.take(&chunk[..count]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // TLS that ends without a word of goodbye, as many servers do.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    return Ok(End::Closed);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -273,6 +304,8 @@ mod tests {
         assert_eq!(parts("http://localhost"), expected("localhost", 80, "/"));
         assert_eq!(parts("http://[::1]:82?x#frag"), expected("::1", 82, "/?x"));
         assert_eq!(parts("http://[::1]/"), expected("::1", 80, "/"));
+        assert_eq!(parts("https://localhost/a"), expected("localhost", 443, "/a"));
+        assert_eq!(Url::parse("https://h:1/a").unwrap().to_string(), "https://h:1/a");
         assert_eq!(Url::parse("http://[::1]:8/a?b#c").unwrap().to_string(), "http://[::1]:8/a?b");
     }
 
@@ -281,7 +314,7 @@ mod tests {
         let texts = [
             "",
             "localhost:80",
-            "https://a",
+            "ftp://a",
             "http://",
             "http://:80",
             "http://a:b",

@@ -9,3 +9,4 @@ mod nginx;
 mod no_process_left;
 mod observe;
 mod run;
+mod tls;
