@@ -194,10 +194,11 @@ fn a_server_that_refuses_everything_takes_nothing() {
     let search = Search::new(PLAIN);
     let flags = ["--url", &url, "--errors", "10%", "--blocks", "1", "--from", "2"];
     let output = search.run("script.js", &flags);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     let said = text(&output);
     assert!(said.contains("did not reach the goal even at 1 iteration/s"), "{said}");
-    assert!(said.contains("errors 1/1"), "{said}");
+    assert!(said.contains("takes nothing at this promise"), "{said}");
+    assert!(said.contains("(errors 100 %)") && said.contains("errors 1/1"), "{said}");
 }
 
 #[test]
@@ -379,7 +380,7 @@ fn a_killed_search_goes_on_where_it_was() {
     assert_eq!(wrong(&part), None);
     let resumed = go_on(&["--resume"]);
     let resumed_report = json(&resumed);
-    assert_eq!(resumed.status.code(), Some(0), "{}", text(&resumed));
+    assert_eq!(resumed.status.code(), Some(1), "{}", text(&resumed));
     assert_eq!(tries(&resumed_report)[..3], tries(&whole)[..3]);
     assert_eq!(resumed_report["resumed"].as_array().unwrap().len(), 1);
     assert_eq!(resumed_report["variants"][0]["capacity"], whole["variants"][0]["capacity"]);

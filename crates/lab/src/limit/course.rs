@@ -10,6 +10,7 @@ use super::{
     progress::Progress,
     search::{Answer, Found, Search},
     steering::Steering,
+    trust,
 };
 use crate::{
     cancel::Cancel,
@@ -85,6 +86,8 @@ pub struct Outcomes {
     /// What was found, by block and variant's index.
     pub found: BTreeMap<(u32, usize), Found>,
     pub ended: Ended,
+    /// By variant: how often its warm-up was lengthened, and whether that was not enough.
+    pub cold: Vec<(u32, bool)>,
     /// Disturbed tries were taken as they came.
     pub noisy: bool,
     /// All tries of before were those that the options ask for.
@@ -123,6 +126,8 @@ struct Seat {
     broken: u32,
     /// Tries in a row that the generator spoilt.
     spoilt: u32,
+    /// Tries that were missed by a server that got faster meanwhile.
+    cold: u32,
 }
 
 impl<'p> Course<'p> {
@@ -133,6 +138,7 @@ impl<'p> Course<'p> {
             tries: Vec::new(),
             found: BTreeMap::new(),
             ended: Ended::Complete,
+            cold: vec![(0, false); variants],
             noisy: false,
             is_replayed: true,
         };
@@ -161,6 +167,7 @@ impl<'p> Course<'p> {
             tries: 0,
             broken: 0,
             spoilt: 0,
+            cold: 0,
         };
         let mut seats: Vec<Seat> = plan.plan.order(block).into_iter().map(seat).collect();
         while seats.iter().any(|seat| seat.search.next().is_some()) {
@@ -255,7 +262,8 @@ impl<'p> Course<'p> {
             return Err(Ended::Interrupted);
         }
         progress.trying(block, &variant.name, rate);
-        let settings = self.plan.round(rate);
+        let (lengthened, _) = self.outcomes.cold[seat.index];
+        let settings = self.plan.round(rate, seat.search.is_about_errors(), lengthened);
         let bench = Bench {
             experiment: place.experiment,
             settings: &settings,
@@ -310,6 +318,12 @@ impl<'p> Course<'p> {
         if missed.is_some() && !limited && self.repeats_for(measured, tried) {
             return Ok(());
         }
+        let goal = &plan.options.goal;
+        if missed.as_ref().is_some_and(|why| !limited && trust::was_cold(goal, why, &measured.load))
+            && self.warms_up_longer(seat, tried)
+        {
+            return Ok(());
+        }
         if !tried.broken_invariants.is_empty() {
             let names = tried.broken_invariants.iter().cloned();
             let breaches = names.map(|name| Breach::Invariant { name });
@@ -322,11 +336,33 @@ impl<'p> Course<'p> {
         let Some(why) = missed else {
             let fastest = &mut self.unhurried_ms[seat.index];
             *fastest = seen.iteration_ms.map(|now| fastest.map_or(now, |known| known.min(now)));
-            seat.search.tell(Answer::Held);
+            let surely = trust::tells_errors(goal.errors, measured.load.requests.total);
+            seat.search.tell(Answer::Held { surely });
             return Ok(());
         };
         seat.search.tell(Answer::Broke(why));
         Ok(())
+    }
+
+    /// Lets a variant warm up for longer from now on, as its server was still getting faster; whether it may
+    /// have longer. One try of that kind may be a hiccup of the machine: it takes two.
+    fn warms_up_longer(&mut self, seat: &mut Seat, tried: &mut Try) -> bool {
+        seat.cold += 1;
+        let (lengthened, too_short) = &mut self.outcomes.cold[seat.index];
+        if seat.cold < 2 {
+            return false;
+        }
+        if *lengthened == trust::LENGTHENINGS {
+            *too_short = true;
+            return false;
+        }
+        *lengthened += 1;
+        let lang = self.plan.plan.language;
+        tried.void = Some(
+            lang.pick("the server was still warming up", "서버가 아직 예열 중이었습니다")
+                .to_owned(),
+        );
+        true
     }
 
     /// Whether others disturbed a try that missed the goal, so that it is to be repeated. One that

@@ -187,6 +187,11 @@ pub struct Reason {
 }
 
 impl Reason {
+    /// Whether errors are among what was missed.
+    pub fn has_errors(&self) -> bool {
+        self.breaches.iter().any(|breach| matches!(breach, Breach::Errors { .. }))
+    }
+
     /// Whether it tells something about the server.
     pub fn is_servers(&self) -> bool {
         self.whose == Whose::Server

@@ -28,6 +28,7 @@ mod steering;
 mod stored;
 mod summary;
 mod text;
+mod trust;
 mod words;
 
 pub use bare::{BareError, bare};

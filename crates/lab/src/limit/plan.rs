@@ -8,6 +8,7 @@ use super::{
     goal::Goal,
     search::{Bounds, Search},
     steering::Steering,
+    trust,
 };
 use crate::{
     experiment::{Experiment, Variant},
@@ -238,16 +239,27 @@ impl LimitPlan {
     }
 
     /// The settings of a try at a rate.
-    pub(super) fn round(&self, rate: u32) -> Settings {
+    /// The search has come to where `errors` have to be told, and the variant's warm-up was lengthened so
+    /// many times.
+    pub(super) fn round(&self, rate: u32, errors: bool, lengthened: u32) -> Settings {
         let mut settings = self.plan.settings.clone();
+        settings.warm_up = self.warm_up(lengthened);
         let vus = self.vus(rate);
-        let duration = time::milliseconds(self.options.duration);
+        let usual = self.options.duration;
+        let lasts =
+            if errors { trust::long_enough(self.options.goal.errors, rate, usual) } else { usual };
+        let duration = time::milliseconds(lasts);
         let values = [rate.to_string(), duration, vus.to_string()];
         settings.env.extend(VARIABLES.map(str::to_owned).into_iter().zip(values));
         let by_flags = self.steering == Steering::Generator;
         settings.vus = by_flags.then_some(vus);
-        settings.duration = by_flags.then_some(self.options.duration);
+        settings.duration = by_flags.then_some(lasts);
         settings
+    }
+
+    /// The load before each try of a variant whose warm-up was lengthened so many times.
+    pub(super) fn warm_up(&self, lengthened: u32) -> Duration {
+        self.plan.settings.warm_up.saturating_mul(trust::LONGER.pow(lengthened))
     }
 
     /// What the generator is told, if the script does not do it. `unhurried_ms` is how long an iteration
@@ -326,7 +338,7 @@ fn tries(bounds: Bounds, start: f64, limit: f64) -> (u32, u32) {
     while let Some(rate) = search.next() {
         tries += 1;
         search.tell(if f64::from(rate) <= limit {
-            Answer::Held
+            Answer::Held { surely: true }
         } else {
             broke += 1;
             Answer::Broke(Reason { whose: Whose::Server, breaches: Vec::new() })
@@ -369,20 +381,39 @@ mod tests {
     fn a_script_that_reads_the_rate_is_told_it_and_the_generator_otherwise() {
         let told = plan("__ENV.RATE", options());
         assert_eq!(
-            (told.arrivals(50, None), told.round(50).vus, told.round(50).duration),
+            (
+                told.arrivals(50, None),
+                told.round(50, false, 0).vus,
+                told.round(50, false, 0).duration
+            ),
             (None, None, None)
         );
-        let env = told.round(50).env;
+        let env = told.round(50, false, 0).env;
         let expected = [("RATE", "50"), ("DURATION", "2000ms"), ("VUS", "25")];
         assert_eq!(env, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let driven = plan("", options());
-        assert_eq!(driven.round(50).vus, Some(25));
+        assert_eq!(driven.round(50, false, 0).vus, Some(25));
         assert_eq!(driven.arrivals(50, None).map(|arrivals| arrivals.rate), Some(50));
     }
 
     #[test]
+    fn tries_get_longer_where_errors_have_to_be_told_and_warm_ups_where_they_were_too_short() {
+        let mut options = options();
+        options.goal.errors = 0.01;
+        let plan = plan("", options);
+        let seconds = |errors, lengthened| {
+            let settings = plan.round(100, errors, lengthened);
+            (settings.duration.unwrap().as_secs(), settings.warm_up.as_secs())
+        };
+        assert_eq!(
+            [seconds(false, 0), seconds(true, 0), seconds(true, 2)],
+            [(2, 1), (3, 1), (3, 9)]
+        );
+    }
+
+    #[test]
     fn virtual_users_are_enough_for_twice_the_longest_response_time() {
-        let vus = |rate, options| plan("", options).round(rate).vus;
+        let vus = |rate, options| plan("", options).round(rate, false, 0).vus;
         assert_eq!(vus(1000, options()), Some(500));
         assert_eq!(vus(1, options()), Some(20));
         assert_eq!(vus(100_000, options()), Some(2000));

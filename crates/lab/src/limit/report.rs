@@ -244,7 +244,7 @@ impl LimitReport {
             format: FORMAT,
             kind: KIND,
             sentence: sentence.join("\n"),
-            warnings: warnings(&outcomes, &variants, language),
+            warnings: warnings(plan, &outcomes, &variants),
             broken_invariants: broken(&outcomes.tries),
             ended: outcomes.ended,
             too_noisy: outcomes.noisy,
@@ -276,8 +276,8 @@ impl LimitReport {
         written.into_iter().collect()
     }
 
-    /// The exit code of the command: 0 it ran, whatever the limits; 1 an invariant was broken or a
-    /// try stayed broken; 2 the script does not follow the rate; 3 the machine was too noisy, or
+    /// The exit code of the command: 0 it ran, whatever the limits; 1 an invariant was broken, a
+    /// try stayed broken, or a variant takes nothing at this goal; 2 the script does not follow the rate; 3 the machine was too noisy, or
     /// generator or virtual users gave way before a server; 130 interrupted.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
@@ -290,6 +290,7 @@ impl LimitReport {
             Ended::Broken { .. } => EXIT_FAILED,
             Ended::Unsteered { .. } => EXIT_USAGE,
             Ended::Complete if !self.broken_invariants.is_empty() => EXIT_FAILED,
+            Ended::Complete if self.variants.iter().any(takes_nothing) => EXIT_FAILED,
             Ended::Complete if self.too_noisy || self.variants.iter().any(hidden) => EXIT_NOISY,
             Ended::Complete => 0,
         }
@@ -321,6 +322,10 @@ impl LimitReport {
     }
 }
 
+fn takes_nothing(variant: &VariantLimit) -> bool {
+    matches!(variant.capacity, Capacity::Nothing { .. })
+}
+
 fn broken(tries: &[Try]) -> Vec<(String, usize)> {
     let mut broken: Vec<(String, usize)> = Vec::new();
     for name in tries.iter().flat_map(|tried| &tried.broken_invariants) {
@@ -332,9 +337,16 @@ fn broken(tries: &[Try]) -> Vec<(String, usize)> {
     broken
 }
 
-fn warnings(outcomes: &Outcomes, variants: &[VariantLimit], lang: Language) -> Vec<String> {
+fn warnings(plan: &LimitPlan, outcomes: &Outcomes, variants: &[VariantLimit]) -> Vec<String> {
+    let lang = plan.plan.language;
     let mut lines = Vec::new();
     lines.extend(lang.search_ended(&outcomes.ended));
+    for (variant, (lengthened, too_short)) in variants.iter().zip(&outcomes.cold) {
+        if *lengthened > 0 {
+            let (first, last) = (plan.warm_up(0), plan.warm_up(*lengthened));
+            lines.push(lang.lengthened(&variant.name, first, last, *too_short));
+        }
+    }
     if outcomes.noisy {
         let noisy = lang.pick(
             "the machine was too noisy: disturbed tries were taken as they came",

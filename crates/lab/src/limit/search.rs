@@ -30,8 +30,11 @@ pub struct Bounds {
 /// What a try showed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// The goal was reached.
-    Held,
+    /// The goal was reached; whether by requests enough to tell its errors.
+    Held {
+        /// They were.
+        surely: bool,
+    },
     /// It was missed.
     Broke(Reason),
 }
@@ -64,6 +67,8 @@ pub enum Found {
 pub struct Search {
     bounds: Bounds,
     held: Option<u32>,
+    /// What held had requests enough to tell errors.
+    surely: bool,
     broke: Option<(u32, Reason)>,
     /// The rate to be tried broke once.
     doubt: Option<Reason>,
@@ -74,7 +79,13 @@ impl Search {
     /// A search that begins near `start`.
     pub fn new(bounds: Bounds, start: f64) -> Self {
         let next = whole(start).clamp(bounds.floor, bounds.ceiling);
-        Self { bounds, held: None, broke: None, doubt: None, next: Some(next) }
+        Self { bounds, held: None, surely: true, broke: None, doubt: None, next: Some(next) }
+    }
+
+    /// Whether errors have broken a rate, so that tries have to have requests enough to tell them.
+    pub fn is_about_errors(&self) -> bool {
+        let broke = self.broke.as_ref().map(|(_, why)| why);
+        broke.into_iter().chain(&self.doubt).any(Reason::has_errors)
     }
 
     /// The rate to be tried; `None` when the search is over.
@@ -86,7 +97,7 @@ impl Search {
     pub fn tell(&mut self, answer: Answer) {
         let Some(rate) = self.next else { return };
         match (answer, self.doubt.take()) {
-            (Answer::Held, _) => self.held = Some(rate),
+            (Answer::Held { surely }, _) => (self.held, self.surely) = (Some(rate), surely),
             (Answer::Broke(why), None) if why.whose != Whose::Generator => {
                 self.doubt = Some(why);
                 return;
@@ -94,6 +105,10 @@ impl Search {
             // What was not the server's once leaves open what the server would have done.
             (Answer::Broke(why), first) => {
                 let why = first.filter(|first| !first.is_servers()).unwrap_or(why);
+                // What held with few requests may have had luck, and is asked again, at length.
+                if why.has_errors() && !self.surely {
+                    self.held = None;
+                }
                 self.broke = Some((rate, why));
             }
         }
@@ -149,6 +164,8 @@ mod tests {
         Reason { whose, breaches: vec![Breach::Errors { share: 0.5 }] }
     }
 
+    const HELD: Answer = Answer::Held { surely: true };
+
     fn broke() -> Answer {
         Answer::Broke(because(Whose::Server))
     }
@@ -170,7 +187,7 @@ mod tests {
     }
 
     fn up_to(limit: u32) -> impl FnMut(u32) -> Answer {
-        move |rate| if rate <= limit { Answer::Held } else { broke() }
+        move |rate| if rate <= limit { HELD } else { broke() }
     }
 
     fn between(held: u32, broke: u32) -> Found {
@@ -199,6 +216,25 @@ mod tests {
         assert_eq!(found, Found::Nothing { broke: 1, why: because(Whose::Server) });
     }
 
+    /// It refuses one in ten at any rate; up to 20 requests a try have luck.
+    #[test]
+    fn luck_with_few_requests_is_asked_again_before_it_is_believed() {
+        let lucky = Answer::Held { surely: false };
+        let mut search = Search::new(BOUNDS, 5.0);
+        for _ in 0..2 {
+            search.tell(lucky.clone());
+        }
+        assert!(!search.is_about_errors());
+        let mut tried = Vec::new();
+        while let Some(rate) = search.next() {
+            tried.push(rate);
+            search.tell(broke());
+            assert!(search.is_about_errors());
+        }
+        assert_eq!(tried, [20, 20, 10, 10, 5, 5, 3, 3, 2, 2, 1, 1]);
+        assert!(matches!(search.found(), Some(Found::Nothing { broke: 1, .. })));
+    }
+
     #[test]
     fn a_limit_above_the_ceiling_is_not_looked_for() {
         let bounds = Bounds { ceiling: 500, ..BOUNDS };
@@ -211,13 +247,7 @@ mod tests {
     #[test]
     fn a_server_that_holds_again_beyond_its_first_limit_is_known_by_the_first() {
         let (found, tried) =
-            search(
-                BOUNDS,
-                10.0,
-                |rate| {
-                    if rate > 100 && rate < 300 { broke() } else { Answer::Held }
-                },
-            );
+            search(BOUNDS, 10.0, |rate| if rate > 100 && rate < 300 { broke() } else { HELD });
         assert_eq!(found, between(99, 101));
         assert!(tried.iter().all(|rate| *rate <= 160), "{tried:?}");
     }
@@ -228,7 +258,7 @@ mod tests {
         let (found, _) = search(BOUNDS, 10.0, |rate| {
             tries += 1;
             // Every third try breaks whatever the rate.
-            if tries % 3 == 0 || rate > 100 { broke() } else { Answer::Held }
+            if tries % 3 == 0 || rate > 100 { broke() } else { HELD }
         });
         let Found::Between { held, broke, .. } = found else { panic!("{found:?}") };
         assert!((95..=100).contains(&held) && broke <= 106, "{held} {broke}");
@@ -241,7 +271,7 @@ mod tests {
                 let mut tries = 0;
                 let (found, _) = search(BOUNDS, 10.0, |rate| {
                     if rate <= 100 {
-                        return Answer::Held;
+                        return HELD;
                     }
                     tries += 1;
                     Answer::Broke(because(order[tries % 2]))
@@ -262,7 +292,7 @@ mod tests {
                     let start = 3.0 * 2.0_f64.powf(rng.f64());
                     let (found, _) = search(BOUNDS, start, |rate| {
                         let far = (f64::from(rate) / limit).ln() / 0.03;
-                        if rng.f64() < 1.0 / (1.0 + far.exp()) { Answer::Held } else { broke() }
+                        if rng.f64() < 1.0 / (1.0 + far.exp()) { HELD } else { broke() }
                     });
                     let Found::Between { held, broke, .. } = found else { panic!("{found:?}") };
                     (f64::from(held) * f64::from(broke)).sqrt().ln()
@@ -286,7 +316,7 @@ mod tests {
             let (found, tried) = search(BOUNDS, start, |rate| {
                 let held = answers.next().unwrap();
                 seen.push((rate, held));
-                if held { Answer::Held } else { broke() }
+                if held { HELD } else { broke() }
             });
             prop_assert!(tried.iter().all(|rate| (1..=100_000).contains(rate)));
             match found {

@@ -1,5 +1,7 @@
 //! What the reports of a search say, in each language, beside what all reports say.
 
+use std::time::Duration;
+
 use super::{
     course::Ended,
     goal::{Breach, DIED, Goal, Reason, Whose, number, percent},
@@ -145,12 +147,14 @@ impl Language {
             }
             Capacity::Nothing { searches: failed } => match self {
                 Self::En => format!(
-                    "`{name}` did not reach the goal even at 1 iteration/s in {failed} of \
-                     {searches} searches."
+                    "`{name}` takes nothing at this promise: it did not reach the goal even at 1 \
+                     iteration/s in {failed} of {searches} searches{}.",
+                    self.nothing_for(variant)
                 ),
                 Self::Ko => format!(
-                    "`{name}`: 탐색 {searches}번 중 {failed}번은 초당 반복 1회에서도 목표에 이르지 \
-                     못했습니다."
+                    "`{name}`: 이 목표로는 아무것도 견디지 못합니다. 탐색 {searches}번 중 {failed}번은 초당 \
+                     반복 1회에서도 목표에 이르지 못했습니다{}.",
+                    self.nothing_for(variant)
                 ),
             },
             Capacity::Unknown => match self {
@@ -159,6 +163,41 @@ impl Language {
             },
         };
         takes + &self.versus(&variant.versus)
+    }
+
+    /// Why not even the lowest rate held, as the first such search saw it.
+    fn nothing_for(self, variant: &VariantLimit) -> String {
+        let mut failed = variant.searches.iter().filter(|search| search.held.is_none());
+        let why = failed.find_map(|search| search.why.as_ref());
+        why.map_or_else(String::new, |why| format!(" ({})", self.missed(why)))
+    }
+
+    /// That a variant's server was not warm when its tries began.
+    pub(super) fn lengthened(
+        self,
+        variant: &str,
+        first: Duration,
+        last: Duration,
+        too_short: bool,
+    ) -> String {
+        match (self, too_short) {
+            (Self::En, false) => format!(
+                "response times of `{variant}` still fell within tries after a warm-up of {first:?}, so it \
+                 got {last:?} from then on; --warm-up sets that for all"
+            ),
+            (Self::En, true) => format!(
+                "response times of `{variant}` still fell within tries, even after a warm-up of {last:?}: \
+                 a warm server takes more than this; give it longer with --warm-up"
+            ),
+            (Self::Ko, false) => format!(
+                "`{variant}`: {first:?} 예열한 뒤에도 시도 안에서 응답 시간이 계속 줄어들어 그때부터 {last:?} \
+                 예열했습니다. 모든 변형의 예열 시간은 --warm-up으로 정합니다"
+            ),
+            (Self::Ko, true) => format!(
+                "`{variant}`: {last:?} 예열한 뒤에도 시도 안에서 응답 시간이 계속 줄어들었습니다. 예열된 서버는 \
+                 이보다 더 견딥니다. --warm-up으로 더 길게 예열하세요"
+            ),
+        }
     }
 
     fn gave_way_first(self, word: &str, count: usize, searches: usize) -> String {
