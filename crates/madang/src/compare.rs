@@ -157,19 +157,6 @@ fn percent(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "a percentage from 0 to 1000, such as 10%".to_owned())
 }
 
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn a_percentage_may_have_its_sign() {
-        for text in ["10", "10%", "10 %", "10.0"] {
-            assert_eq!(super::percent(text), Ok(10.0), "{text}");
-        }
-        for text in ["", "%", "-1", "1001%", "10%%", "NaN"] {
-            assert!(super::percent(text).unwrap_err().contains("such as 10%"), "{text}");
-        }
-    }
-}
-
 pub fn language(text: &str) -> Result<Language, String> {
     match text {
         "en" => Ok(Language::En),
@@ -310,4 +297,17 @@ pub fn watch_signals(cancel: Cancel) -> anyhow::Result<()> {
         .name("signals".to_owned())
         .spawn(move || runtime.block_on(watch))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_percentage_may_have_its_sign() {
+        for text in ["10", "10%", "10 %", "10.0"] {
+            assert_eq!(super::percent(text), Ok(10.0), "{text}");
+        }
+        for text in ["", "%", "-1", "1001%", "10%%", "NaN"] {
+            assert!(super::percent(text).unwrap_err().contains("such as 10%"), "{text}");
+        }
+    }
 }
