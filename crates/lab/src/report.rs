@@ -281,8 +281,8 @@ impl Report {
     }
 
     /// The exit code of the command: 0 ran, whatever the verdict; 1 an invariant was broken, a block
-    /// stayed broken, or a prediction is undecided because nothing was good in a round; 3 the machine was too noisy, or the generator too slow, to tell; 130
-    /// interrupted.
+    /// stayed broken, or a prediction is undecided because nothing was good in a round; 3 the machine
+    /// was too noisy, or the generator too slow, to tell; 130 interrupted.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         let is_noisy = matches!(

@@ -448,11 +448,17 @@ fn kill_9_leaves_no_process() {
 fn resuming_is_offered_where_it_can_work() {
     let broken = EXPERIMENT.replace("[rounds]", "[rounds]\nretries = 0\nstart_limit = \"1s\"");
     let throws = format!("export function setup() {{ throw new Error('early'); }}\n{SCRIPT}");
-    let silent = "command = [\"sleep\", \"60\"]\nready = \"http://127.0.0.1:{port}/\"";
-    let never = broken.replace("serve = {}", silent);
-    for (experiment, script, offered) in
-        [(&broken, throws.as_str(), None), (&never, SCRIPT, Some("if it can be put right without"))]
-    {
+    let command = |command: &str| {
+        let ready = "ready = \"http://127.0.0.1:{port}/\"";
+        broken.replace("serve = {}", &format!("command = {command}\n{ready}"))
+    };
+    let (never, ends) = (command("[\"sleep\", \"60\"]"), command("[\"sh\", \"-c\", \"exit 3\"]"));
+    for (experiment, script, offered) in [
+        (&broken, throws.as_str(), None),
+        // Only another `start_limit` would help, and that is another experiment.
+        (&never, SCRIPT, None),
+        (&ends, SCRIPT, Some("if it can be put right without")),
+    ] {
         let lab = Lab::new(experiment);
         fs::write(lab.0.path().join("script.js"), script).unwrap();
         let output = lab.run(&[]);

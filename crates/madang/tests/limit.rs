@@ -6,16 +6,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use std::collections::VecDeque;
+#[path = "limit/servers.rs"]
+mod servers;
+
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use servers::{Kind, server};
 
 const MADANG: &str = env!("CARGO_BIN_EXE_madang");
 /// A generous limit for what takes seconds.
@@ -38,66 +38,6 @@ export const options = { scenarios: { all: {
 } } };
 export default function () { http.get(`${__ENV.BASE_URL}/x`); }
 ";
-
-/// How a server behaves.
-#[derive(Clone, Copy)]
-enum Kind {
-    /// Serves one request after another, each for so long.
-    Serial(Duration),
-    /// Refuses everything.
-    Refusing,
-    /// Answers at once, but never what comes when there were so many in the second before.
-    Hanging(usize),
-}
-
-/// A server on a port of its own, which lives as long as the test.
-fn server(kind: Kind) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let seen = Arc::new(Mutex::new(VecDeque::new()));
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let seen = seen.clone();
-            // A client that leaves ends its thread, not the server.
-            std::thread::spawn(move || serve(&stream, kind, &seen));
-        }
-    });
-    url
-}
-
-fn serve(stream: &TcpStream, kind: Kind, seen: &Mutex<VecDeque<Instant>>) -> std::io::Result<()> {
-    stream.set_nodelay(true)?;
-    let mut reader = BufReader::new(stream);
-    loop {
-        let mut line = String::from("x");
-        while line.trim() != "" {
-            line.clear();
-            if reader.read_line(&mut line)? == 0 {
-                return Ok(());
-            }
-        }
-        let status = match kind {
-            Kind::Refusing => "503 No",
-            Kind::Serial(time) => {
-                let _turn = seen.lock().unwrap();
-                std::thread::sleep(time);
-                "200 OK"
-            }
-            Kind::Hanging(most) => {
-                let mut seen = seen.lock().unwrap();
-                let now = Instant::now();
-                seen.retain(|then| now.duration_since(*then) < Duration::from_secs(1));
-                seen.push_back(now);
-                if seen.len() > most {
-                    continue;
-                }
-                "200 OK"
-            }
-        };
-        let mut writer = stream;
-        write!(writer, "HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n")?;
-    }
-}
 
 /// A directory with a script.
 struct Search(tempfile::TempDir);
@@ -148,6 +88,15 @@ fn held(report: &Value) -> Vec<u64> {
     held.map(|one| one["rate"].as_u64().unwrap()).collect()
 }
 
+/// Whether others kept the generator from starting even one iteration in time, four times in a row:
+/// then nothing may be said of the server.
+#[track_caller]
+fn was_late(output: &Output) -> bool {
+    let late = text(output).contains("the load generator gave way first");
+    assert!(!late || output.status.code() == Some(3), "{}", text(output));
+    late
+}
+
 /// Complete, and either a limit of the server's or said to be something else's.
 #[track_caller]
 fn assert_told(output: &Output, report: &Value) {
@@ -194,8 +143,11 @@ fn a_server_that_refuses_everything_takes_nothing() {
     let search = Search::new(PLAIN);
     let flags = ["--url", &url, "--errors", "10%", "--blocks", "1", "--from", "2"];
     let output = search.run("script.js", &flags);
-    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     let said = text(&output);
+    if was_late(&output) {
+        return;
+    }
+    assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("did not reach the goal even at 1 iteration/s"), "{said}");
     assert!(said.contains("takes nothing at this promise"), "{said}");
     assert!(said.contains("(errors 100 %)") && said.contains("errors 1/1"), "{said}");
@@ -380,10 +332,12 @@ fn a_killed_search_goes_on_where_it_was() {
     assert_eq!(wrong(&part), None);
     let resumed = go_on(&["--resume"]);
     let resumed_report = json(&resumed);
-    assert_eq!(resumed.status.code(), Some(1), "{}", text(&resumed));
+    // All that is left undone is refused too, unless others kept the generator from its starts.
+    let nothing = resumed_report["variants"][0]["capacity"]["known"] == "nothing";
+    let code = resumed.status.code();
+    assert!(code == Some(3) || (nothing && code == Some(1)), "{}", text(&resumed));
     assert_eq!(tries(&resumed_report)[..3], tries(&whole)[..3]);
     assert_eq!(resumed_report["resumed"].as_array().unwrap().len(), 1);
-    assert_eq!(resumed_report["variants"][0]["capacity"], whole["variants"][0]["capacity"]);
     let written = fs::read_to_string(&journal).unwrap();
     assert_eq!(written.lines().count(), tries(&resumed_report).len());
     assert_eq!(wrong(&resumed_report), None);

@@ -128,6 +128,8 @@ struct Seat {
     spoilt: u32,
     /// Tries that were missed by a server that got faster meanwhile.
     cold: u32,
+    /// Whether the next try lasts until it has requests enough to tell errors.
+    at_length: bool,
 }
 
 impl<'p> Course<'p> {
@@ -168,6 +170,7 @@ impl<'p> Course<'p> {
             broken: 0,
             spoilt: 0,
             cold: 0,
+            at_length: false,
         };
         let mut seats: Vec<Seat> = plan.plan.order(block).into_iter().map(seat).collect();
         while seats.iter().any(|seat| seat.search.next().is_some()) {
@@ -263,7 +266,7 @@ impl<'p> Course<'p> {
         }
         progress.trying(block, &variant.name, rate);
         let (lengthened, _) = self.outcomes.cold[seat.index];
-        let settings = self.plan.round(rate, seat.search.is_about_errors(), lengthened);
+        let settings = self.plan.round(rate, seat.at_length, lengthened);
         let bench = Bench {
             experiment: place.experiment,
             settings: &settings,
@@ -337,9 +340,20 @@ impl<'p> Course<'p> {
             let fastest = &mut self.unhurried_ms[seat.index];
             *fastest = seen.iteration_ms.map(|now| fastest.map_or(now, |known| known.min(now)));
             let surely = trust::tells_errors(goal.errors, measured.load.requests.total);
+            if !surely && !seat.at_length && seat.search.is_about_errors() {
+                seat.at_length = true;
+                let why = lang.pick(
+                    "it had too few requests to tell errors, and is repeated at length",
+                    "오류를 판단하기에는 요청이 너무 적어서 더 길게 다시 해 봅니다",
+                );
+                tried.void = Some(why.to_owned());
+                return Ok(());
+            }
+            seat.at_length = false;
             seat.search.tell(Answer::Held { surely });
             return Ok(());
         };
+        seat.at_length = false;
         seat.search.tell(Answer::Broke(why));
         Ok(())
     }

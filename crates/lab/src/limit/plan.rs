@@ -239,15 +239,18 @@ impl LimitPlan {
     }
 
     /// The settings of a try at a rate.
-    /// The search has come to where `errors` have to be told, and the variant's warm-up was lengthened so
-    /// many times.
-    pub(super) fn round(&self, rate: u32, errors: bool, lengthened: u32) -> Settings {
+    /// `at_length` until it has requests enough to tell errors, the variant's warm-up having been
+    /// lengthened so many times.
+    pub(super) fn round(&self, rate: u32, at_length: bool, lengthened: u32) -> Settings {
         let mut settings = self.plan.settings.clone();
         settings.warm_up = self.warm_up(lengthened);
         let vus = self.vus(rate);
         let usual = self.options.duration;
-        let lasts =
-            if errors { trust::long_enough(self.options.goal.errors, rate, usual) } else { usual };
+        let lasts = if at_length {
+            trust::long_enough(self.options.goal.errors, rate, usual)
+        } else {
+            usual
+        };
         let duration = time::milliseconds(lasts);
         let values = [rate.to_string(), duration, vus.to_string()];
         settings.env.extend(VARIABLES.map(str::to_owned).into_iter().zip(values));
