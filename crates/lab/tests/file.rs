@@ -151,7 +151,7 @@ fn a_variant_is_started_in_exactly_one_way() {
         &["belongs to a `command`"],
     );
     only(
-        &mistakes("serve = {}", "url = \"https://a\""),
+        &mistakes("serve = {}", "url = \"ftp://a\""),
         17,
         &["`url` in [variants.fast]", "http://127.0.0.1"],
     );

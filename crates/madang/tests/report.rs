@@ -99,7 +99,7 @@ fn the_report_is_readable_everywhere_and_asks_for_nothing() {
         for title in [
             "Good requests per second",
             "Server CPU, cores",
-            "Server memory, MiB",
+            "Resident memory of the server, MiB",
             "madang_http_server_requests_in_flight",
             "madang_http_server_requests_total, per second",
         ] {
