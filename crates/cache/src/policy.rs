@@ -51,8 +51,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 ///                          │ load behind it    │ only on error or after  │ the old value
 ///                          │                   │ soft_timeout            │
 /// ```
-/// Age counts from the moment at which the loader was called. An invalidation ends all of this at once: a dead entry is never served again, not even while
-/// the loader fails.
+/// Age counts from the moment at which the loader was called. An invalidation ends all of this at
+/// once: a dead entry is never served again, not even while the loader fails.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
     /// `false`: every `get` runs its own loader in the caller's task; nothing is stored, shared,

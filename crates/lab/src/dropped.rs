@@ -1,13 +1,13 @@
 //! Iterations that could not start by the clock: whose fault is it?
 //!
-//! In an open model an iteration is dropped when no virtual user is free: the rate times the time of
-//! an iteration is more than there are (Little, "A proof for the queuing formula L = λW", 1961). That is the
-//! script's fault when they are busy with something else than waiting for the server, such as `sleep`.
-//! When they wait, it may be the server's, or they may just be too few for answers that take their
-//! time however few are asked for, as of a server that waits for another. It is the server's when it has no more
-//! processor to use, or when most answers take several times as long as the fastest: they queue. It may also have been
-//! kept from its processors by others. A generator that is too slow is none of these: it starts late, and says
-//! so itself.
+//! In an open model an iteration is dropped when no virtual user is free: the rate times the time
+//! of an iteration is more than there are (Little, "A proof for the queuing formula L = λW", 1961).
+//! That is the script's fault when they are busy with something else than waiting for the server,
+//! such as `sleep`. When they wait, it may be the server's, or they may just be too few for answers
+//! that take their time however few are asked for, as of a server that waits for another. It is the
+//! server's when it has no more processor to use, or when most answers take several times as long
+//! as the fastest: they queue. It may also have been kept from its processors by others. A
+//! generator that is too slow is none of these: it starts late, and says so itself.
 
 use crate::load_report::{Iterations, LoadReport, Part, ScenarioPart};
 

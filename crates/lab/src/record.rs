@@ -187,6 +187,8 @@ pub enum Warning {
     BadRequests,
     /// A threshold of the script was crossed.
     Thresholds,
+    /// The script marked its run as failed (`exec.test.fail()`).
+    MarkedAsFailed,
     /// The server did not end well when it was asked to, after the measurement.
     UncleanStop,
     /// Server and generator ran on hardware threads of one core: there was no other.
@@ -206,8 +208,8 @@ pub enum Warning {
     Waiting,
     /// The same, but others used the machine meanwhile, and its answers stalled.
     Starved,
-    /// More than 1 % of the iterations ended with an exception although all their requests were good, so
-    /// the load was not what the script says.
+    /// More than 1 % of the iterations ended with an exception although all their requests were
+    /// good, so the load was not what the script says.
     Exceptions,
     /// Processes of the server ended whose CPU time nobody got.
     CpuUnknown,
@@ -278,6 +280,7 @@ impl Warning {
                  per request (a `drain` hook that waits for it would count it)"
             }
             Self::Thresholds => "a threshold of the script was crossed",
+            Self::MarkedAsFailed => "the script marked its run as failed (`exec.test.fail()`)",
         }
     }
 }

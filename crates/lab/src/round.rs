@@ -50,6 +50,8 @@ const BUSY_CORES: f64 = 0.05;
 const BUSY_SHARE: f64 = 0.1;
 /// k6's exit code for "a threshold was crossed": the load itself ran to its end.
 const EXIT_THRESHOLDS: i32 = 99;
+/// And for "the script called `exec.test.fail()`", which does not end the run either.
+const EXIT_MARKED_AS_FAILED: i32 = 110;
 /// A shell adds the number of the signal to this.
 const EXIT_BY_SIGNAL: i32 = 128;
 /// What server and generator may print in a round. Files, because a reader in the lab would take
@@ -325,7 +327,7 @@ impl Bench<'_> {
 
 /// Whether the load ran to its end.
 fn is_whole_load(exit: Exit) -> bool {
-    matches!(exit, Exit::Code(0 | EXIT_THRESHOLDS))
+    matches!(exit, Exit::Code(0 | EXIT_THRESHOLDS | EXIT_MARKED_AS_FAILED))
 }
 
 /// What a sound server does when it is asked to stop: it ends well, by the signal itself, or like
@@ -399,6 +401,7 @@ fn warnings(
         (Warning::BadRequests, load.good_share().is_some_and(|share| share < GOOD_LIMIT)),
         (Warning::Exceptions, load.threw_share() > 1.0 - GOOD_LIMIT),
         (Warning::Thresholds, exit == Exit::Code(EXIT_THRESHOLDS)),
+        (Warning::MarkedAsFailed, exit == Exit::Code(EXIT_MARKED_AS_FAILED)),
     ];
     let seen = seen.into_iter().filter_map(|(warning, seen)| seen.then_some(warning));
     seen.chain(sharing).collect()

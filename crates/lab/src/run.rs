@@ -152,8 +152,8 @@ fn missing(experiment: &Experiment, variant: &Variant) -> Option<String> {
 }
 
 /// Runs the plan and writes `run.json` (what was asked), `rounds.jsonl` (round by round),
-/// `report.json`, `report.md` and `report.html` into `out`, which is made if it is not there. When `cancel` is set, or a block stays broken, the
-/// report is written from the complete blocks.
+/// `report.json`, `report.md` and `report.html` into `out`, which is made if it is not there. When
+/// `cancel` is set, or a block stays broken, the report is written from the complete blocks.
 ///
 /// # Errors
 /// See [`RunError`]: why no round was run. `out` is then as it was. What fails later is in

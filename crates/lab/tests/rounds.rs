@@ -314,11 +314,16 @@ fn a_load_that_never_ends_is_given_up_in_time() {
 }
 
 #[test]
-fn a_crossed_threshold_is_a_warning_not_a_broken_round() {
-    let report = Lab::new("threshold", &two(SLOW, FAST, 1, "")).run();
-    assert_eq!(report.ended, Ended::Complete);
-    for round in &report.rounds {
-        assert!(measured(round).warnings.contains(&Warning::Thresholds));
+fn a_crossed_threshold_or_a_mark_of_failure_is_a_warning_not_a_broken_round() {
+    for (script, warning) in
+        [("threshold", Warning::Thresholds), ("marked", Warning::MarkedAsFailed)]
+    {
+        let report = Lab::new(script, &two(SLOW, FAST, 1, "")).run();
+        assert_eq!(report.ended, Ended::Complete, "{script}");
+        for round in &report.rounds {
+            let warnings = &measured(round).warnings;
+            assert!(warnings.contains(&warning), "{script}: {warnings:?}");
+        }
     }
 }
 

@@ -1,10 +1,10 @@
 //! The machine-readable report (`--report FILE`): what a program that compares runs needs.
 //!
 //! One JSON document. Durations of requests are milliseconds, other times name their unit.
-//! Everything but [`Report::overall`] counts from the end of the warm-up; requests are counted when their answer has
-//! arrived. A request is **failed** when it got no answer or one outside of 200–399; it is
-//! **good** when it did not fail and no `check()` on it failed (a check on something that is no
-//! response counts for the last request before it in the same iteration).
+//! Everything but [`Report::overall`] counts from the end of the warm-up; requests are counted when
+//! their answer has arrived. A request is **failed** when it got no answer or one outside of
+//! 200–399; it is **good** when it did not fail and no `check()` on it failed (a check on something
+//! that is no response counts for the last request before it in the same iteration).
 
 mod make;
 mod overall;

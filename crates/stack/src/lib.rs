@@ -16,14 +16,14 @@
 //! moment, only the command itself is sure to die. The owner's search after a killed supervisor
 //! misses a process that left the group (`setsid`) *and* overwrote its environment: nginx's workers
 //! do only the latter and are found, PostgreSQL's backends do both and are not; those end by
-//! themselves when they notice that their postmaster is gone. A command that is started set-user-id loses the signal on
-//! its supervisor's death (the kernel clears it), the other rows hold for it too. A process this
-//! user may not signal cannot be stopped by anybody here.
+//! themselves when they notice that their postmaster is gone. A command that is started set-user-id
+//! loses the signal on its supervisor's death (the kernel clears it), the other rows hold for it
+//! too. A process this user may not signal cannot be stopped by anybody here.
 //!
-//! [`CpuBudget`] limits the CPU time of a tree. Beside that: [`Process::sample`] observes a process tree from `/proc`, [`machine`] the machine
-//! around it, [`http`] asks a server whether it is ready; [`nginx`], [`mariadb`] and [`redis`] start Debian's
-//! servers of these names.
-//! Linux only: subreapers, death signals and `/proc` have no portable equivalent.
+//! [`CpuBudget`] limits the CPU time of a tree. Beside that: [`Process::sample`] observes a process
+//! tree from `/proc`, [`machine`] the machine around it, [`http`] asks a server whether it is
+//! ready; [`nginx`], [`mariadb`] and [`redis`] start Debian's servers of these names. Linux only:
+//! subreapers, death signals and `/proc` have no portable equivalent.
 
 mod budget;
 mod control;

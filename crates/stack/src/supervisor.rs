@@ -47,10 +47,10 @@ const ORDER_BYTES: usize = 256;
 
 /// Runs as a supervisor until the command and all its descendants are gone.
 ///
-/// `args` are the arguments after the host's hidden subcommand:
-/// `--owner PID [--cpus LIST] [--cgroup PROCS]… -- PROGRAM ARGS…`, and standard input must be the control socket, so
-/// only [`Supervisor::spawn`](crate::Supervisor::spawn) can sensibly call it. The host must not
-/// have started threads or touched standard input.
+/// `args` are the arguments after the host's hidden subcommand: `--owner PID [--cpus LIST]
+/// [--cgroup PROCS]… -- PROGRAM ARGS…`, and standard input must be the control socket, so only
+/// [`Supervisor::spawn`](crate::Supervisor::spawn) can sensibly call it. The host must not have
+/// started threads or touched standard input.
 #[must_use]
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let order = match Arguments::parse(args) {

@@ -12,8 +12,8 @@
 //! counts against (pair, account, address, password), and it is admitted only if failures and
 //! attempts in flight together leave room on all of them. All counters of one attempt are looked at
 //! and changed while the locks of all of them are held, taken in the order pair, account, address,
-//! password (for a device mark: the mark, then all marks of the account); there is no moment at which another attempt could see half a reservation, and nothing
-//! to roll back.
+//! password (for a device mark: the mark, then all marks of the account); there is no moment at
+//! which another attempt could see half a reservation, and nothing to roll back.
 //!
 //! # Waiting
 //! An attempt for which only those in flight leave no room is neither admitted nor refused: it

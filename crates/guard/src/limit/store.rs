@@ -108,7 +108,8 @@ pub enum Decision {
 /// How an admitted attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The password was right: places are given back, the failures of pair or mark forgotten (those of all marks together are not).
+    /// The password was right: places are given back, the failures of pair or mark forgotten (those
+    /// of all marks together are not).
     Success,
     /// It was wrong: the place becomes a failure on every axis.
     Failure,

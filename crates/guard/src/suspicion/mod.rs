@@ -26,16 +26,16 @@
 //!
 //! # What a proof buys
 //! One attempt at one account from one address. It is used up when the attempt is admitted, and not
-//! when it is refused, waits in vain, or ends without a comparison. It never lifts the limit of the pair, so an address gets its
-//! ten guesses at an account and no more, however much work it does. It shortens the account's
-//! delay from a minute to a second instead of lifting it: a botnet that solves challenges for a living
-//! gets 3,600 guesses per hour at one account, not one per proof. Its owner, who solves one too,
-//! competes with it for a place each second rather than each minute; a botnet that spends a proof
-//! every second can crowd out an owner who has no mark, and only a mark helps against that. And it lifts
-//! the limits of address and password altogether, because those are shared with people who did nothing: behind one address
-//! are an attacker and 49 customers of a café, none of whom has been here before, and each of the
-//! 49 gets in for half a second of work, while each guess costs the attacker as much, on top of
-//! the pair's limit.
+//! when it is refused, waits in vain, or ends without a comparison. It never lifts the limit of the
+//! pair, so an address gets its ten guesses at an account and no more, however much work it does.
+//! It shortens the account's delay from a minute to a second instead of lifting it: a botnet that
+//! solves challenges for a living gets 3,600 guesses per hour at one account, not one per proof.
+//! Its owner, who solves one too, competes with it for a place each second rather than each minute;
+//! a botnet that spends a proof every second can crowd out an owner who has no mark, and only a
+//! mark helps against that. And it lifts the limits of address and password altogether, because
+//! those are shared with people who did nothing: behind one address are an attacker and 49
+//! customers of a café, none of whom has been here before, and each of the 49 gets in for half a
+//! second of work, while each guess costs the attacker as much, on top of the pair's limit.
 //!
 //! The work doubles with each quarter of a limit that is *failed* beyond it, up to
 //! [`ProofConfig::doublings`](crate::config::ProofConfig) times. Refusals do not raise it: they are free, and

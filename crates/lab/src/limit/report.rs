@@ -277,8 +277,9 @@ impl LimitReport {
     }
 
     /// The exit code of the command: 0 it ran, whatever the limits; 1 an invariant was broken, a
-    /// try stayed broken, or a variant takes nothing at this goal; 2 the script does not follow the rate; 3 the machine was too noisy, or
-    /// generator or virtual users gave way before a server; 130 interrupted.
+    /// try stayed broken, or a variant takes nothing at this goal; 2 the script does not follow the
+    /// rate; 3 the machine was too noisy, or generator or virtual users gave way before a server;
+    /// 130 interrupted.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         let hidden = |variant: &VariantLimit| match &variant.capacity {

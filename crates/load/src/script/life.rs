@@ -188,9 +188,9 @@ fn no_number(value: &Value<'_>, json: &serde_json::Value) -> Option<(String, &'s
     found.map(|(step, (path, number))| (step + &path, number))
 }
 
-/// Runs pending jobs until a promise is settled, and says how. A promise that
-/// is still pending when there is no timer and no request left to wait for never will be: it counts as fulfilled, as
-/// in k6, where the event loop ends when it has nothing left to wait for.
+/// Runs pending jobs until a promise is settled, and says how. A promise that is still pending when
+/// there is no timer and no request left to wait for never will be: it counts as fulfilled, as in
+/// k6, where the event loop ends when it has nothing left to wait for.
 pub(super) fn settle<'js>(
     ctx: &Ctx<'js>,
     user: &User,

@@ -321,8 +321,9 @@ export default function () {{
     )
 }
 
-/// Readers for wrk, in Lua: the ranks that `madang seed` documents, drawn approximately, by inversion of the
-/// continuous law (rank 0 of 10,000 comes with 7.5 %, the weights give it 10.2 %). Removed posts are passed over.
+/// Readers for wrk, in Lua: the ranks that `madang seed` documents, drawn approximately, by
+/// inversion of the continuous law (rank 0 of 10,000 comes with 7.5 %, the weights give it 10.2 %).
+/// Removed posts are passed over.
 fn reading() -> String {
     let posts = SIZES[0];
     let areas: Vec<_> =

@@ -8,9 +8,9 @@ use std::path::Path;
 /// Nothing has to be put right.
 pub const GO_ON: &str = "go on with";
 
-/// How to go on after a round that broke so, if that is possible: with another file, script or program a run
-/// cannot be resumed, and what the load, a time limit, a value of an invariant or the amount of output broke is seldom put right
-/// without.
+/// How to go on after a round that broke so, if that is possible: with another file, script or
+/// program a run cannot be resumed, and what the load, a time limit, a value of an invariant or the
+/// amount of output broke is seldom put right without.
 pub fn go_on_after(failed: Option<FailureKind>) -> Option<&'static str> {
     match failed {
         Some(

@@ -1,8 +1,9 @@
 //! Articles of the seeded users, comments on them, and likes.
 //!
-//! What is popular follows [Zipf's law](super::zipf), over articles and over users: an article's share of the likes
-//! is computed, so exactly as many come as were asked for (of no article more than there are users); who
-//! gives them is drawn, each user at most once for an article. Comments are drawn on both sides.
+//! What is popular follows [Zipf's law](super::zipf), over articles and over users: an article's
+//! share of the likes is computed, so exactly as many come as were asked for (of no article more
+//! than there are users); who gives them is drawn, each user at most once for an article. Comments
+//! are drawn on both sides.
 
 mod words;
 

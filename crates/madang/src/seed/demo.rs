@@ -27,9 +27,9 @@ enum Found {
     Something,
 }
 
-/// Fills a store in which there are neither posts nor articles nor an account that would get them, and goes on
-/// where an earlier start was interrupted. Nobody can log in as one of these neighbours: their password is random
-/// and forgotten.
+/// Fills a store in which there are neither posts nor articles nor an account that would get them,
+/// and goes on where an earlier start was interrupted. Nobody can log in as one of these
+/// neighbours: their password is random and forgotten.
 ///
 /// # Errors
 /// When the store cannot take it. What was added until then stays.

@@ -4,11 +4,12 @@
 //! busiest. What: an item of its category with a price of its kind, and a few sentences. Every 50th post (whose
 //! number can be divided by 50) was removed again, about one in five was sold, one in fifteen is reserved.
 //!
-//! Who is read how often is not in the rows, but decided here for every script: **the post of rank r (0 = the most
-//! popular) of n seeded ones is number `1 + (r * 999999937) mod n`**, and rank r is read with the weight 1/(r + 1)
-//! (Zipf's law with exponent 1; Breslau et al., "Web caching and Zipf-like distributions", INFOCOM 1999, found 0.64
-//! to 0.83 before proxies and more on single sites). The factor is a prime above the largest n, so that every
-//! number comes once, and neighbours in rank are far apart in number. On an empty store the number is the id.
+//! Who is read how often is not in the rows, but decided here for every script: **the post of rank
+//! r (0 = the most popular) of n seeded ones is number `1 + (r * 999999937) mod n`**, and rank r is
+//! read with the weight 1/(r + 1) (Zipf's law with exponent 1; Breslau et al., "Web caching and
+//! Zipf-like distributions", INFOCOM 1999, found 0.64 to 0.83 before proxies and more on single
+//! sites). The factor is a prime above the largest n, so that every number comes once, and
+//! neighbours in rank are far apart in number. On an empty store the number is the id.
 
 mod places;
 mod words;

@@ -17,8 +17,9 @@ use std::sync::Arc;
 
 /// Articles, the newest or the most liked first.
 ///
-/// Counts are at most a second old, under overload two; the order by likes about a second more. While likes change, an article may come
-/// twice or not at all on pages that are read one after another, but only one whose likes have changed.
+/// Counts are at most a second old, under overload two; the order by likes about a second more.
+/// While likes change, an article may come twice or not at all on pages that are read one after
+/// another, but only one whose likes have changed.
 #[utoipa::path(get, path = "/v1/articles", tag = "articles", operation_id = "listArticles",
     params(
         ("sort" = Option<String>, Query, description = "newest (default) or likes: the most liked first"),

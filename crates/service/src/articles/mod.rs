@@ -6,10 +6,10 @@
 //! cached without them, and they are added to each answer from a memory that follows the commits
 //! (`counts.rs`). So a like ends no cached body at all.
 //!
-//! Listings hold counts, and are in the order of one of them. They are kept for a second at most, so
-//! what they say of likes and comments is at most a second old, under overload two; an article that is written, changed or
-//! deleted ends them at once. Their order by likes is that of the tables, which follow the log of likes
-//! within about a second more.
+//! Listings hold counts, and are in the order of one of them. They are kept for a second at most,
+//! so what they say of likes and comments is at most a second old, under overload two; an article
+//! that is written, changed or deleted ends them at once. Their order by likes is that of the
+//! tables, which follow the log of likes within about a second more.
 
 mod change;
 mod comments;

@@ -43,7 +43,8 @@ pub fn format_duration(duration: Duration) -> String {
     }
 }
 
-/// Parses a size in bytes: a number and `B`, `KiB`, `MiB` or `GiB` (powers of 1,024), or a bare number of bytes.
+/// Parses a size in bytes: a number and `B`, `KiB`, `MiB` or `GiB` (powers of 1,024), or a bare
+/// number of bytes.
 ///
 /// # Errors
 /// A sentence that says what would be accepted.

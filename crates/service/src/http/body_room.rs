@@ -37,8 +37,8 @@ impl BodyRoom {
         Self { units: Arc::new(Semaphore::new(units)) }
     }
 
-    /// Reads a body of which at most `expected` bytes are expected, and gives the room that it takes, to be held
-    /// as long as the body may be in memory. Trailers are passed over.
+    /// Reads a body of which at most `expected` bytes are expected, and gives the room that it
+    /// takes, to be held as long as the body may be in memory. Trailers are passed over.
     ///
     /// # Errors
     /// [`NoRoom`], or that of the body.

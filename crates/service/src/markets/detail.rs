@@ -16,8 +16,9 @@ use std::sync::Arc;
 
 /// One market.
 ///
-/// `viewCount` counts visitors, each once a day: users by their account, all others by network (an IPv4
-/// address or an IPv6 /56) and browser. This request is counted soon after its answer, also when that is a 304, but not for HEAD.
+/// `viewCount` counts visitors, each once a day: users by their account, all others by network (an
+/// IPv4 address or an IPv6 /56) and browser. This request is counted soon after its answer, also
+/// when that is a 304, but not for HEAD.
 #[utoipa::path(get, path = "/v1/markets/{id}", tag = "markets", operation_id = "getMarket",
     security((), ("bearer" = [])),
     params(("id" = i64, Path, description = "Id of the market")),

@@ -26,10 +26,10 @@ const KINDS: [&str; 3] = ["상설장", "5일장", "3일장"];
 
 /// Markets that fulfil everything that is asked for.
 ///
-/// Words of `q` and `goods` match anywhere; a word of one character matches the beginning of a name (`q`
-/// alone) or of one of the goods (both). Several words must all match. Hangul is compared composed, letters without regard to case. Without `sort`: by
-/// distance with `near`, else what matches `q` best (called so, beginning so, in the name, elsewhere),
-/// else by name.
+/// Words of `q` and `goods` match anywhere; a word of one character matches the beginning of a name
+/// (`q` alone) or of one of the goods (both). Several words must all match. Hangul is compared
+/// composed, letters without regard to case. Without `sort`: by distance with `near`, else what
+/// matches `q` best (called so, beginning so, in the name, elsewhere), else by name.
 #[utoipa::path(get, path = "/v1/markets", tag = "markets", operation_id = "listMarkets",
     params(
         ("q" = Option<String>, Query, description = "words of name, address, region (old and new names) or goods; at most 100 characters"),

@@ -3,7 +3,8 @@
 //!
 //! Why one writer: SQLite has one write lock anyway; asking for it from many connections turns into
 //! `SQLITE_BUSY` under load, and every commit would pay for a sync of its own. One thread that
-//! drains the waiting jobs, runs each so that it can be undone alone and commits once pays one sync for all of them.
+//! drains the waiting jobs, runs each so that it can be undone alone and commits once pays one sync
+//! for all of them.
 //!
 //! What is promised: a write that was answered `Ok` is in a commit that was synced before. A job
 //! that fails rolls back alone. A commit that fails answers every job in it with an error.

@@ -60,6 +60,7 @@ impl Language {
                  끝나기를 기다리는 `drain` 훅이 있으면 함께 셉니다)"
             }
             Warning::Thresholds => "스크립트의 임계값을 넘었습니다",
+            Warning::MarkedAsFailed => "스크립트가 실행을 실패로 표시했습니다(`exec.test.fail()`)",
         }
     }
 

@@ -1,10 +1,11 @@
 //! Group commit: likes that come while a commit is under way are the next batch, one row of the log.
 //!
-//! What a job of the writer costs by itself (a box, a channel) is paid once for all of them. The batch
-//! gathers in a list of its own rather than in the writer's queue. One job for it is in that queue or being
-//! committed while there is anything to do, and takes whatever there is when its turn comes: other writes
-//! are not delayed, nor do they delay likes. Never are there two, because a batch that is logged and not
-//! committed yet is neither in the tables nor in the [`Overlay`](super::overlay::Overlay): the next one would not see it.
+//! What a job of the writer costs by itself (a box, a channel) is paid once for all of them. The
+//! batch gathers in a list of its own rather than in the writer's queue. One job for it is in that
+//! queue or being committed while there is anything to do, and takes whatever there is when its
+//! turn comes: other writes are not delayed, nor do they delay likes. Never are there two, because
+//! a batch that is logged and not committed yet is neither in the tables nor in the
+//! [`Overlay`](super::overlay::Overlay): the next one would not see it.
 
 use super::log::{Logged, log};
 use super::{Like, LikeError, Liked, Parts, pass};

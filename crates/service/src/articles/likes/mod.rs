@@ -7,10 +7,11 @@
 //! | `queue` | from memory; written every so often, as documented | what was not written yet |
 //! | `discard` | at once, and never stored: the cost of everything else | everything |
 //!
-//! Of the documented system's mistakes none is left in the first two: one statement decides whether a row
-//! is added (or one batch after the other), so two clicks cannot both be "the first"; the row and the count are one
-//! transaction, so neither can be there without the other; what is acknowledged is synced. And a client whose answer was
-//! lost may send PUT or DELETE again: only the toggle inverts when it is repeated.
+//! Of the documented system's mistakes none is left in the first two: one statement decides whether
+//! a row is added (or one batch after the other), so two clicks cannot both be "the first"; the row
+//! and the count are one transaction, so neither can be there without the other; what is
+//! acknowledged is synced. And a client whose answer was lost may send PUT or DELETE again: only
+//! the toggle inverts when it is repeated.
 //!
 //! Whatever the way, the answers are as if likes ran one after another: a batch is folded for the store,
 //! not for those who wait (`batch`).

@@ -1,8 +1,9 @@
 //! Pages of articles, by newest and by likes.
 //!
-//! By likes a walk has two halves: the rest of the articles with as many likes as the last one of the page before,
-//! then those with fewer. `(like_count, id) < (?, ?)` says the same in one, but SQLite seeks by the first
-//! column alone when the second is the row's own id, and would read past all that have been shown.
+//! By likes a walk has two halves: the rest of the articles with as many likes as the last one of
+//! the page before, then those with fewer. `(like_count, id) < (?, ?)` says the same in one, but
+//! SQLite seeks by the first column alone when the second is the row's own id, and would read past
+//! all that have been shown.
 #![allow(clippy::disallowed_types, reason = "this is the store of articles: SQL types live here")]
 
 use super::{ArticleStore, author};

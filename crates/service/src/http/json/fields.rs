@@ -49,9 +49,10 @@ impl JsonObject {
         if self.has(name) { read(self, name) } else { None }
     }
 
-    /// A text of one line: no control characters, no line breaks, no overrides of direction, something
-    /// visible in it unless it may be empty. So many characters (Unicode scalar values), counted in the normal form C that is
-    /// answered, so that Hangul counts and compares alike however its keyboard composes it.
+    /// A text of one line: no control characters, no line breaks, no overrides of direction,
+    /// something visible in it unless it may be empty. So many characters (Unicode scalar values),
+    /// counted in the normal form C that is answered, so that Hangul counts and compares alike
+    /// however its keyboard composes it.
     pub fn text(&mut self, name: &'static str, chars: RangeInclusive<usize>) -> Option<String> {
         let text = self.string(name);
         let forced = text.as_deref().is_some_and(forces_direction);
