@@ -70,7 +70,7 @@ pub struct Experiment {
 pub struct Sources {
     /// The experiment's file.
     pub file: String,
-    /// The script and those beside it, one after another.
+    /// The script and those it imports, one after another.
     pub scripts: String,
 }
 

@@ -45,6 +45,7 @@ pub mod report;
 pub mod resample;
 mod round;
 mod run;
+mod script_files;
 pub mod stats;
 pub mod stored;
 mod time;

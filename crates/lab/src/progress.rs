@@ -11,7 +11,7 @@ use crate::{
     metric::{Metric, Statistic},
     plan::Plan,
     record::{Outcome, RoundRecord},
-    time,
+    time, words,
 };
 
 /// Follows a run. Every method has an empty default.
@@ -110,10 +110,10 @@ impl Progress for Console {
             None => "for as long as the script runs each time".to_owned(),
         };
         self.say(&format!(
-            "{} rounds: {} blocks of {} variants, {time} (seed {})",
+            "{} rounds: {} of {}, {time} (seed {})",
             self.rounds,
-            plan.settings.blocks,
-            plan.variants.len(),
+            words::some(plan.settings.blocks as usize, "block"),
+            words::some(plan.variants.len(), "variant"),
             plan.seed
         ));
     }

@@ -12,6 +12,7 @@ use std::{
     fmt::Write as _,
     fs::{self, File},
     io::{self, Read},
+    iter,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     time::UNIX_EPOCH,
@@ -24,16 +25,11 @@ use crate::{
     experiment::{Experiment, Target},
     host::Host,
     plan::Plan,
+    script_files::{self, Named},
 };
 
 /// Longer files are told apart by length and time: reading them would take longer than a round.
 const MOST_BYTES: u64 = 256 << 20;
-/// Longer files are data.
-const MOST_SCRIPT_BYTES: u64 = 1 << 20;
-/// More than a script imports.
-const MOST_SCRIPTS: usize = 256;
-/// As long as Linux takes.
-const MOST_NAME_BYTES: usize = 4095;
 /// Read at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 /// Where execvp(3) looks when there is no `PATH`.
@@ -93,41 +89,12 @@ pub fn changed(then: &[KeptFile], now: &[KeptFile]) -> Vec<String> {
     others.map(in_words).collect()
 }
 
-/// The script, and files whose names stand in it or in a script it names: what it imports or opens. A name
-/// that is only put together when it runs is not seen.
+/// The script, and the files it names. Data that a hook may have made are not compared.
 fn named_by_script(experiment: &Experiment) -> BTreeSet<PathBuf> {
     let script = &experiment.load.script;
-    let home = script.parent().unwrap_or(Path::new("/"));
-    let may_be_made = experiment.hooks.come_before_the_load();
-    let mut found = BTreeSet::new();
-    let mut unread = vec![script.clone()];
-    while let Some(path) = unread.pop() {
-        let is_short = fs::metadata(&path).is_ok_and(|file| file.len() <= MOST_SCRIPT_BYTES);
-        let text = if is_short { fs::read_to_string(&path).ok() } else { None };
-        let beside = path.parent().unwrap_or(home).to_owned();
-        found.insert(path);
-        // Between any two quotes, whichever of them belong together.
-        let text = text.unwrap_or_default();
-        let names = text.split(['\'', '"', '`']).filter(|name| is_file_name(name));
-        let paths = names.flat_map(|name| [beside.join(name), home.join(name)]);
-        for path in paths.filter(|path| path.is_file()) {
-            let Ok(path) = path.canonicalize() else { continue };
-            let is_script = path.extension().is_some_and(|kind| kind == "js" || kind == "mjs");
-            if found.contains(&path) {
-                continue;
-            }
-            if is_script && found.len() < MOST_SCRIPTS {
-                unread.push(path);
-            } else if !may_be_made {
-                found.insert(path);
-            }
-        }
-    }
-    found
-}
-
-fn is_file_name(text: &str) -> bool {
-    (1..=MOST_NAME_BYTES).contains(&text.len()) && !text.contains('\n')
+    let Named { scripts, data } = script_files::named_by(script);
+    let data = if experiment.hooks.come_before_the_load() { BTreeSet::new() } else { data };
+    iter::once(script.clone()).chain(scripts).chain(data).collect()
 }
 
 impl Content {

@@ -1,4 +1,4 @@
-//! Errors as one line.
+//! Errors as one line, and numbers of things.
 
 use std::{error::Error, iter};
 
@@ -6,4 +6,10 @@ use std::{error::Error, iter};
 pub fn chain(error: &dyn Error) -> String {
     let causes = iter::successors(Some(error), |&error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// `1 block`, `2 blocks`: of nouns whose plural ends so.
+pub fn some(number: usize, one: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{number} {one}{ending}")
 }

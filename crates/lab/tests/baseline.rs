@@ -5,7 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use madang_lab::{Regression, Stored, baseline::Word, metric::Metric};
+use madang_lab::{
+    Regression, Stored,
+    baseline::{Word, check_same},
+    metric::Metric,
+};
 
 use crate::help::{Lab, two};
 
@@ -225,4 +229,20 @@ fn runs_of_different_loads_are_refused() {
     let (one, other) = (Stored::read(&one).unwrap(), Stored::read(&other).unwrap());
     let error = Regression::new(&one, &other, 0.05).unwrap_err().to_string();
     assert!(error.contains("the loads") && !error.contains("variants"), "{error}");
+}
+
+#[test]
+fn what_the_script_imports_is_the_load_and_a_server_beside_it_is_not() {
+    let lab = Lab::new("get './shared.js'", &two("serve = {}", "serve = {}", 1, ""));
+    let write = |name: &str, text: &str| fs::write(lab.path().join(name), text).unwrap();
+    write("shared.js", "export const path = '/';");
+    write("server.js", "// the build of last week");
+    lab.run();
+    let stored = Stored::read(&lab.out()).unwrap();
+    let differs = || check_same(&stored, &lab.read().unwrap(), &stored.plan).err();
+    write("server.js", "// the build of today");
+    assert!(differs().is_none());
+    write("shared.js", "export const path = '/other';");
+    let error = differs().unwrap().to_string();
+    assert!(error.ends_with("the scripts differ"), "{error}");
 }

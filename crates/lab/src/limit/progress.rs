@@ -11,7 +11,7 @@ use super::{
     plan::LimitPlan,
     search::Found,
 };
-use crate::time;
+use crate::{time, words};
 
 /// Follows a search. Every method has an empty default.
 pub trait Progress {
@@ -61,11 +61,11 @@ impl Progress for Console {
         self.searches =
             plan.settings().blocks.saturating_mul(u32::try_from(variants).unwrap_or(u32::MAX));
         say(&format!(
-            "goal: {}\n{} searches: {} blocks of {variants} variants, about {}, or {} if a server stops \
-             answering beyond its limit (seed {})",
+            "goal: {}\none search for each of {} in {}, about {}, or {} if a server stops answering \
+             beyond its limit (seed {})",
             plan.goal(),
-            self.searches,
-            plan.settings().blocks,
+            words::some(variants, "variant"),
+            words::some(plan.settings().blocks as usize, "block"),
             time::rough(plan.estimate()),
             time::rough(plan.estimate_of_hanging()),
             plan.plan.seed,

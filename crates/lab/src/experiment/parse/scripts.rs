@@ -1,18 +1,14 @@
 //! Which metrics a script makes, as far as its text tells: a name nobody makes is a typing error,
 //! and better found before the first round than after the last.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use super::{super::reader::Mistakes, quoted};
-use crate::{load_metric::LoadMetric, outline::Outline};
+use crate::{load_metric::LoadMetric, outline::Outline, script_files};
 
-/// More files than a script imports.
-const FILES: usize = 64;
-/// Longer files are data.
-const FILE_BYTES: u64 = 1 << 20;
 const CONSTRUCTORS: [&str; 4] = ["Counter", "Gauge", "Rate", "Trend"];
 
-/// The text of a script and of the scripts beside it, which it may import.
+/// The text of a script and of those it imports.
 pub struct Scripts<'o> {
     text: String,
     /// What the load generator knows of them, once it has been asked.
@@ -21,19 +17,11 @@ pub struct Scripts<'o> {
 
 impl<'o> Scripts<'o> {
     pub fn read(script: &Path) -> Self {
-        let mut text = read(script).unwrap_or_default();
-        let entries = script.parent().and_then(|dir| fs::read_dir(dir).ok());
-        let others = entries.into_iter().flatten().flatten().map(|entry| entry.path());
-        let is_script = |path: &std::path::PathBuf| {
-            let is = |kind| path.extension().is_some_and(|extension| extension == kind);
-            (is("js") || is("mjs")) && path != script
-        };
-        let mut others: Vec<_> = others.filter(is_script).collect();
-        // Two readings of the same files must be the same text.
-        others.sort();
-        for other in others.into_iter().take(FILES) {
+        let mut text = script_files::text_of(script).unwrap_or_default();
+        // In the order of a set: two readings of the same files must be the same text.
+        for other in script_files::named_by(script).scripts {
             text.push('\n');
-            text += &read(&other).unwrap_or_default();
+            text += &script_files::text_of(&other).unwrap_or_default();
         }
         Self { text, outline: None }
     }
@@ -43,7 +31,7 @@ impl<'o> Scripts<'o> {
         Self { text: text.to_owned(), outline }
     }
 
-    /// The script and those beside it, one after another.
+    /// The script and those it imports, one after another.
     pub fn into_text(self) -> String {
         self.text
     }
@@ -95,23 +83,22 @@ impl<'o> Scripts<'o> {
     }
 }
 
-fn read(path: &Path) -> Option<String> {
-    let is_short = fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= FILE_BYTES);
-    if is_short { fs::read_to_string(path).ok() } else { None }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
     fn metrics_are_found_where_a_script_makes_them() {
         let dir = tempfile::tempdir().unwrap();
         let script = dir.path().join("script.js");
-        fs::write(&script, "const a = new Counter('created'); new Trend( \"t\", true); new Map()")
-            .unwrap();
+        const SCRIPT: &str = "import './shared.js'; const a = new Counter('created'); \
+                              new Trend( \"t\", true); new Map()";
+        fs::write(&script, SCRIPT).unwrap();
         fs::write(dir.path().join("shared.js"), "export const r = new Rate(`shared`);").unwrap();
-        fs::write(dir.path().join("notes.txt"), "new Rate('elsewhere')").unwrap();
+        // As a server may stand beside the script of its load.
+        fs::write(dir.path().join("server.js"), "new Rate('elsewhere')").unwrap();
         let scripts = Scripts::read(&script);
         assert_eq!(scripts.made(), ["created", "shared", "t"]);
         assert!(scripts.has("shared") && !scripts.has("elsewhere") && !scripts.has("creat"));
