@@ -82,7 +82,8 @@ at_least = 1
         .replace(", \"generator_limited\"", "");
     let (head, tail) = text.split_once("prediction = {").unwrap();
     let (_, tail) = tail.split_once('\n').unwrap();
-    let lab = Lab::new("get limited unless flag new Counter('created')", &format!("{head}{tail}"));
+    let script = "get limited unless flag new Counter('created') __ENV.WEIGHT";
+    let lab = Lab::new(script, &format!("{head}{tail}"));
     let report = lab.run_with(options);
     (lab, report)
 }

@@ -377,7 +377,7 @@ fn results_are_never_overwritten() {
 fn quick_mode_uses_the_quick_settings_and_needs_some() {
     let quick = "[load.quick]\nduration = \"100ms\"\nenv = { A = \"2\" }\n[rounds.quick]\nblocks = 1\n\
                  [load.env]\nA = \"1\"\nB = \"1\"\n";
-    let lab = Lab::new("get", &two(SLOW, FAST, 9, quick));
+    let lab = Lab::new("get __ENV.A __ENV.B", &two(SLOW, FAST, 9, quick));
     let options = Options { quick: true, ..Options::default() };
     let report = lab.run_with(&options);
     assert_eq!(report.rounds.len(), 2);

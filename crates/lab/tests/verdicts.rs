@@ -152,7 +152,7 @@ fn a_variant_s_own_environment_reaches_its_script_only() {
         .replace("http_req_duration.p50", "weight.value")
         .replace("ratio_at_most = 0.5", "ratio_at_least = 7")
         .replace("vus = 2", "vus = 2\nenv = { WEIGHT = \"1\" }");
-    let report = Lab::new("get new Gauge('weight')", &text).run();
+    let report = Lab::new("get new Gauge('weight') __ENV.WEIGHT", &text).run();
     assert_eq!(report.verdict, Verdict::Supported, "{}", report.to_text());
     assert!(report.to_text().contains("weight.value"), "{}", report.to_text());
 }

@@ -378,7 +378,7 @@ serve = {}
 "#;
 
 fn experiment() -> Search {
-    let page = PLAIN.replace("/x", "/v1/tracks");
+    let page = PLAIN.replace("/x", "/v1/tracks") + "export const rate = __ENV.RATE;\n";
     let search = Search::new(&page);
     fs::write(search.0.path().join("experiment.toml"), EXPERIMENT).unwrap();
     search

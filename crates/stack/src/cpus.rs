@@ -67,11 +67,16 @@ impl CpuList {
     /// # Errors
     /// The kernel's, as when none of the CPUs is online.
     pub fn pin_this_thread(&self) -> io::Result<()> {
+        Ok(sched_setaffinity(None, &self.to_set())?)
+    }
+
+    /// As the kernel takes it.
+    pub(crate) fn to_set(&self) -> CpuSet {
         let mut set = CpuSet::new();
         for cpu in &self.0 {
             set.set(*cpu);
         }
-        Ok(sched_setaffinity(None, &set)?)
+        set
     }
 }
 

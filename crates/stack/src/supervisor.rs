@@ -25,10 +25,12 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
     process::{
-        Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process, set_child_subreaper,
-        set_parent_process_death_signal, wait,
+        Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, getpid, getppid, kill_process,
+        set_child_subreaper, set_parent_process_death_signal, wait, waitid,
     },
+    thread::sched_setaffinity,
 };
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
@@ -121,14 +123,11 @@ fn supervise(arguments: &Arguments) -> io::Result<()> {
     let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let child_ended = signal_socket(&[SIGCHLD])?;
     let must_end = signal_socket(&[SIGTERM, SIGINT, SIGHUP])?;
-    if let Some(cpus) = &arguments.cpus {
-        cpus.pin_this_thread()?;
-    }
     // All that is started from here on is in them.
     for cgroup in &arguments.cgroups {
         fs::write(cgroup, std::process::id().to_string())?;
     }
-    let pid = match start(&arguments.command) {
+    let pid = match start(arguments) {
         Ok(pid) => pid,
         Err(error) => return report(&control, &Event::Failed(error.raw_os_error().unwrap_or(0))),
     };
@@ -161,21 +160,29 @@ fn signal_socket(signals: &[i32]) -> io::Result<UnixStream> {
     Ok(ours)
 }
 
-fn start(command: &[OsString]) -> io::Result<Pid> {
+/// Starts the command on its CPUs. The supervisor itself stays free to run on others: the kernel
+/// spins while a parent collects a process of which threads with a raised nice value are still
+/// leaving /proc (`shrink_dcache_parent`), and on one CPU they would wait for each other.
+fn start(Arguments { command, cpus, .. }: &Arguments) -> io::Result<Pid> {
     let supervisor = getpid();
     let mut child = Command::new(&command[0]);
     child.args(&command[1..]).stdin(Stdio::null());
-    let die_with_supervisor = move || {
+    let cpus = cpus.as_ref().map(CpuList::to_set);
+    let prepare = move || {
+        if let Some(cpus) = &cpus {
+            sched_setaffinity(None, cpus)?;
+        }
         set_parent_process_death_signal(Some(Signal::KILL))?;
         // The supervisor may have died before the line above took effect.
         if getppid() == Some(supervisor) { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
     };
     // SAFETY: the closure runs between fork and exec, where only async-signal-safe calls are
-    // allowed. It makes two system calls, prctl and getppid, through rustix, which issues them
-    // directly without locks or allocation; `io::Error` from a kind or an errno allocates nothing.
+    // allowed. It makes three system calls, sched_setaffinity, prctl and getppid, through rustix,
+    // which issues them directly without locks or allocation; `io::Error` from a kind or an errno
+    // allocates nothing.
     #[expect(unsafe_code, reason = "a parent-death signal can only be set in the child itself")]
     unsafe {
-        child.pre_exec(die_with_supervisor);
+        child.pre_exec(prepare);
     }
     let pid = child.spawn()?.id();
     i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(|| io::ErrorKind::InvalidData.into())
@@ -219,7 +226,7 @@ impl Watch {
         ];
         let timeout = left.and_then(|left| Timespec::try_from(left).ok());
         match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
         Ok((!fds[0].revents().is_empty(), !fds[1].revents().is_empty()))
@@ -249,17 +256,26 @@ impl Watch {
     }
 
     /// Collects every descendant that has ended, so that daemons re-parented to this process do
-    /// not stay as zombies. Returns the command's exit if it was among them.
+    /// not stay as zombies, up to the command. Its exit is returned, and it is left to be
+    /// collected: the owner should know first, for the kernel may take its time for that.
     fn reap(&mut self) -> io::Result<Option<Exit>> {
         // Emptied first: a signal that arrives during the loop must wake the next poll.
         let mut drain = [0; 64];
         while self.child_ended.read(&mut drain).is_ok_and(|count| count > 0) {}
-        let mut exit = None;
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         loop {
+            match waitid(WaitId::Pid(self.pid), look) {
+                Ok(Some(status)) => {
+                    return Ok(Some(exit_from(status.exit_status(), status.terminating_signal())));
+                }
+                Ok(None) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
             match wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == self.pid => exit = Some(exit_of(status)),
-                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
-                Ok(None) | Err(rustix::io::Errno::CHILD) => return Ok(exit),
+                // It ended in between.
+                Ok(Some((pid, status))) if pid == self.pid => return Ok(Some(exit_of(status))),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) | Err(Errno::CHILD) => return Ok(None),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -267,7 +283,11 @@ impl Watch {
 }
 
 fn exit_of(status: WaitStatus) -> Exit {
-    match (status.exit_status(), status.terminating_signal()) {
+    exit_from(status.exit_status(), status.terminating_signal())
+}
+
+fn exit_from(code: Option<i32>, signal: Option<i32>) -> Exit {
+    match (code, signal) {
         (Some(code), _) => Exit::Code(code),
         (None, Some(signal)) => Exit::Signal(signal),
         (None, None) => Exit::Unknown,
@@ -290,9 +310,9 @@ fn kill_descendants(command: Pid) -> io::Result<Option<Exit>> {
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == command => exit = Some(exit_of(status)),
-                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+                Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => break,
-                Err(rustix::io::Errno::CHILD) => return Ok(exit),
+                Err(Errno::CHILD) => return Ok(exit),
                 Err(error) => return Err(error.into()),
             }
         }

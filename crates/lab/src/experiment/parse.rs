@@ -6,6 +6,7 @@ mod hooks;
 mod invariants;
 mod predictions;
 mod scripts;
+mod variables;
 mod variants;
 
 use std::{path::Path, time::Duration};
@@ -62,6 +63,9 @@ pub fn experiment(
     };
     let origin = Origin { text, file, dir, scripts, outline };
     let parsed = top(Reader::new(table.get_ref(), &mistakes), origin);
+    if let (Some(experiment), None) = (&parsed, scripts) {
+        variables::check(table.get_ref(), &experiment.sources.scripts, &mistakes);
+    }
     match (parsed, mistakes.into_sorted()) {
         (Some(experiment), mistakes) if mistakes.is_empty() => Ok(experiment),
         (_, mistakes) => Err(mistakes),

@@ -44,7 +44,7 @@ fn what_the_generator_refuses_is_known_before_anything_runs() {
     for (experiment, script, expected) in [
         (
             EXPERIMENT,
-            "export default function () {",
+            "export default function () { __ENV.DETAIL",
             "[variants.off]: the load generator refuses it (exit code 107)",
         ),
         (EXPERIMENT, &opens, "made.txt"),
