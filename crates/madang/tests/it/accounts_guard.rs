@@ -272,8 +272,9 @@ fn sign_up_is_limited_by_address() {
 fn exempt_addresses_are_neither_limited_nor_counted() {
     let server = Setup::new().cheap_hash().set("guard.exempt", "127.0.0.0/8, ::1").start();
     server.somebody("mina");
-    let answers = at_once(50, |_| log_in(&server, "mina", WRONG));
-    assert_eq!(count(&answers, 401), 50);
+    // One after another: of fifty at once, a busy machine's pool of hashing threads refuses some.
+    let statuses: Vec<u16> = (0..50).map(|_| log_in(&server, "mina", WRONG).status).collect();
+    assert_eq!(statuses, [401; 50]);
 }
 
 #[test]
