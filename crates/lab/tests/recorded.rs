@@ -3,24 +3,29 @@
 use std::collections::BTreeMap;
 
 use madang_lab::{
+    metric::Metric,
     resample::{FalseVerdicts, Recorded},
     stats::{self, Estimate},
 };
 
 /// Provenance and columns are in its first lines.
 const NGINX: &str = include_str!("recorded/nginx-a-a.csv");
+const PYTHON: &str = include_str!("recorded/python-a-a.csv");
 const FIVE_PERCENT: &str = include_str!("recorded/five-percent.csv");
 const EXPERIMENTS: u32 = 1000;
 /// At a true 5 %, 1,000 experiments have 50 false verdicts, with a standard deviation of 6.9.
 const MOST: u32 = 65;
 
+/// Columns that say which round it was and what disturbed it.
+const CIRCUMSTANCES: usize = 6;
+
 /// The columns of figures, by name.
-fn columns() -> BTreeMap<&'static str, Vec<f64>> {
-    let mut lines = NGINX.lines().filter(|line| !line.starts_with('#'));
-    let names = lines.next().unwrap().split(',').skip(6);
+fn columns(text: &'static str) -> BTreeMap<&'static str, Vec<f64>> {
+    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+    let names = lines.next().unwrap().split(',').skip(CIRCUMSTANCES);
     let mut columns: BTreeMap<&str, Vec<f64>> = names.clone().map(|name| (name, vec![])).collect();
     for line in lines {
-        for (name, value) in names.clone().zip(line.split(',').skip(6)) {
+        for (name, value) in names.clone().zip(line.split(',').skip(CIRCUMSTANCES)) {
             columns.get_mut(name).unwrap().push(value.parse().unwrap());
         }
     }
@@ -29,7 +34,7 @@ fn columns() -> BTreeMap<&'static str, Vec<f64>> {
 
 /// With one metric predicted, which comes first, and all others beside it.
 fn recorded(predicted: &str) -> Recorded {
-    let mut columns = columns();
+    let mut columns = columns(NGINX);
     let first = columns.remove(predicted).unwrap();
     let values: Vec<Vec<f64>> = [first].into_iter().chain(columns.into_values()).collect();
     Recorded::new(&values).unwrap()
@@ -50,9 +55,30 @@ fn real_rounds_of_one_thing_are_rarely_told_apart() {
 
 #[test]
 fn whatever_is_predicted_of_them() {
-    for predicted in columns().into_keys() {
+    for predicted in columns(NGINX).into_keys() {
         let found = recorded(predicted).false_verdicts(10, 0.05, EXPERIMENTS, 5).unwrap();
         assert!(found.predicted <= MOST && found.others <= MOST, "{predicted}: {found:?}");
+    }
+}
+
+/// The pace of a core is measured, too, and correcting for it must not make verdicts of chance.
+#[test]
+fn nor_are_they_at_equal_pace() {
+    let mut columns = columns(PYTHON);
+    let paces = columns.remove("pace").unwrap();
+    for predicted in columns.keys().copied() {
+        let others = columns.keys().copied().filter(|name| *name != predicted);
+        let names: Vec<&str> = [predicted].into_iter().chain(others).collect();
+        let values: Vec<Vec<f64>> = names.iter().map(|name| columns[name].clone()).collect();
+        let goes: Vec<bool> =
+            names.iter().map(|name| Metric::from_id(name).unwrap().goes_with_pace()).collect();
+        assert!(goes.contains(&true) && goes.contains(&false), "{goes:?}");
+        let recorded = Recorded::new(&values).unwrap().with_pace(&paces, &goes).unwrap();
+        for blocks in [6, 10, 20] {
+            let found = recorded.false_verdicts(blocks, 0.05, EXPERIMENTS, 5).unwrap();
+            let is_rare = found.predicted <= MOST && found.others <= MOST;
+            assert!(is_rare, "{predicted}, {blocks} blocks: {found:?}");
+        }
     }
 }
 

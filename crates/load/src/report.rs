@@ -79,8 +79,9 @@ pub struct Report {
     pub overall: BTreeMap<String, Sum>,
     /// Checks, in the order of their first use.
     pub checks: Vec<Check>,
-    /// Why requests got no answer or could not be sent at all, as with an address that is none, the most
-    /// frequent first; ten at most.
+    /// Why requests failed: `status 503` and the like where an answer was not the expected one, else why
+    /// there was none or nothing could be sent, as with an address that is none. The most frequent
+    /// first; ten at most.
     #[serde(default)]
     pub failures: Vec<Trouble>,
     /// What iterations threw, likewise; also after a bad request.

@@ -256,6 +256,37 @@ fn a_seeded_store_is_the_same_in_every_round_and_asked_before_and_after() {
     assert!(text_of(&output).contains("The invariant held"), "{}", text_of(&output));
 }
 
+/// The samples have neighbours of the same names, whose password nobody knows.
+#[test]
+fn seeded_users_can_log_in_beside_the_samples() {
+    let seed = "seed = { users = 30, shared_hash = true }";
+    let text = EXPERIMENT
+        .replace("samples = true", &format!("samples = true\n{seed}"))
+        .replace("vus = 2\nduration = \"1s\"\nenv = { DETAIL = \"medium\" }\n", "");
+    let lines = "[[invariants]]\nname = \"the samples are there\"\n\
+                 sql = \"select count(*) from tracks\"\nat_least = 1\n";
+    let lab = Lab::new(&(text + lines));
+    let script = "
+        import http from 'k6/http';
+        import { check } from 'k6';
+        export const options = { vus: 1, iterations: 30, thresholds: { checks: ['rate==1'] } };
+        export default function () {
+          const nickname = `user-${String(__ITER + 1).padStart(4, '0')}`;
+          const body = JSON.stringify({ nickname, password: 'madang-seed' });
+          const headers = { 'Content-Type': 'application/json' };
+          const res = http.post(`${__ENV.BASE_URL}/v1/auth/user/login`, body, { headers });
+          check(res, { 'is let in': (r) => r.status === 200 });
+        }";
+    fs::write(lab.0.path().join("script.js"), script).unwrap();
+    let output = lab.run(&[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text_of(&output));
+    let rounds = fs::read_to_string(lab.out().join("rounds.jsonl")).unwrap();
+    for line in rounds.lines() {
+        let round: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(round["measured"]["load"]["status_codes"], serde_json::json!({ "200": 30 }));
+    }
+}
+
 #[test]
 fn a_directory_of_several_files_is_several_experiments() {
     let lab = Lab::new(EXPERIMENT);

@@ -123,11 +123,6 @@ fn troubles(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
             for trouble in &load.failures {
                 add(&mut failures, trouble.message.clone(), trouble.count);
             }
-            for (status, count) in &load.status_codes {
-                if status.as_str() >= "400" {
-                    add(&mut failures, format!("status {status}"), *count);
-                }
-            }
             for check in load.checks.iter().filter(|check| check.fails > 0) {
                 add(&mut failures, format!("check `{}`", check.name), check.fails);
             }

@@ -281,9 +281,13 @@ impl Recorder {
             self.totals.failed += 1;
             stats.failed += 1;
         }
-        if let Err(error) = &sample.exchange.outcome {
-            self.failures.add(&error.to_string());
-            self.totals.exhausted += u64::from(error.is_exhaustion());
+        match &sample.exchange.outcome {
+            Err(error) => {
+                self.failures.add(&error.to_string());
+                self.totals.exhausted += u64::from(error.is_exhaustion());
+            }
+            Ok(_) if !sample.expected => self.failures.add(&format!("status {}", sample.status)),
+            Ok(_) => {}
         }
         let second = end.saturating_duration_since(since).as_secs();
         let second = u32::try_from(second).unwrap_or(u32::MAX);

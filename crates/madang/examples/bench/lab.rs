@@ -35,7 +35,7 @@ serve = { "tracks.detail" = "full", "http.compression" = "off" }
 "#;
 const SCRIPT: &str = "import http from 'k6/http';
 export const options = { scenarios: { s: { executor: 'constant-arrival-rate', rate: 200, duration: '2s', preAllocatedVUs: 20 } } };
-export default function () { http.get(`${__ENV.BASE_URL}/tracks`); }
+export default function () { http.get(`${__ENV.BASE_URL}/v1/tracks`); }
 ";
 
 /// A comparison of four servers of ours, and its report drawn again.

@@ -93,20 +93,21 @@ impl Host for Madang {
     ) -> Result<(), HostError> {
         let data = Data::read(data, dir)?;
         let give_up = || cancel.is_cancelled();
+        // Before the samples, among which are neighbours of the same names, whom nobody can log in
+        // as: they are made up only where there are no users yet.
+        if let Some(flags) = data.seed {
+            let seed = this_program(template).args(["seed", "--data"]).arg(template);
+            self.fill("seed", &seed.args(flags), &give_up)?;
+        }
         if data.samples {
             self.fill_with_samples(template, &give_up)?;
         }
+        // After them: sample tracks are only for a store without any.
         if !data.tracks.is_empty() {
             let import = this_program(template).args(["import", "tracks", "--data"]).arg(template);
             self.fill("import tracks", &import.arg("--").args(&data.tracks), &give_up)?;
         }
-        match data.seed {
-            Some(flags) => {
-                let seed = this_program(template).args(["seed", "--data"]).arg(template);
-                self.fill("seed", &seed.args(flags), &give_up)
-            }
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     fn data_files(&self, data: &toml::Table, dir: &Path) -> Vec<PathBuf> {
