@@ -205,8 +205,10 @@ fn a_script_of_its_own_length_follows_the_rate() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let report = json(&output);
     assert_eq!(report["variants"][0]["capacity"]["because"], "max_rate", "{report}");
-    let mut seen = tries(&report).iter().map(|one| &one["figures"]["arrivals_per_second"]);
-    assert_eq!(seen.next_back().unwrap(), &20.0);
+    // Eight starts in its 400 ms; the first may come just before the window does.
+    let seen = tries(&report).iter().map(|one| one["figures"]["arrivals_per_second"].as_f64());
+    let last = seen.last().flatten().unwrap();
+    assert!((17.4..=20.1).contains(&last), "{report}");
 }
 
 #[test]
@@ -372,13 +374,12 @@ script = "script.js"
 blocks = 2
 [variants.one]
 serve = { "cache.mode" = "off" }
-load_env = { RATE = "7" }
 [variants.two]
 serve = {}
 "#;
 
 fn experiment() -> Search {
-    let page = PLAIN.replace("/x", "/v1/tracks") + "export const rate = __ENV.RATE;\n";
+    let page = PLAIN.replace("/x", "/v1/tracks");
     let search = Search::new(&page);
     fs::write(search.0.path().join("experiment.toml"), EXPERIMENT).unwrap();
     search
