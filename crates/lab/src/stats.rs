@@ -5,7 +5,7 @@
 //! |---|---|
 //! | how large is the ratio? | [`estimate`]: geometric mean, paired t on logarithms |
 //! | and if the cores had run equally fast in all rounds? | [`adjusted`]: analysis of covariance |
-//! | could it be chance, whatever the distribution? | [`sign_flip`]: permutation test |
+//! | could it be chance, whatever the distribution? | [`sign_flip`], [`sign_flip_at_equal_pace`]: permutation tests |
 //! | and if it is zero in some blocks? | [`median_interval`]: sign test |
 //! | could one of many be chance? | [`holm`]: adjusted p-values |
 //! | how often would it have to be measured? | [`blocks_needed`] |
@@ -25,10 +25,10 @@ mod sign;
 mod student;
 mod welch;
 
-pub use adjusted::{Adjustment, adjusted, unbalanced, without_pace};
+pub use adjusted::{Adjustment, adjusted, unbalanced};
 pub use holm::holm;
 pub use level::{Level, level};
-pub use permutation::sign_flip;
+pub use permutation::{sign_flip, sign_flip_at_equal_pace};
 pub use planning::{MOST_BLOCKS, POWER, blocks_needed};
 pub use ratio::{CONFIDENCE, Estimate, estimate, log_ratios};
 pub use sign::median_interval;

@@ -95,8 +95,8 @@ pub fn summarise(
         let is_reference = name == plan.reference;
         let own: Vec<(u32, &Measured)> = counted(rounds, name).collect();
         let rows = plan.metrics.iter().map(|metric| {
-            let (comparison, logs) = if is_reference {
-                (Comparison::Reference, Vec::new())
+            let (comparison, permutation_p_value) = if is_reference {
+                (Comparison::Reference, None)
             } else {
                 compare(metric, &reference, &own, (&plan.reference, name), plan.language)
             };
@@ -105,7 +105,7 @@ pub fn summarise(
                 unit: metric.unit(),
                 value: mean(metric, &own),
                 comparison,
-                permutation_p_value: stats::sign_flip(&logs),
+                permutation_p_value,
                 finding: None,
                 documented: figure(known, &metric.id()),
             }
@@ -141,14 +141,15 @@ fn mean(metric: &Metric, rounds: &[(u32, &Measured)]) -> Option<f64> {
 }
 
 /// A metric that is absent in any round has no ratio at all: leaving such rounds out would
-/// compare only those in which the variant did well. Beside a ratio, the logarithms of the blocks'.
+/// compare only those in which the variant did well. Beside a ratio, the p-value of
+/// a permutation test.
 fn compare(
     metric: &Metric,
     reference: &BTreeMap<u32, &Measured>,
     own: &[(u32, &Measured)],
     names: (&str, &str),
     lang: Language,
-) -> (Comparison, Vec<f64>) {
+) -> (Comparison, Option<f64>) {
     let mut pairs = Vec::new();
     let mut absent: BTreeMap<(&str, Absent), u32> = BTreeMap::new();
     for (block, round) in own {
@@ -167,7 +168,7 @@ fn compare(
     }
     if let Some(((name, why), rounds)) = absent.first_key_value() {
         let why = lang.absent(*why, name, *rounds, own.len());
-        return (Comparison::NoRatio(why), Vec::new());
+        return (Comparison::NoRatio(why), None);
     }
     match stats::estimate(&pairs) {
         Some(estimate) => {
@@ -175,13 +176,14 @@ fn compare(
             let paces = if metric.goes_with_pace() { paces(reference, own) } else { None };
             let adjusted = paces.and_then(|paces| {
                 let adjusted = stats::adjusted(&estimate, &logs, &paces)?;
-                Some((Comparison::Ratio(adjusted), stats::without_pace(&logs, &paces)))
+                let p_value = stats::sign_flip_at_equal_pace(&logs, &paces);
+                Some((Comparison::Ratio(adjusted), p_value))
             });
-            adjusted.unwrap_or((Comparison::Ratio(estimate), logs))
+            adjusted.unwrap_or_else(|| (Comparison::Ratio(estimate), stats::sign_flip(&logs)))
         }
         None => {
             let why = lang.pick("no block is complete", "완료된 블록이 없습니다");
-            (Comparison::NoRatio(why.to_owned()), Vec::new())
+            (Comparison::NoRatio(why.to_owned()), None)
         }
     }
 }

@@ -104,18 +104,6 @@ impl Paces {
     }
 }
 
-/// What is left of each block's logarithm, for a test by [`sign_flip`](super::sign_flip): y − c·x with
-/// c = Σxy / Σx². If both variants were the same, a block in the other order would have had −x and −y;
-/// c is the same for all such patterns, so the signs of what is left can be flipped, too, and the test
-/// stays exact.
-#[must_use]
-pub fn without_pace(logs: &[f64], paces: &[f64]) -> Vec<f64> {
-    let products: f64 = logs.iter().zip(paces).map(|(log, pace)| log * pace).sum();
-    let squares: f64 = paces.iter().map(|pace| pace * pace).sum();
-    let slope = if squares > 0.0 { products / squares } else { 0.0 };
-    logs.iter().zip(paces).map(|(log, pace)| log - slope * pace).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::{super::estimate, *};
@@ -177,18 +165,5 @@ mod tests {
         assert!((unbalanced(&slower).unwrap().ln() - 0.56 / 6.0).abs() < 1e-12);
         assert_eq!(unbalanced(&[0.1, -0.12, 0.06, -0.11, 0.08, 0.0]), None);
         assert_eq!(unbalanced(&[0.010, 0.012, 0.006, 0.011, 0.008, 0.009]), None, "steady");
-    }
-
-    #[test]
-    fn what_is_left_changes_its_signs_with_the_order_of_a_block() {
-        let (logs, paces) = ([0.5, -0.1, 0.3], [0.2, 0.1, -0.1]);
-        // Σxy = 0.1 − 0.01 − 0.03 = 0.06, Σx² = 0.06: c = 1.
-        let left = without_pace(&logs, &paces);
-        for (found, expected) in left.iter().zip([0.3, -0.2, 0.4]) {
-            assert!((found - expected).abs() < 1e-12, "{left:?}");
-        }
-        let flipped = without_pace(&[-0.5, -0.1, 0.3], &[-0.2, 0.1, -0.1]);
-        assert!((flipped[0] + 0.3).abs() < 1e-12 && (flipped[1] + 0.2).abs() < 1e-12);
-        assert_eq!(without_pace(&logs, &[0.0; 3]), logs);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{
     adjusted, between_runs, estimate, level, log_ratios, noise::Noise, noise::normal, sign_flip,
-    without_pace,
+    sign_flip_at_equal_pace,
 };
 use crate::{
     experiment::Bound,
@@ -93,7 +93,7 @@ fn equal_things_at_any_pace_are_rarely_told_apart() {
             let plain = estimate(&pairs).unwrap();
             let found = adjusted(&plain, &logs, &paces).unwrap_or(plain);
             told += u32::from(!found.includes_no_difference());
-            permuted += u32::from(sign_flip(&without_pace(&logs, &paces)).unwrap() <= 0.05);
+            permuted += u32::from(sign_flip_at_equal_pace(&logs, &paces).unwrap() <= 0.05);
             let pairs = noise.pairs(blocks, 1.0, &mut rng);
             let plain = estimate(&pairs).unwrap();
             let found = adjusted(&plain, &log_ratios(&pairs), &paces).unwrap_or(plain);
