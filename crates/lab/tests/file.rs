@@ -36,7 +36,7 @@ fn a_good_file_is_read_as_it_is_written() {
     let text = good()
         + "[documented.slow]\n\"http_req_duration.avg\" = \"0.8 s\"\nusers = \"300 users\"\n\
                          [data]\na = 1\n[load.env]\nB = \"2\"\nA = \"1\"\n[rounds.quick]\nblocks = 1\n";
-    let experiment = Lab::new("get", &text).read().unwrap();
+    let experiment = Lab::new("get __ENV.A __ENV.B", &text).read().unwrap();
     assert_eq!(experiment.variants[0].name, "slow");
     assert_eq!(experiment.variants[1].target, Target::Serve(toml::Table::new()));
     assert_eq!(experiment.predictions[0].bound, Bound::RatioAtMost(0.5));
