@@ -84,7 +84,7 @@ fn say_start(server: &Server, settings: &Settings, files: u64) -> anyhow::Result
         tracing::warn!(
             open_files = files,
             wanted,
-            "the hard limit on open files is too low for server.max_connections; raise the limit (ulimit -Hn) or lower the setting"
+            "the hard limit on open files is below server.max_connections; raise it (ulimit -Hn) or lower the setting"
         );
     }
     Ok(())
