@@ -89,7 +89,7 @@ impl App {
         let store = Store::open(&settings.data_dir, &settings.database)?;
         let replayed = articles::replay(&store)?;
         if replayed.pairs > 0 {
-            tracing::info!(likes = replayed.pairs, "applied what the log of likes held");
+            tracing::info!(likes = replayed.pairs, "applied the log of likes");
         }
         let cache = match settings.cache.mode {
             CacheMode::Off => Cache::disabled(),
@@ -193,7 +193,7 @@ pub fn serve(
         .merge(openapi::router(&document))
         .merge(home.as_ref().map_or_else(home::nothing, Home::router))
         .fallback(async || {
-            Problem::not_found("there is nothing under this path; /docs lists what there is")
+            Problem::not_found("there is nothing under this path; /docs lists the API")
         })
         .method_not_allowed_fallback(async || Problem::method_not_allowed());
     let api = label_routes(router.with_state(app), &metrics);

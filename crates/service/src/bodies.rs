@@ -331,7 +331,11 @@ impl From<CacheError<LoadError>> for Problem {
         if temporary {
             let wait =
                 error.retry_after().map_or(1, |d| u32::try_from(d.as_secs()).unwrap_or(60) + 1);
-            Problem::unavailable("this cannot be made now", wait, error.to_string())
+            Problem::unavailable(
+                "the answer cannot be computed now; try again later",
+                wait,
+                error.to_string(),
+            )
         } else {
             Problem::internal(error.to_string())
         }
@@ -342,7 +346,9 @@ impl From<ChangeError> for Problem {
     fn from(error: ChangeError) -> Self {
         match error {
             ChangeError::Store(error) => error.into(),
-            ChangeError::UnknownUser => Problem::invalid_token("this account no longer exists"),
+            ChangeError::UnknownUser => {
+                Problem::invalid_token("the account of this token no longer exists")
+            }
         }
     }
 }

@@ -31,7 +31,7 @@ impl FromRequestParts<Arc<App>> for Caller {
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
         let caller = caller_of(parts, &app.accounts)?;
         caller.ok_or_else(|| {
-            Problem::unauthorized("log in and send the token: Authorization: Bearer …")
+            Problem::unauthorized("not logged in; send the token as Authorization: Bearer …")
         })
     }
 }
@@ -47,7 +47,8 @@ impl FromRequestParts<Arc<App>> for MaybeCaller {
 /// The caller; nobody when there is no bearer token. Other schemes are other servers' business: a
 /// proxy in front may have asked for them.
 fn caller_of(parts: &Parts, accounts: &Accounts) -> Result<Option<Caller>, Problem> {
-    let invalid = || Problem::invalid_token("the token is not valid (any more): log in again");
+    let invalid =
+        || Problem::invalid_token("the token is invalid or no longer valid; log in again");
     let mut values = parts.headers.get_all(AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {

@@ -200,7 +200,7 @@ fn stored_hash(user: &Credentials) -> Option<StoredHash> {
     match user.password_hash.parse() {
         Ok(hash) => Some(hash),
         Err(error) => {
-            tracing::warn!(user = user.id, %error, "refused a stored password hash");
+            tracing::warn!(user = user.id, %error, "rejected a stored password hash");
             None
         }
     }

@@ -157,7 +157,7 @@ impl Accounts {
         let claims = match self.inner.tokens.verify(token, token::now()) {
             Ok(claims) => claims,
             Err(error) => {
-                tracing::debug!(%error, "refused a token");
+                tracing::debug!(%error, "rejected a token");
                 return None;
             }
         };

@@ -133,7 +133,7 @@ impl Articles {
     async fn sweep(&self) {
         loop {
             if let Err(error) = self.sweep_all().await {
-                tracing::debug!(%error, "what is left of deleted articles stays for now");
+                tracing::debug!(%error, "rows of deleted articles remain for now");
             }
             tokio::select! {
                 () = self.kept.deleted.notified() => {}
@@ -158,7 +158,7 @@ impl Articles {
                 Ok(()) => {
                     self.kept.passes.fetch_add(1, Relaxed);
                 }
-                Err(error) => tracing::debug!(%error, "counts could not be checked"),
+                Err(error) => tracing::debug!(%error, "cannot check counts"),
             }
             sleep(EVERY).await;
         }

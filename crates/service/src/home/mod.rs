@@ -138,7 +138,7 @@ impl Files {
     async fn answer(&self, name: &str, headers: &HeaderMap) -> Result<Response, Problem> {
         let found = FILES.iter().zip(&self.made).find(|(file, _)| file.name == name);
         let (file, made) =
-            found.ok_or_else(|| Problem::not_found("the home page has no such file"))?;
+            found.ok_or_else(|| Problem::not_found("the home page has no file of this name"))?;
         let value = made.get_or_try_init(|| self.make(file)).await?;
         let mut response = respond(value, headers);
         for (name, text) in HEADERS {
@@ -160,7 +160,6 @@ impl Files {
 
 /// Without the page there is nothing at `/`.
 pub(crate) fn nothing<S: Clone + Send + Sync + 'static>() -> Router<S> {
-    let problem =
-        get(async || Problem::not_found("the API is under /v1, its description under /docs"));
+    let problem = get(async || Problem::not_found("the API is at /v1, its description at /docs"));
     Router::new().route("/", problem)
 }

@@ -19,7 +19,7 @@ const UNIT_BYTES: usize = 4096;
 
 /// There is no room for what has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("request bodies take as much memory as they may")]
+#[error("request bodies use all of their memory")]
 pub(super) struct NoRoom;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -139,7 +139,7 @@ impl Proxies {
         if due && self.warned.compare_exchange(last, now, Relaxed, Relaxed).is_ok() {
             tracing::warn!(
                 %peer,
-                "a request says for whom it was forwarded, but its sender is no trusted proxy, so the sender counts as the client; if it is a proxy of yours, set server.trusted_proxies = \"{peer}\""
+                "ignored a forwarding header from a peer that is not a trusted proxy; if the peer is your proxy, set server.trusted_proxies = \"{peer}\""
             );
         }
     }

@@ -80,7 +80,7 @@ pub struct Permit {
 
 /// There is more work than can be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", match reason { ShedReason::Full => "too many requests wait already", ShedReason::Late => "no turn within the queue time" })]
+#[error("{}", match reason { ShedReason::Full => "the queue is full", ShedReason::Late => "the wait exceeds the queue time" })]
 pub struct Shed {
     /// What was exceeded.
     pub reason: ShedReason,
@@ -104,7 +104,7 @@ pub enum NotRun {
     #[error(transparent)]
     Shed(#[from] Shed),
     /// Its task was ended with its event loop: what became of it is unknown.
-    #[error("the work was abandoned: its outcome is unknown")]
+    #[error("the work was abandoned; its outcome is unknown")]
     Abandoned,
 }
 
@@ -285,7 +285,7 @@ pub async fn run_to_end<T: Send + 'static>(
 impl From<Shed> for Problem {
     fn from(shed: Shed) -> Self {
         Problem::unavailable(
-            "there is more to do than can be done; try again later",
+            "the server is overloaded; try again later",
             shed.retry_after_seconds,
             format!("shed: {shed}"),
         )

@@ -153,7 +153,7 @@ impl Problem {
         Self::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "method-not-allowed",
-            "this resource does not know that method",
+            "this resource does not support the method",
         )
     }
 
@@ -192,8 +192,11 @@ impl Problem {
 
     /// 503: the bodies of other requests take all the memory there is for bodies. Closes the connection.
     pub fn too_many_bodies() -> Self {
-        let mut problem =
-            Self::unavailable("too many uploads at once", 1, "no room for another body");
+        let mut problem = Self::unavailable(
+            "no memory for another request body; try again later",
+            1,
+            "no room for another body",
+        );
         problem.0.close = true;
         problem
     }
@@ -201,7 +204,7 @@ impl Problem {
     /// 422: wrong type or value, field by field.
     pub fn invalid(errors: Vec<FieldError>) -> Self {
         let mut problem =
-            Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", "some values are not accepted");
+            Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", "some values are invalid");
         problem.0.errors = errors;
         problem
     }
@@ -211,7 +214,7 @@ impl Problem {
         Self::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "idempotency-key-reused",
-            "this Idempotency-Key came with another request before; take a new one for a new request",
+            "this Idempotency-Key was used with another request; use a new key for a new request",
         )
     }
 
@@ -264,7 +267,7 @@ impl Problem {
         let mut problem = Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal",
-            "something went wrong here; quote the instance when you report it",
+            "internal error; include the instance when you report it",
         );
         problem.0.log = Some(log.into());
         problem
@@ -330,7 +333,7 @@ impl From<StoreError> for Problem {
         if error == StoreError::KeyReused {
             Problem::key_reused()
         } else if error.is_temporary() {
-            Problem::unavailable("the store cannot take this now", 1, error.to_string())
+            Problem::unavailable("the store is unavailable; try again later", 1, error.to_string())
         } else {
             Problem::internal(error.to_string())
         }

@@ -36,7 +36,7 @@ pub struct Server {
 
 /// An address that cannot be listened on.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address}: {source}{}", if source.kind() == io::ErrorKind::AddrInUse { "; another program has it: choose another with --listen, or port 0 for any free one" } else { "" })]
+#[error("cannot listen on {address}: {source}{}", if source.kind() == io::ErrorKind::AddrInUse { "; another program uses it; choose another address with --listen, or port 0 for any free port" } else { "" })]
 pub struct BindError {
     /// The address asked for.
     pub address: SocketAddr,
@@ -133,9 +133,9 @@ impl Server {
             tokio::select! {
                 () = all_ended => {}
                 () = tokio::time::sleep(settings.drain_timeout) => {
-                    tracing::warn!(connections = acceptor.connections(), "drain timeout: closing what is left");
+                    tracing::warn!(connections = acceptor.connections(), "drain timeout: closing the remaining connections");
                 }
-                () = signals.hurry.notified() => tracing::warn!("told twice: closing at once"),
+                () = signals.hurry.notified() => tracing::warn!("second signal: closing at once"),
             }
             operations.abort();
             io::Result::Ok(())

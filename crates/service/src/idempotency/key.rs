@@ -56,7 +56,7 @@ fn read(headers: &HeaderMap) -> Result<Option<Box<str>>, Problem> {
     let key = if lines.next().is_none() { parse(line.as_bytes()) } else { None };
     key.map(Some).ok_or_else(|| {
         Problem::bad_request(format!(
-            "Idempotency-Key: one header of 1 to {LONGEST} ASCII characters, without blanks or in double quotes"
+            "Idempotency-Key: expected one header of 1 to {LONGEST} ASCII characters, without spaces or in double quotes"
         ))
     })
 }

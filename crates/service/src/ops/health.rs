@@ -24,17 +24,17 @@ async fn live() -> Response {
 /// Requests are welcome: the store reads, and the server is not draining.
 #[utoipa::path(get, path = "/health/ready", tag = "operations", responses(
     (status = 200, description = "Requests are welcome"),
-    (status = 503, description = "Draining, or the store does not answer"),
+    (status = 503, description = "Draining, or the store is unavailable"),
 ))]
 async fn ready(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     if app.draining.load(Ordering::Relaxed) {
-        return Err(Problem::unavailable("draining", 5, "asked for readiness while draining"));
+        return Err(Problem::unavailable("draining", 5, "readiness requested while draining"));
     }
     app.tracks
         .store()
         .by_length(None, 1)
         .await
-        .map_err(|e| Problem::unavailable("the store does not answer", 1, e.to_string()))?;
+        .map_err(|e| Problem::unavailable("the store is unavailable", 1, e.to_string()))?;
     Ok(ok())
 }
 

@@ -117,7 +117,7 @@ fn find_category(categories: &[Category], slug: &str) -> Result<CategoryId, Fiel
 fn find_order(word: &str) -> Result<Order, FieldError> {
     let found = Order::WORDS.iter().find(|(name, _)| *name == word);
     found.map(|(_, order)| *order).ok_or_else(|| {
-        FieldError::new("sort", "newest, price (cheapest first) or -price (dearest first)")
+        FieldError::new("sort", "newest, price (lowest first) or -price (highest first)")
     })
 }
 

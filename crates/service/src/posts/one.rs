@@ -46,5 +46,5 @@ pub(super) fn no_such_post() -> Problem {
 }
 
 pub(super) fn not_the_owner() -> Problem {
-    Problem::forbidden("this post is somebody else's")
+    Problem::forbidden("only its owner may change or delete a post")
 }

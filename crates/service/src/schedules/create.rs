@@ -79,12 +79,14 @@ impl From<CreateError> for Problem {
         match error {
             CreateError::LimitReached => Problem::conflict(
                 "schedule-limit",
-                "you have as many schedules as allowed; delete one first",
+                "the limit of schedules per user is reached; delete one first",
             ),
             CreateError::UnknownLocation => {
-                Problem::invalid_field("locationId", "the id of one of GET /v1/locations")
+                Problem::invalid_field("locationId", "an id from GET /v1/locations")
             }
-            CreateError::UnknownUser => Problem::unauthorized("this account no longer exists"),
+            CreateError::UnknownUser => {
+                Problem::unauthorized("the account of this token no longer exists")
+            }
             CreateError::Store(error) => error.into(),
         }
     }

@@ -61,7 +61,7 @@ pub struct Schedules {
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum CreateError {
     /// Its owner has as many as allowed.
-    #[error("the user has as many schedules as allowed")]
+    #[error("the limit of schedules per user is reached")]
     LimitReached,
     /// There is no such place.
     #[error("there is no such location")]

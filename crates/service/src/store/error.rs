@@ -37,7 +37,7 @@ pub enum StoreError {
     #[error("constraint: {0}")]
     Constraint(String),
     /// The `Idempotency-Key` came with another request before. Answered 422.
-    #[error("the idempotency key came with another request before")]
+    #[error("the idempotency key was used with another request")]
     KeyReused,
     /// A job panicked; it was rolled back.
     #[error("a store job panicked: {0}")]

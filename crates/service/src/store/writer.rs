@@ -274,7 +274,7 @@ impl Group {
         if !undone {
             self.state = State::Broken;
         } else if let Err(error) = self.begin() {
-            tracing::warn!(%error, "a group of writes could not begin again after one that failed");
+            tracing::warn!(%error, "cannot start a new group of writes after a failed one");
         }
     }
 

@@ -89,7 +89,7 @@ pub(super) async fn create(
         Stored::Created(_) => Ok(stored.answer(|stored| created(stored, &about))),
         Stored::Exists(id) => Err(Problem::conflict(
             "track-exists",
-            format!("the same name and path are there already: /v1/tracks/{id}"),
+            format!("a track with this name and path exists: /v1/tracks/{id}"),
         )),
     }
 }

@@ -30,7 +30,7 @@ pub(in super::super) async fn delete(
     caller: Caller,
     ids: Result<Path<(ArticleId, CommentId)>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
-    let absent = || Problem::not_found("there is no such comment on this article");
+    let absent = || Problem::not_found("this article has no comment with this id");
     let Ok(Path((article, id))) = ids else { return Err(absent()) };
     let articles = app.articles.clone();
     let removed =

@@ -98,8 +98,14 @@ impl From<LikeError> for Problem {
     fn from(error: LikeError) -> Self {
         match error {
             LikeError::NoArticle => no_such_article(),
-            LikeError::NoUser => Problem::invalid_token("this account no longer exists"),
-            LikeError::Full => Problem::unavailable("too many likes at once", 1, error.to_string()),
+            LikeError::NoUser => {
+                Problem::invalid_token("the account of this token no longer exists")
+            }
+            LikeError::Full => Problem::unavailable(
+                "too many likes are waiting; try again later",
+                1,
+                error.to_string(),
+            ),
             LikeError::Store(error) => error.into(),
         }
     }

@@ -104,7 +104,7 @@ fn read(mut body: JsonObject, now: i64) -> Result<(i64, i64), Problem> {
         (false, duration) => duration.map(|ms| now - ms),
     };
     if began.zip(duration).is_some_and(|(began, took)| began + took > now + AHEAD_MS) {
-        body.refuse("ranAt", "a time so long ago that the run can have ended");
+        body.refuse("ranAt", "a time at least durationSeconds in the past");
     }
     body.finish((duration, began))
 }

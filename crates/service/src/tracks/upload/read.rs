@@ -79,7 +79,7 @@ fn file(body: &[u8], name: Option<String>) -> Result<Read, Problem> {
     })?;
     match name.or(document.name) {
         Some(name) => Ok(Read { name, rate: 0.0, path: document.path }),
-        None => Err(Problem::invalid_field("name", "the file names no track: add ?name=")),
+        None => Err(Problem::invalid_field("name", "the file has no track name; add ?name=")),
     }
 }
 
