@@ -215,7 +215,7 @@ impl Bodies {
             let value = this.written(body, compress, write).await?;
             Ok(if kept { Loaded::Store(value) } else { Loaded::Bypass(value) })
         };
-        let reads = self.reads.clone();
+        let reads = self.reads.for_current_client();
         let load = move || async move { reads.load(make).await };
         Ok(part.get(wanted.key, wanted.stamps, load).await?.value)
     }

@@ -6,7 +6,7 @@
 use super::body_room::{BodyRoom, NoRoom};
 use super::client::Peer;
 use super::connection::ConnState;
-use super::{Problem, RequestId};
+use super::{Problem, RequestId, current_client};
 use crate::config::ServerSettings;
 use crate::ops::metrics::{RouteMetrics, ServerMetrics};
 use axum::Router;
@@ -156,7 +156,9 @@ impl ConnService {
             Err(Unread::Left) => return None,
             Err(Unread::Refused(problem)) => return Some(problem.into_response()),
         };
-        Some(self.route(Request::from_parts(parts, body)).await)
+        let client = madang_guard::net::counted(self.peer.0);
+        let routed = self.route(Request::from_parts(parts, body));
+        Some(current_client::on_behalf_of(client, routed).await)
     }
 
     /// The router's answer, in time and whatever panics.

@@ -6,6 +6,7 @@ pub mod body;
 mod body_room;
 mod client;
 mod connection;
+mod current_client;
 pub mod edge;
 pub mod gate;
 pub mod json;

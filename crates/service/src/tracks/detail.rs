@@ -98,7 +98,7 @@ impl Tracks {
             return Ok(Some(value));
         }
         let (client, this) = (headers.clone(), self.clone());
-        let reads = self.bodies.reads().clone();
+        let reads = self.bodies.reads().for_current_client();
         let load = move || async move { reads.load(this.load(id, detail, form, client)).await };
         Ok(self.details.get(&key, &[one_track(id)], load).await?.value)
     }
