@@ -16,20 +16,20 @@ use tracing_subscriber::EnvFilter;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Prints `listening http://ADDR` and `metrics http://ADDR` on stdout; logs go to stderr.
-SIGTERM or Ctrl-C drains and stops; a second one stops at once. Nothing acknowledged is lost either way.
+SIGTERM or Ctrl-C drains and stops; a second one stops at once. Neither loses acknowledged writes.
 
 Examples:
-  madang serve --demo                                         trails, markets, neighbours on http://127.0.0.1:8080
-  madang serve --listen 127.0.0.1:0 --data /var/lib/madang    any free port
-  madang serve --set cache.mode=off --set tracks.detail=full  as slow as the documented system
-  curl 'http://127.0.0.1:8080/v1/tracks?near=54.4,-3.2'       what is near")]
+  madang serve --demo                                         sample data on http://127.0.0.1:8080
+  madang serve --listen 127.0.0.1:0 --data /var/lib/madang    any free port, another data directory
+  madang serve --set cache.mode=off --set tracks.detail=full  without cache, full paths
+  curl 'http://127.0.0.1:8080/v1/tracks?near=54.4,-3.2'       tracks that start nearby")]
 pub struct Args {
-    /// Address of the API (setting server.listen); port 0 picks a free one [default: 127.0.0.1:8080]
+    /// Address of the API (setting server.listen); port 0 = any free port [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
     #[command(flatten)]
     settings: SettingsArgs,
-    /// Fill an empty store first: bundled trails and markets, made-up neighbours with posts and articles
+    /// Fill an empty store first: bundled trails and markets, invented users with posts and articles
     #[arg(long)]
     demo: bool,
 }
@@ -52,8 +52,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let app = App::open(&settings)?;
     if args.demo {
         import::fill_demo(&app, settings.database.queue)
-            .context("filling the store with the bundled samples")?;
-        seed::fill_demo(&app, &settings).context("filling the store with neighbours")?;
+            .context("cannot store the bundled samples")?;
+        seed::fill_demo(&app, &settings)
+            .context("cannot store the sample users and their posts and articles")?;
     }
     say_start(&server, &settings, files)?;
     let signals = Signals::default();

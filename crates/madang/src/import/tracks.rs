@@ -18,9 +18,9 @@ use tokio::task::JoinSet;
 /// Arguments of `madang import tracks`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-One file becomes one track: each of its lines (trkseg, rte, LineString) is a segment.
-A file that cannot be read is named with its reason and the others are imported; the exit code is
-then 1. A track that is there already, same name and path, is not stored twice.
+Each file becomes one track; each of its lines (trkseg, rte, LineString) becomes a segment.
+A file that cannot be imported is reported with the reason, and the others are imported; the exit code is
+then 1. A track with the name and path of a stored one is not imported again.
 
 Examples:
   madang import tracks trails/*.gpx
@@ -28,7 +28,7 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     settings: SettingsArgs,
-    /// Rating of these tracks in stars, 0 to 5; 0 = not rated. Also sets it for those already there
+    /// Rating of these tracks in stars, 0 to 5; 0 = not rated. Also applied to those already stored
     #[arg(long, value_name = "STARS", value_parser = stars)]
     rate: Option<f64>,
     /// Files to import
@@ -167,7 +167,7 @@ impl<'a> Import<'a> {
         let tracks = self.app.tracks.clone();
         let rate = self.rate;
         let work = async move {
-            let stored = store(&tracks, track, rate).await.context("the store did not take it");
+            let stored = store(&tracks, track, rate).await.context("cannot store the track");
             (source, points, stored)
         };
         self.points += points;

@@ -93,178 +93,178 @@ const GENERAL: &[Key] = &[
     key!(
         "unsafe_experiments" = "false",
         "true or false",
-        "whether values marked unsafe are allowed: they give up a promise of the service to measure what it costs",
+        "Permission to use values marked unsafe, which give up a guarantee so that its cost can be measured",
         |s, v| s.unsafe_experiments = switch(v)?
     ),
     key!(
         "data.dir" = "madang-data",
         "a directory",
-        "holds the store; made when missing; one process owns it",
+        "Directory of the store; created if missing; only one process at a time can use it",
         |s, v| s.data_dir = text(v)?.into()
     ),
     key!(
         "server.listen" = "127.0.0.1:8080",
         "ADDRESS:PORT, port 0 = any free one",
-        "address of the API",
+        "Address of the API",
         |s, v| s.server.listen = address(v)?
     ),
     key!(
         "server.metrics_listen" = "127.0.0.1:0",
         "ADDRESS:PORT, port 0 = any free one",
-        "address of /metrics, apart from the API so that it answers under load and stays private",
+        "Address of /metrics; separate from the API, so that it answers under load and stays private",
         |s, v| s.server.metrics_listen = address(v)?
     ),
     key!(
         "server.workers" = "auto",
         "auto or 1 to 256",
-        "worker threads, each with an event loop of its own; auto = one per core",
+        "Number of worker threads, each with its own event loop; auto = one per core",
         |s, v| s.server.workers = auto(v, 256)?
     ),
     key!(
         "server.max_connections" = "10000",
         "1 to 1000000",
-        "open client connections; one more is answered 503 and closed",
+        "Maximum number of open client connections; further ones are answered 503 and closed",
         |s, v| s.server.max_connections = whole(v, 1, 1_000_000)?
     ),
     key!(
         "server.max_in_flight" = "auto",
         "auto or 1 to 100000",
-        "reads that are not in the cache and may be worked on at once; more wait for their turn; auto = 64 per core",
+        "Maximum number of uncached reads in progress; further ones wait in a queue; auto = 64 per core",
         |s, v| s.server.max_in_flight = auto(v, 100_000)?
     ),
     key!(
         "server.max_writes_in_flight" = "auto",
         "auto or 1 to 100000",
-        "writes that may be worked on at once; more wait for their turn; auto = two commit groups: one being committed, one gathering",
+        "Maximum number of writes in progress; further ones wait in a queue; auto = two commit groups, one being committed and one filling",
         |s, v| s.server.max_writes_in_flight = auto(v, 100_000)?
     ),
     key!(
         "server.queue_time" = "100ms",
         "a duration: 20ms, 100ms, at most 400ms",
-        "how long work may wait for its turn while more comes than can be done; then 503; a burst may wait ten times as long",
+        "Maximum time in those queues during sustained overload, then 503; a short burst may wait ten times as long",
         |s, v| s.server.queue_time = queue_time(v)?
     ),
     key!(
         "server.trusted_proxies" = "",
-        "addresses or ranges, with commas: 127.0.0.1, 10.0.0.0/8, fd00::/8; empty = none",
-        "proxies whose X-Forwarded-For is believed; from anybody else it is ignored",
+        "addresses or ranges, separated by commas: 127.0.0.1, 10.0.0.0/8, fd00::/8; empty = none",
+        "Proxies whose X-Forwarded-For header is used; the header is ignored from any other peer",
         |s, v| s.server.trusted_proxies = ranges(v)?
     ),
     key!(
         "server.max_body" = "1MiB",
         "a size: 512KiB, 1MiB",
-        "largest request body; a larger one is answered 413",
+        "Maximum size of a request body; a larger one is answered 413",
         |s, v| s.server.max_body = size(v)?
     ),
     key!(
         "server.header_timeout" = "10s",
         "a duration: 250ms, 5s",
-        "time for a request's head, from its first byte; then the connection is closed",
+        "Maximum time to receive a request head, from its first byte; then the connection is closed",
         |s, v| s.server.header_timeout = positive(v)?
     ),
     key!(
         "server.body_timeout" = "10s",
         "a duration: 250ms, 5s",
-        "time for a request's body; then 408",
+        "Maximum time to receive a request body; then 408",
         |s, v| s.server.body_timeout = positive(v)?
     ),
     key!(
         "server.write_timeout" = "15s",
         "a duration: 250ms, 5s",
-        "time without progress after which a slow reader is given up",
+        "Maximum time without progress while sending an answer; then the connection is closed",
         |s, v| s.server.write_timeout = positive(v)?
     ),
     key!(
         "server.idle_timeout" = "75s",
         "a duration: 5s, 2min",
-        "time a keep-alive connection may wait for its next request; keep a proxy's own below it",
+        "Maximum time between two requests on a connection; a proxy's keep-alive timeout must be shorter",
         |s, v| s.server.idle_timeout = positive(v)?
     ),
     key!(
         "server.request_timeout" = "10s",
         "a duration: 250ms, 5s",
-        "time for the work behind a request; then 503",
+        "Maximum time to handle a request; then 503",
         |s, v| s.server.request_timeout = positive(v)?
     ),
     key!(
         "server.drain_delay" = "0",
         "a duration: 0, 5s",
-        "after SIGTERM: time in which connections are still accepted (behind a balancer: 5s)",
+        "Time after SIGTERM during which connections are still accepted (behind a load balancer: 5s)",
         |s, v| s.server.drain_delay = duration(v)?
     ),
     key!(
         "server.drain_timeout" = "30s",
         "a duration: 5s, 30s",
-        "after that: time for the requests in flight",
+        "Maximum time after that for requests in flight to finish",
         |s, v| s.server.drain_timeout = duration(v)?
     ),
     key!(
         "http.compression" = "on",
         "on or off",
-        "compress answers for clients that accept it (gzip, br, zstd); a cached body is compressed once",
+        "Compression for clients that accept it (gzip, br, zstd); a cached body is compressed once",
         |s, v| s.compression = switch(v)?
     ),
     key!(
         "database.max_connections" = "auto",
         "auto or 1 to 256",
-        "reading connections to the store; auto = one per core, at least 2",
+        "Number of read connections to the store; auto = one per core, at least 2",
         |s, v| s.database.max_connections = auto(v, 256)?
     ),
     key!(
         "database.commit_group" = "256",
         "1 to 10000",
-        "most writes that share one commit; 1 = a commit for each write",
+        "Maximum number of writes that share one commit; 1 = a commit for each write",
         |s, v| s.database.commit_group = whole(v, 1, 10_000)?
     ),
     key!(
         "database.queue" = "4096",
         "1 to 1000000",
-        "jobs that may wait for the store; one more is answered 503",
+        "Maximum number of jobs waiting for the store; further ones are answered 503",
         |s, v| s.database.queue = whole(v, 1, 1_000_000)?
     ),
     key!(
         "tracks.detail" = "medium",
         "full, high, medium or low",
-        "detail of a track when the request names none (as documented: full)",
+        "Detail of a track if the request names none (documented system: full)",
         |s, v| s.tracks.detail = Detail::parse(v).ok_or_else(String::new)?
     ),
     key!(
         "tracks.simplify" = "metres",
         "metres, or degrees:TOLERANCE",
-        "how paths are simplified (as documented: degrees:0.0005)",
+        "Unit in which paths are simplified (documented system: degrees:0.0005)",
         |s, v| s.tracks.simplify = simplify(v)?
     ),
     key!(
         "tracks.cache_from_metres" = "0",
         "a length in metres",
-        "only tracks of at least this length are cached; 0 = all (as documented: 10000)",
+        "Minimum length of a cached track; 0 = all are cached (documented system: 10000)",
         |s, v| s.tracks.cache_from_metres = metres(v)?
     ),
     key!(
         "schedules.limit" = "30",
         "off or 1 to 1000000",
-        "schedules a user may have; one more is answered 409; off = any number",
+        "Maximum number of schedules of a user; further ones are answered 409; off = no limit",
         |s, v| s.schedules.limit = limit(v)?
     ),
     key!(
         "schedules.limit_check" = "counter",
         "load-all, count, insert-select, row-lock or counter",
-        "how that limit is enforced (as documented: load-all, count or insert-select; the first two let parallel requests past it)",
+        "Method of enforcing that limit (documented system: load-all, count or insert-select; the first two let parallel requests exceed it)",
         |s, v| s.schedules.limit_check = limit_check(v)?
     ),
     key!(
         "idempotency.keep" = "24h",
         "a duration: 10min, 24h",
-        "time for which a create that is sent again with its Idempotency-Key makes nothing new",
+        "Time during which a create repeated with its Idempotency-Key creates nothing new",
         |s, v| s.idempotency_keep = positive(v)?
     ),
     key!(
         "log.level" = "info",
         "error, warn, info, debug, trace, or a filter such as madang_service=debug,info",
-        "what is logged, to stderr",
+        "Minimum level of log lines, or a filter; logs go to stderr",
         |s, v| s.log.level = filter(v)?
     ),
-    key!("log.format" = "text", "text or json", "form of a log line", |s, v| s.log.format =
+    key!("log.format" = "text", "text or json", "Format of log lines", |s, v| s.log.format =
         choice(v, &[("text", LogFormat::Text), ("json", LogFormat::Json)])?),
 ];
 

@@ -15,13 +15,13 @@ impl Markets {
         counter(
             encoder,
             "market_views_counted",
-            "Views of markets that were counted: the first of a visitor and day",
+            "Market views counted, one per visitor and day",
             views.counted,
         )?;
         counter(
             encoder,
             "market_views_repeated",
-            "Views of markets by somebody who was counted on that day already",
+            "Market views not counted because the visitor was counted on that day",
             views.repeated,
         )?;
         counter(
@@ -33,7 +33,7 @@ impl Markets {
         gauge(
             encoder,
             "market_views_pending",
-            "Views of markets that wait to be counted",
+            "Market views that are waiting to be counted",
             views.pending,
         )
     }
