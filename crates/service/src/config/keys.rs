@@ -123,8 +123,14 @@ const GENERAL: &[Key] = &[
     key!(
         "server.max_connections" = "10000",
         "1 to 1000000",
-        "open client connections; one more is answered 503 and closed",
+        "open client connections; for one more, the one that has waited longest for its client is closed, and if none waits, the new one is answered 503",
         |s, v| s.server.max_connections = whole(v, 1, 1_000_000)?
+    ),
+    key!(
+        "server.max_connections_per_address" = "auto",
+        "auto or 1 to 1000000",
+        "open connections of one address (IPv6: one /64); one more is answered 503; auto = a quarter of server.max_connections; peers in server.trusted_proxies or guard.exempt have no such limit",
+        |s, v| s.server.max_connections_per_address = auto(v, 1_000_000)?
     ),
     key!(
         "server.max_in_flight" = "auto",
@@ -153,13 +159,13 @@ const GENERAL: &[Key] = &[
     key!(
         "server.max_body" = "1MiB",
         "a size: 512KiB, 1MiB",
-        "largest request body; a larger one is answered 413",
+        "largest track upload; a larger one is answered 413; other requests are limited to 64 KiB, with a valid token to 256 KiB",
         |s, v| s.server.max_body = size(v)?
     ),
     key!(
         "server.header_timeout" = "10s",
         "a duration: 250ms, 5s",
-        "time for a request's head, from its first byte; then the connection is closed",
+        "time for a request's head, from its first byte, and for the first one from the opening of the connection; then it is closed",
         |s, v| s.server.header_timeout = positive(v)?
     ),
     key!(
@@ -171,7 +177,7 @@ const GENERAL: &[Key] = &[
     key!(
         "server.write_timeout" = "15s",
         "a duration: 250ms, 5s",
-        "time without progress after which a slow reader is given up",
+        "time in which a client must take at least 128 KiB of what waits for it; a slower reader is closed",
         |s, v| s.server.write_timeout = positive(v)?
     ),
     key!(
@@ -280,6 +286,7 @@ pub(super) fn blank() -> Settings {
             metrics_listen: any,
             workers: None,
             max_connections: 0,
+            max_connections_per_address: None,
             max_in_flight: None,
             max_writes_in_flight: None,
             queue_time: zero,
