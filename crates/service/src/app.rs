@@ -1,14 +1,15 @@
 //! The application: every system over one store and one cache, and the routes to them.
 
-use crate::accounts::{self, Accounts, AccountsError};
+use crate::accounts::{self, Accounts, AccountsError, Caller};
 use crate::articles::{self, Articles, Housekeeping};
 use crate::bodies::Bodies;
 use crate::config::{CacheMode, Settings};
 use crate::exposition;
 use crate::home::{self, Home};
 use crate::http::edge::label_routes;
+use crate::http::json::LARGEST_OBJECT;
 use crate::http::server::{Routes, Signals};
-use crate::http::{Gate, Problem, Proxies, server};
+use crate::http::{Gate, LargestBody, Problem, Proxies, SMALL_BODY, server};
 use crate::idempotency::Idempotency;
 use crate::markets::{self, Markets};
 use crate::ops::metrics::ServerMetrics;
@@ -156,6 +157,19 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .merge(health::router())
 }
 
+/// Only a caller with a valid token may send more than 64 KiB: a JSON object, or a track to upload. Without
+/// one an upload is refused before it is read.
+fn largest_body(app: Arc<App>, max_body: usize) -> LargestBody {
+    Arc::new(move |parts| {
+        let caller = Caller::of(parts, &app.accounts);
+        if tracks::is_upload(parts) {
+            caller.map(|_| max_body)
+        } else {
+            Ok(if caller.is_ok() { LARGEST_OBJECT } else { SMALL_BODY })
+        }
+    })
+}
+
 /// The OpenAPI document as JSON.
 pub fn openapi_json() -> String {
     let (_, document) = api().split_for_parts();
@@ -196,8 +210,10 @@ pub fn serve(
             Problem::not_found("there is nothing under this path; /docs lists what there is")
         })
         .method_not_allowed_fallback(async || Problem::method_not_allowed());
+    let largest_body = largest_body(Arc::clone(&app), settings.server.max_body);
     let api = label_routes(router.with_state(app), &metrics);
-    let served = server.run(&settings.server, Routes { api, operations, metrics }, signals);
+    let routes = Routes { api, operations, metrics, largest_body };
+    let served = server.run(settings, routes, signals);
     // Nobody asks any longer: what was acknowledged and is not stored is written now.
     let lost = housekeeping.finish();
     served?;

@@ -123,8 +123,14 @@ const GENERAL: &[Key] = &[
     key!(
         "server.max_connections" = "10000",
         "1 to 1000000",
-        "Maximum number of open client connections; further ones are answered 503 and closed",
+        "Maximum number of open client connections; at the limit, the longest-waiting idle connection is closed for a new one, and if none is idle, the new one is answered 503",
         |s, v| s.server.max_connections = whole(v, 1, 1_000_000)?
+    ),
+    key!(
+        "server.max_connections_per_address" = "auto",
+        "auto or 1 to 1000000",
+        "Maximum number of open connections from one address (IPv6: one /64); further ones are answered 503; auto = a quarter of server.max_connections; addresses in server.trusted_proxies or guard.exempt have no such limit",
+        |s, v| s.server.max_connections_per_address = auto(v, 1_000_000)?
     ),
     key!(
         "server.max_in_flight" = "auto",
@@ -153,13 +159,13 @@ const GENERAL: &[Key] = &[
     key!(
         "server.max_body" = "1MiB",
         "a size: 512KiB, 1MiB",
-        "Maximum size of a request body; a larger one is answered 413",
+        "Maximum size of a track upload; a larger one is answered 413; other request bodies are limited to 64 KiB, with a valid token to 256 KiB",
         |s, v| s.server.max_body = size(v)?
     ),
     key!(
         "server.header_timeout" = "10s",
         "a duration: 250ms, 5s",
-        "Maximum time to receive a request head, from its first byte; then the connection is closed",
+        "Maximum time to receive a request head, from its first byte, or for the first request from the opening of the connection; then the connection is closed",
         |s, v| s.server.header_timeout = positive(v)?
     ),
     key!(
@@ -171,7 +177,7 @@ const GENERAL: &[Key] = &[
     key!(
         "server.write_timeout" = "15s",
         "a duration: 250ms, 5s",
-        "Maximum time without progress while sending an answer; then the connection is closed",
+        "Time in which a client must read at least 128 KiB of the answers that wait for it; a slower connection is closed",
         |s, v| s.server.write_timeout = positive(v)?
     ),
     key!(
@@ -280,6 +286,7 @@ pub(super) fn blank() -> Settings {
             metrics_listen: any,
             workers: None,
             max_connections: 0,
+            max_connections_per_address: None,
             max_in_flight: None,
             max_writes_in_flight: None,
             queue_time: zero,

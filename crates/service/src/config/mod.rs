@@ -74,8 +74,10 @@ pub struct ServerSettings {
     pub metrics_listen: SocketAddr,
     /// Worker threads, each with an event loop of its own; `None` = one per core.
     pub workers: Option<usize>,
-    /// Open client connections; one more is answered 503 and closed.
+    /// Open client connections; one more takes the place of one that waits, or is answered 503.
     pub max_connections: usize,
+    /// Open connections of one address; `None` = a quarter of `max_connections`.
+    pub max_connections_per_address: Option<usize>,
     /// Reads that are not in the cache and may be worked on at once; `None` = 64 per core.
     pub max_in_flight: Option<usize>,
     /// Writes that may be worked on at once; `None` = two commit groups.
@@ -84,13 +86,13 @@ pub struct ServerSettings {
     pub queue_time: Duration,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<Cidr>,
-    /// Largest request body in bytes; a larger one is answered 413.
+    /// Largest body of a route that takes large ones, in bytes; a larger one is answered 413.
     pub max_body: usize,
-    /// Time for a request's head, from its first byte.
+    /// Time for a request's head, from its first byte; for a connection's first, from its opening.
     pub header_timeout: Duration,
     /// Time for a request's body.
     pub body_timeout: Duration,
-    /// Time without progress after which a reader of an answer is given up.
+    /// Time in which a client must take 128 KiB of what waits for it.
     pub write_timeout: Duration,
     /// Time a keep-alive connection may wait for its next request.
     pub idle_timeout: Duration,

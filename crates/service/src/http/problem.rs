@@ -168,14 +168,6 @@ impl Problem {
         problem
     }
 
-    /// 400: the request's body is not framed as HTTP says. The connection is closed after it: where
-    /// the next request begins is unknown.
-    pub fn unreadable_body(detail: impl Into<Cow<'static, str>>) -> Self {
-        let mut problem = Self::bad_request(detail);
-        problem.0.close = true;
-        problem
-    }
-
     /// 414: path and query are longer than `limit` bytes.
     pub fn target_too_long(limit: usize) -> Self {
         let detail = format!("path and query are longer than {limit} bytes");
@@ -196,6 +188,18 @@ impl Problem {
             Self::unavailable("too many uploads at once", 1, "no room for another body");
         problem.0.close = true;
         problem
+    }
+
+    /// 501: the request asks for something of HTTP that is not done here.
+    pub fn not_implemented(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::NOT_IMPLEMENTED, "not-implemented", detail)
+    }
+
+    /// The same, and the connection is closed after it: where the next request begins is unknown, or far away.
+    #[must_use]
+    pub fn closing(mut self) -> Self {
+        self.0.close = true;
+        self
     }
 
     /// 422: wrong type or value, field by field.

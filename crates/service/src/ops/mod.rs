@@ -5,3 +5,4 @@ pub mod latency;
 pub mod metrics;
 pub mod openapi;
 pub(crate) mod process;
+pub(crate) mod quiet_log;

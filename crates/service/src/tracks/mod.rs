@@ -20,6 +20,7 @@ pub use store::{PreparedTrack, TrackStore};
 pub use types::{
     AfterDistance, AfterLength, Deleted, NewTrack, Stored, StoredTrack, TrackId, TrackSummary,
 };
+pub(crate) use upload::is_upload;
 
 use crate::accounts::UserId;
 use crate::app::App;

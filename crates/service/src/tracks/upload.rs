@@ -13,7 +13,8 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode, header};
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode, header};
 use read::{Kind, Read};
 use serde::Serialize;
 use std::sync::Arc;
@@ -42,6 +43,11 @@ pub(super) struct CreatedTrack {
     length_metres: f64,
     /// Points of the path.
     points_total: u64,
+}
+
+/// Whether this is the head of an upload: the one request whose body may be large.
+pub(crate) fn is_upload(parts: &Parts) -> bool {
+    parts.method == Method::POST && parts.uri.path() == "/v1/tracks"
 }
 
 /// Stores a track: as JSON, or as a GPX or GeoJSON file.

@@ -142,7 +142,7 @@ impl<S: Sync> FromRequest<S> for JsonBody {
         check_type(request.headers())?;
         // Whole already: the edge hands over no body that is still coming.
         let collected = request.into_body().collect().await;
-        let body = collected.map_err(|e| Problem::unreadable_body(e.to_string()))?;
+        let body = collected.map_err(|e| Problem::bad_request(e.to_string()).closing())?;
         Ok(JsonBody(body.to_bytes()))
     }
 }
