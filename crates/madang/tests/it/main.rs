@@ -23,6 +23,7 @@ mod dependencies;
 mod disk;
 mod docs;
 mod exit_codes;
+mod fair_turns;
 mod faults;
 mod harness;
 mod health;
