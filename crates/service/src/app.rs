@@ -8,7 +8,7 @@ use crate::exposition;
 use crate::home::{self, Home};
 use crate::http::edge::label_routes;
 use crate::http::server::{Routes, Signals};
-use crate::http::{Gate, Problem, Proxies, server};
+use crate::http::{AnswerRoom, Gate, Problem, Proxies, server};
 use crate::idempotency::Idempotency;
 use crate::markets::{self, Markets};
 use crate::ops::metrics::ServerMetrics;
@@ -54,6 +54,8 @@ pub struct App {
     pub uploads: Gate,
     /// Creates that may be sent again.
     pub idempotency: Idempotency,
+    /// The memory that answers may take on their way.
+    pub answers: AnswerRoom,
     /// Proxies that are believed when they say for whom they ask.
     pub proxies: Proxies,
     /// True once the server drains.
@@ -101,7 +103,14 @@ impl App {
         let compute = Arc::new(Pool::start("compute", vec![(); threads], COMPUTE_QUEUE)?);
         let (reads, writes) = gates(settings, threads);
         let uploads = Gate::new(uploads_at_once(threads), settings.server.queue_time);
-        let bodies = Bodies::new(cache.clone(), Arc::clone(&compute), reads.clone(), settings);
+        let answers = AnswerRoom::new(settings.server.answer_memory);
+        let bodies = Bodies::new(
+            cache.clone(),
+            Arc::clone(&compute),
+            reads.clone(),
+            answers.clone(),
+            settings,
+        );
         let proxies = Proxies::new(&settings.server.trusted_proxies);
         let accounts = Accounts::open(store.clone(), settings)?;
         Ok(App {
@@ -117,6 +126,7 @@ impl App {
             reads,
             writes,
             uploads,
+            answers,
             idempotency: Idempotency::new(settings.idempotency_keep),
             proxies,
             draining: Arc::default(),
@@ -156,10 +166,16 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .merge(health::router())
 }
 
+/// The routes of the API, and what describes them.
+fn described() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
+    let (router, mut document) = api().split_for_parts();
+    openapi::add_unknown_outcomes(&mut document);
+    (router, document)
+}
+
 /// The OpenAPI document as JSON.
 pub fn openapi_json() -> String {
-    let (_, document) = api().split_for_parts();
-    openapi::json(&document)
+    openapi::json(&described().1)
 }
 
 /// Serves `app` until told to stop. Blocks the calling thread.
@@ -179,7 +195,7 @@ pub fn serve(
     let app = Arc::new(App { draining: Arc::clone(&signals.draining), ..app });
     exposition::register(&mut registry, &app);
     let operations = exposition::router(registry);
-    let (router, document) = api().split_for_parts();
+    let (router, document) = described();
     for template in document.paths.paths.keys().map(String::as_str).chain([
         "/openapi.json",
         "/docs",
@@ -196,8 +212,10 @@ pub fn serve(
             Problem::not_found("there is nothing under this path; /docs lists what there is")
         })
         .method_not_allowed_fallback(async || Problem::method_not_allowed());
+    let answers = app.answers.clone();
     let api = label_routes(router.with_state(app), &metrics);
-    let served = server.run(&settings.server, Routes { api, operations, metrics }, signals);
+    let routes = Routes { api, operations, metrics, answers };
+    let served = server.run(settings, routes, signals);
     // Nobody asks any longer: what was acknowledged and is not stored is written now.
     let lost = housekeeping.finish();
     served?;

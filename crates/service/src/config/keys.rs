@@ -6,8 +6,8 @@ use super::home::HomeSettings;
 use super::likes::LikeSettings;
 use super::value::{duration, ranges, size, whole};
 use super::{
-    DatabaseSettings, Detail, LimitCheck, LogFormat, LogSettings, ScheduleSettings, ServerSettings,
-    Settings, Simplify, TrackSettings, accounts, cache, home, likes,
+    CorsOrigins, DatabaseSettings, Detail, LimitCheck, LogFormat, LogSettings, ScheduleSettings,
+    ServerSettings, Settings, Simplify, TrackSettings, accounts, cache, cors, home, likes,
 };
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -145,6 +145,18 @@ const GENERAL: &[Key] = &[
         |s, v| s.server.queue_time = queue_time(v)?
     ),
     key!(
+        "server.answer_memory" = "128MiB",
+        "a size: 64MiB, 1GiB",
+        "memory of answers above 16 KiB while they are made and sent, a buffer that many read counted once; then 503; one address has a quarter of it (but not peers in server.trusted_proxies or guard.exempt)",
+        |s, v| s.server.answer_memory = size(v)?
+    ),
+    key!(
+        "server.cors_origins" = "",
+        "origins with commas: https://app.example.com, http://localhost:5173; * = all; empty = none",
+        "origins whose pages may use the API from a browser (CORS)",
+        |s, v| s.server.cors_origins = cors::origins(v)?
+    ),
+    key!(
         "server.trusted_proxies" = "",
         "addresses or ranges, with commas: 127.0.0.1, 10.0.0.0/8, fd00::/8; empty = none",
         "proxies whose X-Forwarded-For is believed; from anybody else it is ignored",
@@ -183,7 +195,7 @@ const GENERAL: &[Key] = &[
     key!(
         "server.request_timeout" = "10s",
         "a duration: 250ms, 5s",
-        "time for the work behind a request; then 503",
+        "time for the work behind a request; then 503, or 504 if it may have written something",
         |s, v| s.server.request_timeout = positive(v)?
     ),
     key!(
@@ -283,6 +295,8 @@ pub(super) fn blank() -> Settings {
             max_in_flight: None,
             max_writes_in_flight: None,
             queue_time: zero,
+            answer_memory: 0,
+            cors_origins: CorsOrigins::None,
             trusted_proxies: Vec::new(),
             max_body: 0,
             header_timeout: zero,

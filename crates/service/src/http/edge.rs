@@ -6,14 +6,18 @@
 use super::body_room::{BodyRoom, NoRoom};
 use super::client::Peer;
 use super::connection::ConnState;
-use super::{Problem, RequestId};
-use crate::config::ServerSettings;
+use super::cors::Cors;
+use super::server::Routes;
+use super::sharers::Sharers;
+use super::{AnswerRoom, Problem, Proxies, RequestId};
+use crate::config::Settings;
 use crate::ops::metrics::{RouteMetrics, ServerMetrics};
+use crate::store::Handover;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::MatchedPath;
 use axum::response::{IntoResponse as _, Response};
-use http::{HeaderMap, HeaderValue, Request, header};
+use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 use http_body_util::{LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use std::convert::Infallible;
@@ -44,21 +48,26 @@ struct Shared {
     metrics: Arc<ServerMetrics>,
     draining: Arc<AtomicBool>,
     body_room: BodyRoom,
+    answers: AnswerRoom,
+    cors: Option<Cors>,
+    proxies: Proxies,
+    sharers: Sharers,
 }
 
 impl Edge {
-    pub(super) fn new(
-        settings: &ServerSettings,
-        metrics: Arc<ServerMetrics>,
-        draining: Arc<AtomicBool>,
-    ) -> Self {
+    pub(super) fn new(settings: &Settings, routes: &Routes, draining: Arc<AtomicBool>) -> Self {
+        let server = &settings.server;
         let shared = Shared {
-            max_body: settings.max_body,
-            body_timeout: settings.body_timeout,
-            request_timeout: settings.request_timeout,
-            metrics,
+            max_body: server.max_body,
+            body_timeout: server.body_timeout,
+            request_timeout: server.request_timeout,
+            metrics: Arc::clone(&routes.metrics),
             draining,
-            body_room: BodyRoom::new(settings.max_body),
+            body_room: BodyRoom::new(server.max_body),
+            answers: routes.answers.clone(),
+            cors: Cors::new(&server.cors_origins),
+            proxies: Proxies::new(&server.trusted_proxies),
+            sharers: Sharers::new(settings),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -120,10 +129,14 @@ impl ConnService {
         shared.metrics.request_begins();
         let id = RequestId::of(request.headers());
         let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
+        let cross = shared.cors.as_ref().map(|cors| cors.look(&request));
         let Some(mut response) = self.answer(request).await else {
             // Nobody will read it; `running`, dropped unfinished, counts the client as gone.
             return Problem::bad_request("the body ended early").into_response();
         };
+        if let Some(cross) = &cross {
+            response = cross.answer(response);
+        }
         running.route = response.extensions_mut().remove::<RouteLabel>().map(|label| label.0);
         if let Some(problem) = response.extensions_mut().remove::<Problem>() {
             let allow = response.headers_mut().remove(header::ALLOW);
@@ -134,6 +147,11 @@ impl ConnService {
         }
         let headers = response.headers_mut();
         headers.insert("x-request-id", id.header());
+        // Nothing here is to be taken by a browser for anything but what it says it is.
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if let Some(cross) = &cross {
+            cross.mark(headers);
+        }
         // A length beside the chunks may be an attempt to smuggle a request past a proxy; the parser
         // has dropped it by now, so no chunked request leaves its connection open (RFC 9112, 6.1).
         if chunked || shared.draining.load(Ordering::Relaxed) {
@@ -159,8 +177,30 @@ impl ConnService {
         Some(self.route(Request::from_parts(parts, body)).await)
     }
 
-    /// The router's answer, in time and whatever panics.
+    /// The router's answer, as far as there is room for it and it is true.
     async fn route(&mut self, request: Request<Body>) -> Response {
+        let shared = Arc::clone(&self.shared);
+        let client = shared.proxies.last_hop(self.peer.0, request.headers());
+        let client = shared.sharers.counted(client);
+        if request.method().is_safe() {
+            let response = self.in_time(request).await;
+            return shared.answers.hold(response, client).await;
+        }
+        let handover = Handover::default();
+        let response = handover.clone().watch(self.in_time(request)).await;
+        let mut response = shared.answers.hold(response, client).await;
+        if let Some(problem) = response.extensions_mut().get_mut::<Problem>()
+            && problem.status() == StatusCode::SERVICE_UNAVAILABLE
+            && handover.may_have_written()
+        {
+            // 503 says that nothing was done, which cannot be said here.
+            *problem = problem.clone().with_unknown_outcome(handover.is_repeatable());
+        }
+        response
+    }
+
+    /// The router's answer, in time and whatever panics.
+    async fn in_time(&mut self, request: Request<Body>) -> Response {
         let call = self.router.call(request);
         let guarded = CatchPanic { future: std::pin::pin!(call) };
         match tokio::time::timeout(self.shared.request_timeout, guarded).await {

@@ -27,6 +27,7 @@
 //! together.
 
 use super::Problem;
+use crate::store::handover;
 use madang_cache::Loaded;
 use prometheus_client::metrics::histogram::Histogram;
 use std::sync::Arc;
@@ -273,7 +274,7 @@ fn shed(reason: ShedReason) -> Shed {
 pub async fn run_to_end<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Option<T> {
-    match tokio::spawn(work).await {
+    match tokio::spawn(handover::carried(work)).await {
         Ok(done) => Some(done),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),

@@ -2,23 +2,28 @@
 //! conditional answers, paging, JSON bodies.
 
 mod acceptor;
+pub mod answers;
 pub mod body;
 mod body_room;
 mod client;
 mod connection;
+mod cors;
 pub mod edge;
 pub mod gate;
 pub mod json;
 pub mod negotiate;
 mod operations;
 pub mod page;
+pub mod page_policy;
 pub mod problem;
 mod request_id;
 pub mod rfc3339;
 pub mod server;
+mod sharers;
 pub mod splice;
 mod worker;
 
+pub use answers::AnswerRoom;
 pub use client::{ClientAddress, OverTls, Proxies};
 pub use gate::Gate;
 pub use json::{JsonBody, JsonObject, Secret};

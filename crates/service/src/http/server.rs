@@ -7,9 +7,9 @@
 use super::acceptor::Acceptor;
 use super::connection::Limits;
 use super::edge::Edge;
-use super::operations;
 use super::worker::{Shared, Worker};
-use crate::config::ServerSettings;
+use super::{AnswerRoom, operations};
+use crate::config::{ServerSettings, Settings};
 use crate::ops::metrics::ServerMetrics;
 use axum::Router;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -73,17 +73,14 @@ impl Server {
     ///
     /// # Errors
     /// When a thread or an event loop cannot be made.
-    pub fn run(
-        self,
-        settings: &ServerSettings,
-        routes: Routes,
-        signals: &Signals,
-    ) -> io::Result<()> {
+    pub fn run(self, settings: &Settings, routes: Routes, signals: &Signals) -> io::Result<()> {
+        let edge = Edge::new(settings, &routes, Arc::clone(&signals.draining));
+        let settings = &settings.server;
         let count = settings
             .workers
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
         let shared = Arc::new(Shared {
-            edge: Edge::new(settings, Arc::clone(&routes.metrics), Arc::clone(&signals.draining)),
+            edge,
             limits: Limits::new(settings),
             closing: AtomicBool::new(false),
             metrics: Arc::clone(&routes.metrics),
@@ -153,6 +150,8 @@ pub struct Routes {
     pub operations: Router,
     /// Counters of the listener and the edge.
     pub metrics: Arc<ServerMetrics>,
+    /// The memory that answers may take on their way.
+    pub answers: AnswerRoom,
 }
 
 /// How the outside tells a running server to end.

@@ -2,6 +2,8 @@
 
 pub mod health;
 pub mod latency;
+pub(crate) mod memory;
 pub mod metrics;
 pub mod openapi;
 pub(crate) mod process;
+pub(crate) mod quiet_log;
