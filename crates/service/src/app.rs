@@ -9,7 +9,7 @@ use crate::home::{self, Home};
 use crate::http::edge::label_routes;
 use crate::http::json::LARGEST_OBJECT;
 use crate::http::server::{Routes, Signals};
-use crate::http::{Gate, LargestBody, Problem, Proxies, SMALL_BODY, server};
+use crate::http::{AnswerRoom, Gate, LargestBody, Problem, Proxies, SMALL_BODY, server};
 use crate::idempotency::Idempotency;
 use crate::markets::{self, Markets};
 use crate::ops::metrics::ServerMetrics;
@@ -55,6 +55,8 @@ pub struct App {
     pub uploads: Gate,
     /// Creates that may be sent again.
     pub idempotency: Idempotency,
+    /// The memory that answers may take on their way.
+    pub answers: AnswerRoom,
     /// Proxies that are believed when they say for whom they ask.
     pub proxies: Proxies,
     /// True once the server drains.
@@ -102,7 +104,14 @@ impl App {
         let compute = Arc::new(Pool::start("compute", vec![(); threads], COMPUTE_QUEUE)?);
         let (reads, writes) = gates(settings, threads);
         let uploads = Gate::new(uploads_at_once(threads), settings.server.queue_time);
-        let bodies = Bodies::new(cache.clone(), Arc::clone(&compute), reads.clone(), settings);
+        let answers = AnswerRoom::new(settings.server.answer_memory);
+        let bodies = Bodies::new(
+            cache.clone(),
+            Arc::clone(&compute),
+            reads.clone(),
+            answers.clone(),
+            settings,
+        );
         let proxies = Proxies::new(&settings.server.trusted_proxies);
         let accounts = Accounts::open(store.clone(), settings)?;
         Ok(App {
@@ -118,6 +127,7 @@ impl App {
             reads,
             writes,
             uploads,
+            answers,
             idempotency: Idempotency::new(settings.idempotency_keep),
             proxies,
             draining: Arc::default(),
@@ -170,10 +180,16 @@ fn largest_body(app: Arc<App>, max_body: usize) -> LargestBody {
     })
 }
 
+/// The routes of the API, and what describes them.
+fn described() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
+    let (router, mut document) = api().split_for_parts();
+    openapi::add_unknown_outcomes(&mut document);
+    (router, document)
+}
+
 /// The OpenAPI document as JSON.
 pub fn openapi_json() -> String {
-    let (_, document) = api().split_for_parts();
-    openapi::json(&document)
+    openapi::json(&described().1)
 }
 
 /// Serves `app` until told to stop. Blocks the calling thread.
@@ -193,7 +209,7 @@ pub fn serve(
     let app = Arc::new(App { draining: Arc::clone(&signals.draining), ..app });
     exposition::register(&mut registry, &app);
     let operations = exposition::router(registry);
-    let (router, document) = api().split_for_parts();
+    let (router, document) = described();
     for template in document.paths.paths.keys().map(String::as_str).chain([
         "/openapi.json",
         "/docs",
@@ -211,8 +227,9 @@ pub fn serve(
         })
         .method_not_allowed_fallback(async || Problem::method_not_allowed());
     let largest_body = largest_body(Arc::clone(&app), settings.server.max_body);
+    let answers = app.answers.clone();
     let api = label_routes(router.with_state(app), &metrics);
-    let routes = Routes { api, operations, metrics, largest_body };
+    let routes = Routes { api, operations, metrics, largest_body, answers };
     let served = server.run(settings, routes, signals);
     // Nobody asks any longer: what was acknowledged and is not stored is written now.
     let lost = housekeeping.finish();

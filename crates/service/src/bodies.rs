@@ -8,7 +8,7 @@ use crate::config::{CacheMode, CacheSettings, Settings};
 use crate::http::body::{Compress, finish, respond};
 use crate::http::negotiate::Encodings;
 use crate::http::splice::Template;
-use crate::http::{Gate, Problem};
+use crate::http::{AnswerRoom, Gate, Problem};
 use crate::store::{Pool, PoolError, StoreError};
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
@@ -23,6 +23,7 @@ pub struct Bodies {
     cache: Cache,
     compute: Arc<Pool<()>>,
     reads: Gate,
+    answers: AnswerRoom,
     settings: CacheSettings,
     compression: bool,
 }
@@ -36,6 +37,9 @@ pub enum LoadError {
     /// The threads for heavy work did not.
     #[error("compute pool: {0}")]
     Compute(#[from] PoolError),
+    /// Answers take all the memory that they may.
+    #[error("no room to make a large answer")]
+    NoRoom,
     /// What is stored makes no sense.
     #[error("{0}")]
     Damaged(String),
@@ -68,12 +72,19 @@ pub struct Wanted<'a> {
 }
 
 impl Bodies {
-    /// Bodies in `cache`, written on `compute`; loads pass `reads`.
-    pub fn new(cache: Cache, compute: Arc<Pool<()>>, reads: Gate, settings: &Settings) -> Self {
+    /// Bodies in `cache`, written on `compute`, large ones within `answers`; loads pass `reads`.
+    pub fn new(
+        cache: Cache,
+        compute: Arc<Pool<()>>,
+        reads: Gate,
+        answers: AnswerRoom,
+        settings: &Settings,
+    ) -> Self {
         Self {
             cache,
             compute,
             reads,
+            answers,
             settings: settings.cache.clone(),
             compression: settings.compression,
         }
@@ -125,6 +136,11 @@ impl Bodies {
     /// What everything passes that is not in the cache.
     pub fn reads(&self) -> &Gate {
         &self.reads
+    }
+
+    /// The memory that the making of large bodies may take.
+    pub fn answers(&self) -> &AnswerRoom {
+        &self.answers
     }
 
     /// Whether pages behind the first may be kept (setting `cache.first_pages_only`).
@@ -315,6 +331,11 @@ impl From<LoadError> for Problem {
         match error {
             LoadError::Store(error) => error.into(),
             LoadError::Compute(error) => StoreError::from(error).into(),
+            no_room @ LoadError::NoRoom => Problem::unavailable(
+                "too many large answers are on their way; try again later",
+                1,
+                no_room.to_string(),
+            ),
             damaged @ LoadError::Damaged(_) => Problem::internal(damaged.to_string()),
         }
     }
@@ -325,6 +346,7 @@ impl From<CacheError<LoadError>> for Problem {
         let temporary = match error.load_error() {
             Some(LoadError::Store(store)) => store.is_temporary(),
             Some(LoadError::Compute(pool)) => !matches!(pool, PoolError::Panicked(_)),
+            Some(LoadError::NoRoom) => true,
             Some(LoadError::Damaged(_)) => false,
             None => !matches!(error, CacheError::Panicked | CacheError::StampCount { .. }),
         };
@@ -359,7 +381,8 @@ mod tests {
         let settings = Sources::new().resolve().unwrap();
         let compute = Arc::new(Pool::start("compute", vec![()], 1).unwrap());
         let reads = Gate::new(1, Duration::from_secs(1));
-        let bodies = Bodies::new(Cache::disabled(), Arc::clone(&compute), reads, &settings);
+        let room = AnswerRoom::new(1 << 20);
+        let bodies = Bodies::new(Cache::disabled(), Arc::clone(&compute), reads, room, &settings);
         let headers = [(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"))];
         let (headers, body) = (headers.into_iter().collect(), "long ".repeat(1000));
         let usual = bodies.of_write(&body, &headers).await;

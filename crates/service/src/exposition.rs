@@ -1,6 +1,7 @@
 //! The Prometheus page, and the figures of the store and the cache that are read when it is asked for.
 
 use crate::app::App;
+use crate::http::answers::AnswerFigures;
 use crate::http::gate::{Gate, GateFigures};
 use crate::ops::process::Process;
 use crate::schedules::ScheduleFigures;
@@ -86,6 +87,7 @@ impl Collector for AppCollector {
                 ("uploads", &self.app.uploads),
             ],
         )?;
+        answer_figures(encoder, self.app.answers.figures())?;
         counter(
             encoder,
             "untrusted_forwards",
@@ -166,6 +168,27 @@ fn schedule_figures(
         figures.refused,
     )?;
     counter(encoder, "schedules_deleted", "Schedules deleted by their users", figures.deleted)
+}
+
+#[derive(Clone, Debug, EncodeLabelSet)]
+struct RefusedLabels {
+    reason: &'static str,
+}
+
+fn answer_figures(
+    encoder: &mut DescriptorEncoder<'_>,
+    figures: AnswerFigures,
+) -> Result<(), std::fmt::Error> {
+    let help = "Memory of large answers that are being made or sent, each buffer once";
+    gauge(encoder, "answer_bytes", help, figures.held as u64)?;
+    let first = ConstCounter::new(0u64);
+    let help = "Large answers refused because there was no room (all), or none left for their address (share)";
+    let mut family =
+        encoder.encode_descriptor("answers_refused", help, None, first.metric_type())?;
+    for (reason, value) in [("all", figures.refused), ("share", figures.refused_share)] {
+        ConstCounter::new(value).encode(family.encode_family(&RefusedLabels { reason })?)?;
+    }
+    Ok(())
 }
 
 #[derive(Clone, Debug, EncodeLabelSet)]

@@ -6,8 +6,8 @@ use super::home::HomeSettings;
 use super::likes::LikeSettings;
 use super::value::{duration, ranges, size, whole};
 use super::{
-    DatabaseSettings, Detail, LimitCheck, LogFormat, LogSettings, ScheduleSettings, ServerSettings,
-    Settings, Simplify, TrackSettings, accounts, cache, home, likes,
+    CorsOrigins, DatabaseSettings, Detail, LimitCheck, LogFormat, LogSettings, ScheduleSettings,
+    ServerSettings, Settings, Simplify, TrackSettings, accounts, cache, cors, home, likes,
 };
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -151,6 +151,18 @@ const GENERAL: &[Key] = &[
         |s, v| s.server.queue_time = queue_time(v)?
     ),
     key!(
+        "server.answer_memory" = "128MiB",
+        "a size: 64MiB, 1GiB",
+        "Maximum memory of answers above 16 KiB while they are made and sent, a buffer shared by many clients counted once; then 503; one address may hold a quarter of it, except addresses in server.trusted_proxies or guard.exempt",
+        |s, v| s.server.answer_memory = size(v)?
+    ),
+    key!(
+        "server.cors_origins" = "",
+        "origins with commas: https://app.example.com, http://localhost:5173; * = all; empty = none",
+        "Origins whose pages may call the API from a browser (CORS)",
+        |s, v| s.server.cors_origins = cors::origins(v)?
+    ),
+    key!(
         "server.trusted_proxies" = "",
         "addresses or ranges, separated by commas: 127.0.0.1, 10.0.0.0/8, fd00::/8; empty = none",
         "Proxies whose X-Forwarded-For header is used; the header is ignored from any other peer",
@@ -189,7 +201,7 @@ const GENERAL: &[Key] = &[
     key!(
         "server.request_timeout" = "10s",
         "a duration: 250ms, 5s",
-        "Maximum time to handle a request; then 503",
+        "Maximum time to handle a request; then 503, or 504 if it may have written something",
         |s, v| s.server.request_timeout = positive(v)?
     ),
     key!(
@@ -290,6 +302,8 @@ pub(super) fn blank() -> Settings {
             max_in_flight: None,
             max_writes_in_flight: None,
             queue_time: zero,
+            answer_memory: 0,
+            cors_origins: CorsOrigins::None,
             trusted_proxies: Vec::new(),
             max_body: 0,
             header_timeout: zero,

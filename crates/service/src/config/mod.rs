@@ -5,6 +5,7 @@
 
 mod accounts;
 mod cache;
+mod cors;
 mod home;
 mod keys;
 mod likes;
@@ -13,6 +14,7 @@ pub mod value;
 
 pub use accounts::{AccountSettings, GuardMode, GuardSettings, HashPoolKind, Rate};
 pub use cache::{CacheMode, CacheSettings, Lifetimes};
+pub use cors::CorsOrigins;
 pub use home::HomeSettings;
 pub use keys::{KEYS, Key};
 pub use likes::{LikeSettings, LikesWrite};
@@ -84,6 +86,10 @@ pub struct ServerSettings {
     pub max_writes_in_flight: Option<usize>,
     /// How long either may wait for a turn while more comes than can be done.
     pub queue_time: Duration,
+    /// Bytes that large answers may take together while they are made and sent.
+    pub answer_memory: usize,
+    /// Origins whose pages may use the API from a browser.
+    pub cors_origins: CorsOrigins,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<Cidr>,
     /// Largest body of a route that takes large ones, in bytes; a larger one is answered 413.
@@ -96,7 +102,7 @@ pub struct ServerSettings {
     pub write_timeout: Duration,
     /// Time a keep-alive connection may wait for its next request.
     pub idle_timeout: Duration,
-    /// Time for a handler; then 503.
+    /// Time for a handler; then 503, or 504 if it may have written something.
     pub request_timeout: Duration,
     /// After SIGTERM: time during which connections are still accepted, for proxies that lag behind.
     pub drain_delay: Duration,

@@ -6,18 +6,20 @@
 use super::body_room::{BodyRooms, Held, ReadError, SMALL_BODY};
 use super::client::Peer;
 use super::connection::ConnState;
-use super::places::Sharers;
+use super::cors::Cors;
 use super::server::Routes;
-use super::{Problem, Proxies, RequestId, current_client, head};
+use super::sharers::Sharers;
+use super::{AnswerRoom, Problem, Proxies, RequestId, current_client, head};
 use crate::config::Settings;
 use crate::ops::metrics::{RouteMetrics, ServerMetrics};
+use crate::store::Handover;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, MatchedPath};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderValue, Request, header};
+use http::{HeaderValue, Request, StatusCode, header};
 use hyper::body::{Body as _, Incoming};
 use std::convert::Infallible;
 use std::future::Future;
@@ -47,6 +49,8 @@ struct Shared {
     draining: Arc<AtomicBool>,
     largest_body: LargestBody,
     body_rooms: BodyRooms,
+    answers: AnswerRoom,
+    cors: Option<Cors>,
     proxies: Proxies,
     sharers: Sharers,
 }
@@ -62,6 +66,8 @@ impl Edge {
             draining,
             largest_body: Arc::clone(&routes.largest_body),
             body_rooms: BodyRooms::new(server.max_body),
+            answers: routes.answers.clone(),
+            cors: Cors::new(&server.cors_origins),
             proxies: Proxies::new(&server.trusted_proxies),
             sharers: Sharers::new(settings),
         };
@@ -125,10 +131,14 @@ impl ConnService {
         shared.metrics.request_begins();
         let id = RequestId::of(request.headers());
         let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
+        let cross = shared.cors.as_ref().map(|cors| cors.look(&request));
         let Some(mut response) = self.answer(request, chunked).await else {
             // Nobody will read it; `running`, dropped unfinished, counts the client as gone.
             return Problem::bad_request("the body ended early").into_response();
         };
+        if let Some(cross) = &cross {
+            response = cross.answer(response);
+        }
         running.route = response.extensions_mut().remove::<RouteLabel>().map(|label| label.0);
         if let Some(problem) = response.extensions_mut().remove::<Problem>() {
             let allow = response.headers_mut().remove(header::ALLOW);
@@ -139,6 +149,11 @@ impl ConnService {
         }
         let headers = response.headers_mut();
         headers.insert("x-request-id", id.header());
+        // Nothing here is to be taken by a browser for anything but what it says it is.
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if let Some(cross) = &cross {
+            cross.mark(headers);
+        }
         // A length beside the chunks may be an attempt to smuggle a request past a proxy; the parser
         // has dropped it by now, so no chunked request leaves its connection open (RFC 9112, 6.1).
         if chunked || shared.draining.load(Ordering::Relaxed) {
@@ -169,12 +184,34 @@ impl ConnService {
             // Its size was looked at here; axum's own limit is one of 2 MB.
             DefaultBodyLimit::disable().apply(&mut request);
         }
-        let client = madang_guard::net::counted(client);
-        Some(current_client::on_behalf_of(client, self.route(request)).await)
+        Some(self.route(request, client).await)
+    }
+
+    /// The router's answer, as far as there is room for it and it is true.
+    async fn route(&mut self, request: Request<Body>, client: IpAddr) -> Response {
+        let shared = Arc::clone(&self.shared);
+        let turn = madang_guard::net::counted(client);
+        let client = shared.sharers.counted(client);
+        if request.method().is_safe() {
+            let response = current_client::on_behalf_of(turn, self.in_time(request)).await;
+            return shared.answers.hold(response, client).await;
+        }
+        let handover = Handover::default();
+        let handled = current_client::on_behalf_of(turn, self.in_time(request));
+        let response = handover.clone().watch(handled).await;
+        let mut response = shared.answers.hold(response, client).await;
+        if let Some(problem) = response.extensions_mut().get_mut::<Problem>()
+            && problem.status() == StatusCode::SERVICE_UNAVAILABLE
+            && handover.may_have_written()
+        {
+            // 503 says that nothing was done, which cannot be said here.
+            *problem = problem.clone().with_unknown_outcome(handover.is_repeatable());
+        }
+        response
     }
 
     /// The router's answer, in time and whatever panics.
-    async fn route(&mut self, request: Request<Body>) -> Response {
+    async fn in_time(&mut self, request: Request<Body>) -> Response {
         let call = self.router.call(request);
         let guarded = CatchPanic { future: std::pin::pin!(call) };
         match tokio::time::timeout(self.shared.request_timeout, guarded).await {

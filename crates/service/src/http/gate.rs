@@ -30,6 +30,7 @@
 mod line;
 
 use super::{Problem, current_client};
+use crate::store::handover;
 use line::{Client, Line};
 use madang_cache::Loaded;
 use prometheus_client::metrics::histogram::Histogram;
@@ -344,7 +345,7 @@ impl Drop for Waiter<'_> {
 pub async fn run_to_end<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Option<T> {
-    match tokio::spawn(work).await {
+    match tokio::spawn(handover::carried(work)).await {
         Ok(done) => Some(done),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),

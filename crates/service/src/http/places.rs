@@ -3,33 +3,14 @@
 //! A table by address would itself be something that clients fill. This one has an entry for each
 //! address that holds something now, so it is bounded by what is held.
 
+use super::sharers::Sharers;
 use crate::config::Settings;
-use madang_guard::net::{Cidr, counted};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// One address may hold one part in so many, unless a setting says otherwise.
 pub(super) const SHARE: usize = 4;
-
-/// Who has a share. Proxies speak for many clients, and whoever is exempt was made so for load tests.
-#[derive(Clone, Debug)]
-pub(super) struct Sharers {
-    without: Arc<[Cidr]>,
-}
-
-impl Sharers {
-    pub(super) fn new(settings: &Settings) -> Self {
-        let proxies = &settings.server.trusted_proxies;
-        Self { without: proxies.iter().chain(&settings.guard.exempt).copied().collect() }
-    }
-
-    /// The address under which a client's share is counted (IPv6: its /64); `None` = it has no limit.
-    pub(super) fn counted(&self, address: IpAddr) -> Option<IpAddr> {
-        let limited = !self.without.iter().any(|range| range.contains(address));
-        limited.then(|| counted(address))
-    }
-}
 
 /// Open connections of each address.
 #[derive(Debug)]

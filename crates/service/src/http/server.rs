@@ -9,7 +9,7 @@ use super::connection::Limits;
 use super::edge::Edge;
 use super::places::Places;
 use super::worker::{Shared, Worker};
-use super::{LargestBody, operations};
+use super::{AnswerRoom, LargestBody, operations};
 use crate::config::{ServerSettings, Settings};
 use crate::ops::metrics::ServerMetrics;
 use axum::Router;
@@ -156,6 +156,8 @@ pub struct Routes {
     pub metrics: Arc<ServerMetrics>,
     /// Which requests may have bodies of more than 64 KiB.
     pub largest_body: LargestBody,
+    /// The memory that answers may take on their way.
+    pub answers: AnswerRoom,
 }
 
 /// How the outside tells a running server to end.

@@ -21,10 +21,10 @@ async fn live() -> Response {
     ok()
 }
 
-/// Requests are welcome: the store reads, and the server is not draining.
+/// Requests are welcome: the store reads, writes did not fail the last time, and the server is not draining.
 #[utoipa::path(get, path = "/health/ready", tag = "operations", responses(
     (status = 200, description = "Requests are welcome"),
-    (status = 503, description = "Draining, or the store does not answer"),
+    (status = 503, description = "Draining, or the store does not answer or cannot write"),
 ))]
 async fn ready(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     if app.draining.load(Ordering::Relaxed) {
@@ -35,6 +35,10 @@ async fn ready(State(app): State<Arc<App>>) -> Result<Response, Problem> {
         .by_length(None, 1)
         .await
         .map_err(|e| Problem::unavailable("the store does not answer", 1, e.to_string()))?;
+    if let Some(error) = app.store.write_failure() {
+        let log = format!("writes fail: {error}");
+        return Err(Problem::unavailable("the store cannot write", 1, log));
+    }
     Ok(ok())
 }
 

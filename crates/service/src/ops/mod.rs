@@ -2,6 +2,7 @@
 
 pub mod health;
 pub mod latency;
+pub(crate) mod memory;
 pub mod metrics;
 pub mod openapi;
 pub(crate) mod process;

@@ -1,9 +1,13 @@
 //! The OpenAPI document, made from the code that serves it, and a page to read it without a network.
 
+use crate::http::page_policy::protect;
 use axum::Router;
+use axum::response::Response as Answer;
 use axum::routing::get;
+use bytes::Bytes;
 use http::{HeaderValue, header};
 use utoipa::OpenApi;
+use utoipa::openapi::Response;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_swagger_ui::SwaggerUi;
 
@@ -27,6 +31,31 @@ impl utoipa::Modify for Bearer {
     }
 }
 
+/// Writes down where the outcome may stay unknown: wherever something is written. In one place, because it
+/// is one rule of the edge and not a decision of any route.
+pub(crate) fn add_unknown_outcomes(document: &mut utoipa::openapi::OpenApi) {
+    const DESCRIPTION: &str = "outcome-unknown: it may have been done, or may be done yet. With an \
+        Idempotency-Key it comes with Retry-After, and the request may be sent again";
+    for (path, item) in &mut document.paths.paths {
+        // A log-in writes nothing.
+        if path.ends_with("/login") {
+            continue;
+        }
+        for operation in [&mut item.post, &mut item.put, &mut item.patch, &mut item.delete] {
+            if let Some(operation) = operation {
+                let unknown = Response::new(DESCRIPTION);
+                operation.responses.responses.insert("504".to_owned(), unknown.into());
+            }
+        }
+    }
+}
+
+/// What a browser may do with the page that shows the document: run what comes from this server and ask this
+/// server, as `/` may. Swagger UI also writes styles into its elements, which needs `unsafe-inline`.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+    connect-src 'self'; img-src 'self' data:; font-src 'self' data:; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'none'";
+
 /// The document as JSON.
 pub fn json(document: &utoipa::openapi::OpenApi) -> String {
     document.to_pretty_json().unwrap_or_default()
@@ -36,10 +65,14 @@ pub fn json(document: &utoipa::openapi::OpenApi) -> String {
 pub(crate) fn router<S: Clone + Send + Sync + 'static>(
     document: &utoipa::openapi::OpenApi,
 ) -> Router<S> {
-    let text = json(document);
+    let text = Bytes::from(json(document));
     let json_type = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     // Unless told `none`, the page sends the document's address to a validator on the internet.
     let config = utoipa_swagger_ui::Config::from("/openapi.json").validator_url("none");
     let page: Router<S> = SwaggerUi::new("/docs").config(config).into();
+    let page = page.layer(tower::util::MapResponseLayer::new(|mut response: Answer| {
+        protect(response.headers_mut(), POLICY, false);
+        response
+    }));
     page.route("/openapi.json", get(async move || (json_type, text.clone())))
 }

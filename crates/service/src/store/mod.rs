@@ -13,6 +13,7 @@
 #![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
 mod error;
+pub(crate) mod handover;
 mod lock;
 mod migrations;
 mod pool;
@@ -22,6 +23,7 @@ mod tests;
 mod writer;
 
 pub use error::StoreError;
+pub use handover::Handover;
 pub use lock::{DirLock, LockError};
 pub(crate) use pool::panic_text;
 pub use pool::{Pool, PoolError};
@@ -37,6 +39,9 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use writer::Company;
+
+/// How long the writer waits for a lock that another process holds.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Name of the database file in the data directory.
 pub const FILE: &str = "madang.db";
@@ -188,6 +193,12 @@ impl Store {
         self.inner.writer.submit(Company::Shared, job, settle)
     }
 
+    /// Why writes fail now: what the last group of writes, or the last try since then, met. Nothing while
+    /// they succeed.
+    pub fn write_failure(&self) -> Option<StoreError> {
+        self.inner.writer.stats().failure()
+    }
+
     /// What the store has done so far.
     pub fn figures(&self) -> StoreFigures {
         let stats = self.inner.writer.stats();
@@ -287,7 +298,7 @@ fn refuse_foreign(path: &Path) -> Result<(), StoreError> {
 
 /// Pragmas of the writing connection. `busy_timeout` comes first: setting the journal mode may wait.
 fn configure(conn: &Connection) -> Result<(), StoreError> {
-    conn.busy_timeout(Duration::from_secs(5))?;
+    conn.busy_timeout(BUSY_TIMEOUT)?;
     let mode: String = conn.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0))?;
     if mode != "wal" {
         return Err(StoreError::Other(format!(

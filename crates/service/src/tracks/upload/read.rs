@@ -36,6 +36,15 @@ impl Kind {
     }
 }
 
+/// Points of an uploaded path. A track of the longest that people record, two days at a point a second
+/// halved, has fewer, and so many are at most some 4 MiB in each form in which they are sent
+/// (`represent`): what one upload of 1 MiB makes others read must not be many times that.
+const MOST_POINTS: usize = 50_000;
+
+fn limits() -> Limits {
+    Limits { max_points: MOST_POINTS, ..Limits::default() }
+}
+
 /// What a body says.
 #[derive(Debug, PartialEq)]
 pub(super) struct Read {
@@ -68,7 +77,7 @@ pub(super) fn track(kind: Kind, body: Bytes, name: Option<String>) -> Result<Rea
 }
 
 fn file(body: &[u8], name: Option<String>) -> Result<Read, Problem> {
-    let document = madang_path::read(body, &Limits::default()).map_err(|error| match error {
+    let document = madang_path::read(body, &limits()).map_err(|error| match error {
         // What is no XML and no JSON cannot be read; the rest is read and says something unacceptable.
         ReadError::Empty
         | ReadError::UnknownFormat
@@ -109,7 +118,7 @@ fn path(text: &[u8]) -> Result<Path, String> {
         let place = if error.line() == 1 { error.column().to_string() } else { "?".to_owned() };
         format!("lines of [latitude, longitude, elevation?], numbers; not so at byte {place} of it")
     })?;
-    let limits = Limits::default();
+    let limits = limits();
     let points: usize = lines.iter().map(Vec::len).sum();
     if points > limits.max_points || lines.len() > limits.max_segments {
         let (points, lines) = (limits.max_points, limits.max_segments);
@@ -200,7 +209,7 @@ mod tests {
     #[test]
     fn more_points_or_lines_than_the_limits_are_refused() {
         let line = |points: usize| format!("[{}]", vec!["[1,2]"; points].join(","));
-        let limits = Limits::default();
+        let limits = limits();
         assert!(path(format!("[{}]", line(limits.max_points)).as_bytes()).is_ok());
         assert!(path(format!("[{}]", line(limits.max_points + 1)).as_bytes()).is_err());
         let lines = vec![line(2); limits.max_segments + 1].join(",");
