@@ -202,7 +202,7 @@ async fn an_empty_queue_is_no_standing_one_however_long_the_work_takes() {
 #[tokio::test(start_paused = true)]
 async fn work_keeps_its_place_when_its_client_leaves() {
     let gate = gate(1);
-    let (finish, finished) = tokio::sync::oneshot::channel::<()>();
+    let (finish, finished) = oneshot::channel::<()>();
     let work = gate.run(finished);
     assert!(timeout(Duration::from_millis(1), work).await.is_err(), "the client leaves");
     assert_eq!(gate.figures().in_flight, 1);
