@@ -237,9 +237,11 @@ fn cache_figures(
         ("cache_load_errors", "Loads that failed", |m| m.load_errors),
         ("cache_refreshes", "Loads ahead of expiry", |m| m.refreshes),
         ("cache_vetoed_fills", "Loads not stored because a write came between", |m| m.vetoed_fills),
-        ("cache_refused_admissions", "Loads not stored by rule, size or lack of room", |m| {
-            m.refused_by_predicate + m.refused_by_size + m.refused_by_capacity
-        }),
+        (
+            "cache_refused_admissions",
+            "Loads not stored: the first of a key that anybody can choose, or by rule, size or lack of room",
+            |m| m.refused_by_predicate + m.refused_by_size + m.refused_by_capacity,
+        ),
         ("cache_evictions", "Entries driven out to make room", |m| m.evictions),
         ("cache_overloaded", "Look-ups refused because too many loads ran", |m| m.overloaded),
         ("cache_backing_off", "Look-ups refused because the loader failed a moment ago", |m| {

@@ -11,7 +11,6 @@ mod fold;
 mod index;
 mod list;
 mod place;
-mod recent;
 mod represent;
 mod store;
 mod types;
@@ -30,7 +29,6 @@ use crate::bodies::{Bodies, LoadError};
 use crate::config::Settings;
 use crate::store::{Store, StoreError};
 use madang_cache::{ConfigError, NamedCache, Stamp};
-use recent::Recent;
 use std::net::IpAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
@@ -57,7 +55,6 @@ struct Inner {
     accounts: Accounts,
     lists: NamedCache<LoadError>,
     details: NamedCache<LoadError>,
-    recent: Recent,
     view_key: [u8; 16],
     open: OnceLock<Open>,
 }
@@ -94,10 +91,9 @@ impl Markets {
         let ttl = settings.cache.ttl.markets;
         let inner = Inner {
             store: MarketStore::new(store),
-            lists: bodies.named("market_lists", ttl)?,
-            details: bodies.named("markets", ttl)?,
+            lists: bodies.listings("market_lists", ttl)?,
+            details: bodies.things("markets", ttl)?,
             bodies,
-            recent: Recent::new(),
             view_key: half(accounts.derived_key("madang market views 1")),
             accounts,
             open: OnceLock::new(),
