@@ -17,7 +17,7 @@ use crate::{
     load::{self, Leader},
     metrics::{Counter, MetricsSnapshot},
     named::{Loaded, Lookup, Served},
-    policy::Policy,
+    policy::{Admission, Policy},
     shard::{Entry, Name},
     stamp::{Marks, Stamp},
     store::{Found, Refused, StaleCandidate, Store, entry_weight},
@@ -177,9 +177,18 @@ impl<E> Shared<E> {
         }
     }
 
-    /// Enters what a load brought that began then, unless a write came between, it is too heavy, or it took
-    /// longer than the entry may live.
+    /// Enters what a load brought that began then, unless its key is not to be stored yet, a write came between,
+    /// it is too heavy, or it took longer than the entry may live.
     pub(crate) fn fill(&self, key: &str, marks: &Marks, value: Option<Value>, begun: u64) {
+        let at_once = match self.policy.admission {
+            Admission::Everything => true,
+            Admission::Values => value.is_some(),
+            Admission::Nothing => false,
+        };
+        if !at_once && !self.store.is_known(&self.name, key) {
+            // Nothing older is there that would have to go.
+            return self.count(Counter::RefusedByPredicate);
+        }
         let weight = entry_weight(key, value.as_ref());
         if weight > self.policy.max_entry_bytes.min(self.store.capacity()) {
             self.count(Counter::RefusedBySize);

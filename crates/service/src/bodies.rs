@@ -12,7 +12,9 @@ use crate::http::{AnswerRoom, Gate, Problem};
 use crate::store::{Pool, PoolError, StoreError};
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
-use madang_cache::{Cache, CacheError, ConfigError, Loaded, NamedCache, Policy, Stamp, Value};
+use madang_cache::{
+    Admission, Cache, CacheError, ConfigError, Loaded, NamedCache, Policy, Stamp, Value,
+};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,7 +69,8 @@ pub struct Wanted<'a> {
     pub key: &'a str,
     /// What it depends on, one to four.
     pub stamps: &'a [Stamp],
-    /// Whether it may be kept; a body that is not kept is shared by those who wait for it now.
+    /// Whether it may be kept, as far as its part keeps it; a body that is not kept is shared by those who wait
+    /// for it now.
     pub kept: bool,
 }
 
@@ -90,31 +93,56 @@ impl Bodies {
         }
     }
 
-    /// The part of the cache of this name. Its entries are refreshed after `ttl`; under overload, or while
-    /// the store fails, older ones are served until they are six times as old, or a minute. A change is
-    /// seen at once whatever it says. Zero: nothing is kept.
+    /// The part of the cache of this name, for things that have an id. Its entries are refreshed after `ttl`;
+    /// under overload, or while the store fails, older ones are served until they are six times as old, or a
+    /// minute. A change is seen at once whatever it says. Zero: nothing is kept.
     ///
     /// # Errors
     /// When the cache has a part of this name already, or the settings cannot work.
-    pub fn named(&self, name: &str, ttl: Duration) -> Result<NamedCache<LoadError>, ConfigError> {
-        self.named_within(name, ttl, ttl.saturating_mul(6).max(Duration::from_secs(60)))
+    pub fn things(&self, name: &str, ttl: Duration) -> Result<NamedCache<LoadError>, ConfigError> {
+        self.named(name, ttl, stale_until(ttl), Admission::Values)
     }
 
-    /// [`named`](Self::named), for bodies that are never served when older than `oldest`.
+    /// [`things`](Self::things), for listings. Anybody can make up places to go on from, sizes of pages, towns
+    /// and searches, so each page is kept when it is asked for the second time, and no listing has a rule of
+    /// its own.
     ///
     /// # Errors
-    /// As [`named`](Self::named), and when `oldest` is less than `ttl`.
-    pub fn named_within(
+    /// As [`things`](Self::things).
+    pub fn listings(
+        &self,
+        name: &str,
+        ttl: Duration,
+    ) -> Result<NamedCache<LoadError>, ConfigError> {
+        self.named(name, ttl, stale_until(ttl), Admission::Nothing)
+    }
+
+    /// [`listings`](Self::listings) that are never served when older than `oldest`.
+    ///
+    /// # Errors
+    /// As [`things`](Self::things), and when `oldest` is less than `ttl`.
+    pub fn listings_within(
         &self,
         name: &str,
         ttl: Duration,
         oldest: Duration,
+    ) -> Result<NamedCache<LoadError>, ConfigError> {
+        self.named(name, ttl, oldest, Admission::Nothing)
+    }
+
+    fn named(
+        &self,
+        name: &str,
+        ttl: Duration,
+        oldest: Duration,
+        admission: Admission,
     ) -> Result<NamedCache<LoadError>, ConfigError> {
         let policy = if self.settings.mode == CacheMode::Off || ttl.is_zero() {
             Policy::off()
         } else {
             Policy {
                 max_entry_bytes: self.settings.max_entry as u64,
+                admission,
                 // Loads queue at the gate alone.
                 max_loads_in_flight: self.reads.capacity(),
                 ..Policy::with_ttl(ttl, oldest)
@@ -306,6 +334,11 @@ impl Bodies {
         let cache = self.cache.clone();
         move |outcome| cache.invalidate(&stamps(outcome))
     }
+}
+
+/// The age until which an old body is served under overload, or while the store fails.
+fn stale_until(ttl: Duration) -> Duration {
+    ttl.saturating_mul(6).max(Duration::from_secs(60))
 }
 
 /// What JSON is kept as.

@@ -258,9 +258,11 @@ fn cache_figures(
         ("cache_load_errors", "Loads that failed", |m| m.load_errors),
         ("cache_refreshes", "Loads started before an entry expired", |m| m.refreshes),
         ("cache_vetoed_fills", "Loads not cached because of a write", |m| m.vetoed_fills),
-        ("cache_refused_admissions", "Loads not cached by rule, size or lack of room", |m| {
-            m.refused_by_predicate + m.refused_by_size + m.refused_by_capacity
-        }),
+        (
+            "cache_refused_admissions",
+            "Loads not cached: the first of a key that clients can invent, or by rule, size or lack of room",
+            |m| m.refused_by_predicate + m.refused_by_size + m.refused_by_capacity,
+        ),
         ("cache_evictions", "Entries evicted to make room", |m| m.evictions),
         ("cache_overloaded", "Lookups refused because of too many loads", |m| m.overloaded),
         ("cache_backing_off", "Lookups refused during the backoff after a failed load", |m| {

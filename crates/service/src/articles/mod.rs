@@ -98,9 +98,13 @@ impl Articles {
             store: ArticleStore::new(store),
             counts,
             kept: Arc::default(),
-            details: bodies.named("articles", ttl.articles)?,
-            lists: bodies.named_within("article_lists", ttl.lists.min(LISTS_TTL), 2 * LISTS_TTL)?,
-            comment_lists: bodies.named("article_comments", ttl.articles)?,
+            details: bodies.things("articles", ttl.articles)?,
+            lists: bodies.listings_within(
+                "article_lists",
+                ttl.lists.min(LISTS_TTL),
+                2 * LISTS_TTL,
+            )?,
+            comment_lists: bodies.listings("article_comments", ttl.articles)?,
             bodies,
         })
     }

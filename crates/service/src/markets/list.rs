@@ -210,7 +210,9 @@ impl Markets {
         {
             return Err(Problem::invalid_field("cursor", "a nextCursor of the same listing"));
         }
-        let wanted = Wanted { key: &key, stamps: &[all_markets()], kept: self.keeps(&asked, &key) };
+        // An order by views is another one a moment later.
+        let kept = asked.order != Order::Views;
+        let wanted = Wanted { key: &key, stamps: &[all_markets()], kept };
         let this = self.clone();
         let compute = Arc::clone(self.inner.bodies.compute());
         let make = move || async move {
@@ -219,15 +221,6 @@ impl Markets {
         };
         let found = self.inner.bodies.get(&self.inner.lists, wanted, headers, make).await?;
         Ok(found.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::NO)))
-    }
-
-    /// Whether a page is worth keeping: one that somebody asks for again. Positions, and places behind the
-    /// first page, are endless; views change.
-    fn keeps(&self, asked: &Asked, key: &str) -> bool {
-        asked.after.is_none()
-            && asked.near.is_none()
-            && asked.order != Order::Views
-            && (asked.filter == Filter::default() || self.inner.recent.again(key))
     }
 
     fn found(&self, asked: &Asked) -> Page<MarketItem> {

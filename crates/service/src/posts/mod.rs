@@ -76,9 +76,9 @@ impl Posts {
         let ttl = settings.cache.ttl;
         Ok(Self {
             categories: store.remembered()?.into(),
-            category_bodies: bodies.named("post_categories", ttl.categories)?,
-            lists: bodies.named("post_lists", ttl.lists)?,
-            details: bodies.named("posts", ttl.posts)?,
+            category_bodies: bodies.things("post_categories", ttl.categories)?,
+            lists: bodies.listings("post_lists", ttl.lists)?,
+            details: bodies.things("posts", ttl.posts)?,
             store,
             bodies,
         })

@@ -66,13 +66,11 @@ impl Schedules {
         limit: usize,
         headers: &HeaderMap,
     ) -> Result<Value, Problem> {
-        // A cursor is not secret: whoever forges one gets a place to go on from, and a key for it. So
-        // only first pages are kept, of which there are as many as limits.
         let key = match after {
             None => format!("{limit}"),
             Some(after) => format!("{limit}.{after}"),
         };
-        let wanted = Wanted { key: &key, stamps: &[all_locations()], kept: after.is_none() };
+        let wanted = Wanted { key: &key, stamps: &[all_locations()], kept: true };
         let store = self.store.clone();
         let make = move || async move {
             let found = store.locations(after.unwrap_or(0), limit + 1).await?;

@@ -102,7 +102,7 @@ impl Schedules {
         Ok(Self {
             store: ScheduleStore::new(store),
             limit: Limit { most: schedules.limit, check: schedules.limit_check },
-            locations: bodies.named("locations", LOCATIONS_TTL)?,
+            locations: bodies.listings("locations", LOCATIONS_TTL)?,
             bodies,
             counted: Arc::default(),
         })

@@ -211,8 +211,7 @@ impl Tracks {
             None => format!("{limit}"),
             Some(after) => format!("{limit}.{:x}.{}", after.length_metres.to_bits(), after.id),
         };
-        // Only first pages are worth keeping: positions are endless, and anybody can make them up.
-        let wanted = Wanted { key: &key, stamps: &[all_tracks()], kept: after.is_none() };
+        let wanted = Wanted { key: &key, stamps: &[all_tracks()], kept: true };
         let store = self.store.clone();
         let make = move || async move {
             let tracks = store.by_length(after, limit + 1).await?;

@@ -64,9 +64,9 @@ impl Tracks {
         Ok(Self {
             records: RecordStore::new(store.clone()),
             store: TrackStore::new(store),
-            details: bodies.named("tracks", ttl)?,
-            lists: bodies.named("track_lists", ttl)?,
-            rankings: bodies.named("track_rankings", ttl)?,
+            details: bodies.things("tracks", ttl)?,
+            lists: bodies.listings("track_lists", ttl)?,
+            rankings: bodies.listings("track_rankings", ttl)?,
             bodies,
             settings: settings.tracks.clone(),
         })

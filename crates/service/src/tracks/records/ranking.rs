@@ -67,7 +67,7 @@ fn listing(track: TrackId) -> String {
 }
 
 impl Tracks {
-    /// A page of the ranking; nothing when there is no such track. First pages are kept.
+    /// A page of the ranking; nothing when there is no such track.
     async fn ranking(
         &self,
         track: TrackId,
@@ -80,7 +80,7 @@ impl Tracks {
             Some(after) => format!("{track}.{limit}.{}.{}", after.duration_ms, after.user),
         };
         let stamps = [one_track(track), ranking_of(track)];
-        let wanted = Wanted { key: &key, stamps: &stamps, kept: after.is_none() };
+        let wanted = Wanted { key: &key, stamps: &stamps, kept: true };
         let records = self.records.clone();
         let make = move || async move {
             let found = records.ranking(track, after, limit + 1).await?;
