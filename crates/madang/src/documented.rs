@@ -195,3 +195,21 @@ fn marked_blocks_are_whole() {
         assert_eq!(begins, ends, "{}", path.display());
     }
 }
+
+/// Figures of `make bench` and `make experiments` are theirs alone.
+#[test]
+fn tables_of_figures_stand_in_blocks_that_a_command_writes() {
+    let documents = documents();
+    let page = &documents[Path::new("docs/PERFORMANCE.md")];
+    let mut is_inside = false;
+    for line in page.lines() {
+        is_inside |= line.starts_with("<!-- begin: ");
+        is_inside &= !line.starts_with("<!-- end: ");
+        assert!(is_inside || !line.starts_with('|'), "a table outside the blocks: {line}");
+    }
+    for (path, text) in documents {
+        let is_experiment = path.starts_with("experiments") && path.components().count() == 3;
+        let has = text.contains("<!-- begin: results -->");
+        assert_eq!(has, is_experiment, "{}", path.display());
+    }
+}

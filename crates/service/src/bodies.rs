@@ -188,7 +188,7 @@ impl Bodies {
     /// Each encoding is an entry of its own, made quickly and only when somebody asks for it. To make
     /// all of them thoroughly, as for a track, cost more than the cache saved where writes end listings
     /// or searches are seldom repeated: under 100 writes a second less than half as many answers as
-    /// without a cache (docs/PERFORMANCE.md, post-cache).
+    /// without a cache (lesson 1 in docs/lessons).
     ///
     /// # Errors
     /// As a problem, when the store or the compute pool cannot answer.
