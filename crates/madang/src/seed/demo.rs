@@ -38,9 +38,7 @@ pub fn fill_demo(app: &App, settings: &Settings) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match runtime.block_on(look(app, &rows))? {
         Found::Nothing => {}
-        Found::Part => {
-            tracing::info!("continuing to add sample users: an earlier start was interrupted")
-        }
+        Found::Part => tracing::info!("resuming the fill that an earlier start began"),
         Found::Something => {
             tracing::info!("no sample users added: the store already has users, posts or articles");
             return Ok(());
