@@ -23,8 +23,6 @@ use madang_cache::{Cache, CacheConfig, ConfigError};
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use utoipa::OpenApi as _;
-use utoipa_axum::router::OpenApiRouter;
 
 /// State of all handlers.
 #[derive(Debug)]
@@ -156,8 +154,8 @@ fn gates(settings: &Settings, cores: usize) -> (Gate, Gate) {
     (Gate::new(reads, server.queue_time), Gate::new(writes, server.queue_time))
 }
 
-fn api() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::with_openapi(openapi::Document::openapi())
+pub(crate) fn api() -> openapi::Api {
+    openapi::Api::documented()
         .merge(accounts::router())
         .merge(tracks::router())
         .merge(schedules::router())
@@ -180,16 +178,10 @@ fn largest_body(app: Arc<App>, max_body: usize) -> LargestBody {
     })
 }
 
-/// The routes of the API, and what describes them.
-fn described() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
-    let (router, mut document) = api().split_for_parts();
-    openapi::add_unknown_outcomes(&mut document);
-    (router, document)
-}
-
 /// The OpenAPI document as JSON.
 pub fn openapi_json() -> String {
-    openapi::json(&described().1)
+    let (_, document) = api().split();
+    document.json()
 }
 
 /// Serves `app` until told to stop. Blocks the calling thread.
@@ -209,8 +201,8 @@ pub fn serve(
     let app = Arc::new(App { draining: Arc::clone(&signals.draining), ..app });
     exposition::register(&mut registry, &app);
     let operations = exposition::router(registry);
-    let (router, document) = described();
-    for template in document.paths.paths.keys().map(String::as_str).chain([
+    let (router, document) = api().split();
+    for template in document.templates().chain([
         "/openapi.json",
         "/docs",
         "/docs/{*rest}",

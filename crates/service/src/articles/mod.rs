@@ -37,11 +37,11 @@ pub use types::{
 };
 
 use crate::accounts::UserId;
-use crate::app::App;
 use crate::bodies::{Bodies, ChangeError, LoadError, NONE};
 use crate::config::Settings;
 use crate::http::Problem;
 use crate::idempotency::{Done, Once};
+use crate::ops::openapi::Api;
 use crate::store::Store;
 use counts::CountMemory;
 use likes::{LikeFigures, LikeLog, LikeStore};
@@ -49,12 +49,11 @@ pub(crate) use likes::{Replayed, replay};
 use madang_cache::{ConfigError, NamedCache, Stamp};
 use std::sync::Arc;
 use std::time::Duration;
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Routes of articles.
-pub fn router() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new()
+pub(crate) fn router() -> Api {
+    Api::new()
         .routes(routes!(list::list, create::create))
         .routes(routes!(detail::detail, change::patch, change::delete))
         .routes(routes!(comments::list::list, comments::add::add))

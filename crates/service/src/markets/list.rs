@@ -38,14 +38,12 @@ const KINDS: [&str; 3] = ["상설장", "5일장", "3일장"];
         ("type" = Option<String>, Query, description = "상설장, 5일장, 3일장, or several joined with +: markets that are at least that"),
         ("near" = Option<String>, Query, description = "latitude,longitude: items get distanceMetres"),
         ("sort" = Option<String>, Query, description = "name, views (most first), or distance (with near; without markets of unknown position)"),
-        ("limit" = Option<u32>, Query, description = "items, 1 to 100; default 20"),
-        ("cursor" = Option<String>, Query, description = "nextCursor of the page before"),
+        ("limit" = Option<u32>, Query),
+        ("cursor" = Option<String>, Query),
     ),
     responses(
         (status = 200, description = "One page", body = Page<MarketItem>),
         (status = 304, description = "The client has it already (If-None-Match)"),
-        (status = 422, description = "A parameter has a wrong value, or a region's name belongs to several: errors has the choices"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn list(
     State(app): State<Arc<App>>,

@@ -24,22 +24,21 @@ pub use types::{FACILITIES, Market, MarketId, NewMarket, Place};
 pub use views::{Counting, ViewFigures};
 
 use crate::accounts::{Accounts, Regions};
-use crate::app::App;
 use crate::bodies::{Bodies, LoadError};
 use crate::config::Settings;
+use crate::ops::openapi::Api;
 use crate::store::{Store, StoreError};
 use madang_cache::{ConfigError, NamedCache, Stamp};
 use std::net::IpAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use views::{View, Views, Visitor, korean_day};
 
 /// Routes of markets.
-pub fn router() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(list::list)).routes(routes!(detail::detail))
+pub(crate) fn router() -> Api {
+    Api::new().routes(routes!(list::list)).routes(routes!(detail::detail))
 }
 
 /// The system; cheap to clone.

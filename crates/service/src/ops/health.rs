@@ -2,17 +2,17 @@
 
 use crate::app::App;
 use crate::http::Problem;
+use crate::ops::openapi::Api;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderValue, header};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// `/health/live` and `/health/ready`.
-pub fn router() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(live)).routes(routes!(ready))
+pub(crate) fn router() -> Api {
+    Api::new().routes(routes!(live)).routes(routes!(ready))
 }
 
 /// The process answers. Nothing else is checked: a restart would not mend a full disk.

@@ -1,5 +1,6 @@
 //! Operations: metrics, health, the OpenAPI document.
 
+mod contract;
 pub mod health;
 pub mod latency;
 pub(crate) mod memory;

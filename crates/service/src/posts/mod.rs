@@ -35,19 +35,19 @@ pub use types::{
 };
 
 use crate::accounts::{Accounts, UserId};
-use crate::app::{App, AppError};
+use crate::app::AppError;
 use crate::bodies::{Bodies, ChangeError, LoadError, NONE};
 use crate::config::Settings;
 use crate::idempotency::{Done, Once};
+use crate::ops::openapi::Api;
 use crate::store::Store;
 use madang_cache::{NamedCache, Stamp};
 use std::sync::Arc;
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Routes of posts and their categories.
-pub fn router() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new()
+pub(crate) fn router() -> Api {
+    Api::new()
         .routes(routes!(categories::list))
         .routes(routes!(create::create, list::list))
         .routes(routes!(one::one, change::change, change::delete))

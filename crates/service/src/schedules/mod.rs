@@ -27,21 +27,20 @@ pub use limit::Limit;
 pub use store::ScheduleStore;
 pub use types::{AfterStart, Deletion, Location, LocationId, NewSchedule, Schedule, ScheduleId};
 
-use crate::app::App;
 use crate::bodies::{Bodies, LoadError};
 use crate::config::Settings;
 use crate::idempotency::{Done, Once};
+use crate::ops::openapi::Api;
 use crate::store::{Store, StoreError};
 use madang_cache::{ConfigError, NamedCache};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Routes of schedules and their places.
-pub fn router() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new()
+pub(crate) fn router() -> Api {
+    Api::new()
         .routes(routes!(create::create, list::list))
         .routes(routes!(one::one, delete::delete))
         .routes(routes!(locations::list))

@@ -35,8 +35,6 @@ const AGAIN: Duration = Duration::from_secs(1);
         (status = 200, description = "The track", body = super::list::TrackBody),
         (status = 304, description = "The client has it already (If-None-Match)"),
         (status = 404, description = "There is no such track"),
-        (status = 422, description = "A parameter has a wrong value"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn detail(
     State(app): State<Arc<App>>,

@@ -19,24 +19,23 @@ pub(crate) use store::tests::plan;
 pub use store::{PreparedTrack, TrackStore};
 pub use types::{
     AfterDistance, AfterLength, Deleted, NewTrack, Stored, StoredTrack, TrackId, TrackSummary,
+    track_name,
 };
 pub(crate) use upload::is_upload;
 
 use crate::accounts::UserId;
-use crate::app::App;
 use crate::bodies::{Bodies, ChangeError, LoadError, NONE};
 use crate::config::{Settings, TrackSettings};
 use crate::idempotency::{Done, Once};
+use crate::ops::openapi::Api;
 use crate::store::{Store, StoreError};
 use madang_cache::{ConfigError, NamedCache, Stamp};
 use records::RecordStore;
-use std::sync::Arc;
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Routes of tracks.
-pub fn router() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new()
+pub(crate) fn router() -> Api {
+    Api::new()
         .routes(routes!(list::list, upload::create))
         .routes(routes!(detail::detail, upload::delete))
         .routes(routes!(records::ranking::ranking, records::add::add))

@@ -15,21 +15,9 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, header};
-use read::{Kind, Read};
+use read::{Kind, NewTrackBody, Read};
 use serde::Serialize;
 use std::sync::Arc;
-
-/// A new track (documentation of the JSON that `read` reads).
-#[derive(utoipa::ToSchema)]
-#[allow(dead_code, reason = "describes a body")]
-struct NewTrackBody {
-    /// 1 to 200 characters in one line.
-    name: String,
-    /// Rating in stars, 0 to 5; 0 or absent = not rated.
-    rate: Option<f64>,
-    /// Lines of `[latitude, longitude, elevation?]`: degrees and metres, WGS 84; two points at least.
-    segments: Vec<Vec<Vec<f64>>>,
-}
 
 /// A track that was stored.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -58,7 +46,7 @@ pub(crate) fn is_upload(parts: &Parts) -> bool {
     security(("bearer" = [])),
     params(
         ("name" = Option<String>, Query, description = "name of the track in a GPX or GeoJSON file that has none, or instead of its own"),
-        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters: sent again with the same body, the first answer comes back"),
+        ("Idempotency-Key" = Option<String>, Header),
     ),
     request_body(content(
         (NewTrackBody = "application/json"),
@@ -67,13 +55,7 @@ pub(crate) fn is_upload(parts: &Parts) -> bool {
     )),
     responses(
         (status = 201, description = "Stored; Location leads to it", body = CreatedTrack),
-        (status = 400, description = "The body cannot be read"),
-        (status = 401, description = "No valid token"),
         (status = 409, description = "The same name and path are there already"),
-        (status = 413, description = "The body is larger than server.max_body"),
-        (status = 415, description = "Neither JSON, GPX nor GeoJSON"),
-        (status = 422, description = "No path, or values that are not accepted"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn create(
     State(app): State<Arc<App>>,
@@ -135,10 +117,8 @@ async fn prepare(
     params(("id" = i64, Path, description = "Id of the track")),
     responses(
         (status = 204, description = "It is gone, with its runs and its ranking"),
-        (status = 401, description = "No valid token"),
         (status = 403, description = "It belongs to somebody else, or to nobody"),
         (status = 404, description = "There is no such track"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn delete(
     State(app): State<Arc<App>>,

@@ -17,8 +17,9 @@
 
 mod fields;
 mod syntax;
+pub mod table;
 
-pub use fields::{AllRead, Secret, one_line};
+pub use fields::{AllRead, Secret, one_line, what_a_line_is};
 
 use super::problem::{FieldError, Problem};
 use axum::body::Body;
