@@ -28,6 +28,7 @@ pub use draft::{
     Changes, Draft, HIGHEST_PRICE, LARGEST_STOCK, LONGEST_CONTENT, LONGEST_TITLE, LONGEST_TOWN,
     Names,
 };
+pub(crate) use store::sweep_towns;
 pub use store::{Asked, Changed, PostStore};
 pub use types::{
     After, Category, CategoryId, Change, NewPost, Order, Place, Post, PostId, PostSummary,
@@ -38,6 +39,7 @@ use crate::accounts::{Accounts, UserId};
 use crate::app::{App, AppError};
 use crate::bodies::{Bodies, ChangeError, LoadError, NONE};
 use crate::config::Settings;
+use crate::housekeeping::Step;
 use crate::idempotency::{Done, Once};
 use crate::store::Store;
 use madang_cache::{NamedCache, Stamp};
@@ -52,6 +54,10 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(create::create, list::list))
         .routes(routes!(one::one, change::change, change::delete))
 }
+
+/// What a user leaves who is deleted: posts without an author.
+pub(crate) const OF_USER: &[Step] =
+    &[Step { sql: store::POSTS_OF_USER, ends: |id| Some(one_post(id)) }];
 
 /// The system: its store and its cached bodies.
 #[derive(Clone, Debug)]

@@ -15,6 +15,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0007_posts.sql"),
     include_str!("migrations/0008_articles.sql"),
     include_str!("migrations/0009_like_log.sql"),
+    include_str!("migrations/0010_deletions.sql"),
 ];
 
 /// `MADG` in ASCII: marks the file as ours (SQLite's `application_id`).
@@ -54,6 +55,14 @@ pub(super) fn run(conn: &mut Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// The schema in memory, for tests of statements.
+#[cfg(test)]
+pub(crate) fn test_schema() -> Connection {
+    let mut conn = Connection::open_in_memory().expect("memory");
+    run(&mut conn).expect("an empty file takes the schema");
+    conn
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,7 +95,7 @@ mod tests {
         let track: String = conn.query_row(track, [], |row| row.get(0)).unwrap();
         assert_eq!(track, "한강 4.5 1234.5 3 37.5 127.0 0102 nobody");
         let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
-        assert_eq!(number("SELECT id FROM track_starts WHERE min_lat > 37"), 7);
+        assert_eq!(number("SELECT id FROM track_starts WHERE lat > 37"), 7);
         assert_eq!(number("SELECT count(*) FROM pragma_foreign_key_check"), 0);
         // What came since works on what was there, and an id that was used stays used.
         conn.execute_batch(

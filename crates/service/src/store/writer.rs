@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_types, reason = "runs the transactions of the store")]
 
 use super::StoreError;
+use super::log::Log;
 use super::pool::panic_text;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use rusqlite::{Connection, Savepoint};
@@ -112,13 +113,18 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(conn: Connection, group: usize, queue: usize) -> std::io::Result<Writer> {
+    pub(super) fn start(
+        conn: Connection,
+        group: usize,
+        queue: usize,
+        log: Arc<Log>,
+    ) -> std::io::Result<Writer> {
         let (send, receive) = bounded(queue);
         let stats = Arc::new(WriterStats::default());
         let counted = Arc::clone(&stats);
         let thread = std::thread::Builder::new()
             .name("store-write".to_owned())
-            .spawn(move || work(conn, &receive, group, &counted))?;
+            .spawn(move || work(conn, &receive, group, &counted, &log))?;
         Ok(Writer { queue: Some(send), thread: Some(thread), stats })
     }
 
@@ -320,13 +326,20 @@ where
     }
 }
 
-fn work(conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterStats) {
+fn work(
+    conn: Connection,
+    queue: &Receiver<Job>,
+    group: usize,
+    stats: &WriterStats,
+    log: &Log,
+) {
     let mut settle: Vec<Settle> = Vec::with_capacity(group.min(256));
     let mut shared = Group { conn, state: State::Clean, changes_before: 0 };
     // One that commits alone, taken from the queue while a group was gathered.
     let mut next_first = None;
     while let Some(first) = next_first.take().or_else(|| queue.recv().ok()) {
         let group = if first.company == Company::Alone { 1 } else { group };
+        let turn = log.turn();
         let begun = shared.begin();
         match &begun {
             Ok(()) => {
@@ -347,6 +360,7 @@ fn work(conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterSta
             }
         }
         let outcome = begun.and_then(|()| shared.commit(stats));
+        drop(turn);
         for answer in settle.drain(..) {
             answer(outcome.clone());
         }
