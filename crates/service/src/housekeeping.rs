@@ -54,15 +54,16 @@ impl Housekeeping {
         let (stop, stopped) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let (all, articles) = (articles.clone(), articles.clone());
-        let thread = std::thread::Builder::new().name("housekeeping".to_owned()).spawn(move || {
-            runtime.block_on(async {
-                tokio::join!(
-                    until(&stopped, sweep(&articles)),
-                    until(&stopped, articles.check()),
-                    articles.flush(&stopped, drain_timeout)
-                )
-            });
-        })?;
+        let thread =
+            std::thread::Builder::new().name("housekeeping".to_owned()).spawn(move || {
+                runtime.block_on(async {
+                    tokio::join!(
+                        until(&stopped, sweep(&articles)),
+                        until(&stopped, articles.check()),
+                        articles.flush(&stopped, drain_timeout)
+                    )
+                });
+            })?;
         Ok(Housekeeping { stop, thread: Some(thread), articles: all })
     }
 

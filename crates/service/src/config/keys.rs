@@ -226,7 +226,8 @@ const GENERAL: &[Key] = &[
         "database.log_limit" = "64MiB",
         "a size: 16MiB, 1GiB; at least 64KiB",
         "size of the write-ahead log at which reads and writes pause until it is in the database",
-        |s, v| s.database.log_limit = size(v).ok().filter(|bytes| *bytes >= 64 << 10).ok_or_else(String::new)?
+        |s, v| s.database.log_limit =
+            size(v).ok().filter(|bytes| *bytes >= 64 << 10).ok_or_else(String::new)?
     ),
     key!(
         "tracks.detail" = "medium",

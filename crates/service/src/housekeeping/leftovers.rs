@@ -3,7 +3,10 @@
 //! The statement that deletes is short whatever hangs on its row: a trigger notes the id, and nobody sees the
 //! rest any longer, for nothing shows rows of what is not there and ids are never used again. A cascade
 //! instead would hold the only writer, for as long as the row has children.
-#![allow(clippy::disallowed_types, reason = "runs the statements that systems have for what is left")]
+#![allow(
+    clippy::disallowed_types,
+    reason = "runs the statements that systems have for what is left"
+)]
 
 use crate::store::{Store, StoreError, Tx};
 use madang_cache::{Cache, Stamp};
@@ -37,7 +40,9 @@ impl Leftovers {
     /// Ids of which something may be left, the oldest first.
     pub(crate) async fn noted(self, store: &Store) -> Result<Vec<i64>, StoreError> {
         let sql = format!("SELECT id FROM {} ORDER BY id LIMIT {AT_ONCE}", self.noted);
-        store.read(move |conn| conn.prepare_cached(&sql)?.query_map([], |r| r.get(0))?.collect()).await
+        store
+            .read(move |conn| conn.prepare_cached(&sql)?.query_map([], |r| r.get(0))?.collect())
+            .await
     }
 
     /// Takes away up to `rows` rows of what is left of `id` in one transaction; answers whether there may be

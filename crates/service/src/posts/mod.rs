@@ -8,7 +8,7 @@
 //! and later pages end with it. Bodies say of the owner the nickname, and nothing of whoever reads them.
 //!
 //! Limits: an area is what the tables of regions have; towns are free text, told apart by their letters. An
-//! account that an operator deletes by SQL stays in cached bodies with its nickname until their time is over.
+//! account that an operator deletes by SQL stays in cached listings with its nickname until their time is over.
 
 mod area;
 mod categories;

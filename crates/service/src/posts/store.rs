@@ -232,7 +232,8 @@ pub(crate) async fn sweep_towns(
     });
     let found = found.await?;
     let last = found.last().filter(|_| found.len() == limit).map(|(id, _)| *id);
-    let unused: Vec<_> = found.into_iter().filter(|(_, unused)| *unused).map(|(id, _)| id).collect();
+    let unused: Vec<_> =
+        found.into_iter().filter(|(_, unused)| *unused).map(|(id, _)| id).collect();
     if !unused.is_empty() {
         let job = move |tx: &mut Tx<'_>| {
             // Somebody may have offered something there meanwhile.

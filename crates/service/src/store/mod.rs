@@ -24,10 +24,10 @@ mod reserve;
 mod tests;
 mod writer;
 
-#[cfg(test)]
-pub(crate) use migrations::test_schema;
 pub use error::StoreError;
 pub use lock::{DirLock, LockError};
+#[cfg(test)]
+pub(crate) use migrations::test_schema;
 pub(crate) use pool::panic_text;
 pub use pool::{Pool, PoolError};
 pub use writer::Tx;

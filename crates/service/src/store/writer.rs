@@ -326,13 +326,7 @@ where
     }
 }
 
-fn work(
-    conn: Connection,
-    queue: &Receiver<Job>,
-    group: usize,
-    stats: &WriterStats,
-    log: &Log,
-) {
+fn work(conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterStats, log: &Log) {
     let mut settle: Vec<Settle> = Vec::with_capacity(group.min(256));
     let mut shared = Group { conn, state: State::Clean, changes_before: 0 };
     // One that commits alone, taken from the queue while a group was gathered.

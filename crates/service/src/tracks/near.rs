@@ -162,7 +162,8 @@ impl<'conn> Search<'conn> {
         values: &[&dyn rusqlite::ToSql],
     ) -> Result<Vec<Start>, rusqlite::Error> {
         let mut statement = self.conn.prepare_cached(sql)?;
-        let found = statement.query_map(values, |row| Ok(Start { at: at(row)?, id: row.get(2)? }))?;
+        let found =
+            statement.query_map(values, |row| Ok(Start { at: at(row)?, id: row.get(2)? }))?;
         let found: Vec<_> = found.collect::<Result<_, _>>()?;
         self.rows += found.len();
         Ok(found)

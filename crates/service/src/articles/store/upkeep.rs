@@ -143,38 +143,6 @@ fn take_back(
 }
 
 fn repair(
-        &self,
-        articles: Vec<ArticleId>,
-        committed: impl Fn(ArticleId, Counts) + Send + 'static,
-    ) -> Result<u64, StoreError> {
-        self.store
-            .write(move |tx| {
-                let repaired = repair(tx, &articles)?;
-                let count = repaired.len() as u64;
-                tx.after_commit(move || repaired.iter().for_each(|(id, now)| committed(*id, *now)));
-                Ok(count)
-            })
-            .await
-    }
-
-    /// Takes away up to about `rows` comments and likes of deleted articles, in one transaction; answers
-    /// whether there may be more.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
-    pub async fn sweep(&self, rows: usize) -> Result<bool, StoreError> {
-        // Looked at on a reader first: there is nothing to do nearly always, and then nothing is written.
-        let left = self.store.read(|conn| {
-            conn.prepare_cached("SELECT min(id) FROM deleted_articles")?
-                .query_row([], |row| row.get::<_, Option<ArticleId>>(0))
-        });
-        let Some(id) = left.await? else { return Ok(false) };
-        self.store.write(move |tx| sweep(tx, id, rows).map_err(StoreError::from)).await?;
-        Ok(true)
-    }
-}
-
-fn repair(
     tx: &Tx<'_>,
     articles: &[ArticleId],
 ) -> Result<Vec<(ArticleId, Counts)>, rusqlite::Error> {

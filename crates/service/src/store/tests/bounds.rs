@@ -14,7 +14,8 @@ fn open_with(dir: &std::path::Path, readers: usize, log_limit: usize) -> Store {
 }
 
 fn endless(conn: &Connection) -> Result<i64, rusqlite::Error> {
-    let sql = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+    let sql =
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
     conn.query_row(sql, [], |row| row.get(0))
 }
 
@@ -91,11 +92,10 @@ async fn the_log_stays_short_while_reads_overlap_all_the_time() {
         .collect();
     let mut longest = 0;
     for _ in 0..300 * rounds {
-        let written: Result<usize, StoreError> =
-            within_a_minute(store.write(|tx| {
-                Ok(tx.execute("INSERT INTO blobs VALUES (zeroblob(65536))", [])?)
-            }))
-            .await;
+        let written: Result<usize, StoreError> = within_a_minute(
+            store.write(|tx| Ok(tx.execute("INSERT INTO blobs VALUES (zeroblob(65536))", [])?)),
+        )
+        .await;
         assert_eq!(written, Ok(1));
         longest = longest.max(store.sizes().log_bytes);
     }

@@ -66,12 +66,14 @@ fn rows_of_pages(conn: &Connection, centre: Point, pages: usize) -> Vec<usize> {
 fn starts() -> impl Strategy<Value = Vec<(f64, f64)>> {
     let spot = prop_oneof![
         (-90.0..=90.0f64, -180.0..=180.0f64),
-        (prop::sample::select(vec![-90.0, 0.0, 37.5, 90.0]), prop::sample::select(vec![-180.0, 0.0, 127.0, 180.0])),
+        (
+            prop::sample::select(vec![-90.0, 0.0, 37.5, 90.0]),
+            prop::sample::select(vec![-180.0, 0.0, 127.0, 180.0])
+        ),
     ];
     let step = prop::sample::select(vec![0.0, 0.0, 0.0, 1e-9, 1e-8, 1e-7, 1e-6, 0.01]);
-    let start = (spot, step.clone(), step).prop_map(|((lat, lon), north, east)| {
-        ((lat + north).min(90.0), (lon + east).min(180.0))
-    });
+    let start = (spot, step.clone(), step)
+        .prop_map(|((lat, lon), north, east)| ((lat + north).min(90.0), (lon + east).min(180.0)));
     let copies = (start, 1usize..40).prop_map(|(start, count)| vec![start; count]);
     prop::collection::vec(copies, 1..12).prop_map(|all| all.concat())
 }
