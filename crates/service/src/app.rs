@@ -1,11 +1,12 @@
 //! The application: every system over one store and one cache, and the routes to them.
 
 use crate::accounts::{self, Accounts, AccountsError, Caller};
-use crate::articles::{self, Articles, Housekeeping};
+use crate::articles::{self, Articles};
 use crate::bodies::Bodies;
 use crate::config::{CacheMode, Settings};
 use crate::exposition;
 use crate::home::{self, Home};
+use crate::housekeeping::Housekeeping;
 use crate::http::edge::label_routes;
 use crate::http::json::LARGEST_OBJECT;
 use crate::http::server::{Routes, Signals};

@@ -5,7 +5,7 @@ use crate::http::answers::AnswerFigures;
 use crate::http::gate::{Gate, GateFigures};
 use crate::ops::process::Process;
 use crate::schedules::ScheduleFigures;
-use crate::store::StoreFigures;
+use crate::store::{StoreFigures, StoreSizes};
 use axum::Router;
 use axum::routing::get;
 use http::header;
@@ -56,6 +56,7 @@ impl Collector for AppCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let encoder = &mut encoder;
         store_figures(encoder, &self.app.store.figures())?;
+        store_sizes(encoder, self.app.store.sizes())?;
         self.app.accounts.encode_figures(encoder)?;
         schedule_figures(encoder, self.app.schedules.figures())?;
         self.app.articles.encode_figures(encoder)?;
@@ -153,7 +154,21 @@ fn store_figures(
     )?)?;
     counter(encoder, "store_reads", "Read transactions", figures.reads)?;
     gauge(encoder, "store_read_queue", "Read transactions waiting", figures.waiting_reads)?;
-    gauge(encoder, "store_write_queue", "Writes waiting", figures.waiting_writes)
+    gauge(encoder, "store_write_queue", "Writes waiting", figures.waiting_writes)?;
+    let help = "Copies of the write-ahead log into the database";
+    counter(encoder, "store_checkpoints", help, figures.checkpoints)?;
+    let help = "Times that reads and writes paused because the log had reached database.log_limit";
+    counter(encoder, "store_log_cuts", help, figures.log_cuts)
+}
+
+fn store_sizes(
+    encoder: &mut DescriptorEncoder<'_>,
+    sizes: StoreSizes,
+) -> Result<(), std::fmt::Error> {
+    gauge(encoder, "store_database_bytes", "Size of the database file", sizes.database_bytes)?;
+    gauge(encoder, "store_log_bytes", "Size of the write-ahead log", sizes.log_bytes)?;
+    let help = "Free space on the disk of the data directory";
+    gauge(encoder, "store_disk_free_bytes", help, sizes.disk_free_bytes)
 }
 
 fn schedule_figures(

@@ -241,6 +241,13 @@ const GENERAL: &[Key] = &[
         |s, v| s.database.queue = whole(v, 1, 1_000_000)?
     ),
     key!(
+        "database.log_limit" = "64MiB",
+        "a size: 16MiB, 1GiB; at least 64KiB",
+        "size of the write-ahead log at which reads and writes pause until it is in the database",
+        |s, v| s.database.log_limit =
+            size(v).ok().filter(|bytes| *bytes >= 64 << 10).ok_or_else(String::new)?
+    ),
+    key!(
         "tracks.detail" = "medium",
         "full, high, medium or low",
         "Detail of a track if the request names none (documented system: full)",
@@ -315,7 +322,12 @@ pub(super) fn blank() -> Settings {
             drain_timeout: zero,
         },
         compression: false,
-        database: DatabaseSettings { max_connections: None, commit_group: 0, queue: 0 },
+        database: DatabaseSettings {
+            max_connections: None,
+            commit_group: 0,
+            queue: 0,
+            log_limit: 0,
+        },
         cache: CacheSettings::blank(),
         likes: LikeSettings::blank(),
         tracks: TrackSettings {

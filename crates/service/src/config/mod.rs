@@ -119,6 +119,8 @@ pub struct DatabaseSettings {
     pub commit_group: usize,
     /// Jobs that may wait for the writer, and for the readers; one more is answered 503.
     pub queue: usize,
+    /// Size in bytes of the write-ahead log at which everything pauses until it is in the database.
+    pub log_limit: usize,
 }
 
 /// `tracks.*`.

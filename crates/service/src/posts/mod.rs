@@ -8,7 +8,7 @@
 //! and later pages end with it. Bodies say of the owner the nickname, and nothing of whoever reads them.
 //!
 //! Limits: an area is what the tables of regions have; towns are free text, told apart by their letters. An
-//! account that an operator deletes by SQL stays in cached bodies with its nickname until their time is over.
+//! account that an operator deletes by SQL stays in cached listings with its nickname until their time is over.
 
 mod area;
 mod categories;
@@ -28,6 +28,7 @@ pub use draft::{
     Changes, Draft, HIGHEST_PRICE, LARGEST_STOCK, LONGEST_CONTENT, LONGEST_TITLE, LONGEST_TOWN,
     Names,
 };
+pub(crate) use store::sweep_towns;
 pub use store::{Asked, Changed, PostStore};
 pub use types::{
     After, Category, CategoryId, Change, NewPost, Order, Place, Post, PostId, PostSummary,
@@ -38,6 +39,7 @@ use crate::accounts::{Accounts, UserId};
 use crate::app::AppError;
 use crate::bodies::{Bodies, ChangeError, LoadError, NONE};
 use crate::config::Settings;
+use crate::housekeeping::Step;
 use crate::idempotency::{Done, Once};
 use crate::ops::openapi::Api;
 use crate::store::Store;
@@ -52,6 +54,10 @@ pub(crate) fn router() -> Api {
         .routes(routes!(create::create, list::list))
         .routes(routes!(one::one, change::change, change::delete))
 }
+
+/// What a user leaves who is deleted: posts without an author.
+pub(crate) const OF_USER: &[Step] =
+    &[Step { sql: store::POSTS_OF_USER, ends: |id| Some(one_post(id)) }];
 
 /// The system: its store and its cached bodies.
 #[derive(Clone, Debug)]

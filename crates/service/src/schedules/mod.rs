@@ -29,6 +29,7 @@ pub use types::{AfterStart, Deletion, Location, LocationId, NewSchedule, Schedul
 
 use crate::bodies::{Bodies, LoadError};
 use crate::config::Settings;
+use crate::housekeeping::{NONE, Step};
 use crate::idempotency::{Done, Once};
 use crate::ops::openapi::Api;
 use crate::store::{Store, StoreError};
@@ -45,6 +46,19 @@ pub(crate) fn router() -> Api {
         .routes(routes!(one::one, delete::delete))
         .routes(routes!(locations::list))
 }
+
+/// What a user leaves who is deleted.
+pub(crate) const OF_USER: &[Step] = &[
+    Step {
+        sql: "DELETE FROM schedules WHERE id IN
+              (SELECT id FROM schedules WHERE user_id = ?1 LIMIT ?2) RETURNING id",
+        ends: NONE,
+    },
+    Step {
+        sql: "DELETE FROM schedule_counts WHERE user_id = ?1 AND ?2 > 0 RETURNING user_id",
+        ends: NONE,
+    },
+];
 
 /// The system: its store, its limit, the cached bodies of the places.
 #[derive(Clone, Debug)]

@@ -3,6 +3,7 @@
 
 use super::pool::PoolError;
 use rusqlite::{ErrorCode, ffi};
+use std::io::ErrorKind;
 
 /// A failed transaction.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -10,6 +11,10 @@ pub enum StoreError {
     /// Too many jobs wait already. Answered 503.
     #[error("too many jobs are waiting for the store")]
     Busy,
+    /// A read was ended before it had an answer: it took too long or too much, or nobody waits for it any
+    /// longer. Answered 503.
+    #[error("the read was given up: {0}")]
+    GivenUp(&'static str),
     /// The store is closing. Answered 503.
     #[error("the store is closing")]
     Closed,
@@ -55,6 +60,7 @@ impl StoreError {
         matches!(
             self,
             StoreError::Busy
+                | StoreError::GivenUp(_)
                 | StoreError::Closed
                 | StoreError::Commit(_)
                 | StoreError::Unknown(_)
@@ -92,6 +98,18 @@ impl StoreError {
     }
 }
 
+impl StoreError {
+    /// Why a file of the store cannot be opened.
+    pub(super) fn of_file(error: &std::io::Error) -> Self {
+        let text = error.to_string();
+        match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StoreError::Full(text),
+            ErrorKind::ReadOnlyFilesystem => StoreError::ReadOnly(text),
+            _ => StoreError::CannotOpen(text),
+        }
+    }
+}
+
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         let text = error.to_string();
@@ -108,6 +126,7 @@ impl From<rusqlite::Error> for StoreError {
             }
             Some(ErrorCode::ConstraintViolation) => StoreError::Constraint(text),
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy,
+            Some(ErrorCode::OperationInterrupted) => StoreError::GivenUp("it took too long"),
             _ => StoreError::Other(text),
         }
     }

@@ -1,6 +1,7 @@
 //! The writer thread: group commit for every write.
 #![allow(clippy::disallowed_types, reason = "runs the transactions of the store")]
 
+use super::log::Log;
 use super::pool::panic_text;
 use super::{BUSY_TIMEOUT, StoreError, handover};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
@@ -133,13 +134,18 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(conn: Connection, group: usize, queue: usize) -> std::io::Result<Writer> {
+    pub(super) fn start(
+        conn: Connection,
+        group: usize,
+        queue: usize,
+        log: Arc<Log>,
+    ) -> std::io::Result<Writer> {
         let (send, receive) = bounded(queue);
         let stats = Arc::new(WriterStats::default());
         let counted = Arc::clone(&stats);
         let thread = std::thread::Builder::new()
             .name("store-write".to_owned())
-            .spawn(move || work(conn, &receive, group, &counted))?;
+            .spawn(move || work(conn, &receive, group, &counted, &log))?;
         Ok(Writer { queue: Some(send), thread: Some(thread), stats })
     }
 
@@ -377,13 +383,14 @@ where
     }
 }
 
-fn work(conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterStats) {
+fn work(conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterStats, log: &Log) {
     let mut settle: Vec<Settle> = Vec::with_capacity(group.min(256));
     let mut shared = Group { conn, state: State::Clean, changes_before: 0 };
     // One that commits alone, taken from the queue while a group was gathered.
     let mut next_first = None;
     while let Some(first) = next_first.take().or_else(|| next_job(queue, &mut shared, stats)) {
         let group = if first.company == Company::Alone { 1 } else { group };
+        let turn = log.turn();
         let begun = shared.begin();
         match &begun {
             Ok(()) => {
@@ -405,6 +412,7 @@ fn work(conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterSta
             }
         }
         let outcome = begun.and_then(|()| shared.commit(stats));
+        drop(turn);
         for answer in settle.drain(..) {
             answer(outcome.clone());
         }

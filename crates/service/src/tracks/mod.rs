@@ -26,6 +26,7 @@ pub(crate) use upload::is_upload;
 use crate::accounts::UserId;
 use crate::bodies::{Bodies, ChangeError, LoadError, NONE};
 use crate::config::{Settings, TrackSettings};
+use crate::housekeeping::{Leftovers, NONE as NO_BODY, Step};
 use crate::idempotency::{Done, Once};
 use crate::ops::openapi::Api;
 use crate::store::{Store, StoreError};
@@ -40,6 +41,17 @@ pub(crate) fn router() -> Api {
         .routes(routes!(detail::detail, upload::delete))
         .routes(routes!(records::ranking::ranking, records::add::add))
 }
+
+/// Runs and ranking of a deleted track.
+pub(crate) const LEFTOVERS: Leftovers =
+    Leftovers { noted: "deleted_tracks", steps: &[records::OF_TRACK] };
+
+/// What a user leaves who is deleted: tracks without an owner. Their runs go, and their places in rankings.
+pub(crate) const OF_USER: &[Step] = &[
+    Step { sql: store::TRACKS_OF_USER, ends: NO_BODY },
+    Step { sql: records::BESTS_OF_USER, ends: |track| Some(records::ranking_of(track)) },
+    Step { sql: records::RUNS_OF_USER, ends: NO_BODY },
+];
 
 /// The system: its store, its cached bodies, and what they are made with.
 #[derive(Clone, Debug)]
