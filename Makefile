@@ -1,5 +1,5 @@
 # Each target is a command a person could type; see CONTRIBUTING.md.
-.PHONY: demo test bench experiments soak setup
+.PHONY: demo test bench dist drills experiments soak setup
 
 demo:
 	@scripts/setup demo
@@ -11,8 +11,14 @@ test: setup
 bench: setup
 	scripts/bench
 
+dist: setup
+	scripts/dist
+
 experiments: setup
 	scripts/experiments
+
+drills: setup
+	scripts/drills
 
 soak: setup
 	scripts/soak

@@ -1,6 +1,6 @@
 //! Which interval keeps its promise? Simulated experiments with a known ratio, and how often the
 //! 95 % intervals of three methods contain it, with their typical width. Prints the table that
-//! docs/PERFORMANCE.md has.
+//! `tests/recorded/README.md` has.
 //!
 //! `cargo run --release -p madang-lab --example interval_coverage [EXPERIMENTS]`
 

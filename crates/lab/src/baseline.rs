@@ -31,10 +31,6 @@ const JUDGED: [Metric; 7] = [
 ];
 /// One-sided: half of what a 95 % interval leaves out.
 const LEVEL: f64 = 0.025;
-/// Something is worse by more than is allowed.
-const EXIT_WORSE: u8 = 4;
-/// Nothing can be said.
-const EXIT_UNKNOWN: u8 = 3;
 
 /// Why two runs cannot be compared.
 #[derive(Debug, thiserror::Error)]
@@ -139,16 +135,12 @@ impl Regression {
         })
     }
 
-    /// 0 unless something is worse (4) or it cannot be said (3): nothing is judged or decided, or
+    /// Whether nothing can be said although nothing is worse: nothing is judged or decided, or
     /// one of the two cannot be judged by a value that the other can. Values that are merely spread
     /// too widely are no reason, as long as any is decided.
     #[must_use]
-    pub fn exit_code(&self) -> u8 {
-        match self.word {
-            Word::Worse => EXIT_WORSE,
-            _ if self.undecided_because.is_some() => EXIT_UNKNOWN,
-            _ => 0,
-        }
+    pub fn cannot_tell(&self) -> bool {
+        self.word != Word::Worse && self.undecided_because.is_some()
     }
 
     /// For a machine.

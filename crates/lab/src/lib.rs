@@ -21,6 +21,7 @@
 mod action;
 pub mod baseline;
 mod cancel;
+mod conclusion;
 mod copy;
 pub mod database;
 mod dropped;
@@ -55,6 +56,7 @@ mod words;
 
 pub use baseline::Regression;
 pub use cancel::Cancel;
+pub use conclusion::Conclusion;
 pub use experiment::Experiment;
 pub use generator::{ScriptCheck, check_script};
 pub use host::Host;

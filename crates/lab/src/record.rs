@@ -322,6 +322,14 @@ pub enum FailureKind {
     Interrupted,
 }
 
+impl FailureKind {
+    /// Whether the system under test broke, not the load generator, a hook or this machine.
+    #[must_use]
+    pub fn is_of_the_system(self) -> bool {
+        matches!(self, Self::Start | Self::StartLimit | Self::ServerDied | Self::Database)
+    }
+}
+
 impl Failure {
     /// A failure of that kind with an error and all its causes.
     pub(crate) fn because(kind: FailureKind, error: &dyn std::error::Error) -> Self {

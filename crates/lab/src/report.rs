@@ -19,11 +19,12 @@ use madang_stack::machine::Description;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    conclusion::Conclusion,
     experiment::{
         Documented, Experiment, Hooks, Invariant, NamedValue, Prediction, Sources, Target,
     },
     plan::{Plan, Settings},
-    record::{Outcome, RoundRecord},
+    record::{FailureKind, Outcome, RoundRecord},
     stored,
     verdict::{Undecided, Verdict},
 };
@@ -39,13 +40,6 @@ pub use words::Language;
 
 /// Version of `report.json`'s shape; grows when a reader has to change.
 pub const FORMAT: u32 = 2;
-/// The run was interrupted, as a shell reports SIGINT.
-const EXIT_INTERRUPTED: u8 = 130;
-/// A round stayed broken, an invariant did not hold, or nothing was good in a round that a prediction
-/// is about.
-const EXIT_FAILED: u8 = 1;
-/// The machine was too noisy to tell.
-const EXIT_NOISY: u8 = 3;
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -280,21 +274,33 @@ impl Report {
         self.predictions.iter().any(|answer| answer.verdict == why)
     }
 
-    /// The exit code of the command: 0 ran, whatever the verdict; 1 an invariant was broken, a block
-    /// stayed broken, or a prediction is undecided because nothing was good in a round; 3 the machine
-    /// was too noisy, or the generator too slow, to tell; 130 interrupted.
+    /// What broke the last round that broke.
     #[must_use]
-    pub fn exit_code(&self) -> u8 {
-        let is_noisy = matches!(
+    pub fn last_failure(&self) -> Option<FailureKind> {
+        self.rounds.iter().rev().find_map(|round| match &round.outcome {
+            Outcome::Failed(failure) => Some(failure.kind),
+            Outcome::Measured(_) => None,
+        })
+    }
+
+    /// What the run came to, whatever its verdict.
+    #[must_use]
+    pub fn conclusion(&self) -> Conclusion {
+        let cannot_tell = matches!(
             self.verdict,
             Verdict::Undecided(Undecided::MachineTooNoisy | Undecided::GeneratorLimited)
         );
         match self.ended {
-            Ended::Interrupted => EXIT_INTERRUPTED,
-            Ended::Broken { .. } => EXIT_FAILED,
-            Ended::Complete if !self.invariants_hold() || self.is_broken() => EXIT_FAILED,
-            Ended::Complete if is_noisy => EXIT_NOISY,
-            Ended::Complete => 0,
+            Ended::Interrupted => Conclusion::Interrupted,
+            Ended::Broken { .. } => match self.last_failure() {
+                Some(kind) if kind.is_of_the_system() => Conclusion::SystemBroken,
+                _ => Conclusion::Failed,
+            },
+            Ended::Complete if !self.invariants_hold() || self.is_broken() => {
+                Conclusion::SystemBroken
+            }
+            Ended::Complete if cannot_tell => Conclusion::CannotTell,
+            Ended::Complete => Conclusion::Done,
         }
     }
 

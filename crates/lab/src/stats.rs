@@ -13,7 +13,7 @@
 //! | and at equal speed of the cores? | [`between_runs_at_equal_pace`]: analysis of covariance |
 //!
 //! The paired t was chosen by simulation: `examples/interval_coverage.rs` compares it with the
-//! studentised bootstrap, and docs/PERFORMANCE.md has its table.
+//! studentised bootstrap, and `tests/recorded/README.md` has its table.
 
 mod adjusted;
 mod holm;

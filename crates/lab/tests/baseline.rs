@@ -60,9 +60,9 @@ fn a_run_is_told_from_a_slower_one_and_not_from_itself() {
     let same = changed(&lab, "same", steady(10.0));
     let slower = changed(&lab, "slower", steady(13.0));
     let equal = compared(&same, &same);
-    assert_eq!((equal.word, equal.exit_code()), (Word::NotWorse, 0), "{}", equal.to_text());
+    assert_eq!((equal.word, equal.cannot_tell()), (Word::NotWorse, false), "{}", equal.to_text());
     let worse = compared(&same, &slower);
-    assert_eq!((worse.word, worse.exit_code()), (Word::Worse, 4), "{}", worse.to_text());
+    assert_eq!((worse.word, worse.cannot_tell()), (Word::Worse, false), "{}", worse.to_text());
     let of = |metric: &Metric| {
         let row = worse.rows.iter().find(|row| row.metric == *metric).unwrap();
         row.word
@@ -72,7 +72,7 @@ fn a_run_is_told_from_a_slower_one_and_not_from_itself() {
     assert_eq!(of(&p95), Word::Worse);
     assert!(worse.to_text().contains("Worse than the baseline."), "{}", worse.to_text());
     // Faster is not worse.
-    assert_eq!(compared(&slower, &same).exit_code(), 0);
+    assert!(!compared(&slower, &same).cannot_tell());
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn fewer_good_requests_are_worse_although_the_number_is_smaller() {
     let worse = compared(&more, &fewer);
     let goodput = worse.rows.iter().find(|row| row.metric == Metric::Goodput).unwrap();
     assert_eq!(goodput.word, Word::Worse, "{}", worse.to_text());
-    assert_eq!(compared(&fewer, &more).exit_code(), 0);
+    assert!(!compared(&fewer, &more).cannot_tell());
 }
 
 /// So many of a thousand requests of each round are good, the first block's apart.
@@ -117,14 +117,19 @@ fn errors_in_one_round_do_not_let_a_slow_build_pass() {
     let fine = changed(&lab, "fine", good(1000, 1000, 10.0));
     let slow = changed(&lab, "slow", good(985, 1000, 500.0));
     let unknown = compared(&fine, &slow);
-    assert_eq!((unknown.word, unknown.exit_code()), (Word::Undecided, 3), "{}", unknown.to_text());
+    assert_eq!(
+        (unknown.word, unknown.cannot_tell()),
+        (Word::Undecided, true),
+        "{}",
+        unknown.to_text()
+    );
     let why = unknown.undecided_because.as_deref().unwrap();
     assert!(why.contains("the run cannot be judged by response time, p50 of `slow`"), "{why}");
     // Nor those of the baseline.
     let bad = changed(&lab, "bad", good(985, 1000, 10.0));
     let slow = changed(&lab, "slower", good(1000, 1000, 500.0));
     let unknown = compared(&bad, &slow);
-    assert_eq!(unknown.exit_code(), 3, "{}", unknown.to_text());
+    assert!(unknown.cannot_tell(), "{}", unknown.to_text());
     assert!(unknown.to_text().contains("the baseline cannot be judged"), "{}", unknown.to_text());
     // A value that is not there at all.
     let unobserved = changed(&lab, "unobserved", |place, round| {
@@ -132,10 +137,15 @@ fn errors_in_one_round_do_not_let_a_slow_build_pass() {
         round["measured"]["server"] = serde_json::Value::Null;
     });
     let unknown = compared(&fine, &unobserved);
-    assert_eq!(unknown.exit_code(), 3, "{}", unknown.to_text());
+    assert!(unknown.cannot_tell(), "{}", unknown.to_text());
     // What neither can be judged by is no reason.
     let neither = compared(&unobserved, &unobserved);
-    assert_eq!((neither.word, neither.exit_code()), (Word::Undecided, 0), "{}", neither.to_text());
+    assert_eq!(
+        (neither.word, neither.cannot_tell()),
+        (Word::Undecided, false),
+        "{}",
+        neither.to_text()
+    );
 }
 
 #[test]
@@ -148,13 +158,13 @@ fn a_smaller_share_of_good_requests_is_worse() {
     let worse = compared(&fine, &below);
     assert_eq!(word(&worse, &Metric::GoodShare), Word::Worse, "{}", worse.to_text());
     assert_eq!(word(&worse, &Metric::Goodput), Word::NotWorse, "{}", worse.to_text());
-    assert_eq!((worse.word, worse.exit_code()), (Word::Worse, 4), "{}", worse.to_text());
+    assert_eq!((worse.word, worse.cannot_tell()), (Word::Worse, false), "{}", worse.to_text());
     // Below it all along: by more than is allowed, down to none at all.
     for (name, fewer) in [("fewer", 800), ("none", 0)] {
         let fewer = changed(&lab, name, good(fewer, fewer, 10.0));
         let worse = compared(&below, &fewer);
         assert_eq!(word(&worse, &Metric::GoodShare), Word::Worse, "{}", worse.to_text());
-        assert_eq!(worse.exit_code(), 4, "{}", worse.to_text());
+        assert_eq!(worse.word, Word::Worse, "{}", worse.to_text());
         assert_eq!(word(&compared(&fewer, &below), &Metric::GoodShare), Word::NotWorse);
     }
 }
@@ -172,7 +182,7 @@ fn a_single_block_on_either_side_decides_nothing() {
     fs::write(single.join("run.json"), run.replace("\"blocks\": 2", "\"blocks\": 1")).unwrap();
     for (baseline, run) in [(&full, &single), (&single, &full), (&single, &single)] {
         let unknown = compared(baseline, run);
-        assert_eq!((unknown.word, unknown.exit_code()), (Word::Undecided, 3));
+        assert_eq!((unknown.word, unknown.cannot_tell()), (Word::Undecided, true));
         let text = unknown.to_text();
         assert!(text.contains("no value could be decided"), "{text}");
     }
@@ -193,10 +203,10 @@ fn a_run_without_its_budget_is_not_compared_with_one_that_had_it() {
     let (with, without) = (changed(&lab, "a", steady(10.0)), changed(&lab, "b", without));
     for (baseline, run) in [(&with, &without), (&without, &with)] {
         let unknown = compared(baseline, run);
-        assert_eq!((unknown.word, unknown.exit_code()), (Word::Undecided, 3));
+        assert_eq!((unknown.word, unknown.cannot_tell()), (Word::Undecided, true));
         assert!(unknown.to_text().contains("the budget of `fast`"), "{}", unknown.to_text());
     }
-    assert_eq!(compared(&without, &without).exit_code(), 0);
+    assert!(!compared(&without, &without).cannot_tell());
 }
 
 #[test]
@@ -208,7 +218,12 @@ fn another_machine_or_an_unfinished_run_decides_nothing() {
     let elsewhere = text.replacen("\"cpus\":", "\"cpus\": 77, \"was\":", 1);
     fs::write(slower.join("run.json"), elsewhere).unwrap();
     let unknown = compared(&same, &slower);
-    assert_eq!((unknown.word, unknown.exit_code()), (Word::Undecided, 3), "{}", unknown.to_text());
+    assert_eq!(
+        (unknown.word, unknown.cannot_tell()),
+        (Word::Undecided, true),
+        "{}",
+        unknown.to_text()
+    );
     assert!(unknown.to_text().contains("different machines"), "{}", unknown.to_text());
     fs::write(slower.join("run.json"), text).unwrap();
     let journal = fs::read_to_string(slower.join("rounds.jsonl")).unwrap();
@@ -216,7 +231,7 @@ fn another_machine_or_an_unfinished_run_decides_nothing() {
     fs::write(slower.join("rounds.jsonl"), first.join("\n") + "\n").unwrap();
     let run = fs::read_to_string(slower.join("run.json")).unwrap();
     fs::write(slower.join("run.json"), run.replace("\"complete\"", "\"interrupted\"")).unwrap();
-    assert_eq!(compared(&same, &slower).exit_code(), 3);
+    assert!(compared(&same, &slower).cannot_tell());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use madang_lab::{Failure, FailureKind, Host, Outcome, Report};
+use madang_lab::{Conclusion, Failure, FailureKind, Host, Outcome, Report};
 use madang_stack::{mariadb::MariaDb, redis::Redis};
 
 use crate::report_schema::assert_right;
@@ -100,7 +100,7 @@ fn what_happened_in_the_databases_is_counted_to_the_statement() {
         during(&line)
     );
     let report = lab(&lines).run();
-    assert_eq!(report.exit_code(), 0, "{}", report.to_text());
+    assert_eq!(report.conclusion(), Conclusion::Done, "{}", report.to_text());
     assert_eq!(report.rounds.len(), 2);
     for round in &report.rounds {
         let databases = &measured(round).databases;
@@ -199,7 +199,7 @@ fn a_database_that_is_not_there_breaks_the_round_and_says_which() {
         assert!(failure.message.contains(&place), "{failure:?}");
         assert!(failure.message.contains("refused"), "{failure:?}");
         assert!(!failure.message.contains("secret"), "{failure:?}");
-        assert_eq!(report.exit_code(), 1);
+        assert_eq!(report.conclusion(), Conclusion::SystemBroken);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What must hold after a round: taken, compared, and shown first when it is broken.
 
-use madang_lab::{FailureKind, Outcome, Report};
+use madang_lab::{Conclusion, FailureKind, Outcome, Report};
 
 use crate::help::{self, Lab, measured, two};
 
@@ -24,7 +24,7 @@ fn drain(statement: &str) -> String {
 #[track_caller]
 fn holds(report: &Report) {
     assert!(report.invariants_hold(), "{}", report.to_text());
-    assert_eq!(report.exit_code(), 0, "{}", report.to_text());
+    assert_eq!(report.conclusion(), Conclusion::Done, "{}", report.to_text());
     let rounds: Vec<u32> = report.invariants.iter().map(|invariant| invariant.rounds).collect();
     assert!(rounds.iter().all(|rounds| *rounds >= 1), "{rounds:?}");
 }
@@ -45,7 +45,7 @@ fn a_query_is_compared_with_a_formula_over_its_value_before() {
 }
 
 #[test]
-fn a_broken_invariant_comes_first_with_its_rounds_and_is_exit_code_1() {
+fn a_broken_invariant_comes_first_with_its_rounds_and_makes_the_system_broken() {
     let lines = ROWS.to_owned()
         + &drain("insert into rows values (3)")
         + &invariant(
@@ -54,7 +54,7 @@ fn a_broken_invariant_comes_first_with_its_rounds_and_is_exit_code_1() {
         );
     let lab = lab("get", &lines);
     let report = lab.run();
-    assert_eq!(report.exit_code(), 1);
+    assert_eq!(report.conclusion(), Conclusion::SystemBroken);
     assert_eq!((report.invariants[0].rounds, report.invariants[0].broken.len()), (1, 1));
     let text = report.to_text();
     let line = text.lines().nth(2).unwrap();
@@ -145,6 +145,6 @@ fn a_value_that_cannot_be_taken_breaks_the_round_and_says_why() {
         let Outcome::Failed(failure) = &report.rounds[0].outcome else { panic!("{source}") };
         assert_eq!(failure.kind, FailureKind::Value, "{failure:?}");
         assert!(failure.message.contains(part), "no {part:?} in: {failure:?}");
-        assert_eq!(report.exit_code(), 1);
+        assert_eq!(report.conclusion(), Conclusion::SystemBroken);
     }
 }

@@ -1,7 +1,7 @@
 //! Servers that answer nothing well, always or sometimes. Zero is less than anything that was
 //! promised, and no response time.
 
-use madang_lab::{Report, Undecided, Verdict};
+use madang_lab::{Conclusion, Report, Undecided, Verdict};
 use serde_json::{Value, json};
 
 use crate::help::{Lab, stored, two};
@@ -80,9 +80,9 @@ fn what_never_answers_well_refutes_every_promise_and_wins_nothing() {
     assert!(text.contains("×0 in 3 of 3 blocks (no request was good"), "{text}");
     assert!(text.contains("not a single request was good"), "{text}");
     assert!(text.contains("0 req/s") && !text.contains("too small"), "{text}");
-    assert_eq!((report.verdict, report.exit_code()), (Verdict::Refuted, 1));
+    assert_eq!((report.verdict, report.conclusion()), (Verdict::Refuted, Conclusion::SystemBroken));
     // Of one block nothing is said but that it is broken.
-    assert_eq!(case.report(1, broken).exit_code(), 1);
+    assert_eq!(case.report(1, broken).conclusion(), Conclusion::SystemBroken);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_noisy_machine_is_no_excuse_for_answering_nothing() {
     // Whichever: none was refused, of which the word would be taken.
     let noise = Verdict::Undecided(Undecided::GeneratorLimited);
     case.assert(&sound, &[noise; 2]);
-    assert_eq!(sound.exit_code(), 3);
+    assert_eq!(sound.conclusion(), Conclusion::CannotTell);
     case.assert(&noisy(true), &[Verdict::Refuted; 2]);
 }
 
@@ -124,7 +124,7 @@ fn what_answers_only_after_some_starts_is_never_as_good_and_fails_the_command() 
     for (blocks, nth) in [(4, 2), (20, 20)] {
         let report = case.report(blocks, every(nth));
         case.assert(&report, &[BROKEN; 5]);
-        assert_eq!(report.exit_code(), 1);
+        assert_eq!(report.conclusion(), Conclusion::SystemBroken);
         let text = report.to_text();
         assert!(text.contains(&format!("×0 in {} of {blocks} blocks", blocks / nth)), "{text}");
         assert!(text.contains("in the others"), "{text}");
@@ -165,7 +165,7 @@ fn errors_that_are_gone_are_fewer() {
         measured["load"]["requests"]["failed"] = u32::from(variant == "slow").into();
     });
     case.assert(&report, &[Verdict::Supported, Verdict::Refuted]);
-    assert_eq!(report.exit_code(), 0);
+    assert_eq!(report.conclusion(), Conclusion::Done);
 }
 
 #[test]

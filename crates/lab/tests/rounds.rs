@@ -3,7 +3,7 @@
 use std::{collections::HashSet, fs, time::Duration};
 
 use madang_lab::{
-    Cancel, FailureKind, Options, Outcome, Plan, Report, RunError, Warning,
+    Cancel, Conclusion, FailureKind, Options, Outcome, Plan, Report, RunError, Warning,
     metric::{Metric, Statistic},
     progress::Progress,
     report::Ended,
@@ -229,7 +229,10 @@ fn a_server_that_dies_under_load_breaks_its_round_and_is_never_dropped() {
     let report = lab.run();
     assert_eq!(report.ended, Ended::Broken { block: 1, attempts: 3 });
     assert_eq!(failures(&report), [FailureKind::ServerDied; 3]);
-    assert_eq!((report.exit_code(), report.verdict.word()), (1, "undecided"));
+    assert_eq!(
+        (report.conclusion(), report.verdict.word()),
+        (Conclusion::SystemBroken, "undecided")
+    );
     let text = report.to_text();
     for part in ["exit code 9", "about to die", "block 1 broke 3 times"] {
         assert!(text.contains(part), "no {part:?} in: {text}");
@@ -343,7 +346,7 @@ fn an_interrupted_run_keeps_its_complete_blocks() {
         });
         let report = lab.try_run(&Options::default(), cancel).unwrap();
         assert_eq!(report.ended, Ended::Interrupted);
-        assert_eq!((report.exit_code(), report.complete_blocks), (130, 0));
+        assert_eq!((report.conclusion(), report.complete_blocks), (Conclusion::Interrupted, 0));
         assert_eq!(report.verdict.word(), "undecided");
     });
     assert_eq!(lab.json()["ended"]["state"], "interrupted");

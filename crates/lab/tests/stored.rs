@@ -5,7 +5,7 @@ use std::{fs, io::Write, path::Path};
 use serde_json::Value;
 
 use madang_lab::{
-    Cancel, FailureKind, Outcome, Report, RoundRecord, RunError, Stored,
+    Cancel, Conclusion, FailureKind, Outcome, Report, RoundRecord, RunError, Stored,
     progress::{Progress, Silent},
     report::Ended,
     stored::StoredError,
@@ -132,7 +132,10 @@ fn a_run_that_was_killed_is_reported_as_unfinished() {
     fs::write(&path, run.to_string()).unwrap();
     let report = Stored::read(&lab.out()).unwrap().report();
     assert_eq!((report.ended, report.complete_blocks), (Ended::Interrupted, 1));
-    assert_eq!((report.exit_code(), report.verdict.word()), (130, "undecided"));
+    assert_eq!(
+        (report.conclusion(), report.verdict.word()),
+        (Conclusion::Interrupted, "undecided")
+    );
 }
 
 #[test]

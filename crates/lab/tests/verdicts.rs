@@ -1,6 +1,6 @@
 //! What whole runs conclude.
 
-use madang_lab::{Options, Undecided, Verdict};
+use madang_lab::{Conclusion, Options, Undecided, Verdict};
 
 use crate::help::{Lab, two};
 
@@ -19,7 +19,7 @@ fn a_true_prediction_is_supported() {
     let lab = memory(100, 0, 3);
     let report = lab.run();
     assert_eq!(report.verdict, Verdict::Supported, "{}", report.to_text());
-    assert_eq!(report.exit_code(), 0);
+    assert_eq!(report.conclusion(), Conclusion::Done);
     let json = lab.json();
     assert_eq!(json["verdict"], "supported");
     assert_eq!(json["complete_blocks"], 3);
@@ -35,14 +35,14 @@ fn a_true_prediction_is_supported() {
 fn a_false_prediction_is_refuted() {
     let report = memory(0, 100, 3).run();
     assert_eq!(report.verdict, Verdict::Refuted, "{}", report.to_text());
-    assert_eq!(report.exit_code(), 0, "it ran: that is no failure");
+    assert_eq!(report.conclusion(), Conclusion::Done, "it ran: that is no failure");
 }
 
 #[test]
 fn one_block_decides_nothing() {
     let report = Lab::new("get", &two(SLOW, FAST, 1, "")).run();
     assert_eq!(report.verdict.word(), "undecided");
-    assert_eq!(report.exit_code(), 0);
+    assert_eq!(report.conclusion(), Conclusion::Done);
     assert!(report.sentence.contains("fewer than two complete blocks"), "{}", report.sentence);
 }
 
@@ -64,7 +64,7 @@ fn a_variant_that_only_refuses_refutes_a_promise_of_throughput() {
 fn a_variant_that_only_refuses_does_not_win_on_latency() {
     let report = Lab::new("get", &two(SLOW, "serve = { status = 503 }", 2, "")).run();
     assert_eq!(report.verdict, Verdict::Undecided(Undecided::NothingGood), "{}", report.to_text());
-    assert_eq!(report.exit_code(), 1);
+    assert_eq!(report.conclusion(), Conclusion::SystemBroken);
     assert!(report.to_text().contains("no request was good"), "{}", report.to_text());
 }
 

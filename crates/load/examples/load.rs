@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-use madang_load::{Config, Layer, parse_duration, run};
+use madang_load::{Config, ExitStatus, Layer, parse_duration, run};
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let Some(script) = arguments.next() else {
         eprintln!("usage: load SCRIPT [VUS DURATION]");
-        return ExitCode::from(2);
+        return ExitCode::FAILURE;
     };
     let overrides = Layer {
         vus: arguments.next().and_then(|vus| vus.parse().ok()),
@@ -26,5 +26,10 @@ fn main() -> ExitCode {
         summary_export,
         ..Config::default()
     };
-    ExitCode::from(run(&config).status.code())
+    let status = run(&config).status;
+    if status == ExitStatus::Success {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("{status:?}");
+    ExitCode::FAILURE
 }

@@ -18,38 +18,30 @@ use crate::report::Report;
 use crate::run::{Run, Settings};
 use crate::script::ScriptError;
 
-/// How a run ended; the numbers are k6's exit codes.
+/// How a run ended, in the ways that k6 tells apart by its exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
 pub enum ExitStatus {
     /// Everything went well.
-    Success = 0,
+    Success,
     /// Something of the machine failed: a file could not be written, no memory for another
     /// virtual user.
-    Failure = 1,
+    Failure,
     /// A threshold does not hold.
-    ThresholdsFailed = 99,
+    ThresholdsFailed,
     /// `setup()` took too long.
-    SetupTimeout = 100,
+    SetupTimeout,
     /// `teardown()` took too long.
-    TeardownTimeout = 101,
+    TeardownTimeout,
     /// The options, or something the script uses, cannot be honoured.
-    InvalidConfig = 104,
+    InvalidConfig,
     /// A signal ended the run.
-    ExternalAbort = 105,
+    ExternalAbort,
     /// The script threw in its init code, `setup()` or `teardown()`, or does not parse.
-    ScriptException = 107,
+    ScriptException,
     /// The script called `exec.test.abort()`.
-    ScriptAborted = 108,
+    ScriptAborted,
     /// The script called `exec.test.fail()`.
-    MarkedAsFailed = 110,
-}
-
-impl ExitStatus {
-    /// The number for the operating system.
-    pub fn code(self) -> u8 {
-        self as u8
-    }
+    MarkedAsFailed,
 }
 
 /// What to run and what to do with the result.
@@ -81,6 +73,9 @@ pub struct Config {
     pub event_loops: Option<usize>,
     /// Where messages go.
     pub messages: Messages,
+    /// Called at a second signal, which wants the process to end at once; it is aborted if this
+    /// returns or is `None`.
+    pub on_second_signal: Option<fn()>,
 }
 
 /// How a run ended and what it measured.
@@ -192,7 +187,8 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
     let event_loops = config.event_loops.unwrap_or_else(generator::available_cores).max(1);
     let functions = exports.functions;
     let (warm_up, started) = (config.warm_up, config.started.clone());
-    Ok((run, Plan { options, warm_up, started, event_loops, functions, guarded }))
+    let on_second_signal = config.on_second_signal;
+    Ok((run, Plan { options, warm_up, started, event_loops, functions, guarded, on_second_signal }))
 }
 
 /// Finds the metrics of the thresholds; makes the sub-metrics among them.

@@ -4,25 +4,20 @@ mod data;
 pub mod host;
 pub mod stored;
 
-use crate::exit;
+use crate::exit::Ended;
 use crate::settings::Usage;
 use anyhow::Context as _;
 use host::Madang;
-use madang_lab::baseline::{NotTheSame, check_same};
-use madang_lab::experiment::FileError;
+use madang_lab::baseline::check_same;
 use madang_lab::progress::Console;
 use madang_lab::report::Language;
-use madang_lab::stored::StoredError;
-use madang_lab::{Cancel, Experiment, NoQuick, Options, Plan, RunError, Stored};
+use madang_lab::{Cancel, Experiment, Options, Plan, Stored};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use stored::Show;
+use stored::{FailOn, Show};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// As a shell reports a second Ctrl-C.
-const EXIT_INTERRUPTED: i32 = 130;
 /// Signals this soon after the first are the same wish: `timeout` of coreutils signals the command
 /// and then its process group. Nobody presses Ctrl-C twice as fast as this and means it.
 const SAME_WISH: Duration = Duration::from_millis(500);
@@ -51,13 +46,11 @@ Examples:
   madang compare --resume results/NAME-TIME               go on with a run that was interrupted or killed
   madang compare --report results/NAME-TIME               write the report of a stored run again
   madang compare --report results/NAME-TIME --lang ko     in Korean, the terminal's table too
-  madang compare my.toml --baseline kept --allow 10       run, and compare with a stored run (for CI)
+  madang compare my.toml --fail-on refuted                exit code 7 when a prediction is refuted (for CI)
+  madang compare my.toml --baseline kept --allow 10 --fail-on worse
+                                                          run, and compare with a stored run
 
-Exit codes: 0 it ran, whatever the verdict · 1 an invariant was broken, a round stayed broken, or a
-prediction is undecided because not one request of a round was good ·
-2 a wrong file or flag · 3 the machine was too noisy, or the generator too slow, to tell, or the
---baseline cannot tell · 4 worse than the --baseline by more than --allow ·
-130 interrupted (complete blocks are reported). Of several experiments, the first that is not 0.")]
+Of several experiments, the first that does not end with exit code 0 ends the command.")]
 pub struct Args {
     /// Experiment file, or a directory: its experiment.toml, else all its .toml files in turn
     #[arg(value_name = "DIR|FILE", required_unless_present_any = ["report", "resume"])]
@@ -77,6 +70,10 @@ pub struct Args {
     /// How many percent worse than the baseline a value may be
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0, requires = "baseline", value_parser = percent)]
     allow: f64,
+    /// End with exit code 7 when a prediction is refuted or undecided, or the run worse than its
+    /// baseline; may be repeated
+    #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',', conflicts_with = "check")]
+    fail_on: Vec<FailOn>,
     /// Use the file's quick settings
     #[arg(long)]
     quick: bool,
@@ -102,30 +99,6 @@ pub struct Args {
     /// Seed of the order of rounds, to repeat one [default: a new one]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(SEEDS))]
     seed: Option<u64>,
-}
-
-/// Compares, and gives the exit code.
-pub fn run(args: &Args) -> ExitCode {
-    match compare(args) {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            tell(&format!("madang: {error:#}"));
-            ExitCode::from(error.chain().find_map(code_of).unwrap_or(exit::FAILED))
-        }
-    }
-}
-
-pub fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
-    let run = cause.downcast_ref::<RunError>();
-    let wrong_dir = matches!(run, Some(RunError::NotEmpty(_) | RunError::Stored(_)));
-    let usage = wrong_dir
-        || cause.is::<FileError>()
-        || cause.is::<NoQuick>()
-        || cause.is::<Wrong>()
-        || cause.is::<StoredError>()
-        || cause.is::<NotTheSame>()
-        || cause.is::<Usage>();
-    usage.then_some(exit::USAGE)
 }
 
 /// What the host found wrong in a file that is well formed.
@@ -165,10 +138,20 @@ pub fn language(text: &str) -> Result<Language, String> {
     }
 }
 
-fn compare(args: &Args) -> anyhow::Result<u8> {
+/// Compares.
+pub fn run(args: &Args) -> anyhow::Result<Ended> {
+    if args.fail_on.contains(&FailOn::Worse) && args.baseline.is_none() {
+        return Err(Usage("--fail-on worse needs a --baseline".to_owned()).into());
+    }
     // Known to be usable before the first round.
     let baseline = args.baseline.as_deref().map(Stored::read).transpose()?;
-    let show = Show { json: args.json, full: args.full, baseline, allowed: args.allow / 100.0 };
+    let show = Show {
+        json: args.json,
+        full: args.full,
+        baseline,
+        allowed: args.allow / 100.0,
+        fail_on: &args.fail_on,
+    };
     if let Some(dir) = &args.report {
         return stored::report_again(dir, args.lang, &show);
     }
@@ -182,8 +165,8 @@ fn compare(args: &Args) -> anyhow::Result<u8> {
     experiments(args, &show, &cancel)
 }
 
-/// Checks all files before the first runs, and stops at the first that does not end with 0.
-fn experiments(args: &Args, show: &Show, cancel: &Cancel) -> anyhow::Result<u8> {
+/// Checks all files before the first runs, and stops at the first that does not end well.
+fn experiments(args: &Args, show: &Show<'_>, cancel: &Cancel) -> anyhow::Result<Ended> {
     watch_signals(cancel.clone())?;
     let files = Experiment::files(args.path.as_deref().unwrap_or(Path::new(".")))?;
     if files.len() > 1 && show.baseline.is_some() {
@@ -205,7 +188,7 @@ fn experiments(args: &Args, show: &Show, cancel: &Cancel) -> anyhow::Result<u8> 
         for Ready { experiment, plan } in &ready {
             say(&format!("{}: right; {} rounds\n", experiment.file.display(), plan.rounds()))?;
         }
-        return Ok(0);
+        return Ok(Ended::Done);
     }
     // After all rounds it would be late to say so.
     if let (Some(baseline), [only]) = (&show.baseline, &ready[..]) {
@@ -221,12 +204,12 @@ fn experiments(args: &Args, show: &Show, cancel: &Cancel) -> anyhow::Result<u8> 
         let Ready { experiment, plan } = one;
         let progress = &mut Console::new();
         let finished = madang_lab::run(experiment, plan, &Madang, &out, cancel, progress)?;
-        let code = show.finished(finished, &out)?;
-        if code != 0 {
-            return Ok(code);
+        let ended = show.finished(finished, &out)?;
+        if ended != Ended::Done {
+            return Ok(ended);
         }
     }
-    Ok(0)
+    Ok(Ended::Done)
 }
 
 fn check(file: &Path, args: &Args, cancel: &Cancel) -> anyhow::Result<Ready> {
@@ -289,7 +272,7 @@ pub fn watch_signals(cancel: Cancel) -> anyhow::Result<()> {
                     tell("stopping; complete blocks are kept (again to stop at once)");
                 }
                 Some(at) if at.elapsed() < SAME_WISH => {}
-                Some(_) => std::process::exit(EXIT_INTERRUPTED),
+                Some(_) => Ended::Interrupted.at_once(),
             }
         }
     };

@@ -1,5 +1,13 @@
-//! The one place that turns a final error into a line and an exit code.
+//! The one place that decides exit codes: a command gives how it ended, or an error; the table
+//! below says what that is for the operating system.
 
+use crate::compare::Wrong;
+use crate::settings::Usage;
+use madang_lab::baseline::NotTheSame;
+use madang_lab::experiment::FileError;
+use madang_lab::limit::{BareError, PlanError};
+use madang_lab::stored::StoredError;
+use madang_lab::{Conclusion, NoQuick, RunError};
 use madang_service::accounts::AccountsError;
 use madang_service::app::AppError;
 use madang_service::config::ConfigError;
@@ -8,16 +16,98 @@ use madang_service::store::{LockError, StoreError};
 use std::io::Write as _;
 use std::process::ExitCode;
 
-/// Something failed that no other code names, or failed in part.
-pub const FAILED: u8 = 1;
-/// Wrong usage, a wrong setting, or a file that cannot be read as what it should be.
-pub const USAGE: u8 = 2;
-/// The address is taken or not ours.
-pub const ADDRESS: u8 = 4;
-/// Another process owns the data directory.
-pub const IN_USE: u8 = 5;
-/// The store, or the token key beside it, is damaged, full, read-only, somebody else's, or open to others.
-pub const STORE: u8 = 6;
+/// Printed below the help of every command.
+pub const TABLE: &str = "\
+Exit codes:
+    0  done, whatever the figures and verdicts
+    1  failed, wholly or in part
+    2  wrong usage, setting or file
+    3  the machine was too noisy, or the load generator too slow, to tell
+    4  the address is taken, or not of this machine
+    5  the data directory is in use by another process
+    6  the store, or the token key beside it, is unusable
+    7  --fail-on matched
+    8  the system under test or its data is broken: it crashed, an invariant does not hold, no
+       request succeeded
+  130  interrupted
+`load` has those of k6:
+   99  a threshold failed
+  100  setup() took too long
+  101  teardown() took too long
+  104  an option or feature is wrong or missing
+  105  stopped by a signal
+  107  the script threw in its init code, setup() or teardown()
+  108  exec.test.abort() was called
+  110  exec.test.fail() was called";
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    Done,
+    Failed,
+    WrongUsage,
+    CannotTell,
+    AddressTaken,
+    DirectoryInUse,
+    StoreUnusable,
+    /// What `--fail-on` names came true.
+    FailOn,
+    SystemBroken,
+    Interrupted,
+    /// A run of `load`.
+    Load(madang_load::ExitStatus),
+}
+
+impl Ended {
+    /// The number in [`TABLE`].
+    pub const fn code(self) -> u8 {
+        use madang_load::ExitStatus;
+        match self {
+            Self::Done | Self::Load(ExitStatus::Success) => 0,
+            Self::Failed | Self::Load(ExitStatus::Failure) => 1,
+            Self::WrongUsage => 2,
+            Self::CannotTell => 3,
+            Self::AddressTaken => 4,
+            Self::DirectoryInUse => 5,
+            Self::StoreUnusable => 6,
+            Self::FailOn => 7,
+            Self::SystemBroken => 8,
+            Self::Load(ExitStatus::ThresholdsFailed) => 99,
+            Self::Load(ExitStatus::SetupTimeout) => 100,
+            Self::Load(ExitStatus::TeardownTimeout) => 101,
+            Self::Load(ExitStatus::InvalidConfig) => 104,
+            Self::Load(ExitStatus::ExternalAbort) => 105,
+            Self::Load(ExitStatus::ScriptException) => 107,
+            Self::Load(ExitStatus::ScriptAborted) => 108,
+            Self::Load(ExitStatus::MarkedAsFailed) => 110,
+            Self::Interrupted => 130,
+        }
+    }
+
+    /// Ends the process now, as a second Ctrl-C wants it.
+    pub fn at_once(self) -> ! {
+        std::process::exit(self.code().into())
+    }
+}
+
+impl From<()> for Ended {
+    fn from((): ()) -> Self {
+        Self::Done
+    }
+}
+
+impl From<Conclusion> for Ended {
+    fn from(conclusion: Conclusion) -> Self {
+        match conclusion {
+            Conclusion::Done => Self::Done,
+            Conclusion::Failed => Self::Failed,
+            Conclusion::Unsteered => Self::WrongUsage,
+            Conclusion::CannotTell => Self::CannotTell,
+            Conclusion::SystemBroken => Self::SystemBroken,
+            Conclusion::Interrupted => Self::Interrupted,
+        }
+    }
+}
 
 /// Work that was done in part; what was not done has been said already.
 #[derive(Debug)]
@@ -31,36 +121,55 @@ impl std::fmt::Display for Partly {
 
 impl std::error::Error for Partly {}
 
-/// Prints the error, if any, as one line, and gives its exit code.
-pub fn code(result: anyhow::Result<()>) -> ExitCode {
-    let Err(error) = result else { return ExitCode::SUCCESS };
-    if is_broken_pipe(&error) {
+/// Prints the error, if any, as one line, and gives the exit code.
+pub fn code<E: Into<Ended>>(result: anyhow::Result<E>) -> ExitCode {
+    let ended = match result {
+        Ok(ended) => ended.into(),
         // The reader of our output has seen enough.
-        return ExitCode::SUCCESS;
-    }
-    if !error.is::<Partly>() {
-        // The exit code says it too when nobody reads this.
-        let _ = writeln!(std::io::stderr(), "madang: {error:#}");
-    }
-    ExitCode::from(error.chain().find_map(code_of).unwrap_or(FAILED))
+        Err(error) if is_broken_pipe(&error) => Ended::Done,
+        Err(error) => {
+            if !error.is::<Partly>() {
+                // The exit code says it too when nobody reads this.
+                let _ = writeln!(std::io::stderr(), "madang: {error:#}");
+            }
+            error.chain().find_map(ended_by).unwrap_or(Ended::Failed)
+        }
+    };
+    ExitCode::from(ended.code())
 }
 
-fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
-    if cause.is::<ConfigError>() || cause.is::<crate::settings::Usage>() {
-        return Some(USAGE);
+fn ended_by(cause: &(dyn std::error::Error + 'static)) -> Option<Ended> {
+    if is_wrong_usage(cause) {
+        return Some(Ended::WrongUsage);
     }
     if cause.is::<BindError>() {
-        return Some(ADDRESS);
+        return Some(Ended::AddressTaken);
     }
     if let Some(error) = cause.downcast_ref::<LockError>() {
-        return Some(if matches!(error, LockError::InUse { .. }) { IN_USE } else { STORE });
+        let in_use = matches!(error, LockError::InUse { .. });
+        return Some(if in_use { Ended::DirectoryInUse } else { Ended::StoreUnusable });
     }
     let of_the_store = match cause.downcast_ref() {
         Some(AppError::Store(_)) => true,
         Some(AppError::Accounts(e)) => matches!(e, AccountsError::Store(_) | AccountsError::Key(_)),
         _ => cause.is::<StoreError>(),
     };
-    of_the_store.then_some(STORE)
+    of_the_store.then_some(Ended::StoreUnusable)
+}
+
+/// Wrong usage, a wrong setting, or a file that cannot be read as what it should be.
+fn is_wrong_usage(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let run = cause.downcast_ref::<RunError>();
+    matches!(run, Some(RunError::NotEmpty(_) | RunError::Stored(_)))
+        || cause.is::<ConfigError>()
+        || cause.is::<Usage>()
+        || cause.is::<FileError>()
+        || cause.is::<NoQuick>()
+        || cause.is::<Wrong>()
+        || cause.is::<StoredError>()
+        || cause.is::<NotTheSame>()
+        || cause.is::<BareError>()
+        || cause.is::<PlanError>()
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -69,4 +178,45 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
             .downcast_ref::<std::io::Error>()
             .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use madang_load::ExitStatus;
+    use std::collections::BTreeSet;
+
+    /// Every way to end, so that a new one has to be added to the table, too.
+    const ALL: [Ended; 18] = [
+        Ended::Done,
+        Ended::Failed,
+        Ended::WrongUsage,
+        Ended::CannotTell,
+        Ended::AddressTaken,
+        Ended::DirectoryInUse,
+        Ended::StoreUnusable,
+        Ended::FailOn,
+        Ended::SystemBroken,
+        Ended::Interrupted,
+        Ended::Load(ExitStatus::ThresholdsFailed),
+        Ended::Load(ExitStatus::SetupTimeout),
+        Ended::Load(ExitStatus::TeardownTimeout),
+        Ended::Load(ExitStatus::InvalidConfig),
+        Ended::Load(ExitStatus::ExternalAbort),
+        Ended::Load(ExitStatus::ScriptException),
+        Ended::Load(ExitStatus::ScriptAborted),
+        Ended::Load(ExitStatus::MarkedAsFailed),
+    ];
+
+    #[test]
+    fn each_code_has_one_cause_and_stands_in_the_table() {
+        let codes: BTreeSet<u8> = ALL.iter().map(|ended| ended.code()).collect();
+        assert_eq!(codes.len(), ALL.len());
+        let first = |line: &str| line.split_whitespace().next()?.parse::<u8>().ok();
+        let printed: Vec<u8> = TABLE.lines().filter_map(first).collect();
+        let codes: Vec<u8> = codes.into_iter().collect();
+        let mut sorted = printed.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, codes, "{TABLE}");
+    }
 }

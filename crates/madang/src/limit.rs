@@ -2,18 +2,17 @@
 
 use crate::compare::host::Madang;
 use crate::compare::stored::{GO_ON, go_on_after};
-use crate::compare::{SEEDS, Wrong, code_of, say, tell, watch_signals};
+use crate::compare::{SEEDS, Wrong, say, tell, watch_signals};
 use crate::exit;
 use crate::settings::Usage;
 use anyhow::Context as _;
 use madang_lab::limit::{
-    BareError, Console, Ended, Goal, LimitFinished, LimitOptions, LimitPlan, LimitReport,
-    PlanError, Steering, StoredLimit, bare,
+    Console, Ended, Goal, LimitFinished, LimitOptions, LimitPlan, LimitReport, Steering,
+    StoredLimit, bare,
 };
 use madang_lab::report::Language;
 use madang_lab::{Cancel, Experiment, Warning};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
 /// Arguments of `madang limit`.
@@ -54,11 +53,7 @@ Examples:
 
 A table goes to stdout; report.html, report.md, report.json (described by
 experiments/limit.schema.json) and every try go to the results' directory.
-
-Exit codes: 0 it ran, whatever the limits · 1 an invariant was broken or a try stayed broken ·
-2 a wrong file or flag, or a script that does not follow RATE · 3 the machine was too noisy, or
-generator or virtual users gave way before a server · 130 interrupted (complete searches are
-reported).")]
+")]
 pub struct Args {
     /// Experiment file or its directory, as for `compare`; or a k6 script, with --url
     #[arg(value_name = "DIR|FILE|SCRIPT", required_unless_present_any = ["report", "resume"], requires = "goal")]
@@ -196,27 +191,12 @@ fn disturbance(text: &str) -> Result<Warning, String> {
     }
 }
 
-/// Searches, and gives the exit code.
-pub fn run(args: Args) -> ExitCode {
-    match limit(args) {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            tell(&format!("madang: {error:#}"));
-            let is_ours = |cause: &(dyn std::error::Error + 'static)| {
-                let usage =
-                    cause.is::<Usage>() || cause.is::<BareError>() || cause.is::<PlanError>();
-                if usage { Some(exit::USAGE) } else { code_of(cause) }
-            };
-            ExitCode::from(error.chain().find_map(is_ours).unwrap_or(exit::FAILED))
-        }
-    }
-}
-
-fn limit(args: Args) -> anyhow::Result<u8> {
+/// Searches.
+pub fn run(args: Args) -> anyhow::Result<exit::Ended> {
     if let Some(dir) = &args.report {
         let report = StoredLimit::read(dir)?.report_again(args.lang)?;
         show(&report, args.json)?;
-        return Ok(report.exit_code());
+        return Ok(report.conclusion().into());
     }
     if let Some(dir) = &args.resume {
         let stored = StoredLimit::read(dir)?;
@@ -245,8 +225,8 @@ fn limit(args: Args) -> anyhow::Result<u8> {
     ended(finished, &out, json)
 }
 
-/// Shows a search that has just ended and gives the exit code.
-fn ended(finished: LimitFinished, out: &Path, json: bool) -> anyhow::Result<u8> {
+/// Shows a search that has just ended.
+fn ended(finished: LimitFinished, out: &Path, json: bool) -> anyhow::Result<exit::Ended> {
     let report = finished.report;
     show(&report, json)?;
     // Shown above all the same: it may be hours of work.
@@ -261,7 +241,7 @@ fn ended(finished: LimitFinished, out: &Path, json: bool) -> anyhow::Result<u8> 
     if let Some(hint) = hint {
         tell(&format!("{hint}: madang limit --resume {place}"));
     }
-    Ok(report.exit_code())
+    Ok(report.conclusion().into())
 }
 
 fn show(report: &LimitReport, json: bool) -> anyhow::Result<()> {
@@ -316,7 +296,7 @@ fn options(args: Args) -> anyhow::Result<LimitOptions> {
 }
 
 /// What would be done.
-fn describe(place: &str, plan: &LimitPlan) -> anyhow::Result<u8> {
+fn describe(place: &str, plan: &LimitPlan) -> anyhow::Result<exit::Ended> {
     let names: Vec<&str> = plan.variants().iter().map(|variant| variant.name.as_str()).collect();
     let how = match plan.steering() {
         Steering::Script => "the script reads RATE",
@@ -328,5 +308,5 @@ fn describe(place: &str, plan: &LimitPlan) -> anyhow::Result<u8> {
         names.join(", "),
         plan.estimate().as_secs_f64() / 60.0,
     ))?;
-    Ok(0)
+    Ok(exit::Ended::Done)
 }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::exit::Ended;
+use anyhow::Context as _;
 use clap::ArgAction;
 use madang_load::{
-    Config, ExecutorConfig, Layer, Scenario, Stage, VuPool, parse_duration, parse_stage,
+    Config, ExecutorConfig, ExitStatus, Layer, Scenario, Stage, VuPool, parse_duration, parse_stage,
 };
 
 /// Arguments of `madang load`. Named as k6's, so that a command line can be taken over.
@@ -26,11 +27,7 @@ Examples:
   madang load script.js --check                    are the script and its options right? Loads nothing
   madang load script.js --warm-up 5s --report run.json
                                                    5 s unrecorded; everything measured as JSON
-
-Exit codes: 0 done · 1 a file could not be written · 2 wrong flags · 99 a threshold failed ·
-100 setup() or 101 teardown() took too long · 104 wrong or missing option or feature · 105 stopped by
-a signal · 107 the script threw in its init code, setup() or teardown() · 108 exec.test.abort() ·
-110 exec.test.fail().")]
+")]
 pub struct Args {
     /// The script
     #[arg(value_name = "SCRIPT")]
@@ -204,30 +201,26 @@ impl Args {
     }
 }
 
-/// Checks the script, and gives the exit code.
-fn check(config: &Config, outline: Option<&Path>) -> ExitCode {
+/// Checks the script.
+fn check(config: &Config, outline: Option<&Path>) -> anyhow::Result<Ended> {
     let found = match madang_load::check(config) {
         Ok(found) => found,
-        Err(status) => return ExitCode::from(status.code()),
+        Err(status) => return Ok(Ended::Load(status)),
     };
-    let Some(file) = outline else { return ExitCode::SUCCESS };
+    let Some(file) = outline else { return Ok(Ended::Done) };
     let text = serde_json::to_vec(&found).map_err(std::io::Error::from);
-    match text.and_then(|text| std::fs::write(file, text)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("madang: cannot write {}: {error}", file.display());
-            ExitCode::from(madang_load::ExitStatus::Failure.code())
-        }
-    }
+    let written = text.and_then(|text| std::fs::write(file, text));
+    written.with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(Ended::Done)
 }
 
-/// Runs the script, and gives the exit code.
-pub fn run(args: Args) -> ExitCode {
+/// Runs the script.
+pub fn run(args: Args) -> anyhow::Result<Ended> {
     let below = match Layer::from_environment(|name| std::env::var(name).ok()) {
         Ok(layer) => layer,
         Err(error) => {
             eprintln!("madang: {error}");
-            return ExitCode::from(madang_load::ExitStatus::InvalidConfig.code());
+            return Ok(Ended::Load(ExitStatus::InvalidConfig));
         }
     };
     let config = Config {
@@ -243,10 +236,11 @@ pub fn run(args: Args) -> ExitCode {
         started: args.started,
         warm_up: args.warm_up,
         event_loops: args.cpus.map(usize::from),
+        on_second_signal: Some(|| Ended::Load(ExitStatus::ExternalAbort).at_once()),
         ..Config::default()
     };
     if args.check {
         return check(&config, args.outline.as_deref());
     }
-    ExitCode::from(madang_load::run(&config).status.code())
+    Ok(Ended::Load(madang_load::run(&config).status))
 }

@@ -3,6 +3,8 @@
 
 mod compare;
 mod config;
+#[cfg(test)]
+mod documented;
 mod exit;
 mod import;
 mod limit;
@@ -14,10 +16,10 @@ mod serve;
 mod settings;
 mod supervise;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::process::ExitCode;
 
-// Answers are many small allocations; docs/PERFORMANCE.md has the figures with and without it.
+// Answers are many small allocations; mimalloc needs fewer instructions for them than glibc.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -33,10 +35,7 @@ Examples:
   madang compare experiments/long-track      compare variants in interleaved rounds, with a verdict
   madang limit experiments/long-track --p95 200ms   find the highest rate that each variant can serve
 
-Settings: madang.toml < MADANG_… variables < flags; `madang config` lists and explains all of them.
-Exit codes: 0 done · 1 failed in part or an invariant broken · 2 wrong usage, setting or file ·
-3 compare, limit: too noisy to tell · 4 address taken · 5 data directory in use · 6 store unusable;
-`load` uses those of k6 (99 thresholds, 105 interrupted, 107 script error).")]
+Settings: madang.toml < MADANG_… variables < flags; `madang config` lists and explains all of them.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -65,16 +64,28 @@ enum Command {
     Supervise(supervise::Args),
 }
 
+/// The command line, with the table of exit codes below the help of every command.
+fn command_line() -> clap::Command {
+    let with_table = |command: clap::Command| {
+        let above = command.get_after_help().map(|text| format!("{text}\n\n")).unwrap_or_default();
+        command.after_help(above + exit::TABLE)
+    };
+    with_table(Cli::command().mut_subcommands(with_table))
+}
+
 fn main() -> ExitCode {
-    match Cli::parse().command {
+    let matches = command_line().get_matches();
+    // What clap derived can read what clap parsed: the help is all that differs.
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match cli.command {
         Command::Serve(args) => exit::code(serve::run(&args)),
         Command::Config(args) => exit::code(config::run(&args)),
         Command::Import(args) => exit::code(import::run(&args)),
         Command::Seed(args) => exit::code(seed::run(&args)),
         Command::Openapi(args) => exit::code(openapi::run(&args)),
-        Command::Load(args) => load::run(args),
-        Command::Compare(args) => compare::run(&args),
-        Command::Limit(args) => limit::run(args),
-        Command::Supervise(args) => supervise::run(args),
+        Command::Load(args) => exit::code(load::run(args)),
+        Command::Compare(args) => exit::code(compare::run(&args)),
+        Command::Limit(args) => exit::code(limit::run(args)),
+        Command::Supervise(args) => exit::code(supervise::run(args)),
     }
 }

@@ -1,7 +1,8 @@
 //! `madang supervise`, hidden: how this program supervises the processes it starts.
 
+use crate::exit::Ended;
+use madang_stack::supervisor::Supervised;
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 /// Arguments of `madang supervise`, which only this program itself gives.
 #[derive(clap::Args, Debug)]
@@ -11,6 +12,10 @@ pub struct Args {
 }
 
 /// Supervises until the command and all its descendants are gone.
-pub fn run(args: Args) -> ExitCode {
-    madang_stack::supervisor::main(args.args)
+pub fn run(args: Args) -> anyhow::Result<Ended> {
+    Ok(match madang_stack::supervisor::main(args.args) {
+        Supervised::Done => Ended::Done,
+        Supervised::WrongUsage => Ended::WrongUsage,
+        Supervised::Failed => Ended::Failed,
+    })
 }

@@ -236,7 +236,7 @@ during = { at = "300ms", signal = "KILL", restart = true }
 
     let broken = EXPERIMENT.to_owned() + &quiet.replace("at_least = 1\n", "at_least = 1000\n");
     let output = Lab::new(&broken).run(&[]);
-    assert_eq!(output.status.code(), Some(1), "{}", text_of(&output));
+    assert_eq!(output.status.code(), Some(8), "{}", text_of(&output));
     let said = text(&output.stdout);
     assert!(said.contains("Broken invariant in 2 of 2 rounds: no track is lost"), "{said}");
 }
@@ -383,11 +383,41 @@ fn a_killed_run_goes_on_and_is_reported_and_compared_again() {
     assert_eq!(json["resumed"].as_array().unwrap().len(), 1);
     assert_eq!(json["regression"]["rows"].as_array().unwrap().len(), 14);
 
+    // A baseline alone is reported; who wants it to fail the command says so.
+    let slower = slowed(&lab.out(), 3.0);
+    let slower = slower.path().to_str().unwrap();
+    let flags = ["--report", slower, "--baseline", out];
+    let told = on_results(&flags);
+    assert_eq!(told.status.code(), Some(0), "{}", text_of(&told));
+    assert!(text(&told.stdout).contains("Worse than the baseline."), "{}", text_of(&told));
+    let worse = on_results(&[&flags[..], &["--fail-on", "refuted,worse"]].concat());
+    assert_eq!(worse.status.code(), Some(7), "{}", text_of(&worse));
+    let unlike = on_results(&["--report", slower, "--fail-on", "worse"]);
+    assert_eq!(unlike.status.code(), Some(2), "{}", text_of(&unlike));
+    assert!(text(&unlike.stderr).contains("needs a --baseline"), "{}", text_of(&unlike));
+
     let other = Lab::new(&EXPERIMENT.replace("vus = 2", "vus = 3"));
     let output = other.run(&["--baseline", out]);
     assert_eq!(output.status.code(), Some(2), "{}", text_of(&output));
     assert!(text(&output.stderr).contains("the loads"), "{}", text_of(&output));
     assert!(!other.out().exists(), "known before the first round");
+}
+
+/// A copy of a stored run whose good requests took so many times the CPU time, and next to no spread.
+fn slowed(from: &Path, factor: f64) -> tempfile::TempDir {
+    let to = tempfile::tempdir().unwrap();
+    fs::copy(from.join("run.json"), to.path().join("run.json")).unwrap();
+    let journal = fs::read_to_string(from.join("rounds.jsonl")).unwrap();
+    let mut text = String::new();
+    for line in journal.lines() {
+        let mut round: serde_json::Value = serde_json::from_str(line).unwrap();
+        if let Some(cpu) = round["measured"]["server"]["cpu_seconds"].as_f64() {
+            round["measured"]["server"]["cpu_seconds"] = (cpu * factor).into();
+        }
+        text += &format!("{round}\n");
+    }
+    fs::write(to.path().join("rounds.jsonl"), text).unwrap();
+    to
 }
 
 #[test]
@@ -484,17 +514,17 @@ fn resuming_is_offered_where_it_can_work() {
         broken.replace("serve = {}", &format!("command = {command}\n{ready}"))
     };
     let (never, ends) = (command("[\"sleep\", \"60\"]"), command("[\"sh\", \"-c\", \"exit 3\"]"));
-    for (experiment, script, offered) in [
-        (&broken, throws.as_str(), None),
+    for (experiment, script, code, offered) in [
+        (&broken, throws.as_str(), 1, None),
         // Only another `start_limit` would help, and that is another experiment.
-        (&never, SCRIPT, None),
-        (&ends, SCRIPT, Some("if it can be put right without")),
+        (&never, SCRIPT, 8, None),
+        (&ends, SCRIPT, 8, Some("if it can be put right without")),
     ] {
         let lab = Lab::new(experiment);
         fs::write(lab.0.path().join("script.js"), script).unwrap();
         let output = lab.run(&[]);
         let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert_eq!(output.status.code(), Some(code), "{said}");
         assert_eq!(said.contains("--resume"), offered.is_some(), "{said}");
         assert!(said.contains(offered.unwrap_or_default()), "{said}");
     }

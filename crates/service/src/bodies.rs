@@ -8,11 +8,13 @@ use crate::config::{CacheMode, CacheSettings, Settings};
 use crate::http::body::{Compress, finish, respond};
 use crate::http::negotiate::Encodings;
 use crate::http::splice::Template;
-use crate::http::{Gate, Problem};
+use crate::http::{AnswerRoom, Gate, Problem};
 use crate::store::{Pool, PoolError, StoreError};
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
-use madang_cache::{Cache, CacheError, ConfigError, Loaded, NamedCache, Policy, Stamp, Value};
+use madang_cache::{
+    Admission, Cache, CacheError, ConfigError, Loaded, NamedCache, Policy, Stamp, Value,
+};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +25,7 @@ pub struct Bodies {
     cache: Cache,
     compute: Arc<Pool<()>>,
     reads: Gate,
+    answers: AnswerRoom,
     settings: CacheSettings,
     compression: bool,
 }
@@ -36,6 +39,9 @@ pub enum LoadError {
     /// The threads for heavy work did not.
     #[error("compute pool: {0}")]
     Compute(#[from] PoolError),
+    /// Answers take all the memory that they may.
+    #[error("no room to make a large answer")]
+    NoRoom,
     /// What is stored makes no sense.
     #[error("{0}")]
     Damaged(String),
@@ -63,47 +69,80 @@ pub struct Wanted<'a> {
     pub key: &'a str,
     /// What it depends on, one to four.
     pub stamps: &'a [Stamp],
-    /// Whether it may be kept; a body that is not kept is shared by those who wait for it now.
+    /// Whether it may be kept, as far as its part keeps it; a body that is not kept is shared by those who wait
+    /// for it now.
     pub kept: bool,
 }
 
 impl Bodies {
-    /// Bodies in `cache`, written on `compute`; loads pass `reads`.
-    pub fn new(cache: Cache, compute: Arc<Pool<()>>, reads: Gate, settings: &Settings) -> Self {
+    /// Bodies in `cache`, written on `compute`, large ones within `answers`; loads pass `reads`.
+    pub fn new(
+        cache: Cache,
+        compute: Arc<Pool<()>>,
+        reads: Gate,
+        answers: AnswerRoom,
+        settings: &Settings,
+    ) -> Self {
         Self {
             cache,
             compute,
             reads,
+            answers,
             settings: settings.cache.clone(),
             compression: settings.compression,
         }
     }
 
-    /// The part of the cache of this name. Its entries are refreshed after `ttl`; under overload, or while
-    /// the store fails, older ones are served until they are six times as old, or a minute. A change is
-    /// seen at once whatever it says. Zero: nothing is kept.
+    /// The part of the cache of this name, for things that have an id. Its entries are refreshed after `ttl`;
+    /// under overload, or while the store fails, older ones are served until they are six times as old, or a
+    /// minute. A change is seen at once whatever it says. Zero: nothing is kept.
     ///
     /// # Errors
     /// When the cache has a part of this name already, or the settings cannot work.
-    pub fn named(&self, name: &str, ttl: Duration) -> Result<NamedCache<LoadError>, ConfigError> {
-        self.named_within(name, ttl, ttl.saturating_mul(6).max(Duration::from_secs(60)))
+    pub fn things(&self, name: &str, ttl: Duration) -> Result<NamedCache<LoadError>, ConfigError> {
+        self.named(name, ttl, stale_until(ttl), Admission::Values)
     }
 
-    /// [`named`](Self::named), for bodies that are never served when older than `oldest`.
+    /// [`things`](Self::things), for listings. Anybody can make up places to go on from, sizes of pages, towns
+    /// and searches, so each page is kept when it is asked for the second time, and no listing has a rule of
+    /// its own.
     ///
     /// # Errors
-    /// As [`named`](Self::named), and when `oldest` is less than `ttl`.
-    pub fn named_within(
+    /// As [`things`](Self::things).
+    pub fn listings(
+        &self,
+        name: &str,
+        ttl: Duration,
+    ) -> Result<NamedCache<LoadError>, ConfigError> {
+        self.named(name, ttl, stale_until(ttl), Admission::Nothing)
+    }
+
+    /// [`listings`](Self::listings) that are never served when older than `oldest`.
+    ///
+    /// # Errors
+    /// As [`things`](Self::things), and when `oldest` is less than `ttl`.
+    pub fn listings_within(
         &self,
         name: &str,
         ttl: Duration,
         oldest: Duration,
+    ) -> Result<NamedCache<LoadError>, ConfigError> {
+        self.named(name, ttl, oldest, Admission::Nothing)
+    }
+
+    fn named(
+        &self,
+        name: &str,
+        ttl: Duration,
+        oldest: Duration,
+        admission: Admission,
     ) -> Result<NamedCache<LoadError>, ConfigError> {
         let policy = if self.settings.mode == CacheMode::Off || ttl.is_zero() {
             Policy::off()
         } else {
             Policy {
                 max_entry_bytes: self.settings.max_entry as u64,
+                admission,
                 // Loads queue at the gate alone.
                 max_loads_in_flight: self.reads.capacity(),
                 ..Policy::with_ttl(ttl, oldest)
@@ -127,6 +166,11 @@ impl Bodies {
         &self.reads
     }
 
+    /// The memory that the making of large bodies may take.
+    pub fn answers(&self) -> &AnswerRoom {
+        &self.answers
+    }
+
     /// Whether pages behind the first may be kept (setting `cache.first_pages_only`).
     pub fn keeps_later_pages(&self) -> bool {
         !self.settings.first_pages_only
@@ -144,7 +188,7 @@ impl Bodies {
     /// Each encoding is an entry of its own, made quickly and only when somebody asks for it. To make
     /// all of them thoroughly, as for a track, cost more than the cache saved where writes end listings
     /// or searches are seldom repeated: under 100 writes a second less than half as many answers as
-    /// without a cache (docs/PERFORMANCE.md, post-cache).
+    /// without a cache (lesson 1 in docs/lessons).
     ///
     /// # Errors
     /// As a problem, when the store or the compute pool cannot answer.
@@ -215,7 +259,7 @@ impl Bodies {
             let value = this.written(body, compress, write).await?;
             Ok(if kept { Loaded::Store(value) } else { Loaded::Bypass(value) })
         };
-        let reads = self.reads.clone();
+        let reads = self.reads.for_current_client();
         let load = move || async move { reads.load(make).await };
         Ok(part.get(wanted.key, wanted.stamps, load).await?.value)
     }
@@ -292,6 +336,11 @@ impl Bodies {
     }
 }
 
+/// The age until which an old body is served under overload, or while the store fails.
+fn stale_until(ttl: Duration) -> Duration {
+    ttl.saturating_mul(6).max(Duration::from_secs(60))
+}
+
 /// What JSON is kept as.
 type Write = fn(Vec<u8>, Compress) -> Result<Value, LoadError>;
 
@@ -315,6 +364,11 @@ impl From<LoadError> for Problem {
         match error {
             LoadError::Store(error) => error.into(),
             LoadError::Compute(error) => StoreError::from(error).into(),
+            no_room @ LoadError::NoRoom => Problem::unavailable(
+                "too many large answers are on their way; try again later",
+                1,
+                no_room.to_string(),
+            ),
             damaged @ LoadError::Damaged(_) => Problem::internal(damaged.to_string()),
         }
     }
@@ -325,6 +379,7 @@ impl From<CacheError<LoadError>> for Problem {
         let temporary = match error.load_error() {
             Some(LoadError::Store(store)) => store.is_temporary(),
             Some(LoadError::Compute(pool)) => !matches!(pool, PoolError::Panicked(_)),
+            Some(LoadError::NoRoom) => true,
             Some(LoadError::Damaged(_)) => false,
             None => !matches!(error, CacheError::Panicked | CacheError::StampCount { .. }),
         };
@@ -365,7 +420,8 @@ mod tests {
         let settings = Sources::new().resolve().unwrap();
         let compute = Arc::new(Pool::start("compute", vec![()], 1).unwrap());
         let reads = Gate::new(1, Duration::from_secs(1));
-        let bodies = Bodies::new(Cache::disabled(), Arc::clone(&compute), reads, &settings);
+        let room = AnswerRoom::new(1 << 20);
+        let bodies = Bodies::new(Cache::disabled(), Arc::clone(&compute), reads, room, &settings);
         let headers = [(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"))];
         let (headers, body) = (headers.into_iter().collect(), "long ".repeat(1000));
         let usual = bodies.of_write(&body, &headers).await;

@@ -1,10 +1,11 @@
 //! The Prometheus page, and the figures of the store and the cache that are read when it is asked for.
 
 use crate::app::App;
+use crate::http::answers::AnswerFigures;
 use crate::http::gate::{Gate, GateFigures};
 use crate::ops::process::Process;
 use crate::schedules::ScheduleFigures;
-use crate::store::StoreFigures;
+use crate::store::{StoreFigures, StoreSizes};
 use axum::Router;
 use axum::routing::get;
 use http::header;
@@ -55,6 +56,7 @@ impl Collector for AppCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let encoder = &mut encoder;
         store_figures(encoder, &self.app.store.figures())?;
+        store_sizes(encoder, self.app.store.sizes())?;
         self.app.accounts.encode_figures(encoder)?;
         schedule_figures(encoder, self.app.schedules.figures())?;
         self.app.articles.encode_figures(encoder)?;
@@ -86,6 +88,7 @@ impl Collector for AppCollector {
                 ("uploads", &self.app.uploads),
             ],
         )?;
+        answer_figures(encoder, self.app.answers.figures())?;
         counter(
             encoder,
             "untrusted_forwards",
@@ -151,7 +154,21 @@ fn store_figures(
     )?)?;
     counter(encoder, "store_reads", "Read transactions", figures.reads)?;
     gauge(encoder, "store_read_queue", "Read transactions waiting", figures.waiting_reads)?;
-    gauge(encoder, "store_write_queue", "Writes waiting", figures.waiting_writes)
+    gauge(encoder, "store_write_queue", "Writes waiting", figures.waiting_writes)?;
+    let help = "Copies of the write-ahead log into the database";
+    counter(encoder, "store_checkpoints", help, figures.checkpoints)?;
+    let help = "Times that reads and writes paused because the log had reached database.log_limit";
+    counter(encoder, "store_log_cuts", help, figures.log_cuts)
+}
+
+fn store_sizes(
+    encoder: &mut DescriptorEncoder<'_>,
+    sizes: StoreSizes,
+) -> Result<(), std::fmt::Error> {
+    gauge(encoder, "store_database_bytes", "Size of the database file", sizes.database_bytes)?;
+    gauge(encoder, "store_log_bytes", "Size of the write-ahead log", sizes.log_bytes)?;
+    let help = "Free space on the disk of the data directory";
+    gauge(encoder, "store_disk_free_bytes", help, sizes.disk_free_bytes)
 }
 
 fn schedule_figures(
@@ -166,6 +183,27 @@ fn schedule_figures(
         figures.refused,
     )?;
     counter(encoder, "schedules_deleted", "Schedules deleted by their users", figures.deleted)
+}
+
+#[derive(Clone, Debug, EncodeLabelSet)]
+struct RefusedLabels {
+    reason: &'static str,
+}
+
+fn answer_figures(
+    encoder: &mut DescriptorEncoder<'_>,
+    figures: AnswerFigures,
+) -> Result<(), std::fmt::Error> {
+    let help = "Memory of large answers that are being made or sent, each buffer once";
+    gauge(encoder, "answer_bytes", help, figures.held as u64)?;
+    let first = ConstCounter::new(0u64);
+    let help = "Large answers refused because there was no room (all), or none left for their address (share)";
+    let mut family =
+        encoder.encode_descriptor("answers_refused", help, None, first.metric_type())?;
+    for (reason, value) in [("all", figures.refused), ("share", figures.refused_share)] {
+        ConstCounter::new(value).encode(family.encode_family(&RefusedLabels { reason })?)?;
+    }
+    Ok(())
 }
 
 #[derive(Clone, Debug, EncodeLabelSet)]
@@ -235,9 +273,11 @@ fn cache_figures(
         ("cache_load_errors", "Loads that failed", |m| m.load_errors),
         ("cache_refreshes", "Loads started before an entry expired", |m| m.refreshes),
         ("cache_vetoed_fills", "Loads not cached because of a write", |m| m.vetoed_fills),
-        ("cache_refused_admissions", "Loads not cached by rule, size or lack of room", |m| {
-            m.refused_by_predicate + m.refused_by_size + m.refused_by_capacity
-        }),
+        (
+            "cache_refused_admissions",
+            "Loads not cached: the first of a key that clients can invent, or by rule, size or lack of room",
+            |m| m.refused_by_predicate + m.refused_by_size + m.refused_by_capacity,
+        ),
         ("cache_evictions", "Entries evicted to make room", |m| m.evictions),
         ("cache_overloaded", "Lookups refused because of too many loads", |m| m.overloaded),
         ("cache_backing_off", "Lookups refused during the backoff after a failed load", |m| {

@@ -19,7 +19,7 @@ use std::{
         unix::{net::UnixStream, process::CommandExt},
     },
     path::PathBuf,
-    process::{Command, ExitCode, Stdio},
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -40,12 +40,22 @@ use crate::{
     procfs,
 };
 
-/// Arguments were wrong: like a usage error of any command.
-const EXIT_USAGE: u8 = 2;
 /// Pause before looking again for descendants that are still dying.
 const REAP_PAUSE: Duration = Duration::from_millis(1);
 /// The owner's longest order is some twenty bytes.
 const ORDER_BYTES: usize = 256;
+
+/// How a supervisor ended; why not well has been printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Supervised {
+    /// The command and all its descendants are gone.
+    Done,
+    /// The arguments are wrong.
+    WrongUsage,
+    /// The system refused something.
+    Failed,
+}
 
 /// Runs as a supervisor until the command and all its descendants are gone.
 ///
@@ -53,20 +63,19 @@ const ORDER_BYTES: usize = 256;
 /// [--cgroup PROCS]… -- PROGRAM ARGS…`, and standard input must be the control socket, so only
 /// [`Supervisor::spawn`](crate::Supervisor::spawn) can sensibly call it. The host must not have
 /// started threads or touched standard input.
-#[must_use]
-pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+pub fn main(args: impl IntoIterator<Item = OsString>) -> Supervised {
     let order = match Arguments::parse(args) {
         Ok(arguments) => arguments,
         Err(reason) => {
             eprintln!("supervise: {reason} (this subcommand is started by the program itself)");
-            return ExitCode::from(EXIT_USAGE);
+            return Supervised::WrongUsage;
         }
     };
     match supervise(&order) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => Supervised::Done,
         Err(error) => {
             eprintln!("supervise: {error}");
-            ExitCode::FAILURE
+            Supervised::Failed
         }
     }
 }

@@ -70,6 +70,9 @@ pub enum Ended {
         block: u32,
         /// How.
         why: String,
+        /// Of what kind the last failure was.
+        #[serde(skip)]
+        kind: FailureKind,
     },
     /// The script does not do what `RATE` says.
     Unsteered {
@@ -424,7 +427,7 @@ impl<'p> Course<'p> {
                 seat.broken += 1;
                 if seat.broken > self.plan.plan.settings.retries {
                     let why = self.plan.plan.language.failure(failure);
-                    return Err(Ended::Broken { block: tried.block, why });
+                    return Err(Ended::Broken { block: tried.block, why, kind: failure.kind });
                 }
                 Ok(())
             }

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     cancel::Cancel,
+    conclusion::Conclusion,
     experiment::Experiment,
     host::Host,
     progress::Silent,
@@ -28,10 +29,6 @@ use crate::{
 
 /// Version of the report's shape; grows when a reader has to change.
 const FORMAT: u32 = 1;
-const EXIT_FAILED: u8 = 1;
-const EXIT_USAGE: u8 = 2;
-const EXIT_NOISY: u8 = 3;
-const EXIT_INTERRUPTED: u8 = 130;
 
 /// A search's report. Its fields are those of its `report.json`.
 #[derive(Debug, Clone, Serialize)]
@@ -276,24 +273,26 @@ impl LimitReport {
         written.into_iter().collect()
     }
 
-    /// The exit code of the command: 0 it ran, whatever the limits; 1 an invariant was broken, a
-    /// try stayed broken, or a variant takes nothing at this goal; 2 the script does not follow the
-    /// rate; 3 the machine was too noisy, or generator or virtual users gave way before a server;
-    /// 130 interrupted.
+    /// What the search came to, whatever the limits. A variant that takes nothing at this goal is
+    /// broken: it misses the goal even at one iteration a second.
     #[must_use]
-    pub fn exit_code(&self) -> u8 {
+    pub fn conclusion(&self) -> Conclusion {
         let hidden = |variant: &VariantLimit| match &variant.capacity {
             Capacity::AtLeast { because, .. } => *because != Obstacle::MaxRate,
             _ => false,
         };
+        let is_broken =
+            !self.broken_invariants.is_empty() || self.variants.iter().any(takes_nothing);
         match self.ended {
-            Ended::Interrupted => EXIT_INTERRUPTED,
-            Ended::Broken { .. } => EXIT_FAILED,
-            Ended::Unsteered { .. } => EXIT_USAGE,
-            Ended::Complete if !self.broken_invariants.is_empty() => EXIT_FAILED,
-            Ended::Complete if self.variants.iter().any(takes_nothing) => EXIT_FAILED,
-            Ended::Complete if self.too_noisy || self.variants.iter().any(hidden) => EXIT_NOISY,
-            Ended::Complete => 0,
+            Ended::Interrupted => Conclusion::Interrupted,
+            Ended::Broken { kind, .. } if kind.is_of_the_system() => Conclusion::SystemBroken,
+            Ended::Broken { .. } => Conclusion::Failed,
+            Ended::Unsteered { .. } => Conclusion::Unsteered,
+            Ended::Complete if is_broken => Conclusion::SystemBroken,
+            Ended::Complete if self.too_noisy || self.variants.iter().any(hidden) => {
+                Conclusion::CannotTell
+            }
+            Ended::Complete => Conclusion::Done,
         }
     }
 

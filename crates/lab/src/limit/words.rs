@@ -80,10 +80,10 @@ impl Language {
             (_, Ended::Interrupted) => {
                 self.pick("the run was interrupted", "실행이 중단되었습니다").to_owned()
             }
-            (Self::En, Ended::Broken { block, why }) => {
+            (Self::En, Ended::Broken { block, why, .. }) => {
                 format!("block {block} broke again and again, so the run was given up: {why}")
             }
-            (Self::Ko, Ended::Broken { block, why }) => {
+            (Self::Ko, Ended::Broken { block, why, .. }) => {
                 format!("블록 {block}: 계속 깨져서 실행을 그만두었습니다: {why}")
             }
             (Self::En, Ended::Unsteered { rate, arrivals_per_second }) => format!(

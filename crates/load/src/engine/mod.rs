@@ -53,6 +53,8 @@ pub(crate) struct Plan {
     pub(crate) functions: Vec<String>,
     /// Thresholds with their metrics.
     pub(crate) guarded: Vec<Guarded>,
+    /// Ends the process at a second signal.
+    pub(crate) on_second_signal: Option<fn()>,
 }
 
 impl Plan {

@@ -28,9 +28,6 @@ const THRESHOLD_INTERVAL: Duration = Duration::from_secs(2);
 /// Between "everybody is ready" and the start, so that all loops see the start before it comes.
 const START_DELAY: Duration = Duration::from_millis(5);
 
-/// Exit code after a signal; k6's.
-const EXIT_EXTERNAL_ABORT: i32 = 105;
-
 /// The thread that called [`execute`](super::execute).
 pub(super) struct Watcher<'a> {
     pub(super) run: &'a Arc<Run>,
@@ -146,7 +143,7 @@ impl Watcher<'_> {
                 _ = self.done.recv() => left -= 1,
                 () = signals.received() => {
                     if watched.aborted {
-                        std::process::exit(EXIT_EXTERNAL_ABORT);
+                        self.end_at_once();
                     }
                     watched.aborted = true;
                     let _ = self.stop.send(true);
@@ -224,7 +221,7 @@ impl Watcher<'_> {
                 result = &mut call => return result,
                 () = signals.received() => {
                     if signalled {
-                        std::process::exit(EXIT_EXTERNAL_ABORT);
+                        self.end_at_once();
                     }
                     signalled = true;
                     let _ = self.stop.send(true);
@@ -250,6 +247,14 @@ impl Watcher<'_> {
             }
         }
         Ok(())
+    }
+
+    /// At a second signal: whoever sends it has waited long enough.
+    fn end_at_once(&self) -> ! {
+        if let Some(end) = self.plan.on_second_signal {
+            end();
+        }
+        std::process::abort()
     }
 
     /// Ends all loops before the clock was started.

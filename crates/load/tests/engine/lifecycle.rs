@@ -220,7 +220,7 @@ fn a_missing_function_is_told_before_the_start() {
         "{:?}",
         ran.messages
     );
-    assert_eq!(ran.status.code(), 104);
+    assert_eq!(ran.status, ExitStatus::InvalidConfig);
 }
 
 #[test]

@@ -229,7 +229,7 @@ fn a_threshold_holds_for_a_sub_metric_however_it_is_written() {
     )
     .against(&server)
     .run();
-    assert_eq!(ran.status.code(), 99, "{:?}", ran.messages);
+    assert_eq!(ran.status, ExitStatus::ThresholdsFailed, "{:?}", ran.messages);
     let failed = ran.report().thresholds.iter().filter(|threshold| !threshold.ok).count();
     assert_eq!((ran.report().thresholds.len(), failed), (3, 2), "{:?}", ran.report().thresholds);
 }

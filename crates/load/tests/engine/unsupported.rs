@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use crate::support::{Script, Server, ok};
+use madang_load::ExitStatus;
 
 fn refused(script: Script, name: &str) {
     let ran = script.run();
     assert!(ran.said(&format!("{name} is not supported yet")), "{name}: {:?}", ran.messages);
-    assert_eq!(ran.status.code(), 104, "{name}");
+    assert_eq!(ran.status, ExitStatus::InvalidConfig, "{name}");
 }
 
 #[test]
@@ -112,7 +113,7 @@ fn unknown_options_are_named_too() {
         Script::new("export const options = { durration: '1s' }; export default function () {}")
             .run();
     assert!(ran.said("unknown option `durration`"), "{:?}", ran.messages);
-    assert_eq!(ran.status.code(), 104);
+    assert_eq!(ran.status, ExitStatus::InvalidConfig);
 }
 
 #[test]
@@ -148,7 +149,7 @@ fn options_that_are_no_numbers() {
         ))
         .run();
         assert!(ran.said(told), "{options}: {:?}", ran.messages);
-        assert_eq!(ran.status.code(), 104);
+        assert_eq!(ran.status, ExitStatus::InvalidConfig);
     }
 }
 
@@ -169,7 +170,7 @@ fn stages_in_which_nobody_runs() {
         ))
         .run();
         assert!(ran.said(told), "{options}: {:?}", ran.messages);
-        assert_eq!(ran.status.code(), 104);
+        assert_eq!(ran.status, ExitStatus::InvalidConfig);
     }
     let ran = Script::new("export const options = { stages: [] }; export default function () {}");
     let ran = ran.run();

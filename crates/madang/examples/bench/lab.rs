@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 use tempfile::TempDir;
 
-const BLOCKS: u64 = 20;
+const BLOCKS: u64 = 5;
 const REPORTS: usize = 5;
 /// Four variants that differ, so that nothing is taken for a copy of another.
 const EXPERIMENT: &str = r#"name = "lab"

@@ -10,7 +10,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 const ROUNDS: u32 = 5;
-const SECONDS: u32 = 3;
+const SECONDS: u32 = 2;
 const CLIENTS: u32 = 64;
 const USERS: u32 = 64;
 /// Ways of storing likes, in the order in which they take their turns.

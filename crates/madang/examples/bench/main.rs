@@ -1,14 +1,18 @@
 //! `make bench`: what the project's own claims about speed rest on.
 //!
 //! Everything is a ratio of two things measured in turn within one run on one machine, several
-//! rounds each, medians reported with their range. Prints Markdown; with `--update FILE` it replaces
-//! the block between the two markers in that file.
+//! rounds each, medians reported with their range. Prints Markdown. With `--update FILE` each part
+//! replaces its marked block in that file, and the rounds behind its figures go to
+//! `results/NAME.json` beside it.
 #![forbid(unsafe_code)]
 
+mod components;
+mod document;
 mod generator;
 mod lab;
 mod likes;
 mod posts;
+mod profiles;
 mod schedules;
 mod serving;
 mod starts;
@@ -16,68 +20,61 @@ mod stats;
 mod store;
 mod tools;
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
-const BEGIN: &str = "<!-- bench: begin -->";
-const END: &str = "<!-- bench: end -->";
+/// A part of the page: its name, which is that of its block and of its file, and what measures it.
+type Part = (&'static str, fn() -> anyhow::Result<String>);
+
+const PARTS: [Part; 17] = [
+    ("serving", serving::cached_against_nginx),
+    ("settings", serving::settings_off),
+    ("footprint", serving::footprint),
+    ("connections", serving::connections),
+    ("profiles", profiles::dist_against_release),
+    ("store", store::group_commit),
+    ("schedules", schedules::limit),
+    ("posts", posts::posts),
+    ("likes", likes::likes),
+    ("load", generator::against_k6),
+    ("hashing", generator::hashing),
+    ("starts", starts::lag),
+    ("users", components::users),
+    ("lab", lab::cost),
+    ("guard", components::guard),
+    ("cache", components::cache),
+    ("path", components::path),
+];
 
 fn main() -> anyhow::Result<()> {
-    let mut update = None;
+    let mut update: Option<PathBuf> = None;
     let mut only = Vec::new();
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--update" => update = args.next().map(PathBuf::from),
-            section => only.push(section.to_owned()),
+            part => only.push(part.to_owned()),
         }
     }
-    let wanted = |name: &str| only.is_empty() || only.iter().any(|o| o == name);
-    let mut report = tools::heading()?;
-    if wanted("serving") {
-        report += &serving::cached_against_nginx()?;
-        report += &serving::settings_off()?;
+    let names: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();
+    if let Some(unknown) = only.iter().find(|name| !names.contains(&name.as_str())) {
+        anyhow::bail!("no part `{unknown}`: there are {}", names.join(" "));
     }
-    if wanted("footprint") {
-        report += &serving::footprint()?;
-    }
-    if wanted("connections") {
-        report += &serving::connections()?;
-    }
-    if wanted("store") {
-        report += &store::group_commit()?;
-    }
-    if wanted("schedules") {
-        report += &schedules::limit()?;
-    }
-    if wanted("posts") {
-        report += &posts::posts()?;
-    }
-    if wanted("likes") {
-        report += &likes::likes()?;
-    }
-    if wanted("load") {
-        report += &generator::against_k6()?;
-        report += &generator::hashing()?;
-    }
-    if wanted("starts") {
-        report += &starts::lag()?;
-    }
-    if wanted("lab") {
-        report += &lab::cost()?;
-    }
-    println!("{report}");
-    if let Some(path) = update {
-        let text = std::fs::read_to_string(&path)?;
-        let (head, rest) = text
-            .split_once(BEGIN)
-            .ok_or_else(|| anyhow::anyhow!("no {BEGIN} in {}", path.display()))?;
-        let (_, tail) = rest
-            .split_once(END)
-            .ok_or_else(|| anyhow::anyhow!("no {END} in {}", path.display()))?;
-        let mut out = String::new();
-        write!(out, "{head}{BEGIN}\n{report}{END}{tail}")?;
-        std::fs::write(&path, out)?;
+    let heading = tools::heading()?;
+    for (name, measure) in PARTS {
+        if !only.is_empty() && !only.iter().any(|wanted| wanted == name) {
+            continue;
+        }
+        eprintln!("bench: {name}");
+        let text = measure()?;
+        let figures = stats::taken();
+        if text.is_empty() {
+            eprintln!("bench: {name} cannot be measured here: what it needs is not installed");
+            continue;
+        }
+        println!("{text}");
+        if let Some(file) = &update {
+            document::write(file, name, &heading, &text, &figures)?;
+        }
     }
     Ok(())
 }

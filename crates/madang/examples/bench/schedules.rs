@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Instant;
 use tempfile::TempDir;
 
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 5;
 const SECONDS: u32 = 3;
 /// Clients, and users: each request is by another user than the one before.
 const CLIENTS: u32 = 64;

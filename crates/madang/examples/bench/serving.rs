@@ -9,10 +9,10 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 5;
 const SECONDS: u32 = 3;
 /// The bundled trail of 11.7 km.
-const TRACK: &str = "/v1/tracks/4";
+pub const TRACK: &str = "/v1/tracks/4";
 
 pub fn body(url: &str) -> anyhow::Result<Vec<u8>> {
     let url = Url::parse(url).map_err(|e| anyhow::anyhow!(e))?;
@@ -117,7 +117,7 @@ pub fn settings_off() -> anyhow::Result<String> {
         ),
     ];
     let mut out = String::from(
-        "### The same track with optimisations off\n\n`wrk -t1 -c64 -d3s`, three rounds in turn, medians.\n\n| settings | requests/s | server CPU, µs a request | p99, ms | memory, MB |\n|---|---|---|---|---|\n",
+        "### The same track with optimisations off\n\n`wrk -t1 -c64 -d2s`, three rounds in turn, medians.\n\n| settings | requests/s | server CPU, µs a request | p99, ms | memory, MB |\n|---|---|---|---|---|\n",
     );
     let servers = variants
         .iter()
@@ -126,7 +126,7 @@ pub fn settings_off() -> anyhow::Result<String> {
     let mut servers = servers?;
     for _ in 0..3 {
         for (_, served, runs) in &mut servers {
-            runs.push(wrk(&format!("{}{TRACK}", served.url), 64, SECONDS, &[], &|| {
+            runs.push(wrk(&format!("{}{TRACK}", served.url), 64, 2, &[], &|| {
                 served.process.sample()
             })?);
         }
@@ -170,11 +170,10 @@ pub fn footprint() -> anyhow::Result<String> {
     ))
 }
 
-/// Many keep-alive connections for a minute.
+/// Many keep-alive connections.
 pub fn connections() -> anyhow::Result<String> {
     const COUNT: u32 = 4000;
-    let seconds: u32 =
-        std::env::var("BENCH_CONNECTION_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(60);
+    let seconds = 15;
     let served = Served::demo(&[])?;
     let run =
         wrk(&format!("{}{TRACK}", served.url), COUNT, seconds, &[], &|| served.process.sample())?;

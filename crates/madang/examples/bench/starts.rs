@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 3;
 const RATE: u64 = 20_000;
 const SECONDS: u64 = 4;
 const VUS: u64 = 100;

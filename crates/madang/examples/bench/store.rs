@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 5;
 const WRITERS: u32 = 64;
 const EACH_ROUND: Duration = Duration::from_millis(1500);
 

@@ -9,13 +9,13 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The release binary beside this example.
+/// The binary beside this example, of the same profile.
 pub fn madang() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let path = own.parent().and_then(Path::parent).map(|dir| dir.join("madang"));
     let path = path.filter(|p| p.is_file());
     path.ok_or_else(|| {
-        anyhow!("no madang binary beside this example: cargo build --release -p madang --bins")
+        anyhow!("no madang binary beside this example: cargo build --profile dist -p madang --bins")
     })
 }
 
@@ -40,9 +40,21 @@ impl Served {
         Ok(served)
     }
 
+    /// The same of another build.
+    pub fn demo_of(program: &Path) -> anyhow::Result<Served> {
+        let dir = TempDir::new()?;
+        let mut served = Self::start_of(program, dir.path(), &[])?;
+        served._dir = Some(dir);
+        Ok(served)
+    }
+
     /// In this directory.
     pub fn start(dir: &Path, settings: &[&str]) -> anyhow::Result<Served> {
-        let mut spec = Spec::new(madang()?)
+        Self::start_of(&madang()?, dir, settings)
+    }
+
+    fn start_of(program: &Path, dir: &Path, settings: &[&str]) -> anyhow::Result<Served> {
+        let mut spec = Spec::new(program)
             .args(["serve", "--demo", "--listen", "127.0.0.1:0", "--data"])
             .arg(dir)
             .dir(dir)
@@ -172,19 +184,14 @@ pub fn version(program: &str, args: &[&str]) -> String {
         .map_or_else(|| format!("{program} not found"), |l| l.trim().to_owned())
 }
 
-/// Date, machine and versions.
+/// When, on what and of what: date, commit and machine as `scripts/about` says them, and versions.
 pub fn heading() -> anyhow::Result<String> {
-    let machine = madang_stack::machine::Description::read();
-    let date = Command::new("date").args(["-u", "+%Y-%m-%d %H:%M UTC"]).output()?;
-    let memory = machine.memory_bytes.unwrap_or(0) >> 30;
+    let about = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/about");
+    let about = Command::new(about).output().context("scripts/about")?;
+    ensure!(about.status.success(), "scripts/about: {}", String::from_utf8_lossy(&about.stderr));
     Ok(format!(
-        "Measured {} with `make bench` on {} × {}, {memory} GiB, Linux {}, {} (load average before: {:.1}).\n\
-         Versions: {}; {}; {}; {}.\n\n",
-        String::from_utf8_lossy(&date.stdout).trim(),
-        machine.cpus.unwrap_or(0),
-        machine.cpu.as_deref().unwrap_or("unknown CPU"),
-        machine.kernel.as_deref().unwrap_or("?"),
-        machine.system.as_deref().unwrap_or("?"),
+        "{} (load average before: {:.1}); {}; {}; {}; {}.",
+        String::from_utf8_lossy(&about.stdout).trim(),
         madang_stack::machine::load_average()?,
         version(&madang()?.to_string_lossy(), &["--version"]),
         version("/usr/sbin/nginx", &["-v"]),

@@ -1,8 +1,11 @@
 //! What becomes of a run that is over: shown, and compared with an earlier one.
 
 use super::{say, tell};
+use crate::exit;
 use madang_lab::report::{Ended, Language};
-use madang_lab::{FailureKind, Finished, Outcome, Regression, Report, Stored};
+use madang_lab::{
+    Conclusion, FailureKind, Finished, Regression, Report, Stored, Verdict, baseline,
+};
 use std::path::Path;
 
 /// Nothing has to be put right.
@@ -26,8 +29,19 @@ pub fn go_on_after(failed: Option<FailureKind>) -> Option<&'static str> {
     }
 }
 
-/// How runs are shown.
-pub struct Show {
+/// What may make the command fail although everything ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum FailOn {
+    /// A prediction is refuted
+    Refuted,
+    /// The verdict is undecided
+    Undecided,
+    /// The run is worse than its --baseline by more than --allow
+    Worse,
+}
+
+/// How runs are shown, and what they make of the command.
+pub struct Show<'a> {
     /// `report.json` instead of the table.
     pub json: bool,
     /// All figures below the table.
@@ -36,53 +50,71 @@ pub struct Show {
     pub baseline: Option<Stored>,
     /// How much worse is allowed, as a share.
     pub allowed: f64,
+    /// What makes the command fail.
+    pub fail_on: &'a [FailOn],
 }
 
-impl Show {
-    /// Shows a run that has just ended and gives the exit code.
-    pub fn finished(&self, finished: Finished, out: &Path) -> anyhow::Result<u8> {
+impl Show<'_> {
+    /// Shows a run that has just ended.
+    pub fn finished(&self, finished: Finished, out: &Path) -> anyhow::Result<exit::Ended> {
         let Finished { report, written } = finished;
         if written.is_err() {
             // Shown all the same: it may be hours of work.
             self.show(&report, None)?;
             written?;
         }
-        let code = self.compared(&report, out)?;
+        let ended = self.compared(&report, out)?;
         let (complete, all) = (report.complete_blocks, report.settings.blocks);
         let place = out.display();
         tell(&format!("{complete} of {all} blocks complete; results in {place}"));
-        let failed = report.rounds.iter().rev().find_map(|round| match &round.outcome {
-            Outcome::Failed(failure) => Some(failure.kind),
-            Outcome::Measured(_) => None,
-        });
         let hint = match report.ended {
             Ended::Complete => None,
             Ended::Interrupted => Some(GO_ON),
-            Ended::Broken { .. } => go_on_after(failed),
+            Ended::Broken { .. } => go_on_after(report.last_failure()),
         };
         if let Some(hint) = hint {
             tell(&format!("{hint}: madang compare --resume {place}"));
         }
-        Ok(code)
+        Ok(ended)
     }
 
     /// Shows a stored run and, if there is one, its comparison with the baseline. What is wrong with
     /// the run itself tells more than that it is slower.
-    fn compared(&self, report: &Report, dir: &Path) -> anyhow::Result<u8> {
+    fn compared(&self, report: &Report, dir: &Path) -> anyhow::Result<exit::Ended> {
         let Some(baseline) = &self.baseline else {
             self.show(report, None)?;
-            return Ok(report.exit_code());
+            return Ok(self.ended(report, None));
         };
         let mut run = Stored::read(dir)?;
         run.plan.language = report.language;
         let regression = Regression::new(baseline, &run, self.allowed);
         // Shown all the same, see above.
         self.show(report, regression.as_ref().ok())?;
-        let regression = regression?;
-        Ok(match report.exit_code() {
-            0 => regression.exit_code(),
-            code => code,
-        })
+        Ok(self.ended(report, Some(&regression?)))
+    }
+
+    /// A run that ended early or broken is that first. What was asked for comes before what cannot
+    /// be told; being worse, only where it can.
+    fn ended(&self, report: &Report, regression: Option<&Regression>) -> exit::Ended {
+        let on = |what: FailOn| self.fail_on.contains(&what);
+        let conclusion = report.conclusion();
+        let can_tell = conclusion == Conclusion::Done;
+        if !can_tell && conclusion != Conclusion::CannotTell {
+            return conclusion.into();
+        }
+        let undecided = matches!(report.verdict, Verdict::Undecided(_));
+        let refuted = report.predictions.iter().any(|one| one.verdict == Verdict::Refuted);
+        let worse = regression.is_some_and(|one| one.word == baseline::Word::Worse);
+        let matched = (on(FailOn::Refuted) && refuted)
+            || (on(FailOn::Undecided) && undecided)
+            || (on(FailOn::Worse) && worse && can_tell);
+        match conclusion {
+            _ if matched => exit::Ended::FailOn,
+            Conclusion::Done if regression.is_some_and(Regression::cannot_tell) => {
+                exit::Ended::CannotTell
+            }
+            conclusion => conclusion.into(),
+        }
     }
 
     fn show(&self, report: &Report, regression: Option<&Regression>) -> anyhow::Result<()> {
@@ -98,7 +130,11 @@ impl Show {
 }
 
 /// Writes and shows the report of a stored run.
-pub fn report_again(dir: &Path, language: Option<Language>, show: &Show) -> anyhow::Result<u8> {
+pub fn report_again(
+    dir: &Path,
+    language: Option<Language>,
+    show: &Show<'_>,
+) -> anyhow::Result<exit::Ended> {
     let stored = Stored::read(dir)?;
     let report = madang_lab::report_again(&stored, language)?;
     show.compared(&report, dir)

@@ -9,7 +9,7 @@ use madang_path::{Document, Limits};
 use madang_service::app::App;
 use madang_service::bodies::ChangeError;
 use madang_service::store::DirLock;
-use madang_service::tracks::{NewTrack, PreparedTrack, Stored, TrackStore, Tracks};
+use madang_service::tracks::{NewTrack, PreparedTrack, Stored, TrackStore, Tracks, track_name};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use tokio::runtime::Runtime;
@@ -155,7 +155,8 @@ impl<'a> Import<'a> {
     }
 
     fn write(&mut self, source: String, document: Document) {
-        let name = document.name.unwrap_or_else(|| file_name(&source));
+        let own = document.name.as_deref().and_then(track_name);
+        let name = own.unwrap_or_else(|| file_name(&source));
         let points = document.path.points();
         // Prepared here, in the order of the files, so that ids follow that order.
         let track = TrackStore::prepare(NewTrack {
@@ -226,8 +227,8 @@ fn read(source: &Source) -> anyhow::Result<Document> {
     Ok(madang_path::read(content, &limits)?)
 }
 
-/// The file's name without its ending, for a track that has none of its own.
+/// The file's name without its ending, for a track that has none of its own, or none that can be shown.
 fn file_name(source: &str) -> String {
     let stem = Path::new(source).file_stem().map(|s| s.to_string_lossy().into_owned());
-    stem.filter(|s| !s.is_empty()).unwrap_or_else(|| "unnamed".to_owned())
+    stem.as_deref().and_then(track_name).unwrap_or_else(|| "unnamed".to_owned())
 }

@@ -133,7 +133,7 @@ fn descendants(root: u32) -> Vec<u32> {
 fn a_server_that_is_killed_breaks_its_round() {
     let faulty = Faulty::start();
     let victim = faulty.round("serve");
-    faulty.kill(victim, Some(1), "the server ended under load (signal 9)");
+    faulty.kill(victim, Some(8), "the server ended under load (signal 9)");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_database_that_is_killed_breaks_its_round() {
          was closed",
         faulty.redis.port()
     );
-    faulty.kill(victim, Some(1), &message);
+    faulty.kill(victim, Some(8), &message);
 }
 
 #[test]

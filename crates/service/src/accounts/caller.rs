@@ -21,6 +21,18 @@ pub struct Caller {
     pub(super) claims: Claims,
 }
 
+impl Caller {
+    /// The user whose valid token the head of a request carries.
+    ///
+    /// # Errors
+    /// 401 when there is none.
+    pub fn of(parts: &Parts, accounts: &Accounts) -> Result<Self, Problem> {
+        caller_of(parts, accounts)?.ok_or_else(|| {
+            Problem::unauthorized("not logged in; send the token as Authorization: Bearer …")
+        })
+    }
+}
+
 /// The user, or nobody: for what everybody may read. A token that is there but not valid is still 401.
 #[derive(Clone, Debug)]
 pub struct MaybeCaller(pub Option<Caller>);
@@ -29,10 +41,7 @@ impl FromRequestParts<Arc<App>> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
-        let caller = caller_of(parts, &app.accounts)?;
-        caller.ok_or_else(|| {
-            Problem::unauthorized("not logged in; send the token as Authorization: Bearer …")
-        })
+        Caller::of(parts, &app.accounts)
     }
 }
 
@@ -47,8 +56,7 @@ impl FromRequestParts<Arc<App>> for MaybeCaller {
 /// The caller; nobody when there is no bearer token. Other schemes are other servers' business: a
 /// proxy in front may have asked for them.
 fn caller_of(parts: &Parts, accounts: &Accounts) -> Result<Option<Caller>, Problem> {
-    let invalid =
-        || Problem::invalid_token("the token is invalid or no longer valid; log in again");
+    let invalid = || Problem::invalid_token("the token is not valid (any more): log in again");
     let mut values = parts.headers.get_all(AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {

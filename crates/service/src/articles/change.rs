@@ -1,5 +1,6 @@
 //! `PATCH` and `DELETE /v1/articles/{id}`: for its author alone.
 
+use super::draft::ArticleChangesBody;
 use super::represent::ArticleBody;
 use super::types::{ArticleId, Owned};
 use super::{draft, no_such_article};
@@ -10,34 +11,17 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
-use serde::Deserialize;
 use std::sync::Arc;
-
-/// What is to be changed; what is not there stays as it is (documentation of the JSON that is read).
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
-#[allow(dead_code, reason = "describes the body in the OpenAPI document")]
-pub(super) struct EditBody {
-    /// Title: 1 to 100 characters on one line.
-    #[schema(min_length = 1, max_length = 100)]
-    title: Option<String>,
-    /// Content: 1 to 10,000 characters on any number of lines.
-    #[schema(min_length = 1, max_length = 10_000)]
-    content: Option<String>,
-}
 
 /// Changes an article. Only its author may.
 #[utoipa::path(patch, path = "/v1/articles/{id}", tag = "articles", operation_id = "updateArticle",
     security(("bearer" = [])),
     params(("id" = i64, Path, description = "Id of the article")),
-    request_body = EditBody,
+    request_body = ArticleChangesBody,
     responses(
         (status = 200, description = "The article as it is now", body = ArticleBody),
-        (status = 400, description = "The body is no JSON"),
-        (status = 401, description = "No valid token"),
         (status = 403, description = "It is somebody else's"),
         (status = 404, description = "There is no such article"),
-        (status = 422, description = "A field has a wrong type or value"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn patch(
     State(app): State<Arc<App>>,
@@ -69,10 +53,8 @@ pub(super) async fn patch(
     params(("id" = i64, Path, description = "Id of the article")),
     responses(
         (status = 204, description = "It is gone, with its comments and likes"),
-        (status = 401, description = "No valid token"),
         (status = 403, description = "It is somebody else's"),
         (status = 404, description = "There is no such article, or no longer"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn delete(
     State(app): State<Arc<App>>,

@@ -23,9 +23,7 @@ use std::sync::Arc;
     responses(
         (status = 200, description = "The article", body = ArticleBody),
         (status = 304, description = "The client has it already (If-None-Match)"),
-        (status = 401, description = "A token that is not valid"),
         (status = 404, description = "There is no such article"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn detail(
     State(app): State<Arc<App>>,

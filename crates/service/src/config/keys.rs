@@ -6,8 +6,8 @@ use super::home::HomeSettings;
 use super::likes::LikeSettings;
 use super::value::{duration, ranges, size, whole};
 use super::{
-    DatabaseSettings, Detail, LimitCheck, LogFormat, LogSettings, ScheduleSettings, ServerSettings,
-    Settings, Simplify, TrackSettings, accounts, cache, home, likes,
+    CorsOrigins, DatabaseSettings, Detail, LimitCheck, LogFormat, LogSettings, ScheduleSettings,
+    ServerSettings, Settings, Simplify, TrackSettings, accounts, cache, cors, home, likes,
 };
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -123,8 +123,14 @@ const GENERAL: &[Key] = &[
     key!(
         "server.max_connections" = "10000",
         "1 to 1000000",
-        "Maximum number of open client connections; further ones are answered 503 and closed",
+        "Maximum number of open client connections; at the limit, the longest-waiting idle connection is closed for a new one, and if none is idle, the new one is answered 503",
         |s, v| s.server.max_connections = whole(v, 1, 1_000_000)?
+    ),
+    key!(
+        "server.max_connections_per_address" = "auto",
+        "auto or 1 to 1000000",
+        "Maximum number of open connections from one address (IPv6: one /64); further ones are answered 503; auto = a quarter of server.max_connections; addresses in server.trusted_proxies or guard.exempt have no such limit",
+        |s, v| s.server.max_connections_per_address = auto(v, 1_000_000)?
     ),
     key!(
         "server.max_in_flight" = "auto",
@@ -145,6 +151,18 @@ const GENERAL: &[Key] = &[
         |s, v| s.server.queue_time = queue_time(v)?
     ),
     key!(
+        "server.answer_memory" = "128MiB",
+        "a size: 64MiB, 1GiB",
+        "Maximum memory of answers above 16 KiB while they are made and sent, a buffer shared by many clients counted once; then 503; one address may hold a quarter of it, except addresses in server.trusted_proxies or guard.exempt",
+        |s, v| s.server.answer_memory = size(v)?
+    ),
+    key!(
+        "server.cors_origins" = "",
+        "origins with commas: https://app.example.com, http://localhost:5173; * = all; empty = none",
+        "Origins whose pages may call the API from a browser (CORS)",
+        |s, v| s.server.cors_origins = cors::origins(v)?
+    ),
+    key!(
         "server.trusted_proxies" = "",
         "addresses or ranges, separated by commas: 127.0.0.1, 10.0.0.0/8, fd00::/8; empty = none",
         "Proxies whose X-Forwarded-For header is used; the header is ignored from any other peer",
@@ -153,13 +171,13 @@ const GENERAL: &[Key] = &[
     key!(
         "server.max_body" = "1MiB",
         "a size: 512KiB, 1MiB",
-        "Maximum size of a request body; a larger one is answered 413",
+        "Maximum size of a track upload; a larger one is answered 413; other request bodies are limited to 64 KiB, with a valid token to 256 KiB",
         |s, v| s.server.max_body = size(v)?
     ),
     key!(
         "server.header_timeout" = "10s",
         "a duration: 250ms, 5s",
-        "Maximum time to receive a request head, from its first byte; then the connection is closed",
+        "Maximum time to receive a request head, from its first byte, or for the first request from the opening of the connection; then the connection is closed",
         |s, v| s.server.header_timeout = positive(v)?
     ),
     key!(
@@ -171,7 +189,7 @@ const GENERAL: &[Key] = &[
     key!(
         "server.write_timeout" = "15s",
         "a duration: 250ms, 5s",
-        "Maximum time without progress while sending an answer; then the connection is closed",
+        "Time in which a client must read at least 128 KiB of the answers that wait for it; a slower connection is closed",
         |s, v| s.server.write_timeout = positive(v)?
     ),
     key!(
@@ -183,7 +201,7 @@ const GENERAL: &[Key] = &[
     key!(
         "server.request_timeout" = "10s",
         "a duration: 250ms, 5s",
-        "Maximum time to handle a request; then 503",
+        "Maximum time to handle a request; then 503, or 504 if it may have written something",
         |s, v| s.server.request_timeout = positive(v)?
     ),
     key!(
@@ -221,6 +239,13 @@ const GENERAL: &[Key] = &[
         "1 to 1000000",
         "Maximum number of jobs waiting for the store; further ones are answered 503",
         |s, v| s.database.queue = whole(v, 1, 1_000_000)?
+    ),
+    key!(
+        "database.log_limit" = "64MiB",
+        "a size: 16MiB, 1GiB; at least 64KiB",
+        "size of the write-ahead log at which reads and writes pause until it is in the database",
+        |s, v| s.database.log_limit =
+            size(v).ok().filter(|bytes| *bytes >= 64 << 10).ok_or_else(String::new)?
     ),
     key!(
         "tracks.detail" = "medium",
@@ -280,9 +305,12 @@ pub(super) fn blank() -> Settings {
             metrics_listen: any,
             workers: None,
             max_connections: 0,
+            max_connections_per_address: None,
             max_in_flight: None,
             max_writes_in_flight: None,
             queue_time: zero,
+            answer_memory: 0,
+            cors_origins: CorsOrigins::None,
             trusted_proxies: Vec::new(),
             max_body: 0,
             header_timeout: zero,
@@ -294,7 +322,12 @@ pub(super) fn blank() -> Settings {
             drain_timeout: zero,
         },
         compression: false,
-        database: DatabaseSettings { max_connections: None, commit_group: 0, queue: 0 },
+        database: DatabaseSettings {
+            max_connections: None,
+            commit_group: 0,
+            queue: 0,
+            log_limit: 0,
+        },
         cache: CacheSettings::blank(),
         likes: LikeSettings::blank(),
         tracks: TrackSettings {

@@ -1,6 +1,7 @@
 //! Finished bodies: compressed once, told apart by a strong ETag for each encoding, answered with
 //! 304 when the client has them already.
 
+use super::answers::SMALL;
 use super::negotiate::Encodings;
 use axum::body::Body;
 use axum::response::Response;
@@ -121,9 +122,14 @@ pub fn respond(value: &Value, request: &HeaderMap) -> Response {
     let encoding =
         Encodings::accepted(request).by_preference().find(|e| value.body(Some(*e)).is_some());
     let etag = value.etag(encoding).unwrap_or_default();
-    send(etag, value.content_type(), encoding, request, || {
+    let mut response = send(etag, value.content_type(), encoding, request, || {
         value.body(encoding).cloned().unwrap_or_default()
-    })
+    });
+    if value.weight() > SMALL as u64 {
+        // The room that the answer takes is that of the value, and others who ask for it share it.
+        response.extensions_mut().insert(value.clone());
+    }
+    response
 }
 
 /// The answer with the body of this tag, which is made only for a client that does not have it already.

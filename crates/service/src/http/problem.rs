@@ -1,34 +1,16 @@
 //! Errors as clients see them: `application/problem+json` (RFC 9457).
 
+use crate::ops::quiet_log::OncePerSecond;
 use crate::store::StoreError;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
-/// At most one warning a second: a service that sheds load must not drown in saying so, and writing a
-/// line may block. The metrics count every answer.
-static WARNINGS: OncePerSecond =
-    OncePerSecond { last: AtomicU64::new(0), unsaid: AtomicU64::new(0) };
-
-struct OncePerSecond {
-    last: AtomicU64,
-    unsaid: AtomicU64,
-}
-
-impl OncePerSecond {
-    /// In a new second: how many were refused since the last one that was admitted.
-    fn admit(&self) -> Option<u64> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        if self.last.swap(now, Ordering::Relaxed) == now {
-            self.unsaid.fetch_add(1, Ordering::Relaxed);
-            return None;
-        }
-        Some(self.unsaid.swap(0, Ordering::Relaxed))
-    }
-}
+/// A service that sheds load, or whose every request fails, must not drown in saying so, and writing a line
+/// may block. The metrics count every answer. Apart: refusals must not hide a fault.
+static REFUSALS: OncePerSecond = OncePerSecond::new();
+static FAULTS: OncePerSecond = OncePerSecond::new();
 
 /// What is wrong with one field, parameter or header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
@@ -168,14 +150,6 @@ impl Problem {
         problem
     }
 
-    /// 400: the request's body is not framed as HTTP says. The connection is closed after it: where
-    /// the next request begins is unknown.
-    pub fn unreadable_body(detail: impl Into<Cow<'static, str>>) -> Self {
-        let mut problem = Self::bad_request(detail);
-        problem.0.close = true;
-        problem
-    }
-
     /// 414: path and query are longer than `limit` bytes.
     pub fn target_too_long(limit: usize) -> Self {
         let detail = format!("path and query are longer than {limit} bytes");
@@ -199,6 +173,18 @@ impl Problem {
         );
         problem.0.close = true;
         problem
+    }
+
+    /// 501: the request asks for something of HTTP that is not done here.
+    pub fn not_implemented(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::NOT_IMPLEMENTED, "not-implemented", detail)
+    }
+
+    /// The same, and the connection is closed after it: where the next request begins is unknown, or far away.
+    #[must_use]
+    pub fn closing(mut self) -> Self {
+        self.0.close = true;
+        self
     }
 
     /// 422: wrong type or value, field by field.
@@ -262,6 +248,21 @@ impl Problem {
         problem
     }
 
+    /// 504 in place of a 503: what was asked for may have been done, or may be done yet. Only when the
+    /// request may be sent again without doing it twice (`repeatable`) it says when.
+    #[must_use]
+    pub fn with_unknown_outcome(mut self, repeatable: bool) -> Self {
+        self.0.status = StatusCode::GATEWAY_TIMEOUT;
+        self.0.slug = "outcome-unknown";
+        self.0.detail = if repeatable {
+            "whether this was done is not known; send it again with the same Idempotency-Key".into()
+        } else {
+            "whether this was done is not known; look before you send it again".into()
+        };
+        self.0.retry_after_seconds = self.0.retry_after_seconds.filter(|_| repeatable);
+        self
+    }
+
     /// 500: our fault. `log` is for the log alone; the client learns the request id to quote.
     pub fn internal(log: impl Into<String>) -> Self {
         let mut problem = Self::new(
@@ -286,10 +287,13 @@ impl Problem {
     /// The answer, with the request's id in it. Logs the cause, once.
     pub fn into_answer(self, request_id: &str) -> Response {
         if let Some(cause) = &self.0.log {
+            let status = self.0.status.as_u16();
             if self.0.status == StatusCode::INTERNAL_SERVER_ERROR {
-                tracing::error!(request_id, status = self.0.status.as_u16(), "{cause}");
-            } else if let Some(unsaid) = WARNINGS.admit() {
-                tracing::warn!(request_id, status = self.0.status.as_u16(), unsaid, "{cause}");
+                if let Some(unsaid) = FAULTS.admit() {
+                    tracing::error!(request_id, status, unsaid, "{cause}");
+                }
+            } else if let Some(unsaid) = REFUSALS.admit() {
+                tracing::warn!(request_id, status, unsaid, "{cause}");
             }
         }
         let body = ProblemBody {

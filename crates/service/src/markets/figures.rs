@@ -27,7 +27,7 @@ impl Markets {
         counter(
             encoder,
             "market_views_dropped",
-            "Views of markets that were not counted: too many waited, the day or the network had too many, or the store failed",
+            "Views of markets that were not counted: the queue was full, their network had its share of the day, or the store failed",
             views.dropped,
         )?;
         gauge(

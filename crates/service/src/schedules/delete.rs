@@ -18,10 +18,8 @@ use std::sync::atomic::Ordering;
     params(("id" = i64, Path, description = "Id of the schedule")),
     responses(
         (status = 204, description = "It is gone"),
-        (status = 401, description = "No valid token"),
         (status = 403, description = "It is somebody else's"),
         (status = 404, description = "There is no such schedule, or no longer"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn delete(
     State(app): State<Arc<App>>,

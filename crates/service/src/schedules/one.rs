@@ -17,10 +17,8 @@ use std::sync::Arc;
     params(("id" = i64, Path, description = "Id of the schedule")),
     responses(
         (status = 200, description = "The schedule", body = ScheduleBody),
-        (status = 401, description = "No valid token"),
         (status = 403, description = "It is somebody else's"),
         (status = 404, description = "There is no such schedule"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn one(
     State(app): State<Arc<App>>,

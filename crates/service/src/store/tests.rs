@@ -2,6 +2,8 @@
 
 #![allow(clippy::disallowed_types, reason = "looks at the file with a connection of its own")]
 
+mod bounds;
+
 use super::{Store, StoreError, Tx};
 use crate::config::Sources;
 use std::sync::Arc;

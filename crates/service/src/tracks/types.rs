@@ -1,12 +1,23 @@
 //! What a track is to the rest of the program.
 
 use crate::accounts::UserId;
+use crate::http::json::one_line;
 use crate::idempotency::Outcome;
 use madang_path::{Path, Point};
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 
 /// Identifier of a track, never reused.
 pub type TrackId = i64;
+
+/// Characters of a name.
+pub const NAME_CHARS: RangeInclusive<usize> = 1..=200;
+
+/// A name from a file or a query, by the rule of every title: one line of [`NAME_CHARS`] in normal form C,
+/// without controls of direction and fillers.
+pub fn track_name(text: &str) -> Option<String> {
+    one_line(text.trim(), NAME_CHARS)
+}
 
 /// A track without its path: what a list shows.
 #[derive(Clone, Debug, PartialEq)]

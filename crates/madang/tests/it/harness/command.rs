@@ -4,6 +4,7 @@ use super::eventually;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 use std::thread::JoinHandle;
 
 /// A call of `madang` to be.
@@ -23,9 +24,13 @@ pub struct Output {
     pub stderr: String,
 }
 
-/// The program that is tested.
+/// The program that is tested: cargo's, or another build of it that `MADANG_BIN` names.
 pub fn program() -> &'static str {
-    env!("CARGO_BIN_EXE_madang")
+    static PROGRAM: LazyLock<String> = LazyLock::new(|| {
+        let cargo = env!("CARGO_BIN_EXE_madang").to_owned();
+        std::env::var("MADANG_BIN").unwrap_or(cargo)
+    });
+    &PROGRAM
 }
 
 impl Madang {

@@ -20,10 +20,8 @@ use std::sync::Arc;
     ),
     responses(
         (status = 204, description = "It is gone"),
-        (status = 401, description = "No valid token"),
         (status = 403, description = "It is somebody else's"),
         (status = 404, description = "There is no such comment on this article, or no longer"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(in super::super) async fn delete(
     State(app): State<Arc<App>>,

@@ -124,7 +124,8 @@ impl CommentStore {
                 let Some(before) = counts(tx, article)? else { return Ok(Owned::Absent) };
                 let found: Option<Option<UserId>> = tx
                     .prepare_cached(
-                        "SELECT author_id FROM article_comments WHERE id = ? AND article_id = ?",
+                        "SELECT u.id FROM article_comments c LEFT JOIN users u ON u.id = c.author_id
+                         WHERE c.id = ? AND c.article_id = ?",
                     )?
                     .query_row([id, article], |row| row.get(0))
                     .optional()?;

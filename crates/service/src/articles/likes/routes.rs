@@ -32,9 +32,7 @@ pub(in super::super) struct LikeBody {
     params(("id" = i64, Path, description = "Id of the article")),
     responses(
         (status = 200, description = "Whether the caller likes it now, and how many do", body = LikeBody),
-        (status = 401, description = "No valid token"),
         (status = 404, description = "There is no such article"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(in super::super) async fn toggle(
     State(app): State<Arc<App>>,
@@ -50,9 +48,7 @@ pub(in super::super) async fn toggle(
     params(("id" = i64, Path, description = "Id of the article")),
     responses(
         (status = 200, description = "The caller likes it; how many do", body = LikeBody),
-        (status = 401, description = "No valid token"),
         (status = 404, description = "There is no such article"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(in super::super) async fn like(
     State(app): State<Arc<App>>,
@@ -68,9 +64,7 @@ pub(in super::super) async fn like(
     params(("id" = i64, Path, description = "Id of the article")),
     responses(
         (status = 200, description = "The caller does not like it; how many do", body = LikeBody),
-        (status = 401, description = "No valid token"),
         (status = 404, description = "There is no such article"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(in super::super) async fn unlike(
     State(app): State<Arc<App>>,

@@ -254,7 +254,7 @@ async fn the_queue_is_written_at_the_end_until_it_can_be_or_says_what_is_lost() 
             )
             .await;
         let patience = Duration::from_millis(if mended { 60_000 } else { 300 });
-        let housekeeping = Housekeeping::start(&system, patience).unwrap();
+        let housekeeping = crate::housekeeping::Housekeeping::start(&system, patience).unwrap();
         let lost = tokio::task::spawn_blocking(move || housekeeping.finish());
         while system.like_figures().failed_flushes < 2 {
             tokio::task::yield_now().await;

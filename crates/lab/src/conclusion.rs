@@ -1,0 +1,19 @@
+//! What a run came to, for whoever started it: a program decides what that is worth.
+
+/// How a run of `compare` or `limit` ended, apart from its figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conclusion {
+    /// It ran, whatever the figures say.
+    Done,
+    /// Measuring failed, for a reason outside the system under test.
+    Failed,
+    /// The script of a search does not follow the rate.
+    Unsteered,
+    /// The machine was too noisy, or the load generator too slow, to decide.
+    CannotTell,
+    /// The system under test or its data is broken: it did not start, it ended, an invariant does
+    /// not hold, no request succeeded.
+    SystemBroken,
+    /// A person stopped it.
+    Interrupted,
+}
