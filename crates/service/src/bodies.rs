@@ -40,7 +40,7 @@ pub enum LoadError {
     #[error("compute pool: {0}")]
     Compute(#[from] PoolError),
     /// Answers take all the memory that they may.
-    #[error("no room to make a large answer")]
+    #[error("no memory for a large answer")]
     NoRoom,
     /// What is stored makes no sense.
     #[error("{0}")]
@@ -365,7 +365,7 @@ impl From<LoadError> for Problem {
             LoadError::Store(error) => error.into(),
             LoadError::Compute(error) => StoreError::from(error).into(),
             no_room @ LoadError::NoRoom => Problem::unavailable(
-                "too many large answers are on their way; try again later",
+                "too many large answers are being sent; try again later",
                 1,
                 no_room.to_string(),
             ),

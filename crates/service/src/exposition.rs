@@ -157,7 +157,7 @@ fn store_figures(
     gauge(encoder, "store_write_queue", "Writes waiting", figures.waiting_writes)?;
     let help = "Copies of the write-ahead log into the database";
     counter(encoder, "store_checkpoints", help, figures.checkpoints)?;
-    let help = "Times that reads and writes paused because the log had reached database.log_limit";
+    let help = "Pauses of reads and writes because the log reached database.log_limit";
     counter(encoder, "store_log_cuts", help, figures.log_cuts)
 }
 
@@ -194,10 +194,10 @@ fn answer_figures(
     encoder: &mut DescriptorEncoder<'_>,
     figures: AnswerFigures,
 ) -> Result<(), std::fmt::Error> {
-    let help = "Memory of large answers that are being made or sent, each buffer once";
+    let help = "Memory of large answers in progress, each buffer counted once";
     gauge(encoder, "answer_bytes", help, figures.held as u64)?;
     let first = ConstCounter::new(0u64);
-    let help = "Large answers refused because there was no room (all), or none left for their address (share)";
+    let help = "Large answers refused because the memory (all) or the share of the address (share) was used up";
     let mut family =
         encoder.encode_descriptor("answers_refused", help, None, first.metric_type())?;
     for (reason, value) in [("all", figures.refused), ("share", figures.refused_share)] {
@@ -275,7 +275,7 @@ fn cache_figures(
         ("cache_vetoed_fills", "Loads not cached because of a write", |m| m.vetoed_fills),
         (
             "cache_refused_admissions",
-            "Loads not cached: the first of a key that clients can invent, or by rule, size or lack of room",
+            "Loads not cached: first use of a key that clients can invent, or by rule, size or lack of room",
             |m| m.refused_by_predicate + m.refused_by_size + m.refused_by_capacity,
         ),
         ("cache_evictions", "Entries evicted to make room", |m| m.evictions),

@@ -102,7 +102,7 @@ async fn sweep(articles: &Articles) {
     let deletions = articles.sql().deletions();
     loop {
         if let Err(error) = sweep_all(articles).await {
-            tracing::debug!(%error, "what is left of deleted things stays for now");
+            tracing::debug!(%error, "rows of deleted items remain for now");
         }
         tokio::select! {
             () = deletions.notified() => {}

@@ -29,7 +29,7 @@ pub(super) fn origins(text: &str) -> Result<CorsOrigins, String> {
 fn origin(text: &str) -> Result<String, String> {
     let wrong = |why: &str| Err(format!("{text}: {why}"));
     let Ok(uri) = text.parse::<http::Uri>() else {
-        return wrong("an origin is a scheme, a host and perhaps a port");
+        return wrong("an origin is a scheme, a host and an optional port");
     };
     let (Some(scheme), Some(host)) = (uri.scheme_str(), uri.host()) else {
         return wrong("an origin begins with https:// or http://");
@@ -40,7 +40,7 @@ fn origin(text: &str) -> Result<String, String> {
         _ => return wrong("an origin begins with https:// or http://"),
     };
     if uri.port_u16() == Some(default) {
-        return wrong("browsers leave out the port that the scheme has anyway");
+        return wrong("browsers omit the default port of the scheme");
     }
     let port = uri.port_u16().map_or_else(String::new, |port| format!(":{port}"));
     let written = format!("{scheme}://{}{port}", host.to_ascii_lowercase());

@@ -158,7 +158,7 @@ const GENERAL: &[Key] = &[
     ),
     key!(
         "server.cors_origins" = "",
-        "origins with commas: https://app.example.com, http://localhost:5173; * = all; empty = none",
+        "origins, separated by commas: https://app.example.com, http://localhost:5173; * = all; empty = none",
         "Origins whose pages may call the API from a browser (CORS)",
         |s, v| s.server.cors_origins = cors::origins(v)?
     ),
@@ -243,7 +243,7 @@ const GENERAL: &[Key] = &[
     key!(
         "database.log_limit" = "64MiB",
         "a size: 16MiB, 1GiB; at least 64KiB",
-        "size of the write-ahead log at which reads and writes pause until it is in the database",
+        "Maximum size of the write-ahead log; at this size reads and writes pause until it is copied into the database",
         |s, v| s.database.log_limit =
             size(v).ok().filter(|bytes| *bytes >= 64 << 10).ok_or_else(String::new)?
     ),

@@ -142,13 +142,13 @@ impl AnswerRoom {
         let (counter, detail, log) = match full {
             Full::All => (
                 &self.inner.refused,
-                "too many large answers are on their way; try again later",
-                "no room for another large answer",
+                "too many large answers are being sent; try again later",
+                "no memory for another large answer",
             ),
             Full::Share => (
                 &self.inner.refused_share,
-                "too many large answers are on their way to this address; read them first",
-                "an address has its share of the room for large answers",
+                "too many large answers are being sent to your address; read them first",
+                "an address has used up its share of the memory for large answers",
             ),
         };
         counter.fetch_add(1, Relaxed);

@@ -19,10 +19,9 @@ pub(super) fn check(parts: &Parts, chunked: bool) -> Result<(), Problem> {
     }
     check_host(parts)?;
     if chunked && !is_only_chunked(&parts.headers) {
-        return Err(Problem::not_implemented(
-            "the only transfer coding that is understood here is chunked",
-        )
-        .closing());
+        return Err(
+            Problem::not_implemented("the only supported transfer coding is chunked").closing()
+        );
     }
     Ok(())
 }
@@ -35,7 +34,7 @@ fn check_host(parts: &Parts) -> Result<(), Problem> {
         (Some(host), None) if is_host(host.as_bytes()) => return Ok(()),
         (None, _) if parts.version < Version::HTTP_11 => return Ok(()),
         (None, _) => "the Host header is missing",
-        (Some(_), None) => "the Host header is no host with an optional port",
+        (Some(_), None) => "the Host header is not a host with an optional port",
         (Some(_), Some(_)) => "there is more than one Host header",
     };
     Err(Problem::bad_request(wrong).closing())

@@ -255,9 +255,9 @@ impl Problem {
         self.0.status = StatusCode::GATEWAY_TIMEOUT;
         self.0.slug = "outcome-unknown";
         self.0.detail = if repeatable {
-            "whether this was done is not known; send it again with the same Idempotency-Key".into()
+            "the outcome is unknown; repeat the request with the same Idempotency-Key".into()
         } else {
-            "whether this was done is not known; look before you send it again".into()
+            "the outcome is unknown; check it before you repeat the request".into()
         };
         self.0.retry_after_seconds = self.0.retry_after_seconds.filter(|_| repeatable);
         self

@@ -27,7 +27,7 @@ impl Markets {
         counter(
             encoder,
             "market_views_dropped",
-            "Views of markets that were not counted: the queue was full, their network had its share of the day, or the store failed",
+            "Market views not counted: queue full, daily budget of the network used up, or store failure",
             views.dropped,
         )?;
         gauge(

@@ -73,7 +73,7 @@ const REFUSALS: &[Refusal] = &[
     Refusal {
         status: "401",
         name: "Unauthorized",
-        description: "No token, or one that is not valid (any more), or its account is gone",
+        description: "No token, an invalid or expired one, or its account was deleted",
         when: |takes| takes.token,
     },
     Refusal {
@@ -85,7 +85,7 @@ const REFUSALS: &[Refusal] = &[
     Refusal {
         status: "412",
         name: "PreconditionFailed",
-        description: "`If-Match` or `If-None-Match` does not hold: nothing was done",
+        description: "The condition in `If-Match` or `If-None-Match` is false; nothing was done",
         when: |takes| takes.condition,
     },
     Refusal {
@@ -97,7 +97,7 @@ const REFUSALS: &[Refusal] = &[
     Refusal {
         status: "415",
         name: "UnsupportedMediaType",
-        description: "The body is of another type than this operation reads, or is compressed",
+        description: "The body has an unsupported type, or is compressed",
         when: |takes| takes.body,
     },
     Refusal {
@@ -149,7 +149,7 @@ fn make_problem(status: &str, response: &mut Value) {
     let schema = json!({ "schema": { "$ref": "#/components/schemas/ProblemBody" } });
     response["content"] = json!({ "application/problem+json": schema });
     match status {
-        "401" => add_header(response, "WWW-Authenticate", "How to authenticate", STRING),
+        "401" => add_header(response, "WWW-Authenticate", "Authentication scheme", STRING),
         "429" | "503" => {
             let seconds = || json!({ "type": "integer", "minimum": 1 });
             add_header(response, "Retry-After", "Seconds to wait", seconds);
@@ -169,12 +169,17 @@ fn add_header(response: &mut Value, name: &str, description: &str, schema: fn() 
 fn describe_answers(operation: &mut Value) {
     let Some(responses) = operation["responses"].as_object_mut() else { return };
     if let Some(created) = responses.get_mut("201") {
-        add_header(created, "Location", "Where it is, or is listed", STRING);
+        add_header(
+            created,
+            "Location",
+            "Location of the new item, or of the list that contains it",
+            STRING,
+        );
     }
     if let Some(known) = responses.get_mut("304") {
-        add_header(known, "ETag", "Tag of what the client has", STRING);
+        add_header(known, "ETag", "ETag of the client's copy", STRING);
         if let Some(found) = responses.get_mut("200") {
-            add_header(found, "ETag", "Strong tag of this body in this encoding", STRING);
+            add_header(found, "ETag", "Strong ETag of this body in this encoding", STRING);
         }
     }
 }
@@ -204,11 +209,17 @@ fn describe_parameters(method: &str, operation: &mut Value) {
     }
     let conditions: &[(&str, &str)] = match method {
         "patch" | "delete" => &[
-            ("If-Match", "Do it only if a tag of this list is that of the current version, or `*`"),
-            ("If-None-Match", "Do it only if no tag of this list is"),
+            (
+                "If-Match",
+                "Perform the request only if the list contains the current ETag or is `*`",
+            ),
+            (
+                "If-None-Match",
+                "Perform the request only if the list does not contain the current ETag",
+            ),
         ],
         "get" if revalidates => {
-            &[("If-None-Match", "304 if a tag of this list is that of the answer, or `*`")]
+            &[("If-None-Match", "304 if the list contains the ETag of the answer or is `*`")]
         }
         _ => &[],
     };
@@ -232,13 +243,13 @@ type Parameter = (&'static str, &'static str, fn() -> Value, Option<fn() -> Valu
 const PARAMETERS: &[Parameter] = &[
     (
         "limit",
-        "Items of a page",
+        "Maximum number of items",
         || json!({ "type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT }),
         Some(|| json!(DEFAULT_LIMIT)),
     ),
     (
         "cursor",
-        "`nextCursor` of the page before, of the same listing",
+        "`nextCursor` of the previous page of the same listing",
         || json!({ "type": "string", "pattern": "^[0-9a-f]{48}$" }),
         None,
     ),

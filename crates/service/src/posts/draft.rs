@@ -2,8 +2,8 @@
 
 use super::types::{Category, CategoryId, NewPost, Place, PostValues, Status};
 use crate::accounts::{RegionError, RegionId, Regions, UserId};
-use crate::http::problem::FieldError;
 use crate::http::json::table::{Asked, Choice, Line, Lines, Whole, optional, required, table};
+use crate::http::problem::FieldError;
 use crate::http::{JsonObject, Problem};
 use crate::markets::folded;
 use std::ops::RangeInclusive;

@@ -13,7 +13,7 @@ pub enum StoreError {
     Busy,
     /// A read was ended before it had an answer: it took too long or too much, or nobody waits for it any
     /// longer. Answered 503.
-    #[error("the read was given up: {0}")]
+    #[error("the read was interrupted: {0}")]
     GivenUp(&'static str),
     /// The store is closing. Answered 503.
     #[error("the store is closing")]
@@ -126,7 +126,9 @@ impl From<rusqlite::Error> for StoreError {
             }
             Some(ErrorCode::ConstraintViolation) => StoreError::Constraint(text),
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy,
-            Some(ErrorCode::OperationInterrupted) => StoreError::GivenUp("it took too long"),
+            Some(ErrorCode::OperationInterrupted) => {
+                StoreError::GivenUp("the time limit has passed")
+            }
             _ => StoreError::Other(text),
         }
     }

@@ -187,7 +187,7 @@ fn work(conn: &Connection, log: &Log, woken: &Receiver<Wake>) {
             Ok(pages) => pages >= log.limit,
             Err(error) => {
                 // A full disk; the writes say so.
-                tracing::debug!(%error, "the write-ahead log could not be copied into the database");
+                tracing::debug!(%error, "cannot copy the write-ahead log into the database");
                 false
             }
         };

@@ -19,7 +19,7 @@ pub(super) fn directory(dir: &Path) -> std::io::Result<()> {
         tracing::warn!(
             dir = %dir.display(),
             mode = %format_args!("{mode:o}"),
-            "other users may write to the data directory; chmod 700 it"
+            "other users can write to the data directory; run `chmod 700` on it"
         );
     }
     Ok(())
@@ -44,7 +44,7 @@ pub(super) fn close_to_others(path: &Path) {
     });
     match closed {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            tracing::warn!(path = %path.display(), %error, "other users may read this file; chmod 600 it");
+            tracing::warn!(path = %path.display(), %error, "other users can read this file; run `chmod 600` on it");
         }
         _ => {}
     }

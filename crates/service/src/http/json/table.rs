@@ -148,7 +148,8 @@ pub(crate) use table;
 
 /// What no text of one line has in it, as ranges of a character class: controls, line ends, marks that
 /// force or isolate a direction, fillers that cannot be seen. See [`JsonObject::text`].
-const NOT_IN_A_LINE: &str = r"\u0000-\u001F\u007F-\u009F\u2028\u2029\u202A-\u202E\u2066-\u2069\u115F\u1160\u3164\uFFA0";
+const NOT_IN_A_LINE: &str =
+    r"\u0000-\u001F\u007F-\u009F\u2028\u2029\u202A-\u202E\u2066-\u2069\u115F\u1160\u3164\uFFA0";
 /// What no text of many lines has in it; a carriage return stands before a line feed alone.
 const NOT_IN_LINES: &str = r"\u0000-\u0008\u000B-\u001F\u007F-\u009F\u202D\u202E";
 /// What alone is nothing to see.
