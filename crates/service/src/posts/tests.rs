@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_types, reason = "looks at the rows with queries of its own")]
 
 use super::*;
+use crate::app::App;
 use crate::config::{Origin, Sources};
 use crate::http::page::MAX_LIMIT;
 use crate::store::{StoreError, Tx};
