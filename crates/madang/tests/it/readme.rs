@@ -23,7 +23,6 @@ serve)
 	shift
 	# The server of the test has the address of the page.
 	[[ " $* " == *" --listen "* ]] || set -- "$@" --listen 127.0.0.1:0
-	rm -rf madang-data
 	"$real" serve "$@" >served 2>served.log &
 	server=$!
 	for _ in $(seq 600); do
@@ -42,9 +41,8 @@ load)
 	[[ " $* " == *" --check "* ]] || set -- "$@" --check
 	"$real" "$@" && echo checked
 	;;
-seed | import)
-	rm -rf madang-data
-	"$real" "${@//0000/}"
+seed)
+	"$real" "${@//000/}"
 	;;
 *) exec "$real" "$@" ;;
 esac
@@ -68,7 +66,12 @@ fn blocks(page: &str) -> Vec<Vec<String>> {
             (Some("console"), None) => open = Some((true, Vec::new())),
             (Some(""), Some(_)) => found.extend(open.take().map(|(_, lines)| lines)),
             (_, Some((false, lines))) => lines.push(line.to_owned()),
-            (_, Some((true, lines))) => lines.extend(line.strip_prefix("$ ").map(str::to_owned)),
+            // What was typed, and the lines on which it goes on.
+            (_, Some((true, lines))) => match (line.strip_prefix("$ "), lines.last()) {
+                (Some(typed), _) => lines.push(typed.to_owned()),
+                (None, Some(last)) if last.ends_with('\\') => lines.push(line.to_owned()),
+                _ => {}
+            },
             _ => {}
         }
     }

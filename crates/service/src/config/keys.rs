@@ -243,7 +243,7 @@ const GENERAL: &[Key] = &[
     key!(
         "database.log_limit" = "64MiB",
         "a size: 16MiB, 1GiB; at least 64KiB",
-        "Maximum size of the write-ahead log; at this size reads and writes pause until it is copied into the database",
+        "Size of the write-ahead log at which reads and writes pause until it is copied into the database",
         |s, v| s.database.log_limit =
             size(v).ok().filter(|bytes| *bytes >= 64 << 10).ok_or_else(String::new)?
     ),
