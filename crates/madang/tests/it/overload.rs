@@ -78,6 +78,34 @@ fn when_the_disk_is_stuck_writes_are_refused_and_reads_go_on() {
 }
 
 #[test]
+fn when_the_server_works_for_every_connection_one_more_is_answered_503() {
+    let dir = stores::bundled();
+    let setup = Setup::new().cheap_hash().data(dir.path()).set("server.max_connections", "3");
+    let server = setup.set("server.max_connections_per_address", "100").start();
+    let mina = server.somebody("mina");
+    let lock = Database::open(database::file(dir.path())).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let (bearer, body) = (mina.bearer(), plan("walk", 1).to_string());
+    let length = body.len().to_string();
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("Authorization", bearer.as_str()),
+        ("Content-Length", length.as_str()),
+    ];
+    let create = [head("POST", "/v1/schedules", &headers).as_bytes(), body.as_bytes()].concat();
+    let working: Vec<_> = (0..3).map(|_| begin(&server, &create)).collect();
+    server.until_metric(IN_FLIGHT, &[WRITES], 3.0);
+    let mut refused = server.connect();
+    refused.answer().expect("a reason, not a reset").problem(503);
+    lock.execute_batch("ROLLBACK").unwrap();
+    // On a slow machine the store may have given up on them meanwhile.
+    answers(working).iter().filter(|answer| answer.status != 201).for_each(|late| {
+        late.problem(503);
+    });
+    server.is_well();
+}
+
+#[test]
 fn a_write_keeps_its_place_when_its_client_leaves() {
     let dir = stores::bundled();
     let setup = Setup::new().cheap_hash().data(dir.path()).set("server.queue_time", "1ms");

@@ -85,7 +85,8 @@ impl BodyRooms {
         if body.is_end_stream() && first.len() <= most {
             return Ok((first, None));
         }
-        let mut held = Held::new(&self.small, client());
+        let is_large = announced.is_some_and(|length| length > SMALL_BODY);
+        let mut held = Held::new(if is_large { &self.large } else { &self.small }, client());
         // One buffer that grows and not a list of what arrived: a client may send a byte at a time.
         let mut whole = Vec::new();
         let mut next = Some(first);
@@ -198,7 +199,8 @@ impl Taken {
     /// Takes the room of this client's oldest body that arrives for longer than `grace`; false if there
     /// is none but `id`. What it holds is freed as soon as its reader runs.
     fn oldest_gives_way(&mut self, client: IpAddr, id: u64, grace: Duration) -> bool {
-        let slow = self.bodies.iter().take_while(|(_, taker)| taker.since.elapsed() > grace);
+        let now = Instant::now();
+        let slow = self.bodies.iter().take_while(|(_, taker)| now - taker.since > grace);
         let mut slow = slow.filter(|(other, taker)| {
             taker.client == Some(client) && taker.gives_way.is_some() && **other != id
         });
@@ -323,10 +325,19 @@ mod tests {
 
     /// A client's upload of which this much has come.
     fn begin(rooms: &Arc<BodyRooms>, client: u8, bytes: usize) -> Upload {
+        announce(rooms, client, Some(LARGE), bytes)
+    }
+
+    fn announce(
+        rooms: &Arc<BodyRooms>,
+        client: u8,
+        announced: Option<usize>,
+        bytes: usize,
+    ) -> Upload {
         let (send, sent) = unbounded_channel();
         let rooms = Arc::clone(rooms);
         let client = move || (client > 0).then(|| IpAddr::from([10, 0, 0, client]));
-        let read = async move { rooms.read(Sent(sent), LARGE, Some(LARGE), client).await };
+        let read = async move { rooms.read(Sent(sent), LARGE, announced, client).await };
         let upload = Upload(send, tokio::spawn(read));
         upload.send(bytes);
         upload
@@ -362,13 +373,13 @@ mod tests {
     async fn bodies_that_are_announced_and_do_not_come_keep_nobody_out() {
         let rooms = rooms(HOLD);
         let idle: Vec<_> = (0..1000).map(|_| begin(&rooms, 1, 1)).collect();
-        until(|| rooms.small.lock().bodies.len() == 1000).await;
-        assert_eq!(rooms.small.lock().bytes, 1000);
+        until(|| rooms.large.lock().bodies.len() == 1000).await;
+        assert_eq!(rooms.large.lock().bytes, 1000);
         let upload = begin(&rooms, 1, 300_000);
         upload.send(LARGE - 300_000);
         let (body, held) = upload.ends().await.unwrap();
         assert_eq!(body.len(), LARGE);
-        assert_eq!(rooms.large.lock().bytes, LARGE, "not more than it is");
+        assert_eq!(rooms.large.lock().bytes, LARGE + 1000, "not more than it is");
         drop((held, idle));
         until(|| is_empty(&rooms.small) && is_empty(&rooms.large)).await;
     }
@@ -379,8 +390,15 @@ mod tests {
         let large = stalled(&rooms, 0, ALL_LARGE / LARGE, LARGE - 1).await;
         let refused = begin(&rooms, 1, SMALL_BODY + 1).ends().await;
         assert!(matches!(refused, Err(ReadError::NoRoom)), "{refused:?}");
-        let small = begin(&rooms, 1, SMALL_BODY);
-        assert_eq!(small.ends().await.unwrap().0.len(), SMALL_BODY);
+        for announced in [Some(SMALL_BODY), None] {
+            let small = announce(&rooms, 1, announced, SMALL_BODY / 2);
+            small.send(SMALL_BODY / 2);
+            assert_eq!(small.ends().await.unwrap().0.len(), SMALL_BODY);
+        }
+        let grown = announce(&rooms, 1, None, SMALL_BODY);
+        grown.send(1);
+        let refused = grown.ends().await;
+        assert!(matches!(refused, Err(ReadError::NoRoom)), "{refused:?}");
         drop(large);
     }
 
@@ -391,10 +409,11 @@ mod tests {
         let held = stalled(&rooms, 1, share, LARGE - 1).await;
         let beyond = begin(&rooms, 1, LARGE / 2).ends().await;
         assert!(matches!(beyond, Err(ReadError::NoRoom)), "{beyond:?}");
+        let mut others = Vec::new();
         for other in [2, 3, 4] {
-            drop(stalled(&rooms, other, share, LARGE - 1).await);
+            others.extend(stalled(&rooms, other, share, LARGE - 1).await);
         }
-        for upload in held {
+        for upload in held.into_iter().chain(others) {
             upload.send(1);
             assert_eq!(upload.ends().await.unwrap().0.len(), LARGE, "nothing was taken from it");
         }
@@ -420,20 +439,15 @@ mod tests {
     #[tokio::test]
     async fn in_a_full_room_the_client_that_holds_most_gives_way() {
         let rooms = rooms(Duration::ZERO);
-        let share = ALL_LARGE / LARGE / SHARE;
-        let mut all = stalled(&rooms, 1, share - 1, LARGE - 1).await;
-        for client in [2, 3, 4, 5] {
-            let count = if client == 3 { share } else { share - 1 };
-            all.extend(stalled(&rooms, client, count, LARGE - 1).await.into_iter());
-            if rooms.large.lock().bytes + LARGE > ALL_LARGE {
-                break;
-            }
+        let mut all = Vec::new();
+        // Client 3 holds most, and nothing is left.
+        for (client, count) in [(1, 7), (2, 7), (3, 8), (4, 7), (5, 3)] {
+            all.extend(stalled(&rooms, client, count, LARGE - 1).await);
         }
-        let most = IpAddr::from([10, 0, 0, 3]);
-        let before = rooms.large.lock().of(most);
-        let newcomer = begin(&rooms, 9, 5 * LARGE / 8);
-        until(|| rooms.large.lock().of(IpAddr::from([10, 0, 0, 9])) > 0).await;
-        assert!(rooms.large.lock().of(most) < before);
+        let of = |client| rooms.large.lock().of(IpAddr::from([10, 0, 0, client])) / (LARGE - 1);
+        let newcomer = begin(&rooms, 9, LARGE - 1);
+        until(|| of(9) == 1).await;
+        assert_eq!([1, 2, 3, 4, 5, 9].map(of), [7, 7, 7, 7, 3, 1]);
         assert!(rooms.large.lock().bytes <= ALL_LARGE);
         drop((all, newcomer));
         until(|| is_empty(&rooms.large)).await;

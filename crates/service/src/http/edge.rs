@@ -179,7 +179,8 @@ impl ConnService {
         };
         let client = self.shared.proxies.last_hop(self.peer.0, &parts.headers);
         let is_large = body.len() > SMALL_BODY;
-        let mut request = Request::from_parts(parts, Body::from(body));
+        let body = if body.is_empty() { Body::empty() } else { Body::from(body) };
+        let mut request = Request::from_parts(parts, body);
         if is_large {
             // Its size was looked at here; axum's own limit is one of 2 MB.
             DefaultBodyLimit::disable().apply(&mut request);
@@ -238,7 +239,8 @@ impl ConnService {
             return Ok((Bytes::new(), None));
         }
         self.state.body_begins();
-        let read = self.read_body(parts, incoming).await;
+        // Boxed, or every request without a body would carry the room that reading one needs.
+        let read = Box::pin(self.read_body(parts, incoming)).await;
         self.state.body_ends(read.is_err());
         read
     }
