@@ -26,7 +26,15 @@ impl Connection {
     }
 
     pub fn try_open(address: SocketAddr) -> std::io::Result<Connection> {
-        let stream = TcpStream::connect_timeout(&address, DEADLINE)?;
+        Self::prepare(TcpStream::connect_timeout(&address, DEADLINE)?)
+    }
+
+    /// Over a socket that is connected already.
+    pub fn over(stream: TcpStream) -> Connection {
+        Self::prepare(stream).unwrap()
+    }
+
+    fn prepare(stream: TcpStream) -> std::io::Result<Connection> {
         stream.set_read_timeout(Some(DEADLINE))?;
         stream.set_write_timeout(Some(DEADLINE))?;
         stream.set_nodelay(true)?;
