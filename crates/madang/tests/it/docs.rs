@@ -1,5 +1,6 @@
 //! The description of the API and the page that shows it.
 
+use crate::harness::browser::Page;
 use crate::harness::{Madang, Setup};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -103,6 +104,16 @@ fn collect(value: &Value, into: &mut Vec<String>) {
     }
 }
 
+#[test]
+fn every_write_says_that_its_outcome_may_stay_unknown_and_no_read_does() {
+    for (route, item) in document()["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let writes = method != "get" && !route.ends_with("/login");
+            assert_eq!(operation["responses"]["504"].is_object(), writes, "{method} {route}");
+        }
+    }
+}
+
 /// What a page asks a browser to fetch: the values of `src` and `href`.
 fn fetched(page: &str) -> Vec<String> {
     ["src=\"", "href=\""]
@@ -123,6 +134,7 @@ fn the_page_and_everything_it_fetches_come_from_this_server() {
     };
     assert_eq!(page.status, 200);
     assert!(page.header("content-type").unwrap().starts_with("text/html"));
+    assert!(page.header("content-security-policy").unwrap().starts_with("default-src 'none'"));
     let mut assets = fetched(&page.text());
     assert!(assets.len() >= 3, "{assets:?}");
     while let Some(asset) = assets.pop() {
@@ -131,6 +143,9 @@ fn the_page_and_everything_it_fetches_come_from_this_server() {
         let answer = server.get(&path);
         assert_eq!(answer.status, 200, "{path}");
         assert!(!answer.body.is_empty(), "{path}");
+        for name in ["content-security-policy", "referrer-policy", "permissions-policy"] {
+            assert!(answer.header(name).is_some(), "{path} without {name}");
+        }
         if path.ends_with(".css") {
             let text = answer.text();
             assert!(!text.contains("url(http") && !text.contains("@import"), "{path}");
@@ -147,4 +162,20 @@ fn the_page_asks_no_other_host_to_check_the_description() {
     assert!(!script.contains("http://") && !script.contains("https://"), "{script}");
     let setting = script.split("validatorUrl").nth(1).expect("says what validates");
     assert!(setting.trim_start_matches(['"', ' ', ':']).starts_with("none"), "{script}");
+}
+
+#[test]
+fn the_page_works_within_its_policy() {
+    let server = Setup::new().start();
+    let page = Page::new();
+    page.open(&format!("http://{}/docs/", server.api));
+    page.until("document.querySelectorAll('.opblock').length > 20");
+    // An operation opens and shows its parts: styles, icons and scripts are all allowed.
+    page.value("document.querySelector('.opblock-summary-control, .opblock-summary').click()");
+    page.until("document.querySelector('.opblock.is-open .opblock-body')");
+    assert_eq!(page.complaints(), Vec::<String>::new());
+    let own = format!("http://{}/", server.api);
+    for address in page.requests() {
+        assert!(address.starts_with(&own) || address.starts_with("data:"), "{address}");
+    }
 }

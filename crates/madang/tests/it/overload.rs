@@ -64,7 +64,7 @@ fn when_the_disk_is_stuck_writes_are_refused_and_reads_go_on() {
     // Cached or not, whoever only reads notices nothing.
     assert_eq!(server.get(&cached).status, 200);
     assert_eq!(server.get("/v1/tracks?near=54.4,-3.2").status, 200);
-    assert_eq!(server.get("/health/ready").status, 200);
+    assert_eq!(server.get("/health/live").status, 200);
     lock.execute_batch("ROLLBACK").unwrap();
 
     // On a slow machine the store may have given up on them meanwhile; then they made nothing.

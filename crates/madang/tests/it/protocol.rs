@@ -266,3 +266,27 @@ fn the_metrics_listener_speaks_http_as_well() {
     }
     assert_eq!(connection.request("POST", "/metrics", &[]).status, 405);
 }
+
+#[test]
+fn no_answer_is_to_be_taken_for_anything_but_what_it_says_it_is() {
+    let server = Setup::new().start();
+    let long = format!("/{}", "x".repeat(9000));
+    for (method, path, status) in [
+        ("GET", "/v1/tracks", 200),
+        ("HEAD", "/v1/tracks", 200),
+        ("GET", "/v1/tracks/7", 404),
+        ("GET", "/nothing", 404),
+        ("GET", "/openapi.json", 200),
+        ("GET", "/docs/", 200),
+        ("GET", "/", 200),
+        ("GET", "/home/figures", 200),
+        ("GET", "/health/live", 200),
+        ("DELETE", "/v1/tracks", 405),
+        ("DELETE", "/v1/tracks/7", 401),
+        ("GET", long.as_str(), 414),
+    ] {
+        let answer = server.connect().request(method, path, &[]);
+        assert_eq!(answer.status, status, "{method} {path}");
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{method} {path}");
+    }
+}

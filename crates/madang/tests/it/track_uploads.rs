@@ -18,6 +18,12 @@ fn upload(server: &Server, by: &Person, kind: &str, path: &str, body: impl AsRef
     server.connect().send_body("POST", path, &headers, body)
 }
 
+/// A track of so many points as a body of some 16 bytes for each.
+pub fn line(points: u32) -> Value {
+    let point = |n: u32| json!([f64::from(n % 1000) / 1e3, f64::from(n / 1000)]);
+    json!({"name": format!("{points} points"), "segments": [(0..points).map(point).collect::<Vec<_>>()]})
+}
+
 const GPX: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <gpx version="1.1" creator="test" xmlns="http://www.topografix.com/GPX/1/1"><trk><name>둘레길</name><trkseg>
 <trkpt lat="37.5" lon="127.0"/><trkpt lat="37.6" lon="127.1"/></trkseg></trk></gpx>"#;
@@ -212,4 +218,21 @@ fn what_was_sent_is_not_repeated_in_an_error() {
     let answer = server.post("/v1/tracks", Some(&runner), &body);
     assert_eq!(answer.wrong_fields(), ["segments"]);
     assert!(answer.body.len() < 1000, "{} bytes", answer.body.len());
+}
+
+#[test]
+fn a_path_of_more_points_than_its_largest_form_may_have_is_refused() {
+    let server = start();
+    let runner = server.somebody("runner");
+    let refused = server.post("/v1/tracks", Some(&runner), &line(50_001));
+    assert_eq!(refused.wrong_fields(), ["segments"]);
+    let text = refused.text();
+    assert!(text.contains("50000 points"), "{text}");
+    let stored = server.post("/v1/tracks", Some(&runner), &line(50_000));
+    assert_eq!(stored.status, 201, "{}", stored.text());
+    let path = format!("{}?detail=full", stored.header("location").unwrap());
+    for form in ["application/json", "application/geo+json", "application/gpx+xml"] {
+        let body = server.get_with(&path, &[("Accept", form)]).body;
+        assert!(body.len() < 4 << 20, "{form}: {}", body.len());
+    }
 }

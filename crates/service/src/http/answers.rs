@@ -133,7 +133,7 @@ impl AnswerRoom {
         };
         let (place, weight) = (place as usize, usize::try_from(weight).unwrap_or(usize::MAX));
         self.book().enter(place, weight, client, self.inner.most)?;
-        memory::lent(weight);
+        memory::lent();
         let room = self.clone();
         Ok(Bytes::from_owner(Lent { bytes, _value: value, room, place, weight, client }))
     }
@@ -242,7 +242,7 @@ impl AsRef<[u8]> for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         self.room.book().leave(self.place, self.weight, self.client);
-        memory::freed(self.weight);
+        memory::freed();
     }
 }
 

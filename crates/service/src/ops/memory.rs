@@ -17,38 +17,65 @@ pub(crate) const EVERY: Duration = Duration::from_millis(500);
 /// the system, which mimalloc does a tenth of a second after they became free.
 const LOOKS: u8 = 3;
 
-/// Bytes of large answers that are on their way.
-static HELD: AtomicUsize = AtomicUsize::new(0);
-/// Changes whenever one was freed.
-static FREED: AtomicUsize = AtomicUsize::new(0);
+/// Those of the process: it has one allocator.
+static LARGE: Large = Large { held: AtomicUsize::new(0), freed: AtomicUsize::new(0) };
+
+/// Large answers that are on their way, and those that were.
+#[derive(Debug, Default)]
+struct Large {
+    held: AtomicUsize,
+    freed: AtomicUsize,
+}
+
+impl Large {
+    fn lent(&self) {
+        self.held.fetch_add(1, Relaxed);
+    }
+
+    fn freed(&self) {
+        self.held.fetch_sub(1, Relaxed);
+        self.freed.fetch_add(1, Relaxed);
+    }
+}
 
 /// Says that a large answer is on its way.
-pub(crate) fn lent(bytes: usize) {
-    HELD.fetch_add(bytes, Relaxed);
+pub(crate) fn lent() {
+    LARGE.lent();
 }
 
 /// Says that it was freed.
-pub(crate) fn freed(bytes: usize) {
-    HELD.fetch_sub(bytes, Relaxed);
-    FREED.fetch_add(1, Relaxed);
+pub(crate) fn freed() {
+    LARGE.freed();
 }
 
-/// What one thread has seen of it.
-#[derive(Debug, Default)]
-pub(crate) struct Tidy {
+/// What one thread has seen of them.
+#[derive(Debug)]
+pub(crate) struct Tidy<'a> {
+    large: &'a Large,
     freed: usize,
     left: u8,
 }
 
-impl Tidy {
+impl Default for Tidy<'static> {
+    fn default() -> Self {
+        Tidy::of(&LARGE)
+    }
+}
+
+impl<'a> Tidy<'a> {
+    fn of(large: &'a Large) -> Self {
+        Tidy { large, freed: large.freed.load(Relaxed), left: 0 }
+    }
+
     /// Whether the thread should look again, if it has no work for [`EVERY`].
     pub(crate) fn is_due(&self) -> bool {
-        self.left > 0 || HELD.load(Relaxed) > 0 || FREED.load(Relaxed) != self.freed
+        let Large { held, freed } = self.large;
+        self.left > 0 || held.load(Relaxed) > 0 || freed.load(Relaxed) != self.freed
     }
 
     /// Looks.
     pub(crate) fn look(&mut self) {
-        let freed = FREED.load(Relaxed);
+        let freed = self.large.freed.load(Relaxed);
         if freed != self.freed {
             self.freed = freed;
             self.left = LOOKS;
@@ -82,10 +109,12 @@ mod tests {
 
     #[test]
     fn a_thread_looks_a_few_times_after_the_last_answer_was_freed_and_then_sleeps() {
-        let mut tidy = Tidy::default();
-        lent(100_000);
+        let large = Large::default();
+        let mut tidy = Tidy::of(&large);
+        assert!(!tidy.is_due());
+        large.lent();
         assert!(tidy.is_due(), "an answer is on its way");
-        freed(100_000);
+        large.freed();
         let looks = (0..100).take_while(|_| {
             let due = tidy.is_due();
             tidy.look();

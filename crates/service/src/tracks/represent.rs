@@ -6,7 +6,7 @@ use crate::bodies::LoadError;
 use crate::config::{Detail, Simplify};
 use crate::http::body::{Compress, finish};
 use madang_cache::Value;
-use madang_path::{Path, compact, geojson, gpx, polyline, simplify, write};
+use madang_path::{Path, Point, compact, geojson, gpx, polyline, simplify, write};
 use serde_json::{Map, json};
 
 /// Decimals of an encoded polyline: 5 is what maps expect, about 1 m.
@@ -68,9 +68,9 @@ impl Recipe {
     /// What making the body of a path of so many points may take: the path, what is left of it when it is
     /// simplified, and the text.
     pub(super) fn most_bytes(self, points: u64) -> usize {
-        const PATH_BYTES: usize = 2 * 24;
-        let points = usize::try_from(points).unwrap_or(usize::MAX);
-        points.saturating_mul(PATH_BYTES + self.form.point_bytes()).saturating_add(4096)
+        let paths = if self.detail == Detail::Full { 1 } else { 2 };
+        let each = paths * size_of::<Point>() + self.form.point_bytes();
+        usize::try_from(points).unwrap_or(usize::MAX).saturating_mul(each).saturating_add(4096)
     }
 }
 
@@ -178,7 +178,6 @@ pub(super) fn key(id: TrackId, detail: Detail, form: Form) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use madang_path::Point;
 
     #[test]
     fn no_body_is_larger_than_what_is_reckoned_for_its_points() {

@@ -26,7 +26,7 @@ impl Connection {
     }
 
     pub fn try_open(address: SocketAddr) -> std::io::Result<Connection> {
-        Self::over(TcpStream::connect_timeout(&address, DEADLINE)?)
+        Self::prepare(TcpStream::connect_timeout(&address, DEADLINE)?)
     }
 
     /// From 127.0.0.`host`: all of 127.0.0.0/8 is this machine.
@@ -37,10 +37,15 @@ impl Connection {
         let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap();
         bind(&socket, &SocketAddr::from(([127, 0, 0, host], 0))).unwrap();
         connect(&socket, &address).unwrap();
-        Self::over(socket.into()).unwrap()
+        Self::over(socket.into())
     }
 
-    fn over(stream: TcpStream) -> std::io::Result<Connection> {
+    /// Over a socket that is connected already.
+    pub fn over(stream: TcpStream) -> Connection {
+        Self::prepare(stream).unwrap()
+    }
+
+    fn prepare(stream: TcpStream) -> std::io::Result<Connection> {
         stream.set_read_timeout(Some(DEADLINE))?;
         stream.set_write_timeout(Some(DEADLINE))?;
         stream.set_nodelay(true)?;
