@@ -152,7 +152,9 @@ fn early_answers(trace: &str, expected: usize) -> Vec<usize> {
             } else {
                 synced |= is_log && written;
             }
-        } else if call.starts_with("<... fdatasync resumed>") || call.starts_with("<... fsync resumed>") {
+        } else if call.starts_with("<... fdatasync resumed>")
+            || call.starts_with("<... fsync resumed>")
+        {
             synced |= syncing.remove(thread).unwrap_or(false);
         } else if call.contains("HTTP/1.1 404") {
             answers = Some(0);
@@ -194,7 +196,10 @@ fn cut_anywhere(dir: &Path, whole: &[u8], answered: &[u64]) {
             KINDS.iter().map(|kind| database::number(copy.path(), kind.count).unwrap()).collect();
         let promised = answered.iter().filter(|length| **length <= cut as u64).count();
         let total = found.iter().sum::<i64>();
-        assert!(total >= promised as i64, "cut at {cut}: {promised} were answered, found {found:?}");
+        assert!(
+            total >= promised as i64,
+            "cut at {cut}: {promised} were answered, found {found:?}"
+        );
         // They took turns: what is there is what came first.
         for (place, (kind, count)) in KINDS.iter().zip(&found).enumerate() {
             let wanted = (total + (KINDS.len() - 1 - place) as i64) / KINDS.len() as i64;

@@ -42,9 +42,8 @@ fn left(dir: &Path, user: i64) -> Option<i64> {
         ("schedule_counts", "user_id"),
         ("deleted_users", "id"),
     ];
-    let counts = of.map(|(table, user_id)| {
-        format!("(SELECT count(*) FROM {table} WHERE {user_id} = {user})")
-    });
+    let counts = of
+        .map(|(table, user_id)| format!("(SELECT count(*) FROM {table} WHERE {user_id} = {user})"));
     database::number(dir, &format!("SELECT {}", counts.join(" + ")))
 }
 
