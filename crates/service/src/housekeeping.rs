@@ -114,19 +114,29 @@ async fn sweep(articles: &Articles) {
 /// Takes away everything that is noted now.
 async fn sweep_all(articles: &Articles) -> Result<(), StoreError> {
     for kind in [tracks::LEFTOVERS, articles::LEFTOVERS, OF_USERS] {
-        let noted = kind.noted(articles.sql()).await?;
-        if !noted.is_empty() && kind.noted == OF_USERS.noted {
-            articles.take_back_likes_of_the_gone().await?;
-        }
-        for id in noted {
-            while rested(kind.sweep(articles.sql(), articles.cache(), id, SWEEP_ROWS)).await? {}
-        }
+        sweep_kind(articles, kind).await?;
     }
     let mut after = Some(0);
     while let Some(town) = after {
         after = rested(posts::sweep_towns(articles.sql(), town, SWEEP_ROWS)).await?;
     }
     Ok(())
+}
+
+async fn sweep_kind(articles: &Articles, kind: Leftovers) -> Result<(), StoreError> {
+    let (store, cache) = (articles.sql(), articles.cache());
+    loop {
+        let noted = kind.noted(store).await?;
+        if noted.is_empty() {
+            return Ok(());
+        }
+        if kind.noted == OF_USERS.noted {
+            articles.take_back_likes_of_the_gone().await?;
+        }
+        for id in noted {
+            while rested(kind.sweep(store, cache, id, SWEEP_ROWS)).await? {}
+        }
+    }
 }
 
 /// Work, and a pause as long as it took.

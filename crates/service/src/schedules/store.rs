@@ -5,7 +5,7 @@
 use super::CreateError;
 use super::limit::Limit;
 use super::types::{AfterStart, Deletion, Location, LocationId, NewSchedule, Schedule, ScheduleId};
-use crate::accounts::UserId;
+use crate::accounts::{self, UserId};
 use crate::idempotency::{Done, Once};
 use crate::store::{Store, StoreError, Tx};
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
@@ -75,6 +75,9 @@ impl ScheduleStore {
         self.store
             .write(move |tx| {
                 for of_one in all.chunk_by(|a, b| a.user == b.user) {
+                    if !accounts::exists(tx, of_one[0].user)? {
+                        return Err(StoreError::Constraint("there is no such user".to_owned()));
+                    }
                     for new in of_one {
                         insert_row(tx, new)?;
                     }
@@ -214,20 +217,19 @@ pub(super) fn insert(
     new: &NewSchedule,
     limit: Limit,
 ) -> Result<Option<ScheduleId>, CreateError> {
+    if !accounts::exists(tx, new.user).map_err(StoreError::from)? {
+        return Err(CreateError::UnknownUser);
+    }
     limit.insert(tx, new).map_err(|error| why(tx, new, error))
 }
 
-/// What a constraint that refused a new row means: SQLite does not say which key leads nowhere.
+/// What a constraint that refused a new row means: SQLite does not say which one it was.
 fn why(tx: &Tx<'_>, new: &NewSchedule, error: StoreError) -> CreateError {
     let StoreError::Constraint(_) = &error else { return error.into() };
     let has_place = tx
         .prepare_cached("SELECT 1 FROM locations WHERE id = ?")
         .and_then(|mut look| look.exists([new.location]));
-    match (user_exists(tx, new.user), has_place) {
-        (Ok(false), _) => CreateError::UnknownUser,
-        (Ok(true), Ok(false)) => CreateError::UnknownLocation,
-        _ => error.into(),
-    }
+    if has_place == Ok(false) { CreateError::UnknownLocation } else { error.into() }
 }
 
 /// Inserts a row; the count is up to the caller.
@@ -257,11 +259,6 @@ pub(super) fn count_up(tx: &Tx<'_>, user: UserId, rows: u64) -> Result<(), Store
 pub(super) fn count_rows(conn: &Connection, user: UserId) -> Result<u64, rusqlite::Error> {
     conn.prepare_cached("SELECT count(*) FROM schedules WHERE user_id = ?")?
         .query_row([user], |row| row.get(0))
-}
-
-/// Whether there is such a user.
-pub(super) fn user_exists(conn: &Connection, user: UserId) -> Result<bool, rusqlite::Error> {
-    conn.prepare_cached("SELECT 1 FROM users WHERE id = ?")?.exists([user])
 }
 
 pub(super) fn page_sql() -> String {

@@ -9,10 +9,10 @@
 //! bound. So beyond `database.log_limit` the thread makes the moment. Reads and writes share a lock, each for as
 //! long as its transaction is open ([`Log::turn`]), and the thread asks for it alone: nobody begins from then on,
 //! what is under way ends, a read within [`PATIENCE`], the rest of the log is copied, the file is cut, and all
-//! go on.
+//! go on. On a busy machine the thread may be late: at twice the limit the writer waits for it.
 //!
 //! **Limit.** Another program that keeps a transaction open is still in the way. The thread logs that and tries
-//! again; meanwhile the log grows.
+//! again; meanwhile the log grows, for to refuse writes would be worse.
 #![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
 use super::StoreError;
@@ -20,7 +20,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,8 @@ const EVERY: u64 = 1000;
 const PAGE_BYTES: u64 = 4096 + 24;
 /// Time that a read may have taken when everybody waits for it.
 const PATIENCE: Duration = Duration::from_millis(250);
+/// Time that the writer waits for the thread at a time; it never takes so long.
+const LATE: Duration = Duration::from_secs(1);
 /// Time until the next try when another program is in the way; it doubles up to the longest.
 const SHORTEST_REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(60);
@@ -39,6 +41,10 @@ pub(super) struct Log {
     turns: RwLock<()>,
     /// The thread waits for all turns to end.
     waited_for: AtomicBool,
+    /// Another program was in the way of the last try.
+    blocked: AtomicBool,
+    tries: Mutex<()>,
+    tried: Condvar,
     /// Pages in the log after the last commit.
     pages: AtomicU64,
     /// Pages at which it is copied next.
@@ -58,6 +64,9 @@ impl Log {
         Arc::new(Log {
             turns: RwLock::new(()),
             waited_for: AtomicBool::new(false),
+            blocked: AtomicBool::new(false),
+            tries: Mutex::new(()),
+            tried: Condvar::new(),
             pages: AtomicU64::new(0),
             next: AtomicU64::new(every),
             limit,
@@ -70,6 +79,19 @@ impl Log {
     /// To be held for as long as a transaction is open.
     pub(super) fn turn(&self) -> RwLockReadGuard<'_, ()> {
         self.turns.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same for the writer, who waits before when the log is far too long.
+    pub(super) fn writers_turn(&self) -> RwLockReadGuard<'_, ()> {
+        let is_far_too_long = |(): &mut ()| {
+            self.pages.load(Relaxed) >= 2 * self.limit && !self.blocked.load(Relaxed)
+        };
+        if is_far_too_long(&mut ()) {
+            let tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
+            // Cut, or late: it goes on either way.
+            drop(self.tried.wait_timeout_while(tries, LATE, is_far_too_long));
+        }
+        self.turn()
     }
 
     /// Whether everybody waits for a read that has taken so long.
@@ -105,14 +127,18 @@ impl Log {
         self.waited_for.store(true, Relaxed);
         let alone = self.turns.write().unwrap_or_else(PoisonError::into_inner);
         self.waited_for.store(false, Relaxed);
-        let (busy, _) = checkpoint(conn, "TRUNCATE")?;
-        if !busy {
+        let cut = checkpoint(conn, "TRUNCATE").map(|(busy, _)| !busy);
+        if cut == Ok(true) {
             self.pages.store(0, Relaxed);
             self.next.store(self.every, Relaxed);
             self.cuts.fetch_add(1, Relaxed);
         }
         drop(alone);
-        Ok(!busy)
+        let tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
+        self.blocked.store(cut != Ok(true), Relaxed);
+        self.tried.notify_all();
+        drop(tries);
+        cut
     }
 }
 

@@ -171,7 +171,7 @@ mod tests {
         conn.execute_batch("DELETE FROM users; UPDATE tracks SET start_lat = 10 WHERE id = 7")
             .unwrap();
         assert_eq!(number("SELECT count(*) FROM deleted_users"), 3);
-        assert_eq!(number("SELECT lat FROM track_starts WHERE id = 7"), 10);
+        assert_eq!(number("SELECT count(*) FROM track_starts WHERE id = 7 AND lat = 10"), 1);
         conn.execute_batch("DELETE FROM tracks").unwrap();
         assert_eq!(number("SELECT count(*) FROM track_starts"), 0);
         assert_eq!(number("SELECT count(*) FROM deleted_tracks"), 2);

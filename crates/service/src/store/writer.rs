@@ -390,7 +390,7 @@ fn work(conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterSta
     let mut next_first = None;
     while let Some(first) = next_first.take().or_else(|| next_job(queue, &mut shared, stats)) {
         let group = if first.company == Company::Alone { 1 } else { group };
-        let turn = log.turn();
+        let turn = log.writers_turn();
         let begun = shared.begin();
         match &begun {
             Ok(()) => {

@@ -104,8 +104,8 @@ async fn the_log_stays_short_while_reads_overlap_all_the_time() {
         assert!(reader.await.unwrap() > 0);
     }
     let written = 300 * rounds * 65536;
-    // The thread has to be woken before it can ask for its turn, and a busy machine takes its time.
-    assert!(longest <= 6 * LIMIT as u64, "{longest} bytes of log, {written} written");
+    // At twice the limit the writer waits.
+    assert!(longest <= 3 * LIMIT as u64, "{longest} bytes of log, {written} written");
     assert!(store.figures().log_cuts > 0);
     assert_eq!(notes(&store).await, Vec::<i64>::new());
 }
