@@ -16,6 +16,7 @@ mod articles_input;
 mod bodies;
 mod client_address;
 mod conditional;
+mod conditions;
 mod connections;
 mod demo;
 mod disk;

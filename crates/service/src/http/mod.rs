@@ -5,6 +5,7 @@ mod acceptor;
 pub mod body;
 mod body_room;
 mod client;
+mod condition;
 mod connection;
 pub mod edge;
 pub mod gate;
@@ -20,6 +21,7 @@ pub mod splice;
 mod worker;
 
 pub use client::{ClientAddress, OverTls, Proxies};
+pub use condition::{By, Conditions};
 pub use gate::Gate;
 pub use json::{JsonBody, JsonObject, Secret};
 pub use problem::{FieldError, Problem};

@@ -18,13 +18,13 @@ pub use represent::Form;
 pub(crate) use store::tests::plan;
 pub use store::{PreparedTrack, TrackStore};
 pub use types::{
-    AfterDistance, AfterLength, Deleted, NewTrack, Stored, StoredTrack, TrackId, TrackSummary,
-    track_name,
+    AfterDistance, AfterLength, Deleted, NAME_CHARS, NewTrack, Stored, StoredTrack, TrackId,
+    TrackState, TrackSummary, track_name,
 };
 
-use crate::accounts::UserId;
 use crate::bodies::{Bodies, ChangeError, LoadError, NONE};
 use crate::config::{Settings, TrackSettings};
+use crate::http::By;
 use crate::idempotency::{Done, Once};
 use crate::ops::openapi::Api;
 use crate::store::{Store, StoreError};
@@ -135,10 +135,14 @@ impl Tracks {
     ///
     /// # Errors
     /// As [`add`](Self::add).
-    pub async fn remove_owned(&self, id: TrackId, owner: UserId) -> Result<Deleted, ChangeError> {
+    pub async fn remove_owned(
+        &self,
+        id: TrackId,
+        by: impl Into<By<TrackState>>,
+    ) -> Result<Deleted, ChangeError> {
         let ends = move |deleted: &Deleted| changed(id, matches!(deleted, Deleted::Gone));
         let committed = self.bodies.ends(ends);
-        Ok(self.store.delete_owned(id, owner, committed).await?)
+        Ok(self.store.delete_owned(id, by, committed).await?)
     }
 
     fn is_kept(&self, length_metres: f64) -> bool {
