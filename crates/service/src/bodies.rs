@@ -7,7 +7,7 @@
 use crate::config::{CacheMode, CacheSettings, Settings};
 use crate::http::body::{Compress, finish, respond};
 use crate::http::negotiate::Encodings;
-use crate::http::splice::Template;
+use crate::http::splice::{Member, Template};
 use crate::http::{AnswerRoom, Gate, Problem};
 use crate::store::{Pool, PoolError, StoreError};
 use axum::response::Response;
@@ -308,14 +308,36 @@ impl Bodies {
     /// [`private`](Self::private) for the answer to a write that is committed: a small body that cannot
     /// fail. When the pool takes no more it is not compressed, since 503 would say that nothing was done.
     pub async fn of_write(&self, body: impl Serialize, headers: &HeaderMap) -> Response {
+        let finish = |json, compress| finish(json, "application/json", compress);
+        let value = self.committed(body, headers, finish).await;
+        answer_to_write(headers, |headers| respond(&value, headers))
+    }
+
+    /// [`of_write`](Self::of_write) with members of the moment, and so with the tag that a read gives.
+    pub async fn of_write_template(
+        &self,
+        body: impl Serialize,
+        members: &[(&'static str, Member)],
+        headers: &HeaderMap,
+    ) -> Response {
+        let finish = |json, compress| {
+            Template::value(json, compress).expect("bodies with members are objects")
+        };
+        let template = Template::of(self.committed(body, headers, finish).await);
+        answer_to_write(headers, |headers| template.respond(members, headers))
+    }
+
+    async fn committed(
+        &self,
+        body: impl Serialize,
+        headers: &HeaderMap,
+        finish: fn(Vec<u8>, Compress) -> Value,
+    ) -> Value {
         // Numbers and strings into memory: cannot fail.
         let json = serde_json::to_vec(&body).unwrap_or_default();
         let (copy, compress) = (json.clone(), self.compress(false, headers));
-        let finished = self.compute.run(move |()| finish(copy, "application/json", compress)).await;
-        let value = finished.unwrap_or_else(|_| finish(json, "application/json", Compress::NO));
-        let mut response = respond(&value, headers);
-        make_private(&mut response);
-        response
+        let finished = self.compute.run(move |()| finish(copy, compress)).await;
+        finished.unwrap_or_else(|_| finish(json, Compress::NO))
     }
 
     /// For the writer's thread, after a commit: ends the bodies that depend on what `stamps` says of the
@@ -350,6 +372,15 @@ fn plain(json: Vec<u8>, compress: Compress) -> Result<Value, LoadError> {
 
 fn template(json: Vec<u8>, compress: Compress) -> Result<Value, LoadError> {
     Template::value(json, compress).map_err(|error| LoadError::Damaged(error.to_string()))
+}
+
+/// The answer to a write, which is never "you have that already": `If-None-Match` was its condition.
+fn answer_to_write(request: &HeaderMap, answer: impl FnOnce(&HeaderMap) -> Response) -> Response {
+    let mut request = request.clone();
+    request.remove(header::IF_NONE_MATCH);
+    let mut response = answer(&request);
+    make_private(&mut response);
+    response
 }
 
 /// Marks an answer as its caller's own.

@@ -17,6 +17,7 @@ mod articles_input;
 mod bodies;
 mod client_address;
 mod conditional;
+mod conditions;
 mod connections;
 mod copies;
 mod cors;

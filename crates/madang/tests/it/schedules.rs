@@ -89,8 +89,16 @@ fn somebody_elses_schedule_is_neither_shown_nor_deleted() {
     let server = start();
     let (mina, juno) = (server.somebody("mina"), server.somebody("juno"));
     let one = format!("/v1/schedules/{}", made(&server, &mina, &plan("mine", 0)));
-    get(&server, &juno, &one).problem(403);
-    server.delete(&one, Some(&juno)).problem(403);
+    let missing = "/v1/schedules/999999";
+    let said = |answer: Answer| {
+        let mut problem = answer.problem(404);
+        problem["instance"].take();
+        problem
+    };
+    let foreign = said(get(&server, &juno, &one));
+    assert_eq!(foreign, said(get(&server, &juno, missing)), "not told from a missing one");
+    assert_eq!(foreign, said(server.delete(&one, Some(&juno))));
+    assert_eq!(foreign, said(server.delete(missing, Some(&juno))));
     assert_eq!(all(&server, &juno, 20), [] as [Value; 0]);
     assert_eq!(get(&server, &mina, &one).status, 200, "it is still there");
 }

@@ -236,3 +236,32 @@ fn a_path_of_more_points_than_its_largest_form_may_have_is_refused() {
         assert!(body.len() < 4 << 20, "{form}: {}", body.len());
     }
 }
+
+#[test]
+fn names_of_uploads_pass_the_rule_of_titles() {
+    let server = start();
+    let runner = server.somebody("runner");
+    let line = r#"{"type":"LineString","coordinates":[[127.0,37.5],[127.1,37.6]]}"#;
+    let encoded = |name: &str| name.bytes().map(|b| format!("%{b:02X}")).collect::<String>();
+    for bad in ["a\u{202e}b", "a\u{2028}b", "a\u{3164}b", "\u{200b}", "a\u{2066}b", "a\nb"] {
+        let path = format!("/v1/tracks?name={}", encoded(bad));
+        let given = upload(&server, &runner, "application/geo+json", &path, line);
+        assert_eq!(given.wrong_fields(), ["name"], "{}", bad.escape_unicode());
+        let json = json!({"name": bad, "segments": [[[37.5, 127], [37.6, 127]]]});
+        let json = server.post("/v1/tracks", Some(&runner), &json);
+        assert_eq!(json.wrong_fields(), ["name"], "{}", bad.escape_unicode());
+    }
+    // A file's own name, where what can be left out of it is left out.
+    let gpx = |name: &str| {
+        let body = GPX.replace("둘레길", name);
+        upload(&server, &runner, "application/gpx+xml", "/v1/tracks", body)
+    };
+    assert_eq!(gpx("a\u{3164}b").wrong_fields(), ["name"]);
+    let decomposed = "\u{1112}\u{1161}\u{11ab}강";
+    assert_eq!(gpx(decomposed).json()["name"], "한강");
+    assert_eq!(gpx("한강").status, 409, "the same name");
+    assert_eq!(gpx("a\u{202e}b").json()["name"], "ab");
+    let named = format!("/v1/tracks?name={}", encoded(decomposed));
+    let named = upload(&server, &runner, "application/geo+json", &named, line);
+    assert_eq!(named.json()["name"], "한강");
+}

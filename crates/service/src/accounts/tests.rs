@@ -1,5 +1,6 @@
 //! What only shows from inside: a client that leaves between two steps, what is printed, a clock ahead.
 
+use crate::app::App;
 use super::*;
 use crate::app::App;
 use crate::config::Sources;

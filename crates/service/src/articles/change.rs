@@ -1,12 +1,14 @@
 //! `PATCH` and `DELETE /v1/articles/{id}`: for its author alone.
 
 use super::draft::ArticleChangesBody;
-use super::represent::ArticleBody;
-use super::types::{ArticleId, Owned};
+use super::detail::members;
+use super::represent::{ArticleBody, ArticleText};
+use super::types::{Article, ArticleId, Owned};
 use super::{draft, no_such_article};
 use crate::accounts::Caller;
 use crate::app::App;
-use crate::http::{JsonObject, Problem};
+use crate::http::splice::Template;
+use crate::http::{By, Conditions, JsonObject, Problem};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -26,6 +28,7 @@ use std::sync::Arc;
 pub(super) async fn patch(
     State(app): State<Arc<App>>,
     caller: Caller,
+    conditions: Conditions,
     id: Result<Path<ArticleId>, PathRejection>,
     headers: HeaderMap,
     body: JsonObject,
@@ -33,15 +36,17 @@ pub(super) async fn patch(
     let Ok(Path(id)) = id else { return Err(no_such_article()) };
     let edit = draft::edit(body)?;
     let articles = app.articles.clone();
-    let edited = app.writes.run(async move { articles.edit(id, caller.id, edit).await });
+    let (user, by) = (caller.id, By::new(caller.id, conditions, version));
+    let edited = app.writes.run(async move { articles.edit(id, by, edit).await });
     match edited.await?? {
         Owned::Done(edited) => {
             let articles = &app.articles;
-            let liked = articles.likes.waiting(id, caller.id).unwrap_or(edited.liked);
+            let liked = articles.likes.waiting(id, user).unwrap_or(edited.liked);
             let counts = articles.likes.count_with_waiting(id, edited.counts);
-            let body = ArticleBody::new(edited.article, counts, Some(liked));
-            Ok(articles.bodies.of_write(body, &headers).await)
+            let (text, members) = (ArticleText::from(edited.article), members(counts, Some(liked)));
+            Ok(articles.bodies.of_write_template(text, &members, &headers).await)
         }
+        Owned::Outdated => Err(Problem::precondition_failed()),
         Owned::NotOwner => Err(not_the_author()),
         Owned::Absent => Err(no_such_article()),
     }
@@ -59,15 +64,23 @@ pub(super) async fn patch(
 pub(super) async fn delete(
     State(app): State<Arc<App>>,
     caller: Caller,
+    conditions: Conditions,
     id: Result<Path<ArticleId>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
     let Ok(Path(id)) = id else { return Err(no_such_article()) };
     let articles = app.articles.clone();
-    match app.writes.run(async move { articles.remove(id, caller.id).await }).await?? {
+    let by = By::new(caller.id, conditions, version);
+    match app.writes.run(async move { articles.remove(id, by).await }).await?? {
         Owned::Done(()) => Ok(StatusCode::NO_CONTENT),
+        Owned::Outdated => Err(Problem::precondition_failed()),
         Owned::NotOwner => Err(not_the_author()),
         Owned::Absent => Err(no_such_article()),
     }
+}
+
+/// Its text alone: likes and comments come and go without anybody changing the article.
+fn version(article: Article) -> Option<Box<str>> {
+    Some(Template::version(&ArticleText::from(article)))
 }
 
 fn not_the_author() -> Problem {

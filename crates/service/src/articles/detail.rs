@@ -1,7 +1,7 @@
 //! `GET /v1/articles/{id}`.
 
 use super::represent::{ArticleBody, ArticleText};
-use super::types::ArticleId;
+use super::types::{ArticleId, Counts};
 use super::{Articles, no_such_article, one_article};
 use crate::accounts::MaybeCaller;
 use crate::app::App;
@@ -39,20 +39,21 @@ pub(super) async fn detail(
         None => None,
     };
     let counts = articles.counts(id).await?.ok_or_else(no_such_article)?;
-    let members = [
-        ("likeCount", number(counts.likes)),
-        ("commentCount", number(counts.comments)),
-        ("liked", liked.into()),
-    ];
-    let mut response = text.respond(&members, &headers);
+    let mut response = text.respond(&members(counts, liked), &headers);
     if caller.is_some() {
         make_private(&mut response);
     }
     Ok(response)
 }
 
-fn number(count: u64) -> Member {
-    Member::Number(i64::try_from(count).unwrap_or(i64::MAX))
+/// What an article is answered with beside its text.
+pub(super) fn members(counts: Counts, liked: Option<bool>) -> [(&'static str, Member); 3] {
+    let number = |count| Member::Number(i64::try_from(count).unwrap_or(i64::MAX));
+    [
+        ("likeCount", number(counts.likes)),
+        ("commentCount", number(counts.comments)),
+        ("liked", liked.into()),
+    ]
 }
 
 impl Articles {

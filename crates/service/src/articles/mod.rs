@@ -40,7 +40,7 @@ use crate::accounts::UserId;
 use crate::bodies::{Bodies, ChangeError, LoadError, NONE};
 use crate::config::Settings;
 use crate::housekeeping::{Leftovers, Step};
-use crate::http::Problem;
+use crate::http::{By, Problem};
 use crate::idempotency::{Done, Once};
 use crate::ops::openapi::Api;
 use crate::store::Store;
@@ -179,9 +179,11 @@ impl Articles {
     pub async fn edit(
         &self,
         id: ArticleId,
-        user: UserId,
+        by: impl Into<By<Article>>,
         edit: Edit,
     ) -> Result<Owned<Edited>, ChangeError> {
+        let by = by.into();
+        let user = by.user;
         let committed = self.bodies.ends(move |edited: &Owned<Edited>| match edited {
             Owned::Done(edited) if edited.changed => vec![all_articles(), one_article(id)],
             _ => NONE,
@@ -191,14 +193,18 @@ impl Articles {
             edited.counts.likes = overlay.likes(id).unwrap_or(edited.counts.likes);
             edited.liked = overlay.state(id, user).unwrap_or(edited.liked);
         };
-        self.store.edit(id, user, edit, types::now_ms(), seen, committed).await
+        self.store.edit(id, by, edit, types::now_ms(), seen, committed).await
     }
 
     /// Deletes an article of this user with its comments and likes. Done even when the caller goes away.
     ///
     /// # Errors
     /// As [`add`](Self::add).
-    pub async fn remove(&self, id: ArticleId, user: UserId) -> Result<Owned<()>, ChangeError> {
+    pub async fn remove(
+        &self,
+        id: ArticleId,
+        by: impl Into<By<Article>>,
+    ) -> Result<Owned<()>, ChangeError> {
         let overlay = Arc::clone(self.likes.overlay());
         let cached =
             self.bodies.ends(move |()| vec![all_articles(), one_article(id), comments_of(id)]);
@@ -206,7 +212,7 @@ impl Articles {
             overlay.forget(id);
             cached(&());
         };
-        Ok(self.store.delete(id, user, committed).await?)
+        Ok(self.store.delete(id, by, committed).await?)
     }
 
     /// The counts of an article: from memory without any other work, else from the store. Nothing when

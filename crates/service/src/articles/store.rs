@@ -10,6 +10,7 @@ use super::types::{Article, ArticleId, Author, Counts, Edit, NewArticle, Owned};
 use crate::accounts::{self, UserId};
 use crate::bodies::ChangeError;
 use crate::housekeeping::{self, Step};
+use crate::http::By;
 use crate::idempotency::{Done, Once};
 use crate::store::{Store, StoreError, Tx};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -130,18 +131,23 @@ impl ArticleStore {
     pub async fn edit(
         &self,
         id: ArticleId,
-        user: UserId,
+        by: impl Into<By<Article>>,
         edit: Edit,
         now_ms: i64,
         seen: impl FnOnce(&mut Edited) + Send + 'static,
         committed: impl FnOnce(&Owned<Edited>) + Send + 'static,
     ) -> Result<Owned<Edited>, ChangeError> {
+        let mut by = by.into();
         let job = move |tx: &mut Tx<'_>| {
+            let user = by.user;
             author_exists(tx, user)?;
             match owner(tx, id)? {
                 Owned::Done(owner) if owner == user => {}
                 Owned::Absent => return Ok(Owned::Absent),
                 _ => return Ok(Owned::NotOwner),
+            }
+            if !by.holds(|| find(tx, id).map_err(StoreError::from))? {
+                return Ok(Owned::Outdated);
             }
             let changed = change(tx, id, &edit, now_ms).map_err(StoreError::from)?;
             let now = now_is(tx, id, user).map_err(StoreError::from)?;
@@ -162,16 +168,20 @@ impl ArticleStore {
     pub async fn delete(
         &self,
         id: ArticleId,
-        user: UserId,
+        by: impl Into<By<Article>>,
         committed: impl FnOnce() + Send + 'static,
     ) -> Result<Owned<()>, StoreError> {
         let deletions = self.store.deletions();
+        let mut by = by.into();
         self.store
             .write(move |tx| {
                 match owner(tx, id)? {
-                    Owned::Done(owner) if owner == user => {}
+                    Owned::Done(owner) if owner == by.user => {}
                     Owned::Absent => return Ok(Owned::Absent),
                     _ => return Ok(Owned::NotOwner),
+                }
+                if !by.holds(|| find(tx, id))? {
+                    return Ok(Owned::Outdated);
                 }
                 tx.prepare_cached("DELETE FROM articles WHERE id = ?")?.execute([id])?;
                 tx.after_commit(committed);

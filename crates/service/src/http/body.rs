@@ -8,6 +8,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use madang_cache::{Encoding, Value, ValueParts};
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use std::io::Write as _;
 use std::time::SystemTime;
@@ -51,6 +52,25 @@ pub fn finish(identity: Vec<u8>, content_type: &'static str, compress: Compress)
         etag_base,
         created: SystemTime::now(),
     })
+}
+
+/// [`finish`] for one of several bodies of a resource that have nothing but its version in common.
+pub fn finish_version(
+    version: &str,
+    identity: Vec<u8>,
+    content_type: &'static str,
+    compress: Compress,
+) -> Value {
+    let value = finish(identity, content_type, compress);
+    let parts = value.parts().clone();
+    let etag_base = format!("{version}.{}", parts.etag_base).into();
+    Value::from_parts(ValueParts { etag_base, ..parts })
+}
+
+/// The version of a resource whose only body is this one: what [its tags](super::condition) begin with.
+pub fn version(body: &impl Serialize) -> Box<str> {
+    // Numbers and strings into memory: cannot fail.
+    base_tag(&serde_json::to_vec(body).unwrap_or_default())
 }
 
 /// What the tags of a body begin with.

@@ -156,6 +156,15 @@ impl Problem {
         Self::new(StatusCode::URI_TOO_LONG, "target-too-long", detail)
     }
 
+    /// 412: a condition of the request does not hold; nothing was done.
+    pub fn precondition_failed() -> Self {
+        Self::new(
+            StatusCode::PRECONDITION_FAILED,
+            "precondition-failed",
+            "this is not, or no longer, what If-Match or If-None-Match asks for: read it again",
+        )
+    }
+
     /// 413: the body is larger than `limit` bytes. The connection is closed after it.
     pub fn too_large(limit: usize) -> Self {
         let detail = format!("the body is larger than {limit} bytes");

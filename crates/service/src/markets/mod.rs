@@ -17,6 +17,7 @@ mod types;
 mod views;
 
 pub use fold::{cleaned, folded, without_spaces};
+pub(crate) use list::LONGEST as LONGEST_SEARCH;
 pub use index::{After, Filter, Found, Index, Order, Words};
 pub use place::place_of;
 pub use store::{Imported, MarketStore, Prepared};

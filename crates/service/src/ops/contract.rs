@@ -4,7 +4,11 @@
 //! operation takes: a body, a token, a key. So no handler lists them; it lists what is its own (404, 409,
 //! 429), and this completes the document. `scripts/contract` holds the server to it.
 
+use crate::http::json::table::{Kind as _, Line};
 use crate::http::page::{DEFAULT_LIMIT, MAX_LIMIT};
+use crate::markets::LONGEST_SEARCH;
+use crate::posts::{LONGEST_TOWN, Order};
+use crate::tracks::NAME_CHARS;
 use serde_json::{Map, Value, json};
 
 /// Completes the document that the routes have made.
@@ -149,7 +153,7 @@ fn make_problem(status: &str, response: &mut Value) {
     let schema = json!({ "schema": { "$ref": "#/components/schemas/ProblemBody" } });
     response["content"] = json!({ "application/problem+json": schema });
     match status {
-        "401" => add_header(response, "WWW-Authenticate", "Authentication scheme", STRING),
+        "401" => add_header(response, "WWW-Authenticate", "Authentication scheme", text),
         "429" | "503" => {
             let seconds = || json!({ "type": "integer", "minimum": 1 });
             add_header(response, "Retry-After", "Seconds to wait", seconds);
@@ -157,8 +161,6 @@ fn make_problem(status: &str, response: &mut Value) {
         _ => {}
     }
 }
-
-const STRING: fn() -> Value = || json!({ "type": "string" });
 
 fn add_header(response: &mut Value, name: &str, description: &str, schema: fn() -> Value) {
     response["headers"][name] =
@@ -173,13 +175,13 @@ fn describe_answers(operation: &mut Value) {
             created,
             "Location",
             "Location of the new item, or of the list that contains it",
-            STRING,
+            text,
         );
     }
     if let Some(known) = responses.get_mut("304") {
-        add_header(known, "ETag", "ETag of the client's copy", STRING);
+        add_header(known, "ETag", "ETag of the client's copy", text);
         if let Some(found) = responses.get_mut("200") {
-            add_header(found, "ETag", "Strong ETag of this body in this encoding", STRING);
+            add_header(found, "ETag", "Strong ETag of this body in this encoding", text);
         }
     }
 }
@@ -188,6 +190,7 @@ const KEY: &str = "Idempotency-Key";
 
 /// Gives parameters that many operations have one description, and adds those that follow from others.
 fn describe_parameters(method: &str, operation: &mut Value) {
+    let id = operation["operationId"].clone();
     let revalidates = operation["responses"]["304"].is_object();
     if !operation["parameters"].is_array() {
         operation["parameters"] = json!([]);
@@ -195,13 +198,13 @@ fn describe_parameters(method: &str, operation: &mut Value) {
     let Some(parameters) = operation["parameters"].as_array_mut() else { return };
     for parameter in parameters.iter_mut() {
         let name = parameter["name"].as_str().unwrap_or("");
-        let Some((_, description, schema, example)) = PARAMETERS.iter().find(|p| p.0 == name)
-        else {
-            continue;
-        };
+        let full = format!("{}/{name}", id.as_str().unwrap_or(""));
+        let found = PARAMETERS.iter().find(|(of, ..)| *of == full || *of == name);
+        let Some((_, description, schema, example)) = found else { continue };
         parameter["schema"] = schema();
-        if let Some(example) = example {
-            parameter["example"] = example();
+        let first = parameter["schema"]["enum"].get(0).cloned();
+        if let Some(example) = example.map(|example| example()).or(first) {
+            parameter["example"] = example;
         }
         if !description.is_empty() {
             parameter["description"] = (*description).into();
@@ -224,10 +227,9 @@ fn describe_parameters(method: &str, operation: &mut Value) {
         _ => &[],
     };
     for (name, description) in conditions {
-        let tags = json!({ "type": "string", "pattern": TAGS });
         parameters.push(json!({
             "name": name, "in": "header", "description": description, "required": false,
-            "schema": tags, "example": "\"6f1c2b0e9a7d4c3b2a190807-br\"",
+            "schema": { "type": "string" }, "example": "\"6f1c2b0e9a7d4c3b2a190807-br\"",
         }));
     }
     if parameters.is_empty() {
@@ -235,9 +237,8 @@ fn describe_parameters(method: &str, operation: &mut Value) {
     }
 }
 
-/// `*`, or a list of entity tags (RFC 9110, 8.8.3).
-const TAGS: &str = r#"^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$"#;
-
+/// A name, or `operation/name` where it means something else elsewhere; its description unless the route
+/// has one; its schema; an example, for words to choose from the first.
 type Parameter = (&'static str, &'static str, fn() -> Value, Option<fn() -> Value>);
 
 const PARAMETERS: &[Parameter] = &[
@@ -276,16 +277,53 @@ const PARAMETERS: &[Parameter] = &[
     ),
     ("id", "", || json!({ "type": "integer", "format": "int64" }), Some(|| json!(1))),
     ("commentId", "", || json!({ "type": "integer", "format": "int64" }), Some(|| json!(1))),
+    ("createTrack/name", "", || Line(NAME_CHARS).schema(), Some(|| json!("한강 아침 달리기"))),
+    ("getTrack/detail", "", || words(&["full", "high", "medium", "low"]), None),
+    ("getTrack/encoding", "", || words(&["points", "polyline"]), None),
+    ("listTracks/sort", "", || words(&["length"]), None),
+    ("listArticles/sort", "", || words(&["newest", "likes"]), None),
+    ("listPosts/sort", "", || words(&Order::WORDS.map(|(word, _)| word)), None),
+    ("listPosts/state", "", text, Some(|| json!("서울특별시"))),
+    ("listPosts/city", "", text, Some(|| json!("마포구"))),
+    ("listPosts/town", "", || Line(1..=LONGEST_TOWN).schema(), Some(|| json!("망원동"))),
+    ("listPosts/category", "", text, Some(|| json!("sports"))),
+    ("listMarkets/sort", "", || words(&["name", "views", "distance"]), None),
+    ("listMarkets/q", "", search, Some(|| json!("중앙시장"))),
+    ("listMarkets/goods", "", search, Some(|| json!("수산물"))),
+    ("listMarkets/region", "", text, Some(|| json!("강원도"))),
+    (
+        "listMarkets/type",
+        "",
+        || {
+            let kind = "(상설장|5일장|3일장)";
+            json!({ "type": "string", "pattern": format!("^{kind}([+ ]{kind})*$") })
+        },
+        Some(|| json!("상설장")),
+    ),
 ];
+
+fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+fn words(words: &[&str]) -> Value {
+    json!({ "type": "string", "enum": words })
+}
+
+/// Words to search for: of controls, those that are white space.
+fn search() -> Value {
+    let pattern = r"^[^\u0000-\u0008\u000E-\u001F\u007F-\u0084\u0086-\u009F]*$";
+    json!({ "type": "string", "maxLength": LONGEST_SEARCH, "pattern": pattern })
+}
 
 /// The example of a body that is a type of its own stands beside it too, where tools look for it.
 fn add_body_examples(operation: &mut Value, schemas: &Value) {
-    let Some(content) = operation["requestBody"]["content"].as_object_mut() else { return };
+    let Some(content) = operation.pointer_mut("/requestBody/content").and_then(Value::as_object_mut) else { return };
     for (kind, body) in content {
         let name = body["schema"]["$ref"].as_str().and_then(|r| r.rsplit('/').next());
         let example = match kind.as_str() {
             "application/gpx+xml" => json!(GPX),
-            "application/geo+json" => json!(GEO_JSON),
+            "application/geo+json" => serde_json::from_str(GEO_JSON).unwrap_or_default(),
             _ => name.map_or(Value::Null, |name| schemas[name]["examples"][0].clone()),
         };
         body["example"] = example;

@@ -3,11 +3,11 @@
 use super::draft::PostChangesBody;
 use super::one::{no_such_post, not_the_owner};
 use super::represent::PostBody;
-use super::types::Change;
+use super::types::{Change, Post};
 use super::{Changes, PostId};
 use crate::accounts::Caller;
 use crate::app::App;
-use crate::http::{JsonObject, Problem};
+use crate::http::{By, Conditions, JsonObject, Problem, body};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -27,6 +27,7 @@ use std::sync::Arc;
 pub(super) async fn change(
     State(app): State<Arc<App>>,
     caller: Caller,
+    conditions: Conditions,
     id: Result<Path<PostId>, PathRejection>,
     headers: HeaderMap,
     body: JsonObject,
@@ -34,12 +35,14 @@ pub(super) async fn change(
     let Ok(Path(id)) = id else { return Err(no_such_post()) };
     let changes = Changes::read(body, app.posts.names(&app.accounts))?;
     let posts = app.posts.clone();
-    let changed = app.writes.run(async move { posts.change(id, caller.id, changes).await });
+    let by = by(&app, &caller, conditions);
+    let changed = app.writes.run(async move { posts.change(id, by, changes).await });
     match changed.await?? {
         Change::Done(post) => {
             let body = PostBody::new(post, app.posts.names(&app.accounts));
             Ok(app.posts.bodies.of_write(body, &headers).await)
         }
+        Change::Outdated => Err(Problem::precondition_failed()),
         Change::NotOwner => Err(not_the_owner()),
         Change::Absent => Err(no_such_post()),
     }
@@ -57,13 +60,24 @@ pub(super) async fn change(
 pub(super) async fn delete(
     State(app): State<Arc<App>>,
     caller: Caller,
+    conditions: Conditions,
     id: Result<Path<PostId>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
     let Ok(Path(id)) = id else { return Err(no_such_post()) };
     let posts = app.posts.clone();
-    match app.writes.run(async move { posts.remove(id, caller.id).await }).await?? {
+    let by = by(&app, &caller, conditions);
+    match app.writes.run(async move { posts.remove(id, by).await }).await?? {
         Change::Done(()) => Ok(StatusCode::NO_CONTENT),
+        Change::Outdated => Err(Problem::precondition_failed()),
         Change::NotOwner => Err(not_the_owner()),
         Change::Absent => Err(no_such_post()),
     }
+}
+
+/// The caller, if the conditions hold for the post as it is answered.
+fn by(app: &Arc<App>, caller: &Caller, conditions: Conditions) -> By<Post> {
+    let app = Arc::clone(app);
+    By::new(caller.id, conditions, move |post| {
+        Some(body::version(&PostBody::new(post, app.posts.names(&app.accounts))))
+    })
 }

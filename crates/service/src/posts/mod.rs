@@ -35,11 +35,12 @@ pub use types::{
     PostValues, Status,
 };
 
-use crate::accounts::{Accounts, UserId};
+use crate::accounts::Accounts;
 use crate::app::AppError;
 use crate::bodies::{Bodies, ChangeError, LoadError, NONE};
 use crate::config::Settings;
 use crate::housekeeping::Step;
+use crate::http::By;
 use crate::idempotency::{Done, Once};
 use crate::ops::openapi::Api;
 use crate::store::Store;
@@ -129,12 +130,12 @@ impl Posts {
     pub async fn change(
         &self,
         id: PostId,
-        by: UserId,
+        by: impl Into<By<Post>>,
         changes: Changes,
     ) -> Result<Change<Post>, ChangeError> {
         let committed = self.bodies.ends(move |changed: &Change<Changed>| match changed {
             Change::Done(changed) => changed.ends(id),
-            Change::NotOwner | Change::Absent => NONE,
+            Change::NotOwner | Change::Absent | Change::Outdated => NONE,
         });
         let changed = self.store.change(id, by, changes, draft::now_ms(), committed).await?;
         Ok(changed.map(|changed| changed.after))
@@ -144,14 +145,18 @@ impl Posts {
     ///
     /// # Errors
     /// As [`add`](Self::add).
-    pub async fn remove(&self, id: PostId, by: UserId) -> Result<Change<()>, ChangeError> {
+    pub async fn remove(
+        &self,
+        id: PostId,
+        by: impl Into<By<Post>>,
+    ) -> Result<Change<()>, ChangeError> {
         let committed = self.bodies.ends(move |removed: &Change<PostValues>| match removed {
             Change::Done(values) => {
                 let mut stamps = area::listings(values);
                 stamps.push(one_post(id));
                 stamps
             }
-            Change::NotOwner | Change::Absent => NONE,
+            Change::NotOwner | Change::Absent | Change::Outdated => NONE,
         });
         let removed = self.store.remove(id, by, draft::now_ms(), committed).await?;
         Ok(removed.map(drop))

@@ -9,6 +9,7 @@ use super::draft::Changes;
 use super::types::{Category, Change, NewPost, Place, Post, PostId, PostValues, Status};
 use crate::accounts::{self, RegionId, UserId};
 use crate::bodies::ChangeError;
+use crate::http::By;
 use crate::idempotency::{Done, Once};
 use crate::store::{Store, StoreError, Tx};
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
@@ -127,17 +128,18 @@ impl PostStore {
     pub async fn change(
         &self,
         id: PostId,
-        by: UserId,
+        by: impl Into<By<Post>>,
         changes: Changes,
         now_ms: i64,
         committed: impl FnOnce(&Change<Changed>) + Send + 'static,
     ) -> Result<Change<Changed>, ChangeError> {
+        let by = by.into();
         let job = move |tx: &mut Tx<'_>| {
-            let own = owned(tx, id, by)?;
-            let mut after = match own {
+            let mut after = match owned(tx, id, by)? {
                 Change::Done(post) => post,
                 Change::NotOwner => return Ok(Change::NotOwner),
                 Change::Absent => return Ok(Change::Absent),
+                Change::Outdated => return Ok(Change::Outdated),
             };
             let before = after.values.clone();
             changes.apply(&mut after.values);
@@ -158,10 +160,11 @@ impl PostStore {
     pub async fn remove(
         &self,
         id: PostId,
-        by: UserId,
+        by: impl Into<By<Post>>,
         now_ms: i64,
         committed: impl FnOnce(&Change<PostValues>) + Send + 'static,
     ) -> Result<Change<PostValues>, ChangeError> {
+        let by = by.into();
         let job = move |tx: &mut Tx<'_>| {
             let own = owned(tx, id, by)?;
             if matches!(own, Change::Done(_)) {
@@ -188,13 +191,16 @@ impl PostStore {
 }
 
 /// The post, if it is this user's and they still exist.
-fn owned(tx: &Tx<'_>, id: PostId, by: UserId) -> Result<Change<Post>, ChangeError> {
-    if !accounts::exists(tx, by).map_err(StoreError::from)? {
+fn owned(tx: &Tx<'_>, id: PostId, mut by: By<Post>) -> Result<Change<Post>, ChangeError> {
+    if !accounts::exists(tx, by.user).map_err(StoreError::from)? {
         return Err(ChangeError::UnknownUser);
     }
     Ok(match find(tx, id).map_err(StoreError::from)? {
         None => Change::Absent,
-        Some((post, author)) if author == Some(by) => Change::Done(post),
+        Some((post, author)) if author == Some(by.user) => {
+            let holds = by.holds(|| Ok::<_, ChangeError>(Some(post.clone())))?;
+            if holds { Change::Done(post) } else { Change::Outdated }
+        }
         Some(_) => Change::NotOwner,
     })
 }

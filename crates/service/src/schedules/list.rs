@@ -20,6 +20,7 @@ use std::sync::Arc;
     ),
     responses(
         (status = 200, description = "One page", body = Page<ScheduleBody>),
+        (status = 304, description = "The client has it already (If-None-Match)"),
     ))]
 pub(super) async fn list(
     State(app): State<Arc<App>>,

@@ -6,6 +6,7 @@ use super::CreateError;
 use super::limit::Limit;
 use super::types::{AfterStart, Deletion, Location, LocationId, NewSchedule, Schedule, ScheduleId};
 use crate::accounts::{self, UserId};
+use crate::http::By;
 use crate::idempotency::{Done, Once};
 use crate::store::{Store, StoreError, Tx};
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
@@ -96,11 +97,16 @@ impl ScheduleStore {
     pub async fn delete(
         &self,
         id: ScheduleId,
-        user: UserId,
+        by: impl Into<By<Schedule>>,
         committed: impl FnOnce() + Send + 'static,
     ) -> Result<Deletion, StoreError> {
+        let mut by = by.into();
         self.store
             .write(move |tx| {
+                let user = by.user;
+                if !by.holds(|| find(tx, id, user))? {
+                    return Ok(Deletion::Outdated);
+                }
                 let deleted = tx
                     .prepare_cached("DELETE FROM schedules WHERE id = ? AND user_id = ?")?
                     .execute([id, user])?;
@@ -113,24 +119,21 @@ impl ScheduleStore {
                     tx.after_commit(committed);
                     return Ok(Deletion::Deleted);
                 }
-                let mut look = tx.prepare_cached("SELECT 1 FROM schedules WHERE id = ?")?;
-                Ok(if look.exists([id])? { Deletion::NotOwner } else { Deletion::Absent })
+                Ok(Deletion::Absent)
             })
             .await
     }
 
-    /// The schedule of this id.
+    /// The schedule of this id, if it is this user's.
     ///
     /// # Errors
     /// When the store cannot answer.
-    pub async fn find(&self, id: ScheduleId) -> Result<Option<Schedule>, StoreError> {
-        self.store
-            .read(move |conn| {
-                conn.prepare_cached(&format!("SELECT {COLUMNS} FROM schedules WHERE id = ?"))?
-                    .query_row([id], schedule)
-                    .optional()
-            })
-            .await
+    pub async fn find(
+        &self,
+        id: ScheduleId,
+        user: UserId,
+    ) -> Result<Option<Schedule>, StoreError> {
+        self.store.read(move |conn| find(conn, id, user)).await
     }
 
     /// Up to `limit` schedules of a user, by begin, after a position.
@@ -208,6 +211,15 @@ impl ScheduleStore {
             })
             .await
     }
+}
+
+fn find(
+    conn: &Connection,
+    id: ScheduleId,
+    user: UserId,
+) -> Result<Option<Schedule>, rusqlite::Error> {
+    let sql = format!("SELECT {COLUMNS} FROM schedules WHERE id = ? AND user_id = ?");
+    conn.prepare_cached(&sql)?.query_row([id, user], schedule).optional()
 }
 
 /// The write transaction of a create, but for what must be known of it afterwards: nothing when the

@@ -18,15 +18,15 @@ pub use represent::Form;
 pub(crate) use store::tests::plan;
 pub use store::{PreparedTrack, TrackStore};
 pub use types::{
-    AfterDistance, AfterLength, Deleted, NewTrack, Stored, StoredTrack, TrackId, TrackSummary,
-    track_name,
+    AfterDistance, AfterLength, Deleted, NAME_CHARS, NewTrack, Stored, StoredTrack, TrackId,
+    TrackState, TrackSummary, track_name,
 };
 pub(crate) use upload::is_upload;
 
-use crate::accounts::UserId;
 use crate::bodies::{Bodies, ChangeError, LoadError, NONE};
 use crate::config::{Settings, TrackSettings};
 use crate::housekeeping::{Leftovers, NONE as NO_BODY, Step};
+use crate::http::By;
 use crate::idempotency::{Done, Once};
 use crate::ops::openapi::Api;
 use crate::store::{Store, StoreError};
@@ -148,10 +148,14 @@ impl Tracks {
     ///
     /// # Errors
     /// As [`add`](Self::add).
-    pub async fn remove_owned(&self, id: TrackId, owner: UserId) -> Result<Deleted, ChangeError> {
+    pub async fn remove_owned(
+        &self,
+        id: TrackId,
+        by: impl Into<By<TrackState>>,
+    ) -> Result<Deleted, ChangeError> {
         let ends = move |deleted: &Deleted| changed(id, matches!(deleted, Deleted::Gone));
         let committed = self.bodies.ends(ends);
-        Ok(self.store.delete_owned(id, owner, committed).await?)
+        Ok(self.store.delete_owned(id, by, committed).await?)
     }
 
     fn is_kept(&self, length_metres: f64) -> bool {

@@ -4,7 +4,7 @@ use super::TrackId;
 use super::types::{StoredTrack, TrackSummary};
 use crate::bodies::LoadError;
 use crate::config::{Detail, Simplify};
-use crate::http::body::{Compress, finish};
+use crate::http::body::{Compress, finish_version};
 use madang_cache::Value;
 use madang_path::{Path, Point, compact, geojson, gpx, polyline, simplify, write};
 use serde_json::{Map, json};
@@ -112,7 +112,7 @@ pub(super) fn render(
             out
         }
     };
-    Ok(finish(body, recipe.form.content_type(), compress))
+    Ok(finish_version(&track.state.version(), body, recipe.form.content_type(), compress))
 }
 
 fn properties(

@@ -3,10 +3,12 @@
 
 use super::near;
 use super::types::{
-    AfterDistance, AfterLength, Deleted, NewTrack, Stored, StoredTrack, TrackId, TrackSummary,
+    AfterDistance, AfterLength, Deleted, NewTrack, Stored, StoredTrack, TrackId, TrackState,
+    TrackSummary,
 };
 use crate::accounts::{self, UserId};
 use crate::bodies::ChangeError;
+use crate::http::By;
 use crate::idempotency::{Done, Once};
 use crate::store::{Store, StoreError, Tx};
 use madang_path::{Point, compact};
@@ -41,9 +43,13 @@ impl TrackStore {
     /// When the store cannot answer.
     pub async fn find(&self, id: TrackId) -> Result<Option<StoredTrack>, StoreError> {
         self.store.read(move |conn| {
-            let sql = format!("SELECT {SUMMARY}, p.path FROM tracks t JOIN track_paths p ON p.track_id = t.id WHERE t.id = ?");
+            let sql = format!("SELECT {SUMMARY}, p.path, t.fingerprint FROM tracks t JOIN track_paths p ON p.track_id = t.id WHERE t.id = ?");
             conn.prepare_cached(&sql)?
-                .query_row([id], |row| Ok(StoredTrack { summary: summary(row)?, path: row.get(7)? }))
+                .query_row([id], |row| {
+                    let summary = summary(row)?;
+                    let state = TrackState { fingerprint: row.get(8)?, rate: summary.rate };
+                    Ok(StoredTrack { summary, path: row.get(7)?, state })
+                })
                 .optional()
         })
         .await
@@ -178,10 +184,11 @@ impl TrackStore {
     pub async fn delete_owned(
         &self,
         id: TrackId,
-        owner: UserId,
+        by: impl Into<By<TrackState>>,
         committed: impl FnOnce(&Deleted) + Send + 'static,
     ) -> Result<Deleted, StoreError> {
         let deletions = self.store.deletions();
+        let mut by = by.into();
         let job = move |tx: &mut Tx<'_>| {
             let found: Option<Option<UserId>> = tx
                 .prepare_cached(
@@ -191,7 +198,8 @@ impl TrackStore {
                 .optional()?;
             match found {
                 None => Ok(Deleted::Missing),
-                Some(is) if is != Some(owner) => Ok(Deleted::NotOwner),
+                Some(is) if is != Some(by.user) => Ok(Deleted::NotOwner),
+                Some(_) if !by.holds(|| state(tx, id))? => Ok(Deleted::Outdated),
                 Some(_) => {
                     tx.execute("DELETE FROM tracks WHERE id = ?", [id])?;
                     tx.after_commit(move || deletions.notify_one());
@@ -285,6 +293,12 @@ impl NewRow {
             .execute(params![id, self.path])?;
         Ok(Stored::Created(id))
     }
+}
+
+fn state(conn: &Connection, id: TrackId) -> Result<Option<TrackState>, rusqlite::Error> {
+    conn.prepare_cached("SELECT fingerprint, rate FROM tracks WHERE id = ?")?
+        .query_row([id], |row| Ok(TrackState { fingerprint: row.get(0)?, rate: row.get(1)? }))
+        .optional()
 }
 
 fn summary(row: &Row<'_>) -> Result<TrackSummary, rusqlite::Error> {

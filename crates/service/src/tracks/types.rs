@@ -1,6 +1,7 @@
 //! What a track is to the rest of the program.
 
 use crate::accounts::UserId;
+use crate::http::body::version;
 use crate::http::json::one_line;
 use crate::idempotency::Outcome;
 use madang_path::{Path, Point};
@@ -43,6 +44,24 @@ pub struct StoredTrack {
     pub summary: TrackSummary,
     /// The path as `madang_path::compact` wrote it.
     pub path: Vec<u8>,
+    /// What changes when the track does.
+    pub state: TrackState,
+}
+
+/// What tells the states of a track apart.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TrackState {
+    /// Hash of its name and path.
+    pub fingerprint: Vec<u8>,
+    /// Rating in stars.
+    pub rate: f64,
+}
+
+impl TrackState {
+    /// What the tags of all its bodies begin with.
+    pub fn version(&self) -> Box<str> {
+        version(self)
+    }
 }
 
 /// A track to be stored.
@@ -82,6 +101,8 @@ pub enum Deleted {
     NotOwner,
     /// There is no such track.
     Missing,
+    /// It is not what the condition asks for, and still there.
+    Outdated,
 }
 
 /// Where a listing by length goes on: after this length and id.

@@ -3,10 +3,10 @@
 mod read;
 
 use super::represent::length;
-use super::{Deleted, NewTrack, PreparedTrack, Stored, TrackId, TrackStore};
+use super::{Deleted, NewTrack, PreparedTrack, Stored, TrackId, TrackState, TrackStore};
 use crate::accounts::{Caller, UserId};
 use crate::app::App;
-use crate::http::Problem;
+use crate::http::{By, Conditions, Problem};
 use crate::idempotency::{IdempotencyKey, Once};
 use crate::store::{Pool, StoreError};
 use axum::extract::rejection::PathRejection;
@@ -51,7 +51,7 @@ pub(crate) fn is_upload(parts: &Parts) -> bool {
     request_body(content(
         (NewTrackBody = "application/json"),
         (String = "application/gpx+xml"),
-        (String = "application/geo+json"),
+        (serde_json::Value = "application/geo+json"),
     )),
     responses(
         (status = 201, description = "Stored; Location leads to it", body = CreatedTrack),
@@ -123,12 +123,15 @@ async fn prepare(
 pub(super) async fn delete(
     State(app): State<Arc<App>>,
     caller: Caller,
+    conditions: Conditions,
     id: Result<Path<TrackId>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
     let missing = || Problem::not_found("there is no track with this id");
     let Ok(Path(id)) = id else { return Err(missing()) };
     let tracks = app.tracks.clone();
-    match app.writes.run(async move { tracks.remove_owned(id, caller.id).await }).await?? {
+    let by = By::new(caller.id, conditions, |now: TrackState| Some(now.version()));
+    match app.writes.run(async move { tracks.remove_owned(id, by).await }).await?? {
+        Deleted::Outdated => Err(Problem::precondition_failed()),
         Deleted::Gone => Ok(StatusCode::NO_CONTENT),
         Deleted::NotOwner => Err(Problem::forbidden("only its owner may delete a track")),
         Deleted::Missing => Err(missing()),

@@ -5,7 +5,7 @@ use crate::accounts::Caller;
 use crate::app::App;
 use crate::articles::no_such_article;
 use crate::articles::types::ArticleId;
-use crate::http::Problem;
+use crate::http::{Conditions, Problem};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
@@ -69,8 +69,13 @@ pub(in super::super) async fn like(
 pub(in super::super) async fn unlike(
     State(app): State<Arc<App>>,
     caller: Caller,
+    conditions: Conditions,
     id: Result<Path<ArticleId>, PathRejection>,
 ) -> Result<Response, Problem> {
+    // A like has no answer to a GET, so no tag that could match.
+    if !conditions.hold(None) {
+        return Err(Problem::precondition_failed());
+    }
     change(&app, &caller, id, Change::Off).await
 }
 
