@@ -9,6 +9,7 @@
 #[path = "limit/servers.rs"]
 mod servers;
 
+use madang_testing::Finish as _;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -66,7 +67,7 @@ impl Search {
     }
 
     fn run(&self, path: &str, flags: &[&str]) -> Output {
-        self.command(path, flags).output().unwrap()
+        self.command(path, flags).finish()
     }
 }
 
@@ -285,7 +286,7 @@ fn the_limit_of_an_nginx_that_was_told_its_limit_is_found() {
     let again = |flags: &[&str]| {
         let mut command = Command::new(MADANG);
         command.args(["limit", "--report"]).arg(search.out()).args(flags);
-        command.output().unwrap()
+        command.finish()
     };
     assert_eq!(again(&[]).status.code(), output.status.code());
     let (old, page) = (read("report.json"), read("report.html"));
@@ -325,7 +326,7 @@ fn a_killed_search_goes_on_where_it_was() {
     fs::write(&journal, format!("{}\n{{\"block\": 1, \"att", kept.join("\n"))).unwrap();
     let go_on = |flags: &[&str]| {
         let mut command = Command::new(MADANG);
-        command.args(["limit", "--json"]).args(flags).arg(search.out()).output().unwrap()
+        command.args(["limit", "--json"]).args(flags).arg(search.out()).finish()
     };
     let part = go_on(&["--report"]);
     assert_eq!(part.status.code(), Some(130), "{}", text(&part));
@@ -357,8 +358,7 @@ fn a_killed_search_goes_on_where_it_was() {
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
     assert!(text(&refused).contains("do not follow"), "{}", text(&refused));
     // Nor a search for a comparison.
-    let output = Command::new(MADANG).args(["compare", "--report"]).arg(search.out()).output();
-    let output = output.unwrap();
+    let output = Command::new(MADANG).args(["compare", "--report"]).arg(search.out()).finish();
     assert_eq!(output.status.code(), Some(2), "{}", text(&output));
     assert!(text(&output).contains("is of madang limit"), "{}", text(&output));
 }
@@ -438,7 +438,7 @@ fn an_interrupt_keeps_what_was_found() {
 #[test]
 fn wrong_flags_and_files_are_named_before_anything_runs() {
     let search = experiment();
-    let none = Command::new(MADANG).args(["limit", "--report", "/none"]).output().unwrap();
+    let none = Command::new(MADANG).args(["limit", "--report", "/none"]).finish();
     assert_eq!(none.status.code(), Some(2), "{}", text(&none));
     assert!(text(&none).contains("no stored run"), "{}", text(&none));
     let url = ["--url", "http://127.0.0.1:1"];
