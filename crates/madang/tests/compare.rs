@@ -143,6 +143,11 @@ fn variants_of_this_server_are_compared_under_a_real_script() {
     }
     let written = fs::read_to_string(lab.out().join("report.json")).unwrap();
     assert_eq!(written, text(&output.stdout));
+    // Who wants more than a verdict says so.
+    for (what, code) in [("undecided", 7), ("refuted", 0)] {
+        let again = on_results(&["--report", lab.out().to_str().unwrap(), "--fail-on", what]);
+        assert_eq!(again.status.code(), Some(code), "{what}: {}", text_of(&again));
+    }
 }
 
 #[test]
