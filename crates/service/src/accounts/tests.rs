@@ -2,7 +2,6 @@
 
 use crate::app::App;
 use super::*;
-use crate::app::App;
 use crate::config::Sources;
 use crate::http::Secret;
 use axum::extract::State;

@@ -3,7 +3,6 @@
 
 use crate::app::App;
 use super::*;
-use crate::app::App;
 use crate::config::{Origin, Sources};
 use crate::http::page::MAX_LIMIT;
 use crate::store::{StoreError, Tx};

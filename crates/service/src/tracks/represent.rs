@@ -177,6 +177,7 @@ pub(super) fn key(id: TrackId, detail: Detail, form: Form) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::types::TrackState;
     use super::*;
 
     #[test]
@@ -196,7 +197,8 @@ mod tests {
             start: path.start(),
             points_total: points.into(),
         };
-        let track = StoredTrack { summary, path: compact::encode(&path) };
+        let state = TrackState { fingerprint: vec![0; 32], rate: 0.5 };
+        let track = StoredTrack { summary, path: compact::encode(&path), state };
         for form in [Form::Points, Form::Polyline, Form::GeoJson, Form::Gpx] {
             let recipe = Recipe { detail: Detail::Full, form, simplify: Simplify::Metres };
             let body = render(&track, recipe, Compress::NO).unwrap();
