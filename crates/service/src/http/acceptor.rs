@@ -25,10 +25,12 @@ const MOST_REFUSALS: usize = 64;
 /// Connections beyond the most that there may be for a moment, until those they displaced have gone.
 const MOST_DISPLACED: usize = 64;
 
-/// Looking through all connections takes a fraction of a millisecond, so it is not done for each new one.
+/// Looking through ten thousand connections takes a fraction of a millisecond. A look that found less than
+/// one in `WORTH_A_LOOK` of them is not repeated for so long.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+const WORTH_A_LOOK: usize = 64;
 
-/// As many as one look finds; the next look is then a while away.
+/// As many as one look finds; what comes after them will have changed until it is their turn.
 const FOUND_AT_ONCE: usize = 1024;
 
 /// Closed when the process is out of descriptors, before the next try.
@@ -46,7 +48,8 @@ pub(super) struct Acceptor<'a> {
     refusals: Arc<Semaphore>,
     /// Connections that waited for their clients at the last look, and since when; the longest last.
     waiting: Vec<(u64, Weak<ConnState>)>,
-    looked: Option<Instant>,
+    /// When a look last found too little.
+    in_vain: Option<Instant>,
 }
 
 impl<'a> Acceptor<'a> {
@@ -57,7 +60,7 @@ impl<'a> Acceptor<'a> {
         metrics: Arc<ServerMetrics>,
     ) -> Self {
         let (places, refusals) = (Arc::new(places), Arc::new(Semaphore::new(MOST_REFUSALS)));
-        Self { workers, most, places, metrics, refusals, waiting: Vec::new(), looked: None }
+        Self { workers, most, places, metrics, refusals, waiting: Vec::new(), in_vain: None }
     }
 
     /// Open connections of all workers.
@@ -144,32 +147,39 @@ impl<'a> Acceptor<'a> {
 
     /// Closes the connection that has waited longest for its client; false when none waits.
     fn displace(&mut self) -> bool {
-        loop {
-            while let Some((since, state)) = self.waiting.pop() {
-                // It may have got what it waited for since it was found.
-                if let Some(state) = state.upgrade()
-                    && state.waits_since() == Some(since)
-                    && state.expire()
-                {
-                    self.metrics.connection_expired("displaced");
-                    return true;
-                }
-            }
-            if self.looked.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
-                return false;
-            }
-            self.look();
+        if self.displace_found() {
+            return true;
         }
+        if self.in_vain.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
+            return false;
+        }
+        self.look();
+        self.displace_found()
+    }
+
+    fn displace_found(&mut self) -> bool {
+        while let Some((since, state)) = self.waiting.pop() {
+            // It may have got what it waited for since it was found.
+            if let Some(state) = state.upgrade()
+                && state.waits_since() == Some(since)
+                && state.expire()
+            {
+                self.metrics.connection_expired("displaced");
+                return true;
+            }
+        }
+        false
     }
 
     fn look(&mut self) {
         self.waiting = self.workers.iter().flat_map(Worker::waiting).collect();
+        let worth_it = self.waiting.len() * WORTH_A_LOOK >= self.connections();
+        self.in_vain = (!worth_it).then(Instant::now);
         if self.waiting.len() > FOUND_AT_ONCE {
             self.waiting.select_nth_unstable_by_key(FOUND_AT_ONCE, |(since, _)| *since);
             self.waiting.truncate(FOUND_AT_ONCE);
         }
         self.waiting.sort_unstable_by_key(|(since, _)| std::cmp::Reverse(*since));
-        self.looked = Some(Instant::now());
     }
 
     /// Says 503 and closes, without ever holding more than a few sockets for it.
