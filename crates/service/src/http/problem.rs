@@ -161,7 +161,7 @@ impl Problem {
         Self::new(
             StatusCode::PRECONDITION_FAILED,
             "precondition-failed",
-            "this is not, or no longer, what If-Match or If-None-Match asks for: read it again",
+            "the current version does not satisfy If-Match or If-None-Match; fetch it again",
         )
     }
 
