@@ -115,6 +115,36 @@ async fn that_there_is_no_such_thing_is_stored_when_it_is_asked_for_twice() {
     assert_eq!(kit.hit("other").await, "v Hit");
 }
 
+/// A text so large that it is worth sharing while somebody has it, though it is not stored.
+fn large(letter: &str) -> String {
+    letter.repeat(70_000)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_too_large_to_be_stored_is_shared_as_long_as_somebody_has_it() {
+    let kit = Kit::new(Policy { max_entry_bytes: 1000, ..plain() });
+    for kind in [Loaded::Store, Loaded::Bypass] {
+        let loaded = kind(value(&large("v")));
+        let holder = kit.get_with("k", move || async move { Ok(loaded) }).await.unwrap();
+        assert_eq!(kit.hit("k").await, format!("{} Coalesced", large("v")));
+        drop(holder);
+        assert_eq!(kit.get("k", body("w")).await, "w Miss");
+    }
+    assert_eq!(kit.metrics().entries, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_shared_ends_with_a_write_and_with_its_time() {
+    let kit = Kit::new(Policy { max_entry_bytes: 1000, ..plain() });
+    let first = kit.get_with("k", || async { body(&large("v")) }).await.unwrap();
+    kit.write("k").await;
+    let second = kit.get_with("k", || async { body(&large("w")) }).await.unwrap();
+    assert_eq!(kit.hit("k").await, format!("{} Coalesced", large("w")));
+    advance(61 * SECOND).await;
+    assert_eq!(kit.get("k", body("x")).await, "x Miss");
+    drop((first, second));
+}
+
 /// Loads the same key twice at once and once more, and says how often the loader ran.
 async fn loads_of(named: &NamedCache<Boom>) -> usize {
     let loads = Arc::new(AtomicUsize::new(0));
