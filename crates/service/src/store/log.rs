@@ -83,9 +83,8 @@ impl Log {
 
     /// The same for the writer, who waits before when the log is far too long.
     pub(super) fn writers_turn(&self) -> RwLockReadGuard<'_, ()> {
-        let is_far_too_long = |(): &mut ()| {
-            self.pages.load(Relaxed) >= 2 * self.limit && !self.blocked.load(Relaxed)
-        };
+        let is_far_too_long =
+            |(): &mut ()| self.pages.load(Relaxed) >= 2 * self.limit && !self.blocked.load(Relaxed);
         if is_far_too_long(&mut ()) {
             let tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
             // Cut, or late: it goes on either way.
