@@ -69,8 +69,12 @@ pub fn ended(child: &mut Child) -> ExitStatus {
     ended_within(child, DEADLINE)
 }
 
+/// [`ended`], for what may take longer.
+///
+/// # Panics
+/// When it has not ended by then.
 #[track_caller]
-fn ended_within(child: &mut Child, longest: Duration) -> ExitStatus {
+pub fn ended_within(child: &mut Child, longest: Duration) -> ExitStatus {
     let end = Instant::now() + longest;
     loop {
         match child.try_wait() {
