@@ -313,3 +313,6 @@ impl Kind for GivenSecret {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
