@@ -102,7 +102,8 @@ fn the_tag_of_any_encoding_will_do_also_for_a_deletion() {
     let mina = server.somebody("mina");
     for (path, change) in resources(&server, &mina) {
         let tags = tags(&server, &mina, &path);
-        assert_ne!(tags[0], tags[1], "{path} is long enough to be compressed");
+        let short = path.contains("schedules");
+        assert_eq!(tags[0] == tags[1], short, "{path}: what is long is compressed");
         for tag in tags.iter().filter(|_| change.is_some()) {
             // Changes nothing, so the version stays.
             let same = send(&server, &mina, "PATCH", &path, ("If-Match", tag), Some(&json!({})));

@@ -314,3 +314,6 @@ impl Kind for GivenSecret {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
