@@ -11,7 +11,7 @@ table! {
     word: Choice<u8> = optional("word", Choice(&[("one", 1), ("two", 2)]), "one");
 }
 
-fn schema_of(kind: &impl Kind) -> impl Fn(&Value) -> bool + use<'_> {
+fn schema_of<K: Kind>(kind: &K) -> impl Fn(&Value) -> bool + use<K> {
     let schema = kind.schema();
     move |value| is_valid(&schema, value)
 }
