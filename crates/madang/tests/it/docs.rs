@@ -250,7 +250,7 @@ fn the_page_works_within_its_policy() {
     page.until("document.querySelectorAll('.opblock').length > 20");
     // An operation opens and shows its parts: styles, icons and scripts are all allowed.
     page.value("document.querySelector('.opblock-summary-control').click()");
-    page.until("document.querySelector('.opblock.is-open .opblock-body')");
+    page.until("document.querySelector('.opblock.is-open .opblock-body') !== null");
     assert_eq!(page.complaints(), Vec::<String>::new());
     let own = format!("http://{}/", server.api);
     for address in page.requests() {
