@@ -178,11 +178,7 @@ pub fn serve(
     exposition::register(&mut registry, &app);
     let operations = exposition::router(registry);
     let (router, document) = api().split();
-    for template in document.templates().chain([
-        "/openapi.json",
-        "/docs",
-        "/docs/{*rest}",
-    ]) {
+    for template in document.templates().chain(["/openapi.json", "/docs", "/docs/{*rest}"]) {
         metrics.add_route(template);
     }
     let home = Home::start(settings, &app, &metrics)?;

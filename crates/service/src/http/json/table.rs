@@ -18,7 +18,7 @@
 
 use super::{JsonObject, Secret};
 use serde_json::{Map, Value, json};
-use std::ops::{Bound, RangeBounds, RangeInclusive};
+use std::ops::RangeInclusive;
 use utoipa::openapi::{RefOr, Schema};
 
 /// What a field may hold.
@@ -148,7 +148,8 @@ pub(crate) use table;
 
 /// What no text of one line has in it, as ranges of a character class: controls, line ends, marks that
 /// force or isolate a direction, fillers that cannot be seen. See [`JsonObject::text`].
-const NOT_IN_A_LINE: &str = r"\u0000-\u001F\u007F-\u009F\u2028\u2029\u202A-\u202E\u2066-\u2069\u115F\u1160\u3164\uFFA0";
+const NOT_IN_A_LINE: &str =
+    r"\u0000-\u001F\u007F-\u009F\u2028\u2029\u202A-\u202E\u2066-\u2069\u115F\u1160\u3164\uFFA0";
 /// What no text of many lines has in it; a carriage return stands before a line feed alone.
 const NOT_IN_LINES: &str = r"\u0000-\u0008\u000B-\u001F\u007F-\u009F\u202D\u202E";
 /// What alone is nothing to see.
@@ -202,9 +203,9 @@ impl Kind for Lines {
 
 /// A whole number: [`JsonObject::whole`].
 #[derive(Debug)]
-pub struct Whole<R>(pub R);
+pub struct Whole(pub RangeInclusive<i64>);
 
-impl<R: RangeBounds<i64> + Clone> Kind for Whole<R> {
+impl Kind for Whole {
     type Value = i64;
 
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<i64> {
@@ -212,14 +213,10 @@ impl<R: RangeBounds<i64> + Clone> Kind for Whole<R> {
     }
 
     fn schema(&self) -> Value {
-        let mut schema = json!({ "type": "integer", "format": "int64" });
-        if let Bound::Included(least) = self.0.start_bound() {
-            schema["minimum"] = json!(least);
-        }
-        if let Bound::Included(most) = self.0.end_bound() {
-            schema["maximum"] = json!(most);
-        }
-        schema
+        json!({
+            "type": "integer", "format": "int64",
+            "minimum": self.0.start(), "maximum": self.0.end(),
+        })
     }
 }
 

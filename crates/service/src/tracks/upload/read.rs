@@ -1,8 +1,8 @@
 //! Bodies of uploads: JSON, GPX, GeoJSON. CPU-heavy for a long path: belongs on the compute pool.
 
 use super::super::types::{NAME_CHARS, track_name};
-use crate::http::json::what_a_line_is;
 use crate::http::json::table::{self, Asked, Line, Number, optional, required, table};
+use crate::http::json::what_a_line_is;
 use crate::http::{JsonBody, JsonObject, Problem};
 use bytes::Bytes;
 use http::{HeaderMap, header};
@@ -36,7 +36,8 @@ impl table::Kind for Lines {
     }
 
     fn schema(&self) -> serde_json::Value {
-        let between = |most: f64| serde_json::json!({ "type": "number", "minimum": -most, "maximum": most });
+        let between =
+            |most: f64| serde_json::json!({ "type": "number", "minimum": -most, "maximum": most });
         let point = serde_json::json!({
             "type": "array", "minItems": 2, "maxItems": 3,
             "prefixItems": [between(90.0), between(180.0), between(MAX_ELEVATION_METRES)],
