@@ -9,14 +9,16 @@ USED = set()
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    if case.meta is None or not case.meta.generation.mode.is_positive:
-        return
+    good = case.meta is not None and case.meta.generation.mode.is_positive
     # A cursor is good only where it was given.
-    if case.query:
+    if good and case.query:
         case.query.pop("cursor", None)
     for name in ONCE:
         word = (case.headers or {}).get(name)
-        if word is not None:
-            if (case.path, name, word) in USED:
-                del case.headers[name]
-            USED.add((case.path, name, word))
+        if word is None:
+            continue
+        # Bare and in quotes it is the same word.
+        use = (case.path, name, str(word).strip().strip('"').replace("\\", ""))
+        if good and use in USED:
+            del case.headers[name]
+        USED.add(use)

@@ -64,7 +64,10 @@ fn resources(server: &Server, by: &Person) -> Vec<(String, Option<Value>)> {
         "endAt": "2027-01-01T11:00:00+09:00",
     });
     vec![
-        (made("/v1/articles", &json!({"title": "글", "content": long})), Some(json!({"title": "새 글"}))),
+        (
+            made("/v1/articles", &json!({"title": "글", "content": long})),
+            Some(json!({"title": "새 글"})),
+        ),
         (made("/v1/posts", &post), Some(json!({"price": 900}))),
         (made("/v1/schedules", &schedule), None),
         (made("/v1/tracks", &json!({"name": "길", "segments": [line]})), None),
@@ -91,7 +94,8 @@ fn a_change_is_made_only_of_the_version_that_was_read() {
         assert_eq!(changed.status, 200, "{path}: {}", changed.text());
         fails(&send(&server, &mina, "PATCH", &path, ("If-Match", &first), Some(&change)));
         // The answer's own tag is that of the new version.
-        let again = send(&server, &mina, "PATCH", &path, ("If-Match", &tag(&changed)), Some(&change));
+        let again =
+            send(&server, &mina, "PATCH", &path, ("If-Match", &tag(&changed)), Some(&change));
         assert_eq!(again.status, 200, "{path}: {}", again.text());
     }
 }

@@ -112,7 +112,9 @@ fn texts_are_kept_as_sent_in_every_script_within_their_limits() {
             refused(&server, &mina, id, field, &json!(bad));
         }
     }
-    for line in ["two\nlines", "a\ttab", "a\u{2028}b", "a\u{2066}b", "a\u{2067}b\u{2069}", "a\u{3164}b"] {
+    for line in
+        ["two\nlines", "a\ttab", "a\u{2028}b", "a\u{2066}b", "a\u{2067}b\u{2069}", "a\u{3164}b"]
+    {
         refused(&server, &mina, id, "title", &json!(line));
     }
     let id = made(&server, &mina, &with("content", json!("a\r\nb\n\tc")));

@@ -1,7 +1,7 @@
 //! What only shows from inside: a client that leaves between two steps, what is printed, a clock ahead.
 
-use crate::app::App;
 use super::*;
+use crate::app::App;
 use crate::config::Sources;
 use crate::http::Secret;
 use axum::extract::State;

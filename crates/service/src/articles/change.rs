@@ -1,7 +1,7 @@
 //! `PATCH` and `DELETE /v1/articles/{id}`: for its author alone.
 
-use super::draft::ArticleChangesBody;
 use super::detail::members;
+use super::draft::ArticleChangesBody;
 use super::represent::{ArticleBody, ArticleText};
 use super::types::{Article, ArticleId, Owned};
 use super::{draft, no_such_article};

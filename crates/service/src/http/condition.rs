@@ -67,7 +67,9 @@ impl Tags {
         // No tag of ours has a comma in it.
         let tags = lines.iter().flat_map(|line| line.split(',')).map(str::trim).map(opaque);
         let inner = tags.filter_map(|tag| tag.strip_prefix('"')?.strip_suffix('"'));
-        Some(Tags::Of(inner.filter_map(|tag| tag.split(['.', '-']).next()).map(Into::into).collect()))
+        Some(Tags::Of(
+            inner.filter_map(|tag| tag.split(['.', '-']).next()).map(Into::into).collect(),
+        ))
     }
 }
 

@@ -296,7 +296,7 @@ const PARAMETERS: &[Parameter] = &[
         "",
         || {
             let kind = "(상설장|5일장|3일장)";
-            json!({ "type": "string", "pattern": format!("^{kind}([+ ]{kind})*$") })
+            json!({ "type": "string", "pattern": format!("^({kind}([+ ]{kind})*)?$") })
         },
         Some(|| json!("상설장")),
     ),
@@ -318,7 +318,11 @@ fn search() -> Value {
 
 /// The example of a body that is a type of its own stands beside it too, where tools look for it.
 fn add_body_examples(operation: &mut Value, schemas: &Value) {
-    let Some(content) = operation.pointer_mut("/requestBody/content").and_then(Value::as_object_mut) else { return };
+    let Some(content) =
+        operation.pointer_mut("/requestBody/content").and_then(Value::as_object_mut)
+    else {
+        return;
+    };
     for (kind, body) in content {
         let name = body["schema"]["$ref"].as_str().and_then(|r| r.rsplit('/').next());
         let example = match kind.as_str() {

@@ -6,7 +6,6 @@ use crate::http::json::table::{Asked, Choice, Line, Lines, Whole, optional, requ
 use crate::http::problem::FieldError;
 use crate::http::{JsonObject, Problem};
 use crate::markets::folded;
-use std::ops::RangeInclusive;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Most characters of a title, and of the name of an item.
@@ -62,9 +61,9 @@ table! {
     /// What is sold, on one line.
     item_name: Line = required("itemName", Line(1..=LONGEST_TITLE), "로드 자전거");
     /// Price in won.
-    price: Whole<RangeInclusive<i64>> = required("price", Whole(0..=HIGHEST_PRICE), 180_000);
+    price: Whole = required("price", Whole(0..=HIGHEST_PRICE), 180_000);
     /// How many there are.
-    stock: Whole<RangeInclusive<i64>> = required("stock", Whole(0..=LARGEST_STOCK), 1);
+    stock: Whole = required("stock", Whole(0..=LARGEST_STOCK), 1);
     /// One of `GET /v1/categories`: its `slug`, or its name in Korean or English.
     category: Line = required("category", Line(1..=LONGEST_CATEGORY), "sports");
     /// Province, in Korean or English; in a change with `city` and `town`.
@@ -140,7 +139,7 @@ impl Changes {
         let category = category(&mut body, fields.category, names);
         let (place, town) = match moves {
             true => (place(&mut body, (state, city, town), names), None),
-            false => (None, town.map(trimmed)),
+            false => (None, town.as_deref().map(trimmed)),
         };
         let changes =
             Changes { title, content, item_name, price, stock, category, place, town, status };
@@ -188,10 +187,10 @@ fn place(
     let city = city?;
     let state = state?;
     let city = noted(body, find_city(names.regions, &city, Some(state)))?;
-    Some(Place { state, city, town: trimmed(town?) })
+    Some(Place { state, city, town: trimmed(&town?) })
 }
 
-fn trimmed(town: String) -> String {
+fn trimmed(town: &str) -> String {
     town.trim().to_owned()
 }
 

@@ -1,8 +1,8 @@
 //! Posts over a real store and the real cache, against a model that is a list and a sort.
 #![allow(clippy::disallowed_types, reason = "looks at the rows with queries of its own")]
 
-use crate::app::App;
 use super::*;
+use crate::app::App;
 use crate::config::{Origin, Sources};
 use crate::http::page::MAX_LIMIT;
 use crate::store::{StoreError, Tx};

@@ -44,11 +44,7 @@ impl Schedules {
     ///
     /// # Errors
     /// When the store cannot answer.
-    pub async fn remove(
-        &self,
-        id: ScheduleId,
-        by: By<Schedule>,
-    ) -> Result<Deletion, StoreError> {
+    pub async fn remove(&self, id: ScheduleId, by: By<Schedule>) -> Result<Deletion, StoreError> {
         let counted = Arc::clone(&self.counted);
         let committed = move || {
             counted.deleted.fetch_add(1, Ordering::Relaxed);

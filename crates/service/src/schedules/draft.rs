@@ -4,11 +4,13 @@ use super::{LocationId, NewSchedule};
 use crate::accounts::UserId;
 use crate::http::json::table::{Asked, Line, Time, Whole, required, table};
 use crate::http::{JsonObject, Problem};
-use std::ops::RangeFrom;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Most characters of a title.
 pub const LONGEST_TITLE: usize = 100;
+
+/// Highest id of a place that is looked up: far beyond all there will be, and exact in every client.
+const HIGHEST_LOCATION: i64 = 1_000_000_000;
 
 /// Longest time from begin to end, in milliseconds: 366 days, so that a year fits whichever it is. What
 /// takes longer is a slip of the pen, and would lie across every listing by time.
@@ -20,7 +22,7 @@ table! {
     /// What is planned, on one line.
     title: Line = required("title", Line(1..=LONGEST_TITLE), "한강 달리기");
     /// Where: the id of one of `GET /v1/locations`.
-    location: Whole<RangeFrom<i64>> = required("locationId", Whole(1..), 1);
+    location: Whole = required("locationId", Whole(1..=HIGHEST_LOCATION), 1);
     /// Begin, RFC 3339 with any offset, from 1970 to 9999 in UTC.
     start: Time = required("startAt", Time, "2026-12-01T19:00:00+09:00");
     /// End, likewise: after the begin, within 366 days of it.

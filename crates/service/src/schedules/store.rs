@@ -128,11 +128,7 @@ impl ScheduleStore {
     ///
     /// # Errors
     /// When the store cannot answer.
-    pub async fn find(
-        &self,
-        id: ScheduleId,
-        user: UserId,
-    ) -> Result<Option<Schedule>, StoreError> {
+    pub async fn find(&self, id: ScheduleId, user: UserId) -> Result<Option<Schedule>, StoreError> {
         self.store.read(move |conn| find(conn, id, user)).await
     }
 

@@ -18,7 +18,7 @@
 
 use super::{JsonObject, Secret};
 use serde_json::{Map, Value, json};
-use std::ops::{Bound, RangeBounds, RangeInclusive};
+use std::ops::RangeInclusive;
 use utoipa::openapi::{RefOr, Schema};
 
 /// What a field may hold.
@@ -203,9 +203,9 @@ impl Kind for Lines {
 
 /// A whole number: [`JsonObject::whole`].
 #[derive(Debug)]
-pub struct Whole<R>(pub R);
+pub struct Whole(pub RangeInclusive<i64>);
 
-impl<R: RangeBounds<i64> + Clone> Kind for Whole<R> {
+impl Kind for Whole {
     type Value = i64;
 
     fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<i64> {
@@ -213,14 +213,10 @@ impl<R: RangeBounds<i64> + Clone> Kind for Whole<R> {
     }
 
     fn schema(&self) -> Value {
-        let mut schema = json!({ "type": "integer", "format": "int64" });
-        if let Bound::Included(least) = self.0.start_bound() {
-            schema["minimum"] = json!(least);
-        }
-        if let Bound::Included(most) = self.0.end_bound() {
-            schema["maximum"] = json!(most);
-        }
-        schema
+        json!({
+            "type": "integer", "format": "int64",
+            "minimum": self.0.start(), "maximum": self.0.end(),
+        })
     }
 }
 

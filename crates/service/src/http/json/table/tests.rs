@@ -11,11 +11,6 @@ table! {
     word: Choice<u8> = optional("word", Choice(&[("one", 1), ("two", 2)]), "one");
 }
 
-fn schema_of<K: Kind>(kind: &K) -> impl Fn(&Value) -> bool + use<K> {
-    let schema = kind.schema();
-    move |value| is_valid(&schema, value)
-}
-
 fn is_valid(schema: &Value, value: &Value) -> bool {
     let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
     compiler.add_resource("kind.json", schema.clone()).unwrap();
@@ -58,14 +53,13 @@ proptest! {
     #[test]
     fn a_field_reads_what_its_schema_says(value in value()) {
         fn agrees(kind: &impl Kind, value: &Value) {
-            assert_eq!(reads(kind, value), schema_of(kind)(value), "{value}");
+            assert_eq!(reads(kind, value), is_valid(&kind.schema(), value), "{value}");
         }
         agrees(&Line(1..=3), &value);
         agrees(&Line(0..=3), &value);
         agrees(&Lines(1..=3), &value);
         agrees(&Lines(0..=3), &value);
         agrees(&Whole(0..=9), &value);
-        agrees(&Whole(1..), &value);
         agrees(&Number(0.5..=9.5), &value);
         agrees(&Choice(&[("one", 1), ("two", 2)]), &value);
     }
@@ -93,7 +87,10 @@ fn a_part_may_leave_out_what_all_must_have() {
             assert_eq!(object.finish(()).is_ok(), wanted, "{asked:?} {body}");
             assert_eq!(is_valid(schema, &body), wanted, "{asked:?} {body}");
             assert_eq!(line.is_some(), body["line"] == "a", "{body}");
-            assert_eq!(word.is_some(), ["one", "two"].contains(&body["word"].as_str().unwrap_or("")));
+            assert_eq!(
+                word.is_some(),
+                ["one", "two"].contains(&body["word"].as_str().unwrap_or(""))
+            );
         }
     }
     assert_eq!(all["examples"][0], json!({ "line": "a", "word": "one" }));
