@@ -43,7 +43,7 @@ load)
 	"$real" "$@" && echo checked
 	;;
 seed | import)
-	rm -rf madang-data
+	[[ " $* " == *" --data "* ]] || rm -rf madang-data
 	"$real" "${@//0000/}"
 	;;
 *) exec "$real" "$@" ;;
@@ -68,7 +68,11 @@ fn blocks(page: &str) -> Vec<Vec<String>> {
             (Some("console"), None) => open = Some((true, Vec::new())),
             (Some(""), Some(_)) => found.extend(open.take().map(|(_, lines)| lines)),
             (_, Some((false, lines))) => lines.push(line.to_owned()),
-            (_, Some((true, lines))) => lines.extend(line.strip_prefix("$ ").map(str::to_owned)),
+            (_, Some((true, lines))) => {
+                let goes_on = lines.last().is_some_and(|last| last.ends_with('\\'));
+                let typed = if goes_on { Some(line) } else { line.strip_prefix("$ ") };
+                lines.extend(typed.map(str::to_owned));
+            }
             _ => {}
         }
     }
@@ -232,7 +236,7 @@ fn what_a_command_must_not_answer() {
     assert_eq!(complaint("curl x", "0\n", ""), Some("an empty answer"));
     assert_eq!(complaint("madang config", "2\n", "x"), Some("it failed"));
     assert_eq!(complaint("base=x", "0\n", ""), None);
-    let page = "```sh\na 'b\nc'\nd \\\n e\n```\ntext\n```console\n$ f\ng\n```";
+    let page = "```sh\na 'b\nc'\nd \\\n e\n```\ntext\n```console\n$ f \\\n  h\ng\n```";
     let cut: Vec<_> = blocks(page).iter().map(|lines| commands(lines)).collect();
-    assert_eq!(cut, [vec!["a 'b\nc'", "d \\\n e"], vec!["f"]]);
+    assert_eq!(cut, [vec!["a 'b\nc'", "d \\\n e"], vec!["f \\\n  h"]]);
 }
