@@ -1,4 +1,5 @@
-//! Loads in flight, one per key, and keys whose load failed a moment ago.
+//! Loads in flight, one per key, keys whose load failed a moment ago, and values that are not stored but
+//! still in somebody's hands.
 
 use std::{
     collections::HashMap,
@@ -8,7 +9,13 @@ use std::{
 
 use tokio::{sync::watch, task::AbortHandle};
 
-use crate::{clock::nanos, error::CacheError, policy::Policy, stamp::Marks, value::Value};
+use crate::{
+    clock::nanos,
+    error::CacheError,
+    policy::Policy,
+    stamp::Marks,
+    value::{Value, WeakValue},
+};
 
 /// What a load brought to everybody who waits for it.
 #[derive(Clone, Debug)]
@@ -45,6 +52,15 @@ struct Failure<E> {
     last: Arc<CacheError<E>>,
 }
 
+/// A value that is too large to be stored, or was not to be: whoever asks for it while somebody still has
+/// it, because it is being sent, is given the same instead of another one.
+#[derive(Debug)]
+pub(crate) struct Lent {
+    pub(crate) value: WeakValue,
+    pub(crate) marks: Marks,
+    pub(crate) until: u64,
+}
+
 /// Keys whose failures are remembered. Beyond it further keys have no pause: their loads are
 /// still limited in number by the policy.
 const MAX_FAILURES: usize = 1024;
@@ -55,6 +71,7 @@ struct Inner<E> {
     /// Flights whose place a newer one took. Nobody joins them; they answer those who wait.
     outdated: Vec<Arc<Flight<E>>>,
     failures: HashMap<Box<str>, Failure<E>>,
+    lent: HashMap<Box<str>, Lent>,
 }
 
 /// All loads of one name. Hits never come here.
@@ -69,6 +86,8 @@ pub(crate) enum Turn<E> {
     Join(Receiver<E>),
     /// Run the load; the flight is registered.
     Lead(Arc<Flight<E>>, Sender<E>),
+    /// Take this, which somebody else has in hand.
+    Borrow(Value),
     /// Neither: the key failed a moment ago, or too many loads are pending.
     Refused(CacheError<E>),
     /// Look again: the entry came in the meantime.
@@ -84,8 +103,9 @@ pub(crate) struct Ask<'a> {
 
 impl<E> Flights<E> {
     pub(crate) fn new() -> Self {
-        let (flights, outdated, failures) = (HashMap::new(), Vec::new(), HashMap::new());
-        Self { inner: Mutex::new(Inner { flights, outdated, failures }) }
+        let (flights, outdated) = (HashMap::new(), Vec::new());
+        let (failures, lent) = (HashMap::new(), HashMap::new());
+        Self { inner: Mutex::new(Inner { flights, outdated, failures, lent }) }
     }
 
     // No code of the caller runs under this lock, and every step leaves the tables whole.
@@ -117,6 +137,13 @@ impl<E> Flights<E> {
         if stored() {
             return Turn::Again;
         }
+        if let Some(lent) = inner.lent.get(key)
+            && now < lent.until
+            && is_current(&lent.marks)
+            && let Some(value) = lent.value.upgrade()
+        {
+            return Turn::Borrow(value);
+        }
         if let Some(failure) = inner.failures.get(key)
             && now < failure.until
         {
@@ -146,6 +173,14 @@ impl<E> Flights<E> {
         } else if let Some(n) = inner.outdated.iter().position(|old| Arc::ptr_eq(old, flight)) {
             inner.outdated.swap_remove(n);
         }
+    }
+
+    /// Notes a value for those who ask while somebody has it. Few are ever noted at once: they are large, and
+    /// those that nobody has are forgotten here.
+    pub(crate) fn lend(&self, key: &str, lent: Lent) {
+        let mut inner = self.lock();
+        inner.lent.retain(|_, lent| lent.value.upgrade().is_some());
+        inner.lent.insert(key.into(), lent);
     }
 
     /// Forgets the failures of a key whose load succeeded.

@@ -48,6 +48,8 @@
 //! - **Bounded.** Entries never weigh more than the capacity, at any moment; loads in flight and
 //!   waiting are limited per name, as are remembered failures and stamps. How many callers wait
 //!   for one load is bounded only by how many there are: that is the host's limit to set.
+//! - **Not filled by whoever makes up keys.** A part whose keys are chosen outside admits a key when it is
+//!   loaded for the second time within a while ([`Admission`]).
 //!
 //! # What is not
 //! - There is no removal by key and no listing of keys: invalidation goes by stamp only.
@@ -59,6 +61,7 @@
 
 mod cache;
 mod clock;
+mod doorkeeper;
 mod error;
 mod flight;
 mod load;
@@ -76,7 +79,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::CacheError;
 pub use metrics::MetricsSnapshot;
 pub use named::{Loaded, Lookup, NamedCache, Served};
-pub use policy::{CacheConfig, ConfigError, Policy};
+pub use policy::{Admission, CacheConfig, ConfigError, Policy};
 pub use stamp::{MAX_STAMPS, Stamp, Write, WriteError};
 pub use store::entry_weight;
 pub use value::{Encoding, Value, ValueParts};

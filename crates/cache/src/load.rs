@@ -133,6 +133,7 @@ fn settle<E>(leader: &Leader<E>, loaded: Loaded, begun: u64) -> Outcome<E> {
         Loaded::Bypass(value) => {
             if let Some(shared) = &shared {
                 shared.count_bypass();
+                shared.lend(&leader.key, &leader.flight.marks, &value, begun);
                 shared.forget(&leader.key, &leader.flight.marks);
             }
             Filled::Bypass(value)

@@ -130,7 +130,7 @@ pub struct MetricsSnapshot {
     pub refreshes: u64,
     /// Loads whose result was not stored because a write came between.
     pub vetoed_fills: u64,
-    /// Loads whose result the loader asked not to store.
+    /// Loads whose result was not to be stored: the loader asked for that, or the policy's admission.
     pub refused_by_predicate: u64,
     /// Loads whose result weighed more than `max_entry_bytes` or the whole capacity.
     pub refused_by_size: u64,

@@ -42,7 +42,7 @@ pub enum Served {
     Hit,
     /// By the load this look-up began.
     Miss,
-    /// By a load another look-up had begun.
+    /// By a load another look-up had begun, whose value somebody still waits for or has in hand.
     Coalesced,
     /// From an entry past its soft expiry, because a load failed, was refused, or took too long.
     Stale,
@@ -186,6 +186,10 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
             };
             let (receiver, served) = match shared.turn(key, stamps) {
                 Turn::Again => continue,
+                Turn::Borrow(value) => {
+                    shared.count_turn(Served::Coalesced);
+                    return Ok(Lookup { value: Some(value), served: Served::Coalesced });
+                }
                 Turn::Refused(error) => {
                     shared.count_refusal(&error);
                     return shared.stale_or(stale, error);

@@ -43,6 +43,18 @@ impl CacheConfig {
 /// Every wait ends; one of more than a day is a wait without end by mistake.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// What a named part stores the first time that it is loaded. The rest is served, and stored when it is
+/// loaded again within a while: as long as no more than some ten thousand other such keys came between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Whatever the loader brings. For keys that nobody outside chooses.
+    Everything,
+    /// Values, and not that there is none. For keys that name things which must exist.
+    Values,
+    /// Nothing. For keys that anybody can make up: searches, pages, sizes of pages.
+    Nothing,
+}
+
 /// How one named part of the cache behaves.
 ///
 /// ```text
@@ -78,6 +90,8 @@ pub struct Policy {
     pub load_timeout: Duration,
     /// An entry that weighs more is served, not stored.
     pub max_entry_bytes: u64,
+    /// What is stored the first time that it is loaded.
+    pub admission: Admission,
     /// Loads of this name that may run at once.
     pub max_loads_in_flight: usize,
     /// Loads that may wait for their turn beyond those running; further ones fail at once.
@@ -105,6 +119,7 @@ impl Default for Policy {
             soft_timeout: Duration::from_millis(100),
             load_timeout: Duration::from_secs(5),
             max_entry_bytes: 4 << 20,
+            admission: Admission::Everything,
             max_loads_in_flight: 64,
             max_loads_waiting: 1024,
             queue_timeout: Duration::from_secs(1),

@@ -13,16 +13,19 @@ use tokio::{
 use crate::{
     clock::{Clock, nanos},
     error::CacheError,
-    flight::{Ask, Filled, Flight, Flights, Outcome, Receiver, Sender, Turn, longest_load},
+    flight::{Ask, Filled, Flight, Flights, Lent, Outcome, Receiver, Sender, Turn, longest_load},
     load::{self, Leader},
     metrics::{Counter, MetricsSnapshot},
     named::{Loaded, Lookup, Served},
-    policy::Policy,
+    policy::{Admission, Policy},
     shard::{Entry, Name},
     stamp::{Marks, Stamp},
     store::{Found, Refused, StaleCandidate, Store, entry_weight},
     value::Value,
 };
+
+/// Values that are not stored are shared from this weight on.
+const LENT_FROM_BYTES: u64 = 64 << 10;
 
 /// What the handles of one named part share. Its loads hold it weakly.
 pub(crate) struct Shared<E> {
@@ -174,12 +177,24 @@ impl<E> Shared<E> {
         }
     }
 
-    /// Enters what a load brought that began then, unless a write came between, it is too heavy, or it took
-    /// longer than the entry may live.
+    /// Enters what a load brought that began then, unless its key is not to be stored yet, a write came between,
+    /// it is too heavy, or it took longer than the entry may live.
     pub(crate) fn fill(&self, key: &str, marks: &Marks, value: Option<Value>, begun: u64) {
+        let at_once = match self.policy.admission {
+            Admission::Everything => true,
+            Admission::Values => value.is_some(),
+            Admission::Nothing => false,
+        };
+        if !at_once && !self.store.is_known(&self.name, key) {
+            // Nothing older is there that would have to go.
+            return self.count(Counter::RefusedByPredicate);
+        }
         let weight = entry_weight(key, value.as_ref());
         if weight > self.policy.max_entry_bytes.min(self.store.capacity()) {
             self.count(Counter::RefusedBySize);
+            if let Some(value) = &value {
+                self.lend(key, marks, value, begun);
+            }
             return self.forget(key, marks);
         }
         if value.is_none() && self.policy.negative_ttl.is_zero() {
@@ -198,6 +213,16 @@ impl<E> Shared<E> {
                 self.forget(key, marks);
             }
         }
+    }
+
+    /// Shares a value that is not stored with those who ask while somebody has it, as long as it would have
+    /// been fresh. A small one is not worth the note.
+    pub(crate) fn lend(&self, key: &str, marks: &Marks, value: &Value, begun: u64) {
+        if value.weight() < LENT_FROM_BYTES {
+            return;
+        }
+        let until = begun.saturating_add(nanos(self.policy.soft_ttl));
+        self.flights.lend(key, Lent { value: value.downgrade(), marks: *marks, until });
     }
 
     fn entry(

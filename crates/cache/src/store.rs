@@ -17,6 +17,7 @@ use std::{
 };
 
 use crate::{
+    doorkeeper::Doorkeeper,
     metrics::Counter,
     shard::{ENTRY_OVERHEAD, Entry, Name, Shard},
     stamp::{Marks, StampTable},
@@ -66,6 +67,7 @@ pub(crate) struct Store {
     hasher: RandomState,
     capacity: u64,
     used: AtomicU64,
+    doorkeeper: Doorkeeper,
     pub(crate) stamps: Arc<StampTable>,
 }
 
@@ -77,6 +79,7 @@ impl Store {
             hasher: RandomState::new(),
             capacity,
             used: AtomicU64::new(0),
+            doorkeeper: Doorkeeper::new(),
             stamps,
         }
     }
@@ -171,12 +174,23 @@ impl Store {
         now < stale.hard_expiry && self.stamps.is_current(&stale.marks)
     }
 
-    /// Takes a dead entry out, if it is still there and still dead.
+    /// Whether there is an entry of this key, or was a moment ago, or it was loaded a moment ago; it is from
+    /// now on.
+    pub(crate) fn is_known(&self, name: &Name, key: &str) -> bool {
+        let hash = self.hash(name, key);
+        self.doorkeeper.note(hash) || self.read(self.shard_of(hash)).find(hash, name, key).is_some()
+    }
+
+    /// Takes a dead entry out, if it is still there and still dead. Its key stays known: a write that ends
+    /// what everybody reads must not cost two loads.
     fn sweep(&self, hash: u64, name: &Name, key: &str, now: u64) {
         let mut shard = self.write(self.shard_of(hash));
         let dead = shard.find(hash, name, key).filter(|(_, entry)| self.is_dead(entry, now));
         let removed = dead.map(|(slot, _)| slot).and_then(|slot| shard.remove(slot));
         drop(shard);
+        if removed.is_some() {
+            self.doorkeeper.note(hash);
+        }
         self.release(removed);
     }
 

@@ -1,6 +1,11 @@
 //! What the cache holds: one finished body, ready to be written to a socket.
 
-use std::{borrow::Cow, fmt, sync::Arc, time::SystemTime};
+use std::{
+    borrow::Cow,
+    fmt,
+    sync::{Arc, Weak},
+    time::SystemTime,
+};
 
 use bytes::Bytes;
 
@@ -65,6 +70,18 @@ struct Inner {
     etags: Box<[Box<str>]>,
 }
 
+/// A value that lives as long as somebody else has it.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakValue {
+    inner: Weak<Inner>,
+}
+
+impl WeakValue {
+    pub(crate) fn upgrade(&self) -> Option<Value> {
+        self.inner.upgrade().map(|inner| Value { inner })
+    }
+}
+
 impl Value {
     /// A body without further codings, made now.
     #[must_use]
@@ -91,6 +108,10 @@ impl Value {
         let encoded = parts.encoded.iter().map(|(e, _)| format!("\"{base}-{e}\"").into_boxed_str());
         let etags = std::iter::once(identity).chain(encoded).collect();
         Self { inner: Arc::new(Inner { parts, etags }) }
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakValue {
+        WeakValue { inner: Arc::downgrade(&self.inner) }
     }
 
     /// The plain data.

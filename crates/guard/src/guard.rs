@@ -39,7 +39,7 @@ impl Guard {
     /// A guard that remembers in this process, by the time of this process.
     ///
     /// # Errors
-    /// A setting is out of range, or the system has no randomness to give.
+    /// A setting is out of range, or cannot get random bytes from the operating system.
     pub fn new(config: GuardConfig) -> Result<Self, BuildError> {
         let clock = Arc::new(SystemClock::new());
         Self::with_clocks(config, clock.clone(), clock)
@@ -172,6 +172,6 @@ pub enum BuildError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// No randomness for the keys under which names, addresses and passwords are remembered.
-    #[error("the system has no randomness to give")]
+    #[error("cannot get random bytes from the operating system")]
     Random(#[from] getrandom::Error),
 }

@@ -7,16 +7,16 @@ use std::io::Write as _;
 /// Arguments of `madang config`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The output is itself a valid madang.toml; secrets are left out of it. Later sources win: file < MADANG_… variables < flags.
+The output is a valid madang.toml, without secrets. Precedence: file < MADANG_… variables < flags.
 
 Examples:
   madang config                               all settings, explained
-  madang config --set tracks.detail=full      what would hold with this flag
+  madang config --set tracks.detail=full      the settings with this flag
   madang config > madang.toml                 a file to edit")]
 pub struct Args {
     #[command(flatten)]
     settings: SettingsArgs,
-    /// Only what is not the default
+    /// Print only settings that a file, variable or flag sets
     #[arg(long)]
     changed: bool,
 }

@@ -28,7 +28,7 @@ pub struct Args {
 enum What {
     /// Running tracks: GPX 1.0 and 1.1, GeoJSON
     Tracks(tracks::Args),
-    /// Traditional markets: the standard public data of Korea as CSV or JSON
+    /// Traditional markets: the Korean standard data set, as CSV or JSON
     Markets(markets::Args),
 }
 

@@ -23,19 +23,19 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// A backend for a neighbourhood on a tiny machine, and the lab that says which variant is better.
+/// Backend of a neighbourhood app for very small machines, and a lab that compares variants of any service
 #[derive(Parser)]
 #[command(name = "madang", version, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "\
 Examples:
-  madang serve --demo                        a filled backend on http://127.0.0.1:8080, docs under /docs
-  madang import tracks trail.gpx             store a trail
-  madang seed --users 200 --shared-hash      users for load tests
+  madang serve --demo                        serve sample data on http://127.0.0.1:8080; API description at /docs
+  madang import tracks trail.gpx             import a trail
+  madang seed --users 200 --shared-hash      add users for load tests
   madang load script.js -u 50 -d 10s         run a k6 script
-  madang compare experiments/long-track      measure variants in interleaved rounds, with a verdict
-  madang limit experiments/long-track --p95 200ms   find how much each variant can take
+  madang compare experiments/long-track      compare variants in interleaved rounds, with a verdict
+  madang limit experiments/long-track --p95 200ms   find the highest rate that each variant can serve
 
-Settings: madang.toml < MADANG_… variables < flags; `madang config` prints and explains them all.")]
+Settings: madang.toml < MADANG_… variables < flags; `madang config` lists and explains all of them.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -43,23 +43,23 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve the backend
+    /// Run the backend
     Serve(serve::Args),
-    /// Print every setting: value, where it comes from, what it means
+    /// Print every setting with its value, origin and meaning
     Config(config::Args),
-    /// Store trails from GPX and GeoJSON files
+    /// Import running tracks or traditional markets from files
     Import(import::Args),
-    /// Fill a store with users and schedules, for load tests
+    /// Add users, schedules, posts, articles and likes for load tests
     Seed(seed::Args),
-    /// Print the OpenAPI document of the API
+    /// Print the OpenAPI document
     Openapi(openapi::Args),
     /// Run a k6 script against a service
     Load(load::Args),
     /// Compare variants of a service under the same load
     Compare(compare::Args),
-    /// Find how much a service, or each variant of it, can take
+    /// Find the highest request rate that a service, or each variant of it, can serve
     Limit(limit::Args),
-    /// Run a command whose whole process tree ends with this one's parent
+    /// Run a command and end its whole process tree when the parent of this process ends
     #[command(hide = true)]
     Supervise(supervise::Args),
 }

@@ -44,14 +44,13 @@ const MOST_USERS: i64 = 1_000_000;
 /// Arguments of `madang seed`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Users are called user-0001, user-0002, … and all have the same password. The same arguments give the
-same rows; what is there already is not added again, so a run that was cut short can be repeated.
-Other numbers of users or articles give other authors, comments and likes, but as many as asked for.
-What is there is told by its number alone: for a schedule that was deleted since, the next run makes
-the last ones of its user a second time. schedules.limit does not hold here.
+Users are named user-0001, user-0002, … and share one password. The same arguments produce the same
+rows. Existing rows are not added again, so an interrupted run can be repeated. Existing rows are only
+counted: if a schedule was deleted, the next run adds the last ones of its user a second time. With
+another number of users or articles, authors, comments and likes differ. schedules.limit is ignored.
 
-For load tests only: whoever reads this knows the password, and with --shared-hash one guess tests
-every account. Give a password of your own where others can reach the service.
+For load tests only: the default password is public, and with --shared-hash one guess tests every
+account. Set --password if others can reach the service.
 
 Examples:
   madang seed --users 200 --schedules-per-user 1000 --shared-hash
@@ -70,7 +69,7 @@ pub struct Args {
 /// `_` for `-`: `seed = { users = 200, schedules_per_user = 1000, shared_hash = true }`.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Rows {
-    /// Users that there shall be, 1 to 1000000
+    /// Number of users, 1 to 1000000
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_USERS))]
     users: u32,
     #[command(flatten)]
@@ -79,22 +78,22 @@ pub struct Rows {
     posts: posts::Flags,
     #[command(flatten)]
     articles: articles::Flags,
-    /// Password of all of them: 8 to 1024 printable ASCII characters
-    #[arg(long, value_name = "TEXT", default_value = DEFAULT_PASSWORD, hide_default_value = true, value_parser = password)]
+    /// Password of all seeded users: 8 to 1024 printable ASCII characters
+    #[arg(long, value_name = "TEXT", default_value = DEFAULT_PASSWORD, value_parser = password)]
     password: String,
-    /// How passwords are hashed (setting accounts.hash)
+    /// Hash of the passwords (setting accounts.hash)
     #[arg(long, value_name = "SCHEME")]
     hash: Option<String>,
-    /// Accept a hash weaker than OWASP's minimum (setting unsafe_experiments)
+    /// Permission to use a hash below OWASP's minimum (setting unsafe_experiments)
     #[arg(long)]
     unsafe_experiments: bool,
-    /// Hash once, with one salt, for all users: a hash for each takes some 25 ms of a core
+    /// One hash and salt for all users; a hash per user takes about 25 ms of CPU time each
     #[arg(long)]
     shared_hash: bool,
-    /// When rows are made; schedules lie in the year after it
+    /// Creation time of the rows; schedules start within the year after it
     #[arg(long, value_name = "TIME", default_value = DEFAULT_EPOCH, value_parser = epoch)]
     epoch: i64,
-    /// Seed of everything that varies
+    /// Seed of the random generator
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 }
@@ -120,7 +119,11 @@ pub fn flags(table: &toml::Table) -> Result<Vec<String>, String> {
             toml::Value::Boolean(false) => {}
             toml::Value::String(text) => flags.push(format!("{flag}={text}")),
             toml::Value::Integer(number) => flags.push(format!("{flag}={number}")),
-            other => return Err(format!("`{name}` cannot be {other}")),
+            other => {
+                return Err(format!(
+                    "`{name}` = {other}: expected a string, a whole number or a boolean"
+                ));
+            }
         }
     }
     let first_line = |error: clap::Error| {
@@ -257,13 +260,13 @@ fn told(rows: &Rows, filled: &Filled, seconds: f64) -> String {
     let (new, old) = (listed(|added| added.new), listed(|added| added.old));
     let mut text = format!("added {new} in {seconds:.1} s; already there: {old}\n");
     if filled.iter().any(|(kind, added)| *kind == "users" && added.old > 0) {
-        text += "users who were there already keep their passwords\n";
+        text += "existing users keep their passwords\n";
     }
     let first = users::nickname(1);
     let (password, said) = if rows.password == DEFAULT_PASSWORD {
         (DEFAULT_PASSWORD, format!("the password {DEFAULT_PASSWORD}"))
     } else {
-        ("…", "the password you gave".to_owned())
+        ("…", "the password from --password".to_owned())
     };
     text + &format!(
         "log in as {first} to {} with {said}:\n  \

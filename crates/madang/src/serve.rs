@@ -8,7 +8,9 @@ use madang_service::config::{LogFormat, LogSettings, Origin, Settings};
 use madang_service::http::server::{Server, Signals};
 use madang_service::store::DirLock;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::future::poll_fn;
 use std::io::{IsTerminal as _, Write as _};
+use std::task::Poll;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -16,20 +18,21 @@ use tracing_subscriber::EnvFilter;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Prints `listening http://ADDR` and `metrics http://ADDR` on stdout; logs go to stderr.
-SIGTERM or Ctrl-C drains and stops; a second one stops at once. Nothing acknowledged is lost either way.
+SIGTERM, SIGHUP or Ctrl-C drains and stops; a second one stops at once. Neither loses acknowledged writes.
+Settings are read only at the start. A SIGHUP that was ignored before (nohup) stays ignored.
 
 Examples:
-  madang serve --demo                                         trails, markets, neighbours on http://127.0.0.1:8080
-  madang serve --listen 127.0.0.1:0 --data /var/lib/madang    any free port
-  madang serve --set cache.mode=off --set tracks.detail=full  as slow as the documented system
-  curl 'http://127.0.0.1:8080/v1/tracks?near=54.4,-3.2'       what is near")]
+  madang serve --demo                                         sample data on http://127.0.0.1:8080
+  madang serve --listen 127.0.0.1:0 --data /var/lib/madang    any free port, another data directory
+  madang serve --set cache.mode=off --set tracks.detail=full  without cache, full paths
+  curl 'http://127.0.0.1:8080/v1/tracks?near=54.4,-3.2'       tracks that start nearby")]
 pub struct Args {
-    /// Address of the API (setting server.listen); port 0 picks a free one [default: 127.0.0.1:8080]
+    /// Address of the API (setting server.listen); port 0 = any free port [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
     #[command(flatten)]
     settings: SettingsArgs,
-    /// Fill an empty store first: bundled trails and markets, made-up neighbours with posts and articles
+    /// Fill an empty store first: bundled trails and markets, invented users with posts and articles
     #[arg(long)]
     demo: bool,
 }
@@ -52,8 +55,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let app = App::open(&settings)?;
     if args.demo {
         import::fill_demo(&app, settings.database.queue)
-            .context("filling the store with the bundled samples")?;
-        seed::fill_demo(&app, &settings).context("filling the store with neighbours")?;
+            .context("cannot store the bundled samples")?;
+        seed::fill_demo(&app, &settings)
+            .context("cannot store the sample users and their posts and articles")?;
     }
     say_start(&server, &settings, files)?;
     let signals = Signals::default();
@@ -124,27 +128,47 @@ fn raise_open_files() -> u64 {
     holds.unwrap_or(u64::MAX)
 }
 
-/// A thread that turns SIGTERM and SIGINT into the server's signals.
+/// A thread that turns SIGTERM, SIGHUP and SIGINT into the server's signals.
 fn watch_signals(signals: Signals) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (mut terminate, mut interrupt) = {
+    let mut kinds = vec![SignalKind::terminate(), SignalKind::interrupt()];
+    if !hangup_is_ignored() {
+        kinds.push(SignalKind::hangup());
+    }
+    let mut asked = {
         let _inside = runtime.enter();
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
+        kinds.into_iter().map(signal).collect::<std::io::Result<Vec<Signal>>>()?
     };
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         runtime.block_on(async {
-            either(&mut terminate, &mut interrupt).await;
+            any(&mut asked).await;
             signals.stop.notify_one();
-            either(&mut terminate, &mut interrupt).await;
+            any(&mut asked).await;
             signals.hurry.notify_one();
         });
     })?;
     Ok(())
 }
 
-async fn either(terminate: &mut Signal, interrupt: &mut Signal) {
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+/// Returns when one of the signals has come.
+async fn any(signals: &mut [Signal]) {
+    poll_fn(|cx| {
+        // Each is asked, so that each wakes this task.
+        let come = signals.iter_mut().filter_map(|signal| match signal.poll_recv(cx) {
+            Poll::Ready(come) => come,
+            Poll::Pending => None,
+        });
+        if come.count() > 0 { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+/// Whether whoever started this process wants it to outlive its terminal, as `nohup` does. A handler would
+/// undo that.
+fn hangup_is_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    // SIGHUP is signal 1, the lowest bit.
+    mask & 1 != 0
 }

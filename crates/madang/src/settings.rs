@@ -13,10 +13,10 @@ pub struct SettingsArgs {
     /// Data directory (setting data.dir) [default: madang-data]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// Configuration file [default: madang.toml, when there is one]
+    /// Configuration file [default: madang.toml, if it exists]
     #[arg(long, value_name = "FILE", env = "MADANG_CONFIG")]
     pub config: Option<PathBuf>,
-    /// Set one setting; may be given many times
+    /// Value of one setting; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 }
@@ -37,13 +37,13 @@ impl SettingsArgs {
         if let Some(dir) = &self.data {
             let text = dir
                 .to_str()
-                .ok_or_else(|| Usage(format!("--data {}: not UTF-8", dir.display())))?;
+                .ok_or_else(|| Usage(format!("--data {}: the path is not UTF-8", dir.display())))?;
             sources.set("data.dir", text, Origin::Flag("--data".to_owned()))?;
         }
         for pair in &self.set {
             let (key, value) = pair.split_once('=').ok_or_else(|| {
                 anyhow!(Usage(format!(
-                    "--set {pair}: expected KEY=VALUE, such as tracks.detail=full"
+                    "--set {pair}: expected KEY=VALUE, such as --set tracks.detail=full"
                 )))
             })?;
             sources.set(key.trim(), value.trim(), Origin::Flag(format!("--set {}", key.trim())))?;

@@ -1,14 +1,16 @@
 //! The application: every system over one store and one cache, and the routes to them.
 
-use crate::accounts::{self, Accounts, AccountsError};
-use crate::articles::{self, Articles, Housekeeping};
+use crate::accounts::{self, Accounts, AccountsError, Caller};
+use crate::articles::{self, Articles};
 use crate::bodies::Bodies;
 use crate::config::{CacheMode, Settings};
 use crate::exposition;
 use crate::home::{self, Home};
+use crate::housekeeping::Housekeeping;
 use crate::http::edge::label_routes;
+use crate::http::json::LARGEST_OBJECT;
 use crate::http::server::{Routes, Signals};
-use crate::http::{Gate, Problem, Proxies, server};
+use crate::http::{AnswerRoom, Gate, LargestBody, Problem, Proxies, SMALL_BODY, server};
 use crate::idempotency::Idempotency;
 use crate::markets::{self, Markets};
 use crate::ops::metrics::ServerMetrics;
@@ -22,8 +24,6 @@ use madang_cache::{Cache, CacheConfig, ConfigError};
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use utoipa::OpenApi as _;
-use utoipa_axum::router::OpenApiRouter;
 
 /// State of all handlers.
 #[derive(Debug)]
@@ -54,6 +54,8 @@ pub struct App {
     pub uploads: Gate,
     /// Creates that may be sent again.
     pub idempotency: Idempotency,
+    /// The memory that answers may take on their way.
+    pub answers: AnswerRoom,
     /// Proxies that are believed when they say for whom they ask.
     pub proxies: Proxies,
     /// True once the server drains.
@@ -89,7 +91,7 @@ impl App {
         let store = Store::open(&settings.data_dir, &settings.database)?;
         let replayed = articles::replay(&store)?;
         if replayed.pairs > 0 {
-            tracing::info!(likes = replayed.pairs, "applied what the log of likes held");
+            tracing::info!(likes = replayed.pairs, "applied the log of likes");
         }
         let cache = match settings.cache.mode {
             CacheMode::Off => Cache::disabled(),
@@ -101,7 +103,14 @@ impl App {
         let compute = Arc::new(Pool::start("compute", vec![(); threads], COMPUTE_QUEUE)?);
         let (reads, writes) = gates(settings, threads);
         let uploads = Gate::new(uploads_at_once(threads), settings.server.queue_time);
-        let bodies = Bodies::new(cache.clone(), Arc::clone(&compute), reads.clone(), settings);
+        let answers = AnswerRoom::new(settings.server.answer_memory);
+        let bodies = Bodies::new(
+            cache.clone(),
+            Arc::clone(&compute),
+            reads.clone(),
+            answers.clone(),
+            settings,
+        );
         let proxies = Proxies::new(&settings.server.trusted_proxies);
         let accounts = Accounts::open(store.clone(), settings)?;
         Ok(App {
@@ -117,6 +126,7 @@ impl App {
             reads,
             writes,
             uploads,
+            answers,
             idempotency: Idempotency::new(settings.idempotency_keep),
             proxies,
             draining: Arc::default(),
@@ -145,8 +155,8 @@ fn gates(settings: &Settings, cores: usize) -> (Gate, Gate) {
     (Gate::new(reads, server.queue_time), Gate::new(writes, server.queue_time))
 }
 
-fn api() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::with_openapi(openapi::Document::openapi())
+pub(crate) fn api() -> openapi::Api {
+    openapi::Api::documented()
         .merge(accounts::router())
         .merge(tracks::router())
         .merge(schedules::router())
@@ -156,10 +166,23 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .merge(health::router())
 }
 
+/// Only a caller with a valid token may send more than 64 KiB: a JSON object, or a track to upload. Without
+/// one an upload is refused before it is read.
+fn largest_body(app: Arc<App>, max_body: usize) -> LargestBody {
+    Arc::new(move |parts| {
+        let caller = Caller::of(parts, &app.accounts);
+        if tracks::is_upload(parts) {
+            caller.map(|_| max_body)
+        } else {
+            Ok(if caller.is_ok() { LARGEST_OBJECT } else { SMALL_BODY })
+        }
+    })
+}
+
 /// The OpenAPI document as JSON.
 pub fn openapi_json() -> String {
-    let (_, document) = api().split_for_parts();
-    openapi::json(&document)
+    let (_, document) = api().split();
+    document.json()
 }
 
 /// Serves `app` until told to stop. Blocks the calling thread.
@@ -179,12 +202,8 @@ pub fn serve(
     let app = Arc::new(App { draining: Arc::clone(&signals.draining), ..app });
     exposition::register(&mut registry, &app);
     let operations = exposition::router(registry);
-    let (router, document) = api().split_for_parts();
-    for template in document.paths.paths.keys().map(String::as_str).chain([
-        "/openapi.json",
-        "/docs",
-        "/docs/{*rest}",
-    ]) {
+    let (router, document) = api().split();
+    for template in document.templates().chain(["/openapi.json", "/docs", "/docs/{*rest}"]) {
         metrics.add_route(template);
     }
     let home = Home::start(settings, &app, &metrics)?;
@@ -193,11 +212,14 @@ pub fn serve(
         .merge(openapi::router(&document))
         .merge(home.as_ref().map_or_else(home::nothing, Home::router))
         .fallback(async || {
-            Problem::not_found("there is nothing under this path; /docs lists what there is")
+            Problem::not_found("there is nothing under this path; /docs lists the API")
         })
         .method_not_allowed_fallback(async || Problem::method_not_allowed());
+    let largest_body = largest_body(Arc::clone(&app), settings.server.max_body);
+    let answers = app.answers.clone();
     let api = label_routes(router.with_state(app), &metrics);
-    let served = server.run(&settings.server, Routes { api, operations, metrics }, signals);
+    let routes = Routes { api, operations, metrics, largest_body, answers };
+    let served = server.run(settings, routes, signals);
     // Nobody asks any longer: what was acknowledged and is not stored is written now.
     let lost = housekeeping.finish();
     served?;

@@ -7,12 +7,14 @@
 use crate::config::{CacheMode, CacheSettings, Settings};
 use crate::http::body::{Compress, finish, respond};
 use crate::http::negotiate::Encodings;
-use crate::http::splice::Template;
-use crate::http::{Gate, Problem};
+use crate::http::splice::{Member, Template};
+use crate::http::{AnswerRoom, Gate, Problem};
 use crate::store::{Pool, PoolError, StoreError};
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
-use madang_cache::{Cache, CacheError, ConfigError, Loaded, NamedCache, Policy, Stamp, Value};
+use madang_cache::{
+    Admission, Cache, CacheError, ConfigError, Loaded, NamedCache, Policy, Stamp, Value,
+};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +25,7 @@ pub struct Bodies {
     cache: Cache,
     compute: Arc<Pool<()>>,
     reads: Gate,
+    answers: AnswerRoom,
     settings: CacheSettings,
     compression: bool,
 }
@@ -36,6 +39,9 @@ pub enum LoadError {
     /// The threads for heavy work did not.
     #[error("compute pool: {0}")]
     Compute(#[from] PoolError),
+    /// Answers take all the memory that they may.
+    #[error("no memory for a large answer")]
+    NoRoom,
     /// What is stored makes no sense.
     #[error("{0}")]
     Damaged(String),
@@ -63,47 +69,80 @@ pub struct Wanted<'a> {
     pub key: &'a str,
     /// What it depends on, one to four.
     pub stamps: &'a [Stamp],
-    /// Whether it may be kept; a body that is not kept is shared by those who wait for it now.
+    /// Whether it may be kept, as far as its part keeps it; a body that is not kept is shared by those who wait
+    /// for it now.
     pub kept: bool,
 }
 
 impl Bodies {
-    /// Bodies in `cache`, written on `compute`; loads pass `reads`.
-    pub fn new(cache: Cache, compute: Arc<Pool<()>>, reads: Gate, settings: &Settings) -> Self {
+    /// Bodies in `cache`, written on `compute`, large ones within `answers`; loads pass `reads`.
+    pub fn new(
+        cache: Cache,
+        compute: Arc<Pool<()>>,
+        reads: Gate,
+        answers: AnswerRoom,
+        settings: &Settings,
+    ) -> Self {
         Self {
             cache,
             compute,
             reads,
+            answers,
             settings: settings.cache.clone(),
             compression: settings.compression,
         }
     }
 
-    /// The part of the cache of this name. Its entries are refreshed after `ttl`; under overload, or while
-    /// the store fails, older ones are served until they are six times as old, or a minute. A change is
-    /// seen at once whatever it says. Zero: nothing is kept.
+    /// The part of the cache of this name, for things that have an id. Its entries are refreshed after `ttl`;
+    /// under overload, or while the store fails, older ones are served until they are six times as old, or a
+    /// minute. A change is seen at once whatever it says. Zero: nothing is kept.
     ///
     /// # Errors
     /// When the cache has a part of this name already, or the settings cannot work.
-    pub fn named(&self, name: &str, ttl: Duration) -> Result<NamedCache<LoadError>, ConfigError> {
-        self.named_within(name, ttl, ttl.saturating_mul(6).max(Duration::from_secs(60)))
+    pub fn things(&self, name: &str, ttl: Duration) -> Result<NamedCache<LoadError>, ConfigError> {
+        self.named(name, ttl, stale_until(ttl), Admission::Values)
     }
 
-    /// [`named`](Self::named), for bodies that are never served when older than `oldest`.
+    /// [`things`](Self::things), for listings. Anybody can make up places to go on from, sizes of pages, towns
+    /// and searches, so each page is kept when it is asked for the second time, and no listing has a rule of
+    /// its own.
     ///
     /// # Errors
-    /// As [`named`](Self::named), and when `oldest` is less than `ttl`.
-    pub fn named_within(
+    /// As [`things`](Self::things).
+    pub fn listings(
+        &self,
+        name: &str,
+        ttl: Duration,
+    ) -> Result<NamedCache<LoadError>, ConfigError> {
+        self.named(name, ttl, stale_until(ttl), Admission::Nothing)
+    }
+
+    /// [`listings`](Self::listings) that are never served when older than `oldest`.
+    ///
+    /// # Errors
+    /// As [`things`](Self::things), and when `oldest` is less than `ttl`.
+    pub fn listings_within(
         &self,
         name: &str,
         ttl: Duration,
         oldest: Duration,
+    ) -> Result<NamedCache<LoadError>, ConfigError> {
+        self.named(name, ttl, oldest, Admission::Nothing)
+    }
+
+    fn named(
+        &self,
+        name: &str,
+        ttl: Duration,
+        oldest: Duration,
+        admission: Admission,
     ) -> Result<NamedCache<LoadError>, ConfigError> {
         let policy = if self.settings.mode == CacheMode::Off || ttl.is_zero() {
             Policy::off()
         } else {
             Policy {
                 max_entry_bytes: self.settings.max_entry as u64,
+                admission,
                 // Loads queue at the gate alone.
                 max_loads_in_flight: self.reads.capacity(),
                 ..Policy::with_ttl(ttl, oldest)
@@ -125,6 +164,11 @@ impl Bodies {
     /// What everything passes that is not in the cache.
     pub fn reads(&self) -> &Gate {
         &self.reads
+    }
+
+    /// The memory that the making of large bodies may take.
+    pub fn answers(&self) -> &AnswerRoom {
+        &self.answers
     }
 
     /// Whether pages behind the first may be kept (setting `cache.first_pages_only`).
@@ -215,7 +259,7 @@ impl Bodies {
             let value = this.written(body, compress, write).await?;
             Ok(if kept { Loaded::Store(value) } else { Loaded::Bypass(value) })
         };
-        let reads = self.reads.clone();
+        let reads = self.reads.for_current_client();
         let load = move || async move { reads.load(make).await };
         Ok(part.get(wanted.key, wanted.stamps, load).await?.value)
     }
@@ -264,14 +308,36 @@ impl Bodies {
     /// [`private`](Self::private) for the answer to a write that is committed: a small body that cannot
     /// fail. When the pool takes no more it is not compressed, since 503 would say that nothing was done.
     pub async fn of_write(&self, body: impl Serialize, headers: &HeaderMap) -> Response {
+        let finish = |json, compress| finish(json, "application/json", compress);
+        let value = self.committed(body, headers, finish).await;
+        answer_to_write(headers, |headers| respond(&value, headers))
+    }
+
+    /// [`of_write`](Self::of_write) with members of the moment, and so with the tag that a read gives.
+    pub async fn of_write_template(
+        &self,
+        body: impl Serialize,
+        members: &[(&'static str, Member)],
+        headers: &HeaderMap,
+    ) -> Response {
+        let finish = |json, compress| {
+            Template::value(json, compress).expect("bodies with members are objects")
+        };
+        let template = Template::of(self.committed(body, headers, finish).await);
+        answer_to_write(headers, |headers| template.respond(members, headers))
+    }
+
+    async fn committed(
+        &self,
+        body: impl Serialize,
+        headers: &HeaderMap,
+        finish: fn(Vec<u8>, Compress) -> Value,
+    ) -> Value {
         // Numbers and strings into memory: cannot fail.
         let json = serde_json::to_vec(&body).unwrap_or_default();
         let (copy, compress) = (json.clone(), self.compress(false, headers));
-        let finished = self.compute.run(move |()| finish(copy, "application/json", compress)).await;
-        let value = finished.unwrap_or_else(|_| finish(json, "application/json", Compress::NO));
-        let mut response = respond(&value, headers);
-        make_private(&mut response);
-        response
+        let finished = self.compute.run(move |()| finish(copy, compress)).await;
+        finished.unwrap_or_else(|_| finish(json, Compress::NO))
     }
 
     /// For the writer's thread, after a commit: ends the bodies that depend on what `stamps` says of the
@@ -292,6 +358,11 @@ impl Bodies {
     }
 }
 
+/// The age until which an old body is served under overload, or while the store fails.
+fn stale_until(ttl: Duration) -> Duration {
+    ttl.saturating_mul(6).max(Duration::from_secs(60))
+}
+
 /// What JSON is kept as.
 type Write = fn(Vec<u8>, Compress) -> Result<Value, LoadError>;
 
@@ -301,6 +372,15 @@ fn plain(json: Vec<u8>, compress: Compress) -> Result<Value, LoadError> {
 
 fn template(json: Vec<u8>, compress: Compress) -> Result<Value, LoadError> {
     Template::value(json, compress).map_err(|error| LoadError::Damaged(error.to_string()))
+}
+
+/// The answer to a write, which is never "you have that already": `If-None-Match` was its condition.
+fn answer_to_write(request: &HeaderMap, answer: impl FnOnce(&HeaderMap) -> Response) -> Response {
+    let mut request = request.clone();
+    request.remove(header::IF_NONE_MATCH);
+    let mut response = answer(&request);
+    make_private(&mut response);
+    response
 }
 
 /// Marks an answer as its caller's own.
@@ -315,6 +395,11 @@ impl From<LoadError> for Problem {
         match error {
             LoadError::Store(error) => error.into(),
             LoadError::Compute(error) => StoreError::from(error).into(),
+            no_room @ LoadError::NoRoom => Problem::unavailable(
+                "too many large answers are being sent; try again later",
+                1,
+                no_room.to_string(),
+            ),
             damaged @ LoadError::Damaged(_) => Problem::internal(damaged.to_string()),
         }
     }
@@ -325,13 +410,18 @@ impl From<CacheError<LoadError>> for Problem {
         let temporary = match error.load_error() {
             Some(LoadError::Store(store)) => store.is_temporary(),
             Some(LoadError::Compute(pool)) => !matches!(pool, PoolError::Panicked(_)),
+            Some(LoadError::NoRoom) => true,
             Some(LoadError::Damaged(_)) => false,
             None => !matches!(error, CacheError::Panicked | CacheError::StampCount { .. }),
         };
         if temporary {
             let wait =
                 error.retry_after().map_or(1, |d| u32::try_from(d.as_secs()).unwrap_or(60) + 1);
-            Problem::unavailable("this cannot be made now", wait, error.to_string())
+            Problem::unavailable(
+                "the answer cannot be computed now; try again later",
+                wait,
+                error.to_string(),
+            )
         } else {
             Problem::internal(error.to_string())
         }
@@ -342,7 +432,9 @@ impl From<ChangeError> for Problem {
     fn from(error: ChangeError) -> Self {
         match error {
             ChangeError::Store(error) => error.into(),
-            ChangeError::UnknownUser => Problem::invalid_token("this account no longer exists"),
+            ChangeError::UnknownUser => {
+                Problem::invalid_token("the account of this token no longer exists")
+            }
         }
     }
 }
@@ -353,13 +445,15 @@ mod tests {
     use crate::config::Sources;
     use axum::body::to_bytes;
     use http::StatusCode;
+    use madang_testing::until_async;
 
     #[tokio::test]
     async fn a_committed_write_is_answered_though_the_pool_takes_no_more() {
         let settings = Sources::new().resolve().unwrap();
         let compute = Arc::new(Pool::start("compute", vec![()], 1).unwrap());
         let reads = Gate::new(1, Duration::from_secs(1));
-        let bodies = Bodies::new(Cache::disabled(), Arc::clone(&compute), reads, &settings);
+        let room = AnswerRoom::new(1 << 20);
+        let bodies = Bodies::new(Cache::disabled(), Arc::clone(&compute), reads, room, &settings);
         let headers = [(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"))];
         let (headers, body) = (headers.into_iter().collect(), "long ".repeat(1000));
         let usual = bodies.of_write(&body, &headers).await;
@@ -378,9 +472,7 @@ mod tests {
         running.await.unwrap();
         let waits = Arc::clone(&compute);
         tokio::spawn(async move { waits.run(|()| ()).await });
-        while compute.waiting() == 0 {
-            tokio::task::yield_now().await;
-        }
+        until_async("one waits", || compute.waiting() > 0).await;
         let answer = bodies.of_write(&body, &headers).await;
         assert_eq!(answer.status(), StatusCode::OK);
         assert!(!answer.headers().contains_key(header::CONTENT_ENCODING));

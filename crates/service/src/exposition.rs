@@ -1,10 +1,11 @@
 //! The Prometheus page, and the figures of the store and the cache that are read when it is asked for.
 
 use crate::app::App;
+use crate::http::answers::AnswerFigures;
 use crate::http::gate::{Gate, GateFigures};
 use crate::ops::process::Process;
 use crate::schedules::ScheduleFigures;
-use crate::store::StoreFigures;
+use crate::store::{StoreFigures, StoreSizes};
 use axum::Router;
 use axum::routing::get;
 use http::header;
@@ -55,6 +56,7 @@ impl Collector for AppCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let encoder = &mut encoder;
         store_figures(encoder, &self.app.store.figures())?;
+        store_sizes(encoder, self.app.store.sizes())?;
         self.app.accounts.encode_figures(encoder)?;
         schedule_figures(encoder, self.app.schedules.figures())?;
         self.app.articles.encode_figures(encoder)?;
@@ -69,13 +71,13 @@ impl Collector for AppCollector {
         gauge(
             encoder,
             "cache_used_bytes",
-            "Weight of all cached bodies",
+            "Size of all cached bodies in bytes",
             self.app.cache.used_bytes(),
         )?;
         gauge(
             encoder,
             "cache_capacity_bytes",
-            "What they may weigh together",
+            "Cache capacity in bytes",
             self.app.cache.capacity_bytes(),
         )?;
         gate_figures(
@@ -86,10 +88,11 @@ impl Collector for AppCollector {
                 ("uploads", &self.app.uploads),
             ],
         )?;
+        answer_figures(encoder, self.app.answers.figures())?;
         counter(
             encoder,
             "untrusted_forwards",
-            "Requests whose X-Forwarded-For was ignored: their sender is not in server.trusted_proxies",
+            "Requests whose X-Forwarded-For was ignored because the peer is not in server.trusted_proxies",
             self.app.proxies.ignored(),
         )?;
         cache_figures(encoder, &self.app.cache.metrics())
@@ -128,14 +131,14 @@ fn store_figures(
     counter(
         encoder,
         "store_commit_failures",
-        "Commits that failed, with every write in them",
+        "Commits that failed, with all of their writes",
         figures.failed_commits,
     )?;
     counter(encoder, "store_writes", "Writes that succeeded", figures.committed_jobs)?;
     counter(
         encoder,
         "store_write_failures",
-        "Writes that failed and were rolled back alone",
+        "Writes that failed and were rolled back on their own",
         figures.failed_jobs,
     )?;
     #[allow(
@@ -145,13 +148,27 @@ fn store_figures(
     let seconds = ConstCounter::new(figures.commit_micros as f64 / 1e6);
     seconds.encode(encoder.encode_descriptor(
         "store_commit_seconds",
-        "Time spent in commits",
+        "Total time spent in commits",
         None,
         seconds.metric_type(),
     )?)?;
     counter(encoder, "store_reads", "Read transactions", figures.reads)?;
     gauge(encoder, "store_read_queue", "Read transactions waiting", figures.waiting_reads)?;
-    gauge(encoder, "store_write_queue", "Writes waiting", figures.waiting_writes)
+    gauge(encoder, "store_write_queue", "Writes waiting", figures.waiting_writes)?;
+    let help = "Copies of the write-ahead log into the database";
+    counter(encoder, "store_checkpoints", help, figures.checkpoints)?;
+    let help = "Pauses of reads and writes because the log reached database.log_limit";
+    counter(encoder, "store_log_cuts", help, figures.log_cuts)
+}
+
+fn store_sizes(
+    encoder: &mut DescriptorEncoder<'_>,
+    sizes: StoreSizes,
+) -> Result<(), std::fmt::Error> {
+    gauge(encoder, "store_database_bytes", "Size of the database file", sizes.database_bytes)?;
+    gauge(encoder, "store_log_bytes", "Size of the write-ahead log", sizes.log_bytes)?;
+    let help = "Free space on the disk of the data directory";
+    gauge(encoder, "store_disk_free_bytes", help, sizes.disk_free_bytes)
 }
 
 fn schedule_figures(
@@ -162,10 +179,31 @@ fn schedule_figures(
     counter(
         encoder,
         "schedules_refused",
-        "Schedules refused because their user has as many as allowed",
+        "Schedules refused because of schedules.limit",
         figures.refused,
     )?;
     counter(encoder, "schedules_deleted", "Schedules deleted by their users", figures.deleted)
+}
+
+#[derive(Clone, Debug, EncodeLabelSet)]
+struct RefusedLabels {
+    reason: &'static str,
+}
+
+fn answer_figures(
+    encoder: &mut DescriptorEncoder<'_>,
+    figures: AnswerFigures,
+) -> Result<(), std::fmt::Error> {
+    let help = "Memory of large answers in progress, each buffer counted once";
+    gauge(encoder, "answer_bytes", help, figures.held as u64)?;
+    let first = ConstCounter::new(0u64);
+    let help = "Large answers refused because the memory (all) or the share of the address (share) was used up";
+    let mut family =
+        encoder.encode_descriptor("answers_refused", help, None, first.metric_type())?;
+    for (reason, value) in [("all", figures.refused), ("share", figures.refused_share)] {
+        ConstCounter::new(value).encode(family.encode_family(&RefusedLabels { reason })?)?;
+    }
+    Ok(())
 }
 
 #[derive(Clone, Debug, EncodeLabelSet)]
@@ -186,10 +224,8 @@ fn gate_figures(
     type Read = fn(&GateFigures) -> usize;
     let gates = gates.map(|(gate, figures)| (gate, figures.figures()));
     let gauges: [(&str, &str, Read); 2] = [
-        ("work_in_flight", "Uncached reads, writes, and uploads, being worked on", |f| f.in_flight),
-        ("work_waiting", "Uncached reads, writes, and uploads, waiting for their turn", |f| {
-            f.waiting
-        }),
+        ("work_in_flight", "Uncached reads, writes and uploads in progress", |f| f.in_flight),
+        ("work_waiting", "Uncached reads, writes and uploads in the queue", |f| f.waiting),
     ];
     for (name, help, read) in gauges {
         let first = ConstGauge::new(0i64);
@@ -200,7 +236,7 @@ fn gate_figures(
         }
     }
     let first = ConstCounter::new(0u64);
-    let help = "Requests refused because too many waited (full) or for too long (late)";
+    let help = "Requests refused because the queue was full (full) or the wait too long (late)";
     let mut family = encoder.encode_descriptor("work_shed", help, None, first.metric_type())?;
     for (gate, figures) in &gates {
         for (reason, value) in [("full", figures.shed_full), ("late", figures.shed_late)] {
@@ -209,7 +245,7 @@ fn gate_figures(
         }
     }
     let kind = gates[0].1.waits.metric_type();
-    let help = "Time that work waited until its turn";
+    let help = "Time that work waited in the queue";
     let mut family =
         encoder.encode_descriptor("work_queue_time", help, Some(&Unit::Seconds), kind)?;
     for (gate, figures) in &gates {
@@ -224,25 +260,27 @@ fn cache_figures(
 ) -> Result<(), std::fmt::Error> {
     type Read = fn(&MetricsSnapshot) -> u64;
     let counters: [(&str, &str, Read); 13] = [
-        ("cache_hits", "Look-ups answered by a live entry", |m| m.hits),
-        ("cache_negative_hits", "Look-ups answered from a remembered absence", |m| m.negative_hits),
-        ("cache_misses", "Look-ups that began a load", |m| m.misses),
-        ("cache_coalesced", "Look-ups that joined a load in flight", |m| m.coalesced),
+        ("cache_hits", "Lookups answered by a fresh entry", |m| m.hits),
+        ("cache_negative_hits", "Lookups answered by a cached absence", |m| m.negative_hits),
+        ("cache_misses", "Lookups that started a load", |m| m.misses),
+        ("cache_coalesced", "Lookups that joined a load in flight", |m| m.coalesced),
         (
             "cache_stale_served",
-            "Look-ups answered by an expired entry because a load failed or was slow",
+            "Lookups answered by an expired entry because the load failed or was slow",
             |m| m.stale_served,
         ),
-        ("cache_loads", "Loads", |m| m.loads),
+        ("cache_loads", "Loads started", |m| m.loads),
         ("cache_load_errors", "Loads that failed", |m| m.load_errors),
-        ("cache_refreshes", "Loads ahead of expiry", |m| m.refreshes),
-        ("cache_vetoed_fills", "Loads not stored because a write came between", |m| m.vetoed_fills),
-        ("cache_refused_admissions", "Loads not stored by rule, size or lack of room", |m| {
-            m.refused_by_predicate + m.refused_by_size + m.refused_by_capacity
-        }),
-        ("cache_evictions", "Entries driven out to make room", |m| m.evictions),
-        ("cache_overloaded", "Look-ups refused because too many loads ran", |m| m.overloaded),
-        ("cache_backing_off", "Look-ups refused because the loader failed a moment ago", |m| {
+        ("cache_refreshes", "Loads started before an entry expired", |m| m.refreshes),
+        ("cache_vetoed_fills", "Loads not cached because of a write", |m| m.vetoed_fills),
+        (
+            "cache_refused_admissions",
+            "Loads not cached: first use of a key that clients can invent, or by rule, size or lack of room",
+            |m| m.refused_by_predicate + m.refused_by_size + m.refused_by_capacity,
+        ),
+        ("cache_evictions", "Entries evicted to make room", |m| m.evictions),
+        ("cache_overloaded", "Lookups refused because of too many loads", |m| m.overloaded),
+        ("cache_backing_off", "Lookups refused during the backoff after a failed load", |m| {
             m.backing_off
         }),
     ];
@@ -255,8 +293,8 @@ fn cache_figures(
         }
     }
     let gauges: [(&str, &str, Read); 2] = [
-        ("cache_entries", "Entries", |m| m.entries),
-        ("cache_entry_bytes", "Their weight", |m| m.bytes),
+        ("cache_entries", "Number of entries", |m| m.entries),
+        ("cache_entry_bytes", "Size of the entries in bytes", |m| m.bytes),
     ];
     for (name, help, read) in gauges {
         let first = ConstGauge::new(0i64);

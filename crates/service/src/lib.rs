@@ -14,6 +14,7 @@
 //! | [`accounts`] | who is who |
 //! | [`schedules`] | who plans what |
 //! | [`bodies`] | what their cached bodies share |
+//! | `housekeeping` | what is done beside the requests |
 //! | `home` | the page at `/` |
 //! | [`app`] | all of it put together |
 #![forbid(unsafe_code)]
@@ -25,6 +26,7 @@ pub mod bodies;
 pub mod config;
 mod exposition;
 mod home;
+mod housekeeping;
 pub mod http;
 pub mod idempotency;
 pub mod markets;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use madang_cache::{
-    Cache, CacheConfig, ConfigError, Loaded, NamedCache, Policy, Stamp, entry_weight,
+    Admission, Cache, CacheConfig, ConfigError, Loaded, NamedCache, Policy, Stamp, entry_weight,
 };
 use tokio::time::advance;
 
@@ -61,6 +61,88 @@ async fn a_newer_value_that_is_not_stored_takes_the_older_one_away() {
         let told = kit.get("k", Err(Boom(1))).await;
         assert_eq!(told, "error: the loader failed: boom 1");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_anybody_can_make_up_is_stored_when_it_is_loaded_for_the_second_time() {
+    let kit = Kit::new(Policy { admission: Admission::Nothing, ..plain() });
+    assert_eq!(kit.get("k", body("1")).await, "1 Miss");
+    assert_eq!(kit.get("k", body("2")).await, "2 Miss");
+    assert_eq!(kit.hit("k").await, "2 Hit");
+    for n in 0..1000 {
+        kit.get(&format!("made up {n}"), body("x")).await;
+    }
+    assert_eq!((kit.metrics().entries, kit.metrics().refused_by_predicate), (1, 1001));
+    // Who reads along with the first load makes it no second one.
+    let load = kit.begin_load("shared").await;
+    let follower = kit.join_load("shared").await;
+    assert_eq!(load.answer(body("v")).await, "v Miss");
+    assert_eq!(follower.await.unwrap(), "v Coalesced");
+    assert_eq!(kit.metrics().entries, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_stored_once_is_stored_again_after_a_write_and_after_its_time() {
+    let kit = Kit::new(Policy { admission: Admission::Nothing, ..plain() });
+    kit.get("k", body("1")).await;
+    kit.get("k", body("2")).await;
+    // So many others come between that its first loads are forgotten.
+    for n in 0..150_000 {
+        kit.get(&format!("made up {n}"), body("x")).await;
+    }
+    kit.write("k").await;
+    assert_eq!(kit.get("k", body("3")).await, "3 Miss");
+    assert_eq!(kit.hit("k").await, "3 Hit");
+    advance(60 * SECOND).await;
+    assert_eq!(kit.get("k", body("4")).await, "4 Miss");
+    assert_eq!(kit.hit("k").await, "4 Hit");
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_there_is_no_such_thing_is_stored_when_it_is_asked_for_twice() {
+    let kit = Kit::new(Policy { admission: Admission::Values, ..plain() });
+    for n in 0..1000 {
+        assert_eq!(kit.get(&n.to_string(), Ok(Loaded::Absent)).await, "nothing Miss");
+    }
+    assert_eq!(kit.metrics().entries, 0);
+    assert_eq!(kit.get("k", Ok(Loaded::Absent)).await, "nothing Miss");
+    assert_eq!(kit.get("k", Ok(Loaded::Absent)).await, "nothing Miss");
+    assert_eq!(kit.hit("k").await, "nothing Hit");
+    kit.write("k").await;
+    assert_eq!(kit.get("k", body("v")).await, "v Miss");
+    assert_eq!(kit.hit("k").await, "v Hit");
+    assert_eq!(kit.get("other", body("v")).await, "v Miss");
+    assert_eq!(kit.hit("other").await, "v Hit");
+}
+
+/// A text so large that it is worth sharing while somebody has it, though it is not stored.
+fn large(letter: &str) -> String {
+    letter.repeat(70_000)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_too_large_to_be_stored_is_shared_as_long_as_somebody_has_it() {
+    let kit = Kit::new(Policy { max_entry_bytes: 1000, ..plain() });
+    for kind in [Loaded::Store, Loaded::Bypass] {
+        let loaded = kind(value(&large("v")));
+        let holder = kit.get_with("k", move || async move { Ok(loaded) }).await.unwrap();
+        assert_eq!(kit.hit("k").await, format!("{} Coalesced", large("v")));
+        drop(holder);
+        assert_eq!(kit.get("k", body("w")).await, "w Miss");
+    }
+    assert_eq!(kit.metrics().entries, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_shared_ends_with_a_write_and_with_its_time() {
+    let kit = Kit::new(Policy { max_entry_bytes: 1000, ..plain() });
+    let first = kit.get_with("k", || async { body(&large("v")) }).await.unwrap();
+    kit.write("k").await;
+    let second = kit.get_with("k", || async { body(&large("w")) }).await.unwrap();
+    assert_eq!(kit.hit("k").await, format!("{} Coalesced", large("w")));
+    advance(61 * SECOND).await;
+    assert_eq!(kit.get("k", body("x")).await, "x Miss");
+    drop((first, second));
 }
 
 /// Loads the same key twice at once and once more, and says how often the loader ran.

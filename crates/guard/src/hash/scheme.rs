@@ -151,7 +151,7 @@ fn number(digits: &str) -> Option<u32> {
 pub enum SchemeError {
     /// Neither of the two forms.
     #[error(
-        "`{text}` is no hashing scheme; expected `bcrypt:COST` or `argon2id:m=KiB,t=PASSES,p=LANES`"
+        "`{text}` is not a hashing scheme; expected `bcrypt:COST` or `argon2id:m=KiB,t=PASSES,p=LANES`"
     )]
     Unknown {
         /// What was given; at most 64 characters of it.

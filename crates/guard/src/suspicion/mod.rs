@@ -89,10 +89,10 @@ pub struct Challenge {
 #[non_exhaustive]
 pub enum ProofError {
     /// Not the Base64 of the JSON that a widget makes, or too long.
-    #[error("the proof is not well formed")]
+    #[error("the proof is malformed")]
     Malformed,
     /// Signed by another key, altered, or solved wrongly.
-    #[error("the proof is not right")]
+    #[error("the proof is wrong")]
     Wrong,
     /// Right, but for another account or address.
     #[error("the proof belongs to another attempt")]

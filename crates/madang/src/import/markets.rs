@@ -34,13 +34,13 @@ const ROWS_AT_ONCE: usize = 500;
 /// Arguments of `madang import markets`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Files are told apart by what is in them:
+The kind of a file is detected from its content:
   - the standard data (전국전통시장표준데이터) as CSV in CP949 or UTF-8, or as JSON;
-  - facilities (소상공인시장진흥공단_전통시장현황) as CSV: joined onto the markets that are there.
-A market is known again by its name and municipality, and updated; its id stays. Newer data hold over
-older ones, and what they leave out is kept; so the same file again changes nothing. Data of the same
-day hold over older imports of the same provider, and only fill the gaps of another one's.
-A row that cannot be imported is named with its line and reason; the exit code is then 1.
+  - facilities (소상공인시장진흥공단_전통시장현황) as CSV: added to the markets already stored.
+A market is identified by its name and municipality. An existing one is updated and keeps its id: newer
+data replace older data, and fields that they leave empty are kept. Data of the same day replace those of the
+same provider; they only fill empty fields of another provider's. Importing a file twice changes nothing.
+A row that cannot be imported is reported with its line and the reason; the exit code is then 1.
 
 Examples:
   madang import markets markets.csv
@@ -48,7 +48,7 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     settings: SettingsArgs,
-    /// Files to import, in this order
+    /// Files to import, in order
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 }
@@ -144,7 +144,7 @@ impl<'a> Import<'a> {
             let chunk: Vec<Prepared> = rows.by_ref().take(ROWS_AT_ONCE).collect();
             let size = chunk.len();
             let done = self.runtime.block_on(self.markets.store().import(chunk));
-            let done = done.context("the store did not take it")?;
+            let done = done.context("cannot store the markets")?;
             self.report.stored(size);
             self.report.count(|outcome| {
                 outcome.created += done.created;
@@ -159,7 +159,7 @@ impl<'a> Import<'a> {
         self.report.will_store(joined.len());
         for chunk in joined.chunks(ROWS_AT_ONCE) {
             let written = self.markets.store().set_facilities(chunk.to_vec());
-            let updated = self.runtime.block_on(written).context("the store did not take it")?;
+            let updated = self.runtime.block_on(written).context("cannot store the markets")?;
             self.report.stored(chunk.len());
             self.report.count(|outcome: &mut Outcome| {
                 outcome.updated += updated;

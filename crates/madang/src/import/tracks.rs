@@ -9,7 +9,7 @@ use madang_path::{Document, Limits};
 use madang_service::app::App;
 use madang_service::bodies::ChangeError;
 use madang_service::store::DirLock;
-use madang_service::tracks::{NewTrack, PreparedTrack, Stored, TrackStore, Tracks};
+use madang_service::tracks::{NewTrack, PreparedTrack, Stored, TrackStore, Tracks, track_name};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use tokio::runtime::Runtime;
@@ -18,9 +18,9 @@ use tokio::task::JoinSet;
 /// Arguments of `madang import tracks`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-One file becomes one track: each of its lines (trkseg, rte, LineString) is a segment.
-A file that cannot be read is named with its reason and the others are imported; the exit code is
-then 1. A track that is there already, same name and path, is not stored twice.
+Each file becomes one track; each of its lines (trkseg, rte, LineString) becomes a segment.
+A file that cannot be imported is reported with the reason, and the others are imported; the exit code is
+then 1. A track with the name and path of a stored one is not imported again.
 
 Examples:
   madang import tracks trails/*.gpx
@@ -28,7 +28,7 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     settings: SettingsArgs,
-    /// Rating of these tracks in stars, 0 to 5; 0 = not rated. Also sets it for those already there
+    /// Rating of these tracks in stars, 0 to 5; 0 = not rated. Also applied to those already stored
     #[arg(long, value_name = "STARS", value_parser = stars)]
     rate: Option<f64>,
     /// Files to import
@@ -155,7 +155,8 @@ impl<'a> Import<'a> {
     }
 
     fn write(&mut self, source: String, document: Document) {
-        let name = document.name.unwrap_or_else(|| file_name(&source));
+        let own = document.name.as_deref().and_then(track_name);
+        let name = own.unwrap_or_else(|| file_name(&source));
         let points = document.path.points();
         // Prepared here, in the order of the files, so that ids follow that order.
         let track = TrackStore::prepare(NewTrack {
@@ -167,7 +168,7 @@ impl<'a> Import<'a> {
         let tracks = self.app.tracks.clone();
         let rate = self.rate;
         let work = async move {
-            let stored = store(&tracks, track, rate).await.context("the store did not take it");
+            let stored = store(&tracks, track, rate).await.context("cannot store the track");
             (source, points, stored)
         };
         self.points += points;
@@ -226,8 +227,8 @@ fn read(source: &Source) -> anyhow::Result<Document> {
     Ok(madang_path::read(content, &limits)?)
 }
 
-/// The file's name without its ending, for a track that has none of its own.
+/// The file's name without its ending, for a track that has none of its own, or none that can be shown.
 fn file_name(source: &str) -> String {
     let stem = Path::new(source).file_stem().map(|s| s.to_string_lossy().into_owned());
-    stem.filter(|s| !s.is_empty()).unwrap_or_else(|| "unnamed".to_owned())
+    stem.as_deref().and_then(track_name).unwrap_or_else(|| "unnamed".to_owned())
 }

@@ -31,13 +31,13 @@ const STEP_MS: i64 = 60_000;
 #[derive(clap::Args, Clone, Copy, Debug)]
 #[group(skip)]
 pub(super) struct Flags {
-    /// Articles that there shall be, up to 5000000
+    /// Number of articles, up to 5000000
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=MOST_ARTICLES))]
     articles: u32,
-    /// Comments on them, all together, up to 100000000
+    /// Number of comments, up to 100000000
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=MOST_PARTS))]
     comments: u32,
-    /// Likes of them, all together: at most one for each article and user, up to 100000000
+    /// Number of likes, up to 100000000 and at most one per article and user
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=MOST_PARTS))]
     likes: u32,
 }
@@ -46,10 +46,15 @@ impl Flags {
     /// Refuses what cannot be.
     pub(super) fn check(self, users: u32) -> Result<(), Usage> {
         if self.articles == 0 && (self.comments > 0 || self.likes > 0) {
-            return Err(Usage("comments and likes need --articles".to_owned()));
+            return Err(Usage("--comments and --likes need --articles".to_owned()));
         }
         let pairs = u64::from(self.articles) * u64::from(users);
-        let too_many = || Usage(format!("{} likes: there are {pairs} pairs", self.likes));
+        let too_many = || {
+            Usage(format!(
+                "--likes {}: at most one per article and user, {pairs} in all",
+                self.likes
+            ))
+        };
         if u64::from(self.likes) <= pairs { Ok(()) } else { Err(too_many()) }
     }
 }
@@ -120,7 +125,7 @@ pub(super) async fn fill_likes(ground: &Ground<'_>) -> anyhow::Result<Added> {
     let there = liked.iter().map(|(_, likes)| likes).sum::<u64>().min(wanted);
     ground.bar.inc(there);
     liked.truncate(ground.wanted.articles.articles as usize);
-    ensure!(!liked.is_empty(), "there are no articles in this store");
+    ensure!(!liked.is_empty(), "the store has no articles");
     let (popular, fans) =
         (Zipf::of(u32::try_from(liked.len())?), Zipf::of(u32::try_from(ground.users.len())?));
     let store = ground.app.articles.likes();
@@ -190,7 +195,7 @@ fn fans_of(wanted: &Rows, fans: &Zipf, users: usize, number: u32, share: u64) ->
 async fn ids(ground: &Ground<'_>) -> anyhow::Result<Vec<ArticleId>> {
     let wanted = ground.wanted.articles.articles as usize;
     let ids = ground.app.articles.store().ids(wanted).await?;
-    ensure!(!ids.is_empty(), "there are no articles in this store");
+    ensure!(!ids.is_empty(), "the store has no articles");
     Ok(ids)
 }
 

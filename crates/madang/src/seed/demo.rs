@@ -38,16 +38,16 @@ pub fn fill_demo(app: &App, settings: &Settings) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match runtime.block_on(look(app, &rows))? {
         Found::Nothing => {}
-        Found::Part => tracing::info!("an earlier start did not make all neighbours: going on"),
+        Found::Part => tracing::info!("resuming the fill that an earlier start began"),
         Found::Something => {
-            tracing::info!("there are users, posts or articles already: no neighbours are made up");
+            tracing::info!("no sample users added: the store already has users, posts or articles");
             return Ok(());
         }
     }
     rows.password = random_password()?;
     let filled = fill(app, settings, &rows)?;
     for (kind, added) in filled {
-        tracing::info!(kind, rows = added.new, "filled the empty store with made-up neighbours");
+        tracing::info!(kind, rows = added.new, "added sample rows");
     }
     Ok(())
 }
@@ -71,7 +71,7 @@ async fn look(app: &App, rows: &Rows) -> anyhow::Result<Found> {
 /// 128 bits.
 fn random_password() -> anyhow::Result<String> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).context("the system has no random numbers")?;
+    getrandom::fill(&mut bytes).context("cannot get random bytes from the operating system")?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

@@ -37,7 +37,7 @@ const REMOVED_EVERY: u32 = 50;
 #[derive(clap::Args, Clone, Copy, Debug)]
 #[group(skip)]
 pub(super) struct Flags {
-    /// Posts that there shall be, up to 5000000
+    /// Number of posts, up to 5000000
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=MOST))]
     posts: u32,
 }
@@ -78,7 +78,8 @@ impl<'a> Maker<'a> {
         let regions = app.accounts.regions();
         let (mut places, mut sum) = (Vec::new(), 0);
         for (state, city, weight, towns) in PLACES {
-            let state = regions.find_province(state).with_context(|| format!("region {state}"))?;
+            let state =
+                regions.find_province(state).with_context(|| format!("unknown region {state}"))?;
             let city =
                 regions.find_municipality(city, Some(state)).with_context(|| city.to_owned())?;
             sum += weight;
@@ -88,7 +89,7 @@ impl<'a> Maker<'a> {
         for category in CATEGORIES {
             let found = app.posts.categories().iter().find(|c| c.slug == category.slug);
             sum += category.weight;
-            let id = found.with_context(|| format!("category {}", category.slug))?.id;
+            let id = found.with_context(|| format!("unknown category {}", category.slug))?.id;
             categories.push((sum, id, category));
         }
         Ok(Self { users, wanted, places, categories })

@@ -34,7 +34,7 @@ const TITLES: [&str; 12] = [
 #[derive(clap::Args, Clone, Copy, Debug)]
 #[group(skip)]
 pub(super) struct Flags {
-    /// Schedules that each user shall have, up to 1000000
+    /// Number of schedules per user, up to 1000000
     #[arg(long, value_name = "M", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=MOST_OF_ONE_USER))]
     schedules_per_user: u32,
 }
@@ -43,7 +43,7 @@ impl Flags {
     /// Refuses more than one run can be meant to make.
     pub(super) fn check(self, users: u32) -> Result<(), Usage> {
         let all = u64::from(users) * u64::from(self.schedules_per_user);
-        let too_many = || Usage(format!("{all} schedules: at most {MOST} in one run"));
+        let too_many = || Usage(format!("{all} schedules are too many; at most {MOST} in one run"));
         if all <= MOST { Ok(()) } else { Err(too_many()) }
     }
 }
@@ -60,7 +60,7 @@ pub(super) async fn fill(ground: &Ground<'_>) -> anyhow::Result<Added> {
     let store = ground.app.schedules.store();
     let places: Vec<_> =
         store.locations(0, 1000).await?.into_iter().map(|place| place.id).collect();
-    ensure!(!places.is_empty(), "there are no locations in this store");
+    ensure!(!places.is_empty(), "the store has no locations");
     let counts: HashMap<UserId, u64> = store.counts().await?.into_iter().collect();
     let mut batches = Batches::new(ground.bar, |rows| {
         let store = store.clone();

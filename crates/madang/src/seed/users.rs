@@ -44,7 +44,9 @@ pub(super) async fn fill(
     let hashes = Hashes::new(settings.accounts.hash, wanted)?;
     let regions = REGIONS
         .iter()
-        .map(|name| app.accounts.regions().find(name).with_context(|| format!("region {name}")))
+        .map(|name| {
+            app.accounts.regions().find(name).with_context(|| format!("unknown region {name}"))
+        })
         .collect::<Result<Vec<_>, _>>()?;
     let at_once = AT_ONCE.min(settings.database.queue);
     let (mut ids, mut added) = (Vec::new(), Added::default());
@@ -99,7 +101,7 @@ async fn part(
     }
     // The directory is ours alone: nobody took a name between the look and the insert.
     let ids: Option<Vec<_>> = ids.into_iter().collect();
-    Ok((ids.context("a nickname was taken meanwhile")?, new))
+    Ok((ids.context("a nickname was taken by another process")?, new))
 }
 
 /// Hashes of the one password.

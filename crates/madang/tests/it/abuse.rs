@@ -1,7 +1,12 @@
 //! Noise on both ports: the server lives on.
 
-use crate::harness::{Connection, Setup, eventually};
+use crate::harness::client::head;
+use crate::harness::{Connection, PASSWORD, Person, Server, Setup, eventually};
+use crate::schedules::plan;
+use serde_json::json;
 use std::net::SocketAddr;
+
+const IN_FLIGHT: &str = "madang_http_server_requests_in_flight";
 
 /// Xorshift (Marsaglia, 2003): the same noise in every run.
 struct Noise(u64);
@@ -89,42 +94,167 @@ fn requests_that_name_no_path_are_answered() {
     server.is_well();
 }
 
+/// The head of an upload of `length` bytes.
+fn upload(by: Option<&Person>, length: usize) -> String {
+    let bearer = by.map(Person::bearer);
+    let length = length.to_string();
+    let mut headers = vec![("Content-Type", "application/json"), ("Content-Length", &length)];
+    headers.extend(bearer.as_deref().map(|bearer| ("Authorization", bearer)));
+    head("POST", "/v1/tracks", &headers)
+}
+
+/// A track of this name as JSON of so many bytes.
+fn track(name: &str, bytes: usize) -> Vec<u8> {
+    let track = json!({"name": name, "segments": [[[37.5, 127], [37.51, 127.01]]]}).to_string();
+    let blanks = " ".repeat(bytes - track.len());
+    [track.as_bytes(), blanks.as_bytes()].concat()
+}
+
+/// Uploads a track of this size from 127.0.0.`host`; answers the status.
+fn uploads(server: &Server, host: u8, by: &Person, name: &str, bytes: usize) -> u16 {
+    let mut connection = server.connect_from(host);
+    connection.try_send(upload(Some(by), bytes));
+    connection.try_send(track(name, bytes));
+    connection.answer().expect("an answer").status
+}
+
+/// Logs in and writes from 127.0.0.`host`, with small bodies that come in one piece and in two.
+fn lives_on(server: &Server, host: u8, by: &Person) {
+    for hour in 0..5 {
+        let log_in = json!({"nickname": by.nickname, "password": PASSWORD});
+        let mut connection = server.connect_from(host);
+        assert_eq!(connection.json("POST", "/v1/auth/user/login", None, &log_in).status, 200);
+        let (bearer, body) = (by.bearer(), plan("walk", 5 * u32::from(host) + hour).to_string());
+        let length = body.len().to_string();
+        let headers = [
+            ("Content-Type", "application/json"),
+            ("Authorization", bearer.as_str()),
+            ("Content-Length", length.as_str()),
+            ("Expect", "100-continue"),
+        ];
+        // Its body comes after its head in any case.
+        connection.send(head("POST", "/v1/schedules", &headers));
+        assert_eq!(connection.answer().expect("it may be sent").status, 100);
+        let (begin, rest) = body.split_at(body.len() / 2);
+        let answer = connection.send(begin).send(rest).answer().expect("an answer");
+        assert_eq!(answer.status, 201, "{}", answer.text());
+    }
+}
+
 #[test]
-fn all_bodies_together_take_bounded_memory() {
-    let server = Setup::new().demo().start();
-    let small = "POST /v1/tracks HTTP/1.1\r\nHost: test\r\nContent-Length: 1\r\n\r\nx";
-    // 32 MiB for all bodies. Whoever announces 1 MiB and sends little of it takes little.
-    let begun = "POST /v1/tracks HTTP/1.1\r\nHost: test\r\nContent-Length: 1048576\r\n\r\nx";
-    let mut holders: Vec<_> = (0..32).map(|_| server.connect()).collect();
-    for holder in &mut holders {
-        holder.send(begun);
+fn two_hundred_half_uploads_of_one_address_keep_nobody_out() {
+    let setup = Setup::new().cheap_hash().set("server.body_timeout", "10min");
+    let server = setup.set("schedules.limit", "off").start();
+    let mina = server.somebody("mina");
+    let mut half = Vec::new();
+    for by in [None, Some(&mina)] {
+        for _ in 0..100 {
+            let mut connection = server.connect();
+            connection.try_send(upload(by, 1 << 20));
+            connection.try_send(vec![b' '; 1_000_000]);
+            half.push(connection);
+        }
     }
-    server.until_metric("madang_http_server_requests_in_flight", &[], 32.0);
-    assert_eq!(server.connect().send(small).answer().expect("an answer").status, 401);
-    // All but their last bytes: 32 fit.
-    for holder in &mut holders {
-        holder.send(vec![b'x'; (1 << 20) - 2]);
+    server.until_metric(IN_FLIGHT, &[], 8.0);
+    for host in [1, 2] {
+        lives_on(&server, host, &mina);
     }
-    let late = eventually("all room is taken", || {
-        let answer = server.connect().send(small).answer().expect("an answer");
-        (answer.status == 503).then_some(answer)
+    assert_eq!(uploads(&server, 2, &mina, "other address", 1 << 20), 201);
+    server.until_metric(IN_FLIGHT, &[], 8.0);
+    // Those that are slow give way to a later one of the same address.
+    eventually("an upload from there", || {
+        (uploads(&server, 1, &mina, "same address", 1 << 20) == 201).then_some(())
     });
-    assert_eq!(late.header("retry-after"), Some("1"));
-    late.problem(503);
-    // Reading needs no room.
-    assert_eq!(server.get("/v1/tracks").status, 200);
-    drop(holders);
-    server.until_metric("madang_http_server_requests_in_flight", &[], 0.0);
-    let mut again = server.connect();
-    assert_eq!(
-        again
-            .send(&begun[..begun.len() - 1])
-            .send(vec![b'x'; 1 << 20])
-            .answer()
-            .expect("an answer")
-            .status,
-        401,
-        "read to its end, and nobody's"
-    );
+    let answered: Vec<_> = half[..100].iter_mut().filter_map(Connection::answer).collect();
+    assert!(answered.iter().all(|answer| answer.status == 401));
+    assert!(!answered.is_empty(), "refused before it was read");
+    drop(half);
+    server.until_metric(IN_FLIGHT, &[], 0.0);
+    server.is_well();
+}
+
+#[test]
+fn a_room_that_four_addresses_have_filled_is_open_to_a_fifth() {
+    let setup = Setup::new().cheap_hash().set("server.body_timeout", "10min");
+    let server = setup.set("schedules.limit", "off").start();
+    let mina = server.somebody("mina");
+    // 32 MiB for all large bodies, all but their last bytes. Whoever announces one and sends little takes little.
+    let mut half: Vec<_> =
+        (2..6).flat_map(|host| [host; 8]).map(|h| server.connect_from(h)).collect();
+    for connection in &mut half {
+        connection.send(upload(Some(&mina), 1 << 20));
+    }
+    server.until_metric(IN_FLIGHT, &[], 32.0);
+    assert_eq!(uploads(&server, 2, &mina, "little is there", 1 << 20), 201);
+    for connection in &mut half {
+        connection.send(vec![b' '; (1 << 20) - 1]);
+    }
+    for host in [2, 6] {
+        lives_on(&server, host, &mina);
+    }
+    assert_eq!(server.get("/v1/tracks").status, 200, "reading needs no room");
+    // The slowest of whoever holds most gives way.
+    let mut count = 0;
+    eventually("an upload from elsewhere in the place of a slow one", || {
+        count += 1;
+        let status = uploads(&server, 6, &mina, &format!("elsewhere {count}"), 1 << 20);
+        (status == 201 && server.metric(IN_FLIGHT, &[]) < 32.0).then_some(())
+    });
+    drop(half);
+    server.until_metric(IN_FLIGHT, &[], 0.0);
+    server.is_well();
+}
+
+#[test]
+fn only_an_upload_with_a_token_may_be_large_and_others_are_refused_before_they_are_read() {
+    let server = Setup::new().cheap_hash().set("server.max_body", "2MiB").start();
+    let mina = server.somebody("mina");
+    let refused = |head: String, status: u16| {
+        let mut connection = server.connect();
+        let answer = connection.send(head).answer().expect("an answer");
+        answer.problem(status);
+        assert_eq!(answer.header("connection"), Some("close"));
+        answer
+    };
+    let length = ("Content-Length", "65537");
+    for (method, path) in [("POST", "/v1/auth/user/login"), ("GET", "/v1/tracks"), ("PUT", "/x")] {
+        refused(head(method, path, &[length]), 413);
+    }
+    refused(upload(None, 65_537), 401);
+    let nobody = Person { token: "x.y.z".to_owned(), ..mina.clone() };
+    refused(upload(Some(&nobody), 65_537), 401);
+    refused(upload(Some(&mina), (2 << 20) + 1), 413);
+    let bearer = mina.bearer();
+    let token = ("Authorization", bearer.as_str());
+    refused(head("POST", "/v1/posts", &[token, ("Content-Length", "262145")]), 413);
+    // In chunks: when there is too much.
+    let chunked = ("Transfer-Encoding", "chunked");
+    let chunks = format!("10001\r\n{}\r\n0\r\n\r\n", " ".repeat(0x10001));
+    refused(head("POST", "/v1/auth/user/login", &[chunked]) + &chunks, 413);
+    refused(head("POST", "/v1/tracks", &[chunked]), 401);
+    let json = ("Content-Type", "application/json");
+    let track = String::from_utf8(track("in chunks", 1 << 20)).unwrap();
+    let (first, rest) = track.split_at(40_000);
+    let mut connection = server.connect();
+    connection.send(head("POST", "/v1/tracks", &[token, json, chunked]));
+    for part in [first, rest] {
+        connection.send(format!("{:x}\r\n{part}\r\n", part.len()));
+    }
+    assert_eq!(connection.send("0\r\n\r\n").answer().expect("an answer").status, 201);
+    server.is_well();
+}
+
+#[test]
+fn an_upload_may_be_as_large_as_the_setting_says() {
+    let server = Setup::new().cheap_hash().set("server.max_body", "8MiB").start();
+    let mina = server.somebody("mina");
+    assert_eq!(uploads(&server, 1, &mina, "three", 3 << 20), 201);
+    assert_eq!(uploads(&server, 1, &mina, "eight", 8 << 20), 201);
+    // Sent to its end, whatever is answered meanwhile.
+    let mut connection = server.connect();
+    connection.try_send(upload(Some(&mina), 9 << 20));
+    connection.try_send(track("nine", 9 << 20));
+    let problem = connection.answer().expect("an answer, not a reset").problem(413);
+    assert!(problem["detail"].as_str().unwrap().contains("8388608"), "{problem}");
     server.is_well();
 }

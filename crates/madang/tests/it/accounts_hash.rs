@@ -83,7 +83,7 @@ fn a_hostile_stored_hash_is_refused_without_its_memory() {
         }
         let grown = server.metric("process_resident_memory_bytes", &[]) - before;
         assert!(grown < 64e6, "{grown} bytes");
-        let line = server.until_logged("refused a stored password hash");
+        let line = server.until_logged("rejected a stored password hash");
         assert!(hostile.is_empty() || !line.contains(&hostile), "{line}");
         server.is_well();
         server.stop();

@@ -111,7 +111,7 @@ fn a_password_of_any_length_is_compared_at_one_price() {
     let server = start();
     server.somebody("mina");
     let before = hashed(&server);
-    for length in [1_025, 3_072, 3_075, 100_000] {
+    for length in [1_025, 3_072, 3_075, 60_000] {
         assert_eq!(log_in(&server, "mina", &"x".repeat(length)).status, 401, "{length} bytes");
     }
     assert_eq!(hashed(&server) - before, 4.0);

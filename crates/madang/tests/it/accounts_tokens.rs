@@ -168,7 +168,7 @@ fn a_key_that_others_can_read_or_that_is_none_stops_the_start() {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     std::fs::write(&path, &key[..20]).unwrap();
     let output = serve(dir.path()).fails_with(6);
-    output.is_calm().complains(&["token.key", "no key"]);
+    output.is_calm().complains(&["token.key", "not a key"]);
     assert!(!output.stderr.contains(&key[..20]), "{}", output.stderr);
 }
 

@@ -13,7 +13,6 @@ fn texts_of_any_script_come_back_as_they_were_sent() {
         "שלום",
         "مرحبا بالجيران",
         "👨‍👩‍👧‍👦",
-        "\u{202b}rtl\u{202c}",
         "가",
         &"가".repeat(100),
     ] {
@@ -37,6 +36,8 @@ fn texts_that_are_none_are_refused_with_their_fields() {
         json!(""),
         json!(" \u{3164}"),
         json!("two\nlines"),
+        json!("isolate \u{2067}left open"),
+        json!("\u{202b}rtl\u{202c}"),
         json!("a\u{0}b"),
         json!("\u{7}bell"),
         json!("\u{1b}[31m"),

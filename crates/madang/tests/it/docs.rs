@@ -1,5 +1,6 @@
 //! The description of the API and the page that shows it.
 
+use crate::harness::browser::Page;
 use crate::harness::{Madang, Setup};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -78,6 +79,84 @@ fn every_operation_says_what_it_takes_and_answers() {
     }
 }
 
+/// Every operation of the document with its method and route.
+fn operations(document: &Value) -> Vec<(String, &Value)> {
+    let paths = document["paths"].as_object().unwrap().iter();
+    paths
+        .flat_map(|(route, item)| {
+            let operations = item.as_object().unwrap().iter();
+            operations.map(move |(method, operation)| (format!("{method} {route}"), operation))
+        })
+        .collect()
+}
+
+#[test]
+fn the_answer_of_a_create_is_described_as_it_is() {
+    let document = document();
+    for (operation, members) in [
+        ("/v1/articles", &["id"][..]),
+        ("/v1/articles/{id}/comments", &["id"]),
+        ("/v1/posts", &["id"]),
+        ("/v1/schedules", &["id", "scheduleId"]),
+    ] {
+        let created = &document["paths"][operation]["post"]["responses"]["201"];
+        let reference = created["content"]["application/json"]["schema"]["$ref"].as_str().unwrap();
+        let schema = document.pointer(reference.strip_prefix('#').unwrap()).unwrap();
+        let described: Vec<_> = schema["properties"].as_object().unwrap().keys().collect();
+        assert_eq!(described, members, "{operation}");
+    }
+}
+
+#[test]
+fn refusals_are_documented_where_they_occur() {
+    let document = document();
+    for (name, operation) in operations(&document) {
+        let has = |status: &str| operation["responses"][status].is_object();
+        let (writes, api) = (!name.starts_with("get "), name.contains("/v1/"));
+        let body = operation["requestBody"].is_object();
+        for status in ["400", "408", "413", "415", "422"] {
+            assert!(has(status) || !body, "{name}: {status}");
+        }
+        assert_eq!(has("412"), name.starts_with("patch ") || name.starts_with("delete "), "{name}");
+        assert_eq!(has("504"), writes && api, "{name}");
+        assert!(has("503") || !api, "{name}");
+        // Occur for paths and methods that are not described.
+        assert!(!has("405") && !has("406"), "{name}");
+        for (status, response) in operation["responses"].as_object().unwrap() {
+            if status.as_str() < "400" {
+                continue;
+            }
+            let response = match response["$ref"].as_str() {
+                Some(reference) => document.pointer(&reference[1..]).unwrap(),
+                None => response,
+            };
+            let content = response["content"].as_object().unwrap();
+            let kinds: Vec<_> = content.keys().collect();
+            assert_eq!(kinds, ["application/problem+json"], "{name}: {status}");
+            let waits = ["429", "503"].contains(&status.as_str());
+            assert_eq!(response["headers"]["Retry-After"].is_object(), waits, "{name}: {status}");
+        }
+    }
+}
+
+#[test]
+fn every_operation_shows_an_example_of_its_request() {
+    for (name, operation) in operations(&document()) {
+        if let Some(content) = operation["requestBody"]["content"].as_object() {
+            for (kind, body) in content {
+                assert!(!body["example"].is_null(), "{name}: {kind}");
+            }
+        }
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            // A cursor is what an answer gave; words to choose from are listed.
+            let shown = !parameter["example"].is_null()
+                || parameter["schema"]["enum"].is_array()
+                || parameter["name"] == "cursor";
+            assert!(shown, "{name}: {parameter}");
+        }
+    }
+}
+
 #[test]
 fn every_reference_in_it_leads_somewhere() {
     let document = document();
@@ -103,6 +182,16 @@ fn collect(value: &Value, into: &mut Vec<String>) {
     }
 }
 
+#[test]
+fn every_write_says_that_its_outcome_may_stay_unknown_and_no_read_does() {
+    for (route, item) in document()["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let writes = method != "get" && !route.ends_with("/login");
+            assert_eq!(operation["responses"]["504"].is_object(), writes, "{method} {route}");
+        }
+    }
+}
+
 /// What a page asks a browser to fetch: the values of `src` and `href`.
 fn fetched(page: &str) -> Vec<String> {
     ["src=\"", "href=\""]
@@ -123,6 +212,7 @@ fn the_page_and_everything_it_fetches_come_from_this_server() {
     };
     assert_eq!(page.status, 200);
     assert!(page.header("content-type").unwrap().starts_with("text/html"));
+    assert!(page.header("content-security-policy").unwrap().starts_with("default-src 'none'"));
     let mut assets = fetched(&page.text());
     assert!(assets.len() >= 3, "{assets:?}");
     while let Some(asset) = assets.pop() {
@@ -131,6 +221,9 @@ fn the_page_and_everything_it_fetches_come_from_this_server() {
         let answer = server.get(&path);
         assert_eq!(answer.status, 200, "{path}");
         assert!(!answer.body.is_empty(), "{path}");
+        for name in ["content-security-policy", "referrer-policy", "permissions-policy"] {
+            assert!(answer.header(name).is_some(), "{path} without {name}");
+        }
         if path.ends_with(".css") {
             let text = answer.text();
             assert!(!text.contains("url(http") && !text.contains("@import"), "{path}");
@@ -147,4 +240,20 @@ fn the_page_asks_no_other_host_to_check_the_description() {
     assert!(!script.contains("http://") && !script.contains("https://"), "{script}");
     let setting = script.split("validatorUrl").nth(1).expect("says what validates");
     assert!(setting.trim_start_matches(['"', ' ', ':']).starts_with("none"), "{script}");
+}
+
+#[test]
+fn the_page_works_within_its_policy() {
+    let server = Setup::new().start();
+    let page = Page::new();
+    page.open(&format!("http://{}/docs/", server.api));
+    page.until("document.querySelectorAll('.opblock').length > 20");
+    // An operation opens and shows its parts: styles, icons and scripts are all allowed.
+    page.value("document.querySelector('.opblock-summary-control').click()");
+    page.until("document.querySelector('.opblock.is-open .opblock-body')");
+    assert_eq!(page.complaints(), Vec::<String>::new());
+    let own = format!("http://{}/", server.api);
+    for address in page.requests() {
+        assert!(address.starts_with(&own) || address.starts_with("data:"), "{address}");
+    }
 }

@@ -1,6 +1,6 @@
 //! Taken ports, owned directories, damaged and foreign databases.
 
-use crate::harness::{Madang, Output, Setup, database, stores};
+use crate::harness::{Madang, Output, Setup, database, eventually, stores};
 use std::net::TcpListener;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -160,4 +160,24 @@ fn a_stored_path_that_is_damaged_fails_its_own_requests_only() {
     assert!(line.contains("ERROR") && line.contains(problem["instance"].as_str().unwrap()));
     assert_eq!(server.get("/v1/tracks/4").status, 200);
     server.is_well();
+}
+
+#[test]
+fn faults_that_repeat_are_logged_once_a_second_with_the_number_of_the_others() {
+    let dir = stores::bundled();
+    database::execute(dir.path(), "UPDATE track_paths SET path = x'ff00ff00'");
+    let server = Setup::new().data(dir.path()).set("cache.mode", "off").start();
+    let mut connection = server.connect();
+    let mut asked = 0;
+    let lines = || server.log().lines().filter(|line| line.contains("ERROR")).count();
+    let line = eventually("a line that counts the others", || {
+        for _ in 0..20 {
+            connection.get("/v1/tracks/3").problem(500);
+            asked += 1;
+        }
+        let counts = |line: &&str| line.contains("ERROR") && !line.contains("unsaid=0");
+        server.log().lines().find(counts).map(str::to_owned)
+    });
+    assert!(line.contains("unsaid="), "{line}");
+    assert!(lines() * 4 < asked, "{} lines of {asked} faults", lines());
 }

@@ -136,6 +136,28 @@ fn a_file_without_a_name_inside_is_named_after_itself() {
 }
 
 #[test]
+fn names_of_imported_tracks_pass_the_rule_of_titles() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |file: &str, name: &str| {
+        let file = dir.path().join(file);
+        std::fs::write(&file, data::gpx(name, &[(37.0, 127.0), (37.1, 127.0)])).unwrap();
+        file
+    };
+    let files = [
+        write("one.gpx", "\u{1112}\u{1161}\u{11ab}강"),
+        write("river\u{202e}side.gpx", "a\u{3164}b"),
+        write("park.gpx", "\u{3164}"),
+    ];
+    Madang::import(dir.path(), &files).succeeds();
+    let server = Setup::new().data(dir.path()).start();
+    let mut names: Vec<_> =
+        server.tracks().iter().map(|track| track["name"].as_str().unwrap().to_owned()).collect();
+    names.sort();
+    // Composed; and the file's name for a name that cannot be shown, unless that cannot be, either.
+    assert_eq!(names, ["park", "unnamed", "한강"]);
+}
+
+#[test]
 fn an_import_that_is_killed_leaves_a_sound_store_with_all_that_was_committed() {
     let (dir, files) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let files = data::small_files(files.path(), 3_000);
@@ -145,7 +167,7 @@ fn an_import_that_is_killed_leaves_a_sound_store_with_all_that_was_committed() {
         database::number(dir.path(), count).filter(|tracks| *tracks >= 100)
     });
     import.kill().unwrap();
-    assert_eq!(import.wait().unwrap().signal(), Some(9), "it was not killed half-way");
+    assert_eq!(madang_testing::ended(&mut import).signal(), Some(9), "it was not killed half-way");
     let server = Setup::new().data(dir.path()).start();
     let kept = database::number(dir.path(), count).unwrap();
     assert!(kept >= seen && kept < 3_000, "{kept} of at least {seen}");

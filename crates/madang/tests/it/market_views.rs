@@ -147,3 +147,34 @@ fn days_that_are_over_are_folded_into_the_counts() {
     assert_eq!(broken(dir.path()), 0);
     assert_eq!(view(&server, 4, "x"), 9000);
 }
+
+#[test]
+fn accounts_of_one_address_share_its_day_and_another_address_has_its_own() {
+    let dir = stores::demo();
+    let server = behind_a_proxy().data(dir.path()).cheap_hash().start();
+    // Five accounts that look at 300 markets each are 1,500 views; 1,000 of them count.
+    std::thread::scope(|scope| {
+        for name in ["mina", "juno", "sora", "hana", "duri"] {
+            let server = &server;
+            scope.spawn(move || {
+                let bearer = server.somebody(name).bearer();
+                let mut connection = server.connect();
+                for id in 1..=300 {
+                    let headers =
+                        [("Authorization", bearer.as_str()), ("X-Forwarded-For", "203.0.113.7")];
+                    let path = format!("/v1/markets/{id}");
+                    assert_eq!(connection.request("GET", &path, &headers).status, 200);
+                }
+            });
+        }
+    });
+    settled(&server, 1_500.0);
+    assert_eq!(server.metric("madang_market_views_counted_total", &[]), 1_000.0);
+    assert_eq!(server.metric("madang_market_views_dropped_total", &[]), 500.0);
+    let before = view(&server, 1_000, "x");
+    view_from(&server, 1_000, "203.0.113.8");
+    settled(&server, 1_502.0);
+    assert_eq!(server.metric("madang_market_views_counted_total", &[]), 1_002.0);
+    assert_eq!(view(&server, 1_000, "x"), before + 2);
+    assert_eq!(broken(dir.path()), 0);
+}

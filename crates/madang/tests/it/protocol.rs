@@ -135,6 +135,57 @@ fn a_request_of_two_lengths_is_refused_and_nothing_is_smuggled() {
 }
 
 #[test]
+fn transfer_codings_other_than_chunked_are_answered_501() {
+    let server = Setup::new().start();
+    let smuggled = "GET /smuggled HTTP/1.1\r\nHost: test\r\n\r\n";
+    for coding in [
+        "Transfer-Encoding: gzip, chunked",
+        "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked, chunked",
+        "Transfer-Encoding: x, chunked\r\nContent-Length: 5",
+    ] {
+        let mut connection = server.connect();
+        let head = format!("POST /v1/tracks HTTP/1.1\r\nHost: test\r\n{coding}\r\n\r\n");
+        connection.try_send(format!("{head}0\r\n\r\n{smuggled}"));
+        let answer = connection.answer().unwrap();
+        assert_eq!(answer.problem(501)["type"], "urn:madang:problem:not-implemented", "{coding}");
+        assert_eq!(answer.header("connection"), Some("close"));
+        assert!(connection.is_closed_by_the_server());
+    }
+    let mut connection = server.connect();
+    let head = "GET /v1/tracks HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: , Chunked\r\n\r\n";
+    assert_eq!(connection.send(format!("{head}0\r\n\r\n")).answer().unwrap().status, 200);
+    server.is_well();
+}
+
+#[test]
+fn a_request_names_exactly_one_host() {
+    let server = Setup::new().start();
+    for hosts in
+        ["", "Host: a\r\nHost: b\r\n", "Host: a\r\nHost: a\r\n", "Host: a, b\r\n", "Host: a/b\r\n"]
+    {
+        for method in ["GET", "POST"] {
+            let mut connection = server.connect();
+            let length = if method == "POST" { "Content-Length: 2\r\n" } else { "" };
+            connection.send(format!("{method} /health/live HTTP/1.1\r\n{hosts}{length}\r\n"));
+            let answer = connection.answer().unwrap();
+            answer.problem(400);
+            assert_eq!(answer.header("connection"), Some("close"), "{hosts:?}");
+            connection.finish_sending();
+            assert!(connection.is_closed_by_the_server());
+        }
+    }
+    let two = exchange(&server, "GET /health/live HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n");
+    assert_eq!(statuses(&two), ["400"]);
+    for hosts in ["Host:\r\n", "Host: [::1]:80\r\n"] {
+        let mut connection = server.connect();
+        connection.send(format!("GET /health/live HTTP/1.1\r\n{hosts}\r\n"));
+        assert_eq!(connection.answer().unwrap().status, 200, "{hosts:?}");
+    }
+    server.is_well();
+}
+
+#[test]
 fn after_chunks_beside_a_length_the_connection_is_closed() {
     // RFC 9112, section 6.1: process it by the chunks, or refuse it, but close in any case.
     let server = Setup::new().start();
@@ -214,4 +265,28 @@ fn the_metrics_listener_speaks_http_as_well() {
         assert_eq!(connection.get("/metrics").status, 200);
     }
     assert_eq!(connection.request("POST", "/metrics", &[]).status, 405);
+}
+
+#[test]
+fn no_answer_is_to_be_taken_for_anything_but_what_it_says_it_is() {
+    let server = Setup::new().start();
+    let long = format!("/{}", "x".repeat(9000));
+    for (method, path, status) in [
+        ("GET", "/v1/tracks", 200),
+        ("HEAD", "/v1/tracks", 200),
+        ("GET", "/v1/tracks/7", 404),
+        ("GET", "/nothing", 404),
+        ("GET", "/openapi.json", 200),
+        ("GET", "/docs/", 200),
+        ("GET", "/", 200),
+        ("GET", "/home/figures", 200),
+        ("GET", "/health/live", 200),
+        ("DELETE", "/v1/tracks", 405),
+        ("DELETE", "/v1/tracks/7", 401),
+        ("GET", long.as_str(), 414),
+    ] {
+        let answer = server.connect().request(method, path, &[]);
+        assert_eq!(answer.status, status, "{method} {path}");
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{method} {path}");
+    }
 }

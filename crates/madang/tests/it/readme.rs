@@ -23,7 +23,6 @@ serve)
 	shift
 	# The server of the test has the address of the page.
 	[[ " $* " == *" --listen "* ]] || set -- "$@" --listen 127.0.0.1:0
-	rm -rf madang-data
 	"$real" serve "$@" >served 2>served.log &
 	server=$!
 	for _ in $(seq 600); do
@@ -42,9 +41,8 @@ load)
 	[[ " $* " == *" --check "* ]] || set -- "$@" --check
 	"$real" "$@" && echo checked
 	;;
-seed | import)
-	[[ " $* " == *" --data "* ]] || rm -rf madang-data
-	"$real" "${@//0000/}"
+seed)
+	"$real" "${@//000/}"
 	;;
 *) exec "$real" "$@" ;;
 esac
@@ -68,11 +66,12 @@ fn blocks(page: &str) -> Vec<Vec<String>> {
             (Some("console"), None) => open = Some((true, Vec::new())),
             (Some(""), Some(_)) => found.extend(open.take().map(|(_, lines)| lines)),
             (_, Some((false, lines))) => lines.push(line.to_owned()),
-            (_, Some((true, lines))) => {
-                let goes_on = lines.last().is_some_and(|last| last.ends_with('\\'));
-                let typed = if goes_on { Some(line) } else { line.strip_prefix("$ ") };
-                lines.extend(typed.map(str::to_owned));
-            }
+            // What was typed, and the lines on which it goes on.
+            (_, Some((true, lines))) => match (line.strip_prefix("$ "), lines.last()) {
+                (Some(typed), _) => lines.push(typed.to_owned()),
+                (None, Some(last)) if last.ends_with('\\') => lines.push(line.to_owned()),
+                _ => {}
+            },
             _ => {}
         }
     }
@@ -236,7 +235,7 @@ fn what_a_command_must_not_answer() {
     assert_eq!(complaint("curl x", "0\n", ""), Some("an empty answer"));
     assert_eq!(complaint("madang config", "2\n", "x"), Some("it failed"));
     assert_eq!(complaint("base=x", "0\n", ""), None);
-    let page = "```sh\na 'b\nc'\nd \\\n e\n```\ntext\n```console\n$ f \\\n  h\ng\n```";
+    let page = "```sh\na 'b\nc'\nd \\\n e\n```\ntext\n```console\n$ f\ng\n```";
     let cut: Vec<_> = blocks(page).iter().map(|lines| commands(lines)).collect();
-    assert_eq!(cut, [vec!["a 'b\nc'", "d \\\n e"], vec!["f \\\n  h"]]);
+    assert_eq!(cut, [vec!["a 'b\nc'", "d \\\n e"], vec!["f"]]);
 }

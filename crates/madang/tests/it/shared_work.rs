@@ -31,10 +31,58 @@ fn a_hit_reads_no_store_and_computes_nothing() {
     let dir = stores::bundled();
     let server = Setup::new().data(dir.path()).start();
     let id = server.track_of(LONG);
-    for path in [format!("/v1/tracks/{id}"), "/v1/tracks".to_owned()] {
-        assert_eq!(work_of(&server, &path, 1), (1.0, 1.0), "the first one of {path}");
+    // A listing is kept when it is asked for the second time.
+    for (path, first) in [(format!("/v1/tracks/{id}"), 1u8), ("/v1/tracks".to_owned(), 2)] {
+        let work = f64::from(first);
+        assert_eq!(
+            work_of(&server, &path, usize::from(first)),
+            (work, work),
+            "the first of {path}"
+        );
         assert_eq!(work_of(&server, &path, 100), (0.0, 0.0), "the next hundred of {path}");
     }
+}
+
+#[test]
+fn what_a_client_can_make_up_takes_no_place_in_the_cache() {
+    let server = Setup::new().cheap_hash().demo().start();
+    let entries = || server.metric("madang_cache_entries", &[]);
+    let mut connection = server.connect();
+    let mut get = |path: &str, status: u16| {
+        let answer = connection.get(path);
+        assert_eq!(answer.status, status, "{path}");
+        answer
+    };
+    let before = entries();
+    // Page sizes, places to go on from, texts, ids that are none.
+    for n in 2..80 {
+        for listing in [
+            "/v1/tracks?",
+            "/v1/tracks/1/records?",
+            "/v1/locations?",
+            "/v1/posts?",
+            "/v1/posts?state=Seoul&",
+            "/v1/articles?",
+            "/v1/articles/1/comments?",
+            "/v1/markets?",
+        ] {
+            let page = get(&format!("{listing}limit={n}"), 200).json();
+            if let Some(cursor) = page["nextCursor"].as_str() {
+                get(&format!("{listing}limit={n}&cursor={cursor}"), 200);
+            }
+        }
+        get(&format!("/v1/posts?state=Seoul&city=Mapo-gu&town=t{n}"), 200);
+        get(&format!("/v1/markets?q=t{n}"), 200);
+        get(&format!("/v1/markets?near=37.{n:02}1,127.0"), 200);
+        for thing in ["tracks", "posts", "articles"] {
+            get(&format!("/v1/{thing}/{}", 1_000_000 + n), 404);
+        }
+    }
+    assert_eq!(entries(), before);
+    // What is asked for again is kept.
+    get("/v1/posts?limit=2", 200);
+    get("/v1/posts/1000002", 404);
+    assert_eq!(entries(), before + 2.0);
 }
 
 #[test]

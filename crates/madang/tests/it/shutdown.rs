@@ -101,6 +101,30 @@ fn an_interrupt_stops_it_as_well() {
 }
 
 #[test]
+fn a_hangup_drains_as_well() {
+    let dir = stores::bundled();
+    let mut server = Setup::new().data(dir.path()).start();
+    let mut waiting = request_in_flight(&server);
+    server.signal(Signal::HUP);
+    until_refused(&server);
+    assert_eq!(waiting.send("67890").answer().expect("an answer").status, 200);
+    assert_eq!(server.wait().code(), Some(0), "{}", server.log());
+    is_tidy(dir.path());
+}
+
+#[test]
+fn a_hangup_that_its_starter_ignores_does_not_stop_it() {
+    let mut shell = crate::harness::command::clean("sh");
+    let program = crate::harness::command::program();
+    shell.args(["-c", "trap '' HUP; exec \"$0\" \"$@\"", program]);
+    let mut server = Setup::new().start_through(shell);
+    server.signal(Signal::HUP);
+    server.is_well();
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code(), Some(0), "{}", server.log());
+}
+
+#[test]
 fn a_second_signal_ends_the_wait() {
     let dir = stores::bundled();
     let mut server = Setup::new().data(dir.path()).set("server.drain_timeout", "1h").start();

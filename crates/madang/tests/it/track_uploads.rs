@@ -18,6 +18,12 @@ fn upload(server: &Server, by: &Person, kind: &str, path: &str, body: impl AsRef
     server.connect().send_body("POST", path, &headers, body)
 }
 
+/// A track of so many points as a body of some 16 bytes for each.
+pub fn line(points: u32) -> Value {
+    let point = |n: u32| json!([f64::from(n % 1000) / 1e3, f64::from(n / 1000)]);
+    json!({"name": format!("{points} points"), "segments": [(0..points).map(point).collect::<Vec<_>>()]})
+}
+
 const GPX: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <gpx version="1.1" creator="test" xmlns="http://www.topografix.com/GPX/1/1"><trk><name>둘레길</name><trkseg>
 <trkpt lat="37.5" lon="127.0"/><trkpt lat="37.6" lon="127.1"/></trkseg></trk></gpx>"#;
@@ -174,7 +180,11 @@ fn refused_writes_leave_the_cached_bodies_that_everybody_reads() {
     let run = json!({"durationSeconds": 60});
     assert_eq!(server.post("/v1/tracks/1/records", Some(&owner), &run).status, 201);
     let cached = ["/v1/tracks/1", "/v1/tracks", "/v1/tracks/1/records"];
-    cached.iter().for_each(|path| assert_eq!(server.get(path).status, 200));
+    // Listings are kept when they are asked for the second time.
+    [cached, cached]
+        .as_flattened()
+        .iter()
+        .for_each(|path| assert_eq!(server.get(path).status, 200));
 
     let loads = server.metric("madang_cache_loads_total", &[]);
     server.delete("/v1/tracks/1", Some(&eve)).problem(403);
@@ -208,4 +218,50 @@ fn what_was_sent_is_not_repeated_in_an_error() {
     let answer = server.post("/v1/tracks", Some(&runner), &body);
     assert_eq!(answer.wrong_fields(), ["segments"]);
     assert!(answer.body.len() < 1000, "{} bytes", answer.body.len());
+}
+
+#[test]
+fn a_path_of_more_points_than_its_largest_form_may_have_is_refused() {
+    let server = start();
+    let runner = server.somebody("runner");
+    let refused = server.post("/v1/tracks", Some(&runner), &line(50_001));
+    assert_eq!(refused.wrong_fields(), ["segments"]);
+    let text = refused.text();
+    assert!(text.contains("50000 points"), "{text}");
+    let stored = server.post("/v1/tracks", Some(&runner), &line(50_000));
+    assert_eq!(stored.status, 201, "{}", stored.text());
+    let path = format!("{}?detail=full", stored.header("location").unwrap());
+    for form in ["application/json", "application/geo+json", "application/gpx+xml"] {
+        let body = server.get_with(&path, &[("Accept", form)]).body;
+        assert!(body.len() < 4 << 20, "{form}: {}", body.len());
+    }
+}
+
+#[test]
+fn names_of_uploads_pass_the_rule_of_titles() {
+    let server = start();
+    let runner = server.somebody("runner");
+    let line = r#"{"type":"LineString","coordinates":[[127.0,37.5],[127.1,37.6]]}"#;
+    let encoded = |name: &str| name.bytes().map(|b| format!("%{b:02X}")).collect::<String>();
+    for bad in ["a\u{202e}b", "a\u{2028}b", "a\u{3164}b", "\u{200b}", "a\u{2066}b", "a\nb"] {
+        let path = format!("/v1/tracks?name={}", encoded(bad));
+        let given = upload(&server, &runner, "application/geo+json", &path, line);
+        assert_eq!(given.wrong_fields(), ["name"], "{}", bad.escape_unicode());
+        let json = json!({"name": bad, "segments": [[[37.5, 127], [37.6, 127]]]});
+        let json = server.post("/v1/tracks", Some(&runner), &json);
+        assert_eq!(json.wrong_fields(), ["name"], "{}", bad.escape_unicode());
+    }
+    // A file's own name, where what can be left out of it is left out.
+    let gpx = |name: &str| {
+        let body = GPX.replace("둘레길", name);
+        upload(&server, &runner, "application/gpx+xml", "/v1/tracks", body)
+    };
+    assert_eq!(gpx("a\u{3164}b").wrong_fields(), ["name"]);
+    let decomposed = "\u{1112}\u{1161}\u{11ab}강";
+    assert_eq!(gpx(decomposed).json()["name"], "한강");
+    assert_eq!(gpx("한강").status, 409, "the same name");
+    assert_eq!(gpx("a\u{202e}b").json()["name"], "ab");
+    let named = format!("/v1/tracks?name={}", encoded(decomposed));
+    let named = upload(&server, &runner, "application/geo+json", &named, line);
+    assert_eq!(named.status, 409, "the same name and path in another format");
 }

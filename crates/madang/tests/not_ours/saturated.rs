@@ -2,7 +2,8 @@
 //! slow server is no such generator, whatever form the load has.
 //!
 //! Other tests keep the processors busy meanwhile, so a generator that does nothing wrong may be late
-//! all the same. Its rounds are refused for that, and for nothing else.
+//! all the same. Its rounds are refused for that, and for nothing else; then they are run again, until it was
+//! left in peace once.
 
 use serde_json::Value;
 
@@ -80,9 +81,21 @@ fn assert_refused(ran: &Ran) {
     assert!(!ran.warns("dropped"), "whoever is late blames nobody: {}", ran.report["warnings"]);
 }
 
-/// Taken as it is. Only where others kept the generator waiting is it called the limit.
+/// Runs that are taken as they are. Only where others kept the generator waiting is it called the limit, and
+/// that does not happen every time.
 #[track_caller]
-fn assert_taken(ran: &Ran) {
+fn taken(server: &str, script: &str, blocks: u32) -> Ran {
+    let mut runs = (0..5).map(|_| run(server, script, blocks));
+    let found = runs.find(|ran| {
+        assert_right(ran);
+        ran.code == Some(0)
+    });
+    found.expect("others kept the generator waiting every time")
+}
+
+/// Either called the limit for having been late, or with a verdict.
+#[track_caller]
+fn assert_right(ran: &Ran) {
     let limited = |round: &&Value| round["load"]["generator"]["limited"] == true;
     for round in ran.rounds().filter(limited).map(|round| &round["load"]) {
         let generator = &round["generator"];
@@ -103,8 +116,9 @@ fn assert_taken(ran: &Ran) {
 /// called the limit. Of a server that others kept from its processor nothing is said but that.
 #[track_caller]
 fn assert_blamed(ran: &Ran, warning: &str) {
-    let fair = ran.rounds().filter(|round| round["load"]["generator"]["limited"] == false);
-    for round in fair {
+    let mut fair = 0;
+    for round in ran.rounds().filter(|round| round["load"]["generator"]["limited"] == false) {
+        fair += 1;
         let warnings = round["warnings"].as_array().unwrap();
         let blames = |word: &str| warnings.iter().any(|warning| warning == word);
         let disturbed = blames("foreign_cpu") || blames("steal");
@@ -112,6 +126,7 @@ fn assert_blamed(ran: &Ran, warning: &str) {
         let all = ["overloaded", "few_users", "waiting", "starved"];
         assert_eq!(all.into_iter().filter(|word| blames(word)).count(), 1, "{round:#}");
     }
+    assert!(fair > 0, "{:#}", ran.report["warnings"]);
 }
 
 const CLOSED: &str = "executor: 'constant-vus', vus: 8, duration: '1200ms'";
@@ -153,16 +168,14 @@ fn so_are_iterations_that_computing_leaves_no_time_for() {
 
 #[test]
 fn a_slow_server_under_a_light_script_is_taken() {
-    let ran = run(&slow(), &script(CLOSED, "", ""), 2);
-    assert_taken(&ran);
+    let ran = taken(&slow(), &script(CLOSED, "", ""), 2);
     assert!(!ran.warns("dropped"), "{}", ran.report["warnings"]);
 }
 
 #[test]
 fn iterations_that_a_slow_server_leaves_no_time_for_are_no_fault_of_the_generator() {
     for scenario in [SHARED, EACH] {
-        let ran = run(&slow(), &script(scenario, "", ""), 1);
-        assert_taken(&ran);
+        let ran = taken(&slow(), &script(scenario, "", ""), 1);
         let dropped = |round: &Value| round["load"]["iterations"]["dropped"].as_u64();
         assert!(ran.rounds().all(|round| dropped(round) > Some(0)), "{scenario}");
     }
@@ -171,16 +184,14 @@ fn iterations_that_a_slow_server_leaves_no_time_for_are_no_fault_of_the_generato
 #[test]
 fn a_server_that_cannot_take_the_rate_is_told_to_be_the_reason() {
     for scenario in [ARRIVALS, RAMPING] {
-        let ran = run(&slow(), &script(scenario, "", ""), 1);
-        assert_taken(&ran);
+        let ran = taken(&slow(), &script(scenario, "", ""), 1);
         assert_blamed(&ran, "overloaded");
     }
 }
 
 #[test]
 fn virtual_users_that_sleep_are_no_fault_of_the_server() {
-    let ran = run(&nginx(), &script(ARRIVALS, "", "sleep(0.3)"), 1);
-    assert_taken(&ran);
+    let ran = taken(&nginx(), &script(ARRIVALS, "", "sleep(0.3)"), 1);
     assert_blamed(&ran, "few_users");
 }
 
@@ -188,7 +199,6 @@ fn virtual_users_that_sleep_are_no_fault_of_the_server() {
 fn too_few_virtual_users_for_answers_that_take_their_time_are_no_fault_of_the_server() {
     let dir = tempfile::tempdir().unwrap();
     let two = ARRIVALS.replace("preAllocatedVUs: 20", "preAllocatedVUs: 2");
-    let ran = run(&waiting(dir.path()), &script(&two, "", ""), 1);
-    assert_taken(&ran);
+    let ran = taken(&waiting(dir.path()), &script(&two, "", ""), 1);
     assert_blamed(&ran, "waiting");
 }

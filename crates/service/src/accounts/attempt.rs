@@ -67,17 +67,15 @@ pub(super) fn refusal(refused: &Refused) -> Problem {
     let wait = seconds(refused.retry_after);
     let Some(challenge) = &refused.challenge else {
         let (slug, detail) = match refused.reason {
-            Reason::SignUp => {
-                ("too-many-sign-ups", "too many accounts were made from your address")
-            }
+            Reason::SignUp => ("too-many-sign-ups", "too many sign-ups from your address"),
             Reason::InFlight => ("too-many-attempts", "earlier attempts are still being checked"),
             _ => ("too-many-attempts", "too many failed attempts; wait before the next one"),
         };
         return Problem::too_many_requests(slug, detail, wait);
     };
     let detail = match refused.proof_error {
-        None => "solve the challenge and send its solution as altcha, or wait".to_owned(),
-        Some(error) => format!("{error}; here is a new challenge"),
+        None => "solve the challenge and send the solution as altcha, or wait".to_owned(),
+        Some(error) => format!("{error}; solve the new challenge"),
     };
     // Texts and a number: there is nothing in it that cannot be written.
     let challenge = serde_json::to_value(challenge).unwrap_or_default();

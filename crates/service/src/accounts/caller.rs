@@ -21,6 +21,18 @@ pub struct Caller {
     pub(super) claims: Claims,
 }
 
+impl Caller {
+    /// The user whose valid token the head of a request carries.
+    ///
+    /// # Errors
+    /// 401 when there is none.
+    pub fn of(parts: &Parts, accounts: &Accounts) -> Result<Self, Problem> {
+        caller_of(parts, accounts)?.ok_or_else(|| {
+            Problem::unauthorized("not logged in; send the token as Authorization: Bearer …")
+        })
+    }
+}
+
 /// The user, or nobody: for what everybody may read. A token that is there but not valid is still 401.
 #[derive(Clone, Debug)]
 pub struct MaybeCaller(pub Option<Caller>);
@@ -29,10 +41,7 @@ impl FromRequestParts<Arc<App>> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
-        let caller = caller_of(parts, &app.accounts)?;
-        caller.ok_or_else(|| {
-            Problem::unauthorized("log in and send the token: Authorization: Bearer …")
-        })
+        Caller::of(parts, &app.accounts)
     }
 }
 

@@ -25,7 +25,7 @@ impl Accounts {
         encode_decisions(encoder, &guard)?;
         encode_memory(encoder, &guard)?;
         let revoked = self.revocations() as u64;
-        gauge(encoder, "accounts_revocations", "Revoked tokens and cutoffs remembered", revoked)
+        gauge(encoder, "accounts_revocations", "Revoked tokens and cutoffs in memory", revoked)
     }
 
     fn encode_hashing(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
@@ -33,14 +33,14 @@ impl Accounts {
         gauge(encoder, "hash_running", "Passwords being hashed", pool.running as u64)?;
         gauge(encoder, "hash_queue", "Passwords waiting to be hashed", pool.queued as u64)?;
         let memory = pool.memory_bytes as u64;
-        gauge(encoder, "hash_memory_bytes", "Memory kept for hashing", memory)?;
-        counter(encoder, "hash_done", "Passwords hashed or checked to the end", pool.done)?;
-        counter(encoder, "hash_refused", "Refused at once: too many waited", pool.refused)?;
-        counter(encoder, "hash_expired", "Waited too long, never begun", pool.expired)?;
-        counter(encoder, "hash_abandoned", "Never begun: the client had left", pool.abandoned)?;
-        counter(encoder, "hash_failed", "Begun, no result", pool.failed)?;
+        gauge(encoder, "hash_memory_bytes", "Memory reserved for hashing in bytes", memory)?;
+        counter(encoder, "hash_done", "Passwords hashed or checked", pool.done)?;
+        counter(encoder, "hash_refused", "Hashes refused: the queue was full", pool.refused)?;
+        counter(encoder, "hash_expired", "Hashes not started: wait too long", pool.expired)?;
+        counter(encoder, "hash_abandoned", "Hashes not started: client gone", pool.abandoned)?;
+        counter(encoder, "hash_failed", "Hashes started that failed", pool.failed)?;
         let seconds = ConstCounter::new(pool.hashing.as_secs_f64());
-        let help = "Time spent hashing, summed over the threads";
+        let help = "Total time spent hashing, over all threads";
         let kind = seconds.metric_type();
         seconds.encode(encoder.encode_descriptor("hash_seconds", help, None, kind)?)
     }
@@ -50,9 +50,9 @@ fn encode_decisions(
     encoder: &mut DescriptorEncoder<'_>,
     guard: &MetricsSnapshot,
 ) -> Result<(), Error> {
-    counter(encoder, "guard_allowed", "Log-in attempts let through to the hash", guard.allowed)?;
+    counter(encoder, "guard_allowed", "Attempts admitted to the password check", guard.allowed)?;
     let sign_ups = guard.sign_ups_allowed;
-    counter(encoder, "guard_sign_ups_allowed", "Sign-ups let through to the hash", sign_ups)?;
+    counter(encoder, "guard_sign_ups_allowed", "Sign-ups admitted to hashing", sign_ups)?;
     let reasons = [
         ("pair", guard.refused_pair),
         ("account", guard.refused_account),
@@ -63,19 +63,19 @@ fn encode_decisions(
         ("in_flight", guard.refused_in_flight),
     ];
     let label = |reason| ReasonLabel { reason };
-    family(encoder, "guard_refused", "Attempts answered 429", &reasons, label)?;
+    family(encoder, "guard_refused", "Attempts answered 429, by limit", &reasons, label)?;
     let suspects = [
         ("address", guard.suspicious_address),
         ("account", guard.suspicious_account),
         ("password", guard.suspicious_password),
     ];
-    let help = "Attempts answered 429 with a challenge, by what was suspicious";
+    let help = "Attempts answered 429 with a challenge, by reason";
     family(encoder, "guard_challenged", help, &suspects, label)?;
     let label = |result| ResultLabel { result };
     let proofs = [("accepted", guard.proofs_accepted), ("rejected", guard.proofs_rejected)];
-    family(encoder, "guard_proofs", "Solutions of challenges", &proofs, label)?;
+    family(encoder, "guard_proofs", "Solutions of challenges received", &proofs, label)?;
     let marks = [("accepted", guard.marks_accepted), ("rejected", guard.marks_rejected)];
-    family(encoder, "guard_device_marks", "Device marks that were asked for", &marks, label)
+    family(encoder, "guard_device_marks", "Device marks checked", &marks, label)
 }
 
 fn encode_memory(
@@ -84,13 +84,13 @@ fn encode_memory(
 ) -> Result<(), Error> {
     counter(encoder, "guard_failures", "Log-in attempts that failed", guard.failures)?;
     counter(encoder, "guard_successes", "Log-in attempts that succeeded", guard.successes)?;
-    counter(encoder, "guard_waited", "Attempts that waited for others in flight", guard.waited)?;
-    gauge(encoder, "guard_waiters", "Attempts waiting for others in flight", guard.waiters)?;
-    gauge(encoder, "guard_in_flight", "Attempts let through and not ended", guard.in_flight)?;
-    gauge(encoder, "guard_entries", "Accounts, addresses and pairs remembered", guard.entries)?;
-    gauge(encoder, "guard_bytes", "Memory they take", guard.bytes)?;
-    counter(encoder, "guard_evictions", "Forgotten before their time", guard.evictions)?;
-    counter(encoder, "guard_store_errors", "Decided without the shared store", guard.store_errors)
+    counter(encoder, "guard_waited", "Attempts that waited for attempts in flight", guard.waited)?;
+    gauge(encoder, "guard_waiters", "Attempts waiting for attempts in flight", guard.waiters)?;
+    gauge(encoder, "guard_in_flight", "Admitted attempts in progress", guard.in_flight)?;
+    gauge(encoder, "guard_entries", "Accounts, addresses and pairs in memory", guard.entries)?;
+    gauge(encoder, "guard_bytes", "Memory of the guard in bytes", guard.bytes)?;
+    counter(encoder, "guard_evictions", "Entries evicted before they expired", guard.evictions)?;
+    counter(encoder, "guard_store_errors", "Decisions without the shared store", guard.store_errors)
 }
 
 fn family<L: EncodeLabelSet>(

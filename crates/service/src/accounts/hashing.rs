@@ -33,15 +33,15 @@ pub(super) fn start(settings: &AccountSettings) -> Result<HashPool, StartError> 
 pub(super) fn problem(error: &PoolError) -> Problem {
     match error {
         PoolError::Busy { retry_after } => Problem::unavailable(
-            "too many passwords are being checked right now",
+            "too many passwords are being checked; try again later",
             u32::try_from(retry_after.as_millis().div_ceil(1000)).unwrap_or(60),
             "the hash pool is full",
         ),
-        PoolError::Closed => Problem::unavailable("the service is stopping", 1, "hash pool"),
+        PoolError::Closed => Problem::unavailable("the server is stopping", 1, "hash pool"),
         // Rather than a 500: checking a larger old hash is likelier to find no memory than checking
         // nobody's, and must not say that there is such an account.
         other => Problem::unavailable(
-            "the password could not be checked right now",
+            "the password could not be checked; try again later",
             1,
             format!("hashing: {other}"),
         ),

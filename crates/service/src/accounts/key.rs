@@ -39,8 +39,8 @@ pub enum KeyError {
     /// Others than its owner may read or write the file.
     #[error(
         "{}: mode {mode:o} lets others read or change the key that signs every token. \
-         If nobody can have read it, `chmod 600` it; else delete it, and a new one is made \
-         (all users then log in again). Where a platform insists on such a mode, set accounts.token_key instead",
+         If nobody else can have read it, run `chmod 600` on it; otherwise delete it to generate a new one \
+         (all users must then log in again). If the platform requires this mode, set accounts.token_key instead",
         path.display()
     )]
     Exposed {
@@ -51,8 +51,8 @@ pub enum KeyError {
     },
     /// The file holds no key.
     #[error(
-        "{}: this is no key (32 bytes or more as hex or Base64). Restore it, or delete it: \
-         a new one is made, and all users log in again",
+        "{}: not a key (32 bytes or more as hex or Base64). Restore the file, or delete it \
+         to generate a new one (all users must then log in again)",
         path.display()
     )]
     Damaged {
@@ -97,7 +97,7 @@ impl TokenKey {
                     // What is stored can still be read then, and that is no reason not to serve.
                     Err(error) if has_no_room(&error) => tracing::warn!(
                         %error,
-                        "cannot keep the key that signs tokens: all users log in again after the next start"
+                        "cannot store the key that signs tokens; all users must log in again after the next start"
                     ),
                     Err(error) => return Err(fail(error)),
                 }

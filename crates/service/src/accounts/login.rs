@@ -6,6 +6,7 @@ use super::token;
 use super::types::{PASSWORD_BYTES, account_key, is_nickname};
 use super::{Accounts, hashing};
 use crate::app::App;
+use crate::http::json::table::{Asked, GivenSecret, Line, optional, required, table};
 use crate::http::{ClientAddress, JsonObject, OverTls, Problem, Secret, rfc3339};
 use axum::Json;
 use axum::extract::State;
@@ -23,18 +24,15 @@ const LONGEST_NAME: usize = 256;
 /// Longest solution of a challenge.
 const LONGEST_PROOF: usize = 4096;
 
-/// What a client logs in with.
-#[derive(utoipa::ToSchema)]
-#[expect(dead_code, reason = "describes a body that is read field by field")]
-pub(super) struct LoginBody {
+table! {
+    /// What a client logs in with.
+    struct Fields: LoginBody (All);
     /// The nickname; the case of ASCII letters does not matter.
-    #[schema(example = "mina")]
-    nickname: String,
+    nickname: Line = required("nickname", Line(0..=LONGEST_NAME), "mina");
     /// The password.
-    #[schema(format = Password)]
-    password: String,
+    password: GivenSecret = required("password", GivenSecret(*PASSWORD_BYTES.end()), "correct horse");
     /// After a 429 with a `challenge`: its solution, as an ALTCHA widget puts it into its field.
-    altcha: Option<String>,
+    altcha: Line = optional("altcha", Line(0..=LONGEST_PROOF), "");
 }
 
 /// A log-in that succeeded.
@@ -61,9 +59,7 @@ pub(super) struct LoggedIn {
     responses(
         (status = 200, description = "Logged in; sets the cookie madang_device", body = LoggedIn),
         (status = 401, description = "Unknown name or wrong password"),
-        (status = 422, description = "A field is missing or of the wrong type"),
         (status = 429, description = "Too many failures; with `challenge` (ALTCHA) where solving it helps"),
-        (status = 503, description = "Too many passwords are being checked"),
     ))]
 pub(super) async fn login(
     State(app): State<Arc<App>>,
@@ -72,9 +68,7 @@ pub(super) async fn login(
     headers: HeaderMap,
     mut body: JsonObject,
 ) -> Result<Response, Problem> {
-    let nickname = body.text("nickname", 0..=LONGEST_NAME);
-    let password = body.secret_within("password", *PASSWORD_BYTES.end());
-    let proof = body.optional("altcha", |body, name| body.text(name, 0..=LONGEST_PROOF));
+    let Fields { nickname, password, altcha: proof } = Fields::read(&mut body, Asked::All);
     let (nickname, password) = body.finish((nickname, password))?;
     let key = account_key(&nickname);
     // No account has the empty password: it stands for all that are too long.
@@ -200,7 +194,7 @@ fn stored_hash(user: &Credentials) -> Option<StoredHash> {
     match user.password_hash.parse() {
         Ok(hash) => Some(hash),
         Err(error) => {
-            tracing::warn!(user = user.id, %error, "refused a stored password hash");
+            tracing::warn!(user = user.id, %error, "rejected a stored password hash");
             None
         }
     }

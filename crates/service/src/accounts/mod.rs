@@ -31,23 +31,22 @@ pub use regions::{LONGEST as LONGEST_REGION, RegionError, RegionId, RegionRow, R
 pub use store::{AccountStore, Credentials, NewUser, User, exists};
 pub use token::{Claims, TokenError, TokenId, Tokens};
 
-use crate::app::App;
 use crate::config::Settings;
+use crate::ops::openapi::Api;
 use crate::store::{Store, StoreError};
 use madang_guard::Guard;
 use madang_guard::hash::{HashPool, StartError};
 use revoked::Revoked;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Identifier of a user, never reused.
 pub type UserId = i64;
 
 /// Routes of accounts.
-pub fn router() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new()
+pub(crate) fn router() -> Api {
+    Api::new()
         .routes(routes!(register::register))
         .routes(routes!(login::login))
         .routes(routes!(session::logout))
@@ -157,7 +156,7 @@ impl Accounts {
         let claims = match self.inner.tokens.verify(token, token::now()) {
             Ok(claims) => claims,
             Err(error) => {
-                tracing::debug!(%error, "refused a token");
+                tracing::debug!(%error, "rejected a token");
                 return None;
             }
         };

@@ -36,7 +36,7 @@ pub enum RegionError {
     )]
     Unknown,
     /// Several are.
-    #[error("several regions are called so: write {}", .0.join(" or "))]
+    #[error("several regions have this name; use {}", .0.join(" or "))]
     Ambiguous(Vec<String>),
 }
 

@@ -3,9 +3,10 @@
 use super::attempt::refusal;
 use super::regions::{self, RegionError, RegionId};
 use super::store::NewUser;
-use super::types::{NICKNAME_CHARS, NICKNAME_RULE, PASSWORD_BYTES, is_nickname};
+use super::types::{Nickname, PASSWORD_BYTES};
 use super::{Accounts, UserId, hashing};
 use crate::app::App;
+use crate::http::json::table::{Asked, Line, NewSecret, required, table};
 use crate::http::{ClientAddress, JsonObject, Problem, Secret};
 use crate::idempotency::{Done, IdempotencyKey};
 use crate::store::StoreError;
@@ -19,21 +20,19 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a client signs up with.
-#[derive(utoipa::ToSchema)]
-#[expect(dead_code, reason = "describes a body that is read field by field")]
-pub(super) struct RegisterBody {
+table! {
+    /// What a client signs up with.
+    struct Fields: RegisterBody (All);
     /// 2 to 64 letters (A to Z), digits, `_`, `-` or Hangul. Names that differ in the case of letters
     /// alone are the same.
-    #[schema(example = "mina")]
-    nickname: String,
+    nickname: Nickname = required("nickname", Nickname, "mina");
     /// 8 to 1,024 bytes of UTF-8.
-    #[schema(format = Password)]
-    password: String,
+    password: NewSecret = required("password", NewSecret(PASSWORD_BYTES), "correct horse");
     /// A province or municipality, in Korean or English.
-    #[schema(example = "서울특별시 종로구")]
-    region_name: String,
+    region_name: Line = required(REGION, Line(1..=regions::LONGEST), "서울특별시 종로구");
 }
+
+const REGION: &str = "region_name";
 
 /// A new account.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -54,14 +53,12 @@ pub(super) struct Registered {
 /// With an `Idempotency-Key` the same sign-up sent again answers as the first did; the password is not
 /// compared then, and nothing about it is kept beside the key.
 #[utoipa::path(post, path = "/v1/auth/user/register", tag = "accounts",
-    params(("Idempotency-Key" = Option<String>, Header, description = "Makes it safe to send the request again")),
+    params(("Idempotency-Key" = Option<String>, Header)),
     request_body = RegisterBody,
     responses(
         (status = 201, description = "The account", body = Registered),
         (status = 409, description = "The nickname is taken"),
-        (status = 422, description = "A field is missing or not accepted"),
         (status = 429, description = "Too many accounts were made from this address"),
-        (status = 503, description = "Too many passwords are being hashed"),
     ))]
 pub(super) async fn register(
     State(app): State<Arc<App>>,
@@ -70,12 +67,8 @@ pub(super) async fn register(
     mut body: JsonObject,
 ) -> Result<Response, Problem> {
     let accounts = &app.accounts;
-    let nickname = body.text("nickname", NICKNAME_CHARS);
-    if nickname.as_deref().is_some_and(|name| !is_nickname(name)) {
-        body.refuse("nickname", NICKNAME_RULE);
-    }
-    let password = body.secret("password", PASSWORD_BYTES);
-    let region = accounts.region(&mut body);
+    let Fields { nickname, password, region_name } = Fields::read(&mut body, Asked::All);
+    let region = region_name.and_then(|name| accounts.region(&mut body, &name));
     let (nickname, password, region) = body.finish((nickname, password, region))?;
     let new = SignUp { nickname, password, region, key };
     let done = accounts.sign_up(address, &new).await?;
@@ -96,13 +89,11 @@ struct SignUp {
 }
 
 impl Accounts {
-    fn region(&self, body: &mut JsonObject) -> Option<RegionId> {
-        const FIELD: &str = "region_name";
-        let name = body.text(FIELD, 1..=regions::LONGEST)?;
-        match self.regions().find(&name) {
+    fn region(&self, body: &mut JsonObject, name: &str) -> Option<RegionId> {
+        match self.regions().find(name) {
             Ok(region) => Some(region),
             Err(error @ (RegionError::Unknown | RegionError::Ambiguous(_))) => {
-                body.refuse(FIELD, error.to_string());
+                body.refuse(REGION, error.to_string());
                 None
             }
         }

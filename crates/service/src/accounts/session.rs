@@ -32,8 +32,6 @@ pub(super) struct Me {
     security(("bearer" = [])),
     responses(
         (status = 200, description = "The account of the token", body = Me),
-        (status = 401, description = "No token, or one that is not valid (any more)"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn me(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
     let accounts = &app.accounts;
@@ -62,8 +60,6 @@ pub(super) async fn me(State(app): State<Arc<App>>, caller: Caller) -> Result<Re
     security(("bearer" = [])),
     responses(
         (status = 204, description = "Logged out"),
-        (status = 401, description = "No token, or one that is not valid (any more)"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn logout(
     State(app): State<Arc<App>>,

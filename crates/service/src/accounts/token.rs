@@ -46,7 +46,7 @@ pub struct Claims {
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum TokenError {
     /// It is no token of this service: another form, header, key or content.
-    #[error("no token of this service")]
+    #[error("not a token of this service")]
     Foreign,
     /// Its time is over.
     #[error("the token has expired")]

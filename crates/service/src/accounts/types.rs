@@ -1,5 +1,7 @@
 //! Nicknames and passwords, as far as their form decides.
 
+use crate::http::JsonObject;
+use crate::http::json::table::Kind;
 use std::ops::RangeInclusive;
 
 /// Characters of a nickname.
@@ -24,6 +26,31 @@ pub fn is_nickname(text: &str) -> bool {
             || matches!(c, '_' | '-' | '\u{AC00}'..='\u{D7A3}' | '\u{3131}'..='\u{3163}')
     };
     NICKNAME_CHARS.contains(&text.chars().count()) && text.chars().all(allowed)
+}
+
+/// A field that [is a nickname](is_nickname), in a body.
+#[derive(Debug)]
+pub(super) struct Nickname;
+
+impl Kind for Nickname {
+    type Value = String;
+
+    fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<String> {
+        let text = body.text(name, NICKNAME_CHARS)?;
+        if is_nickname(&text) {
+            return Some(text);
+        }
+        body.refuse(name, NICKNAME_RULE);
+        None
+    }
+
+    fn schema(&self) -> serde_json::Value {
+        let (least, most) = (NICKNAME_CHARS.start(), NICKNAME_CHARS.end());
+        serde_json::json!({
+            "type": "string", "minLength": least, "maxLength": most,
+            "pattern": r"^[A-Za-z0-9_\-\uAC00-\uD7A3\u3131-\u3163]*$",
+        })
+    }
 }
 
 /// The form under which names are the same account: as the store's NOCASE has it, ASCII letters in

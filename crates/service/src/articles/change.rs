@@ -1,47 +1,34 @@
 //! `PATCH` and `DELETE /v1/articles/{id}`: for its author alone.
 
-use super::represent::ArticleBody;
-use super::types::{ArticleId, Owned};
+use super::draft::ArticleChangesBody;
+use super::detail::members;
+use super::represent::{ArticleBody, ArticleText};
+use super::types::{Article, ArticleId, Owned};
 use super::{draft, no_such_article};
 use crate::accounts::Caller;
 use crate::app::App;
-use crate::http::{JsonObject, Problem};
+use crate::http::splice::Template;
+use crate::http::{By, Conditions, JsonObject, Problem};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
-use serde::Deserialize;
 use std::sync::Arc;
-
-/// What is to be changed; what is not there stays as it is (documentation of the JSON that is read).
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
-#[allow(dead_code, reason = "describes the body in the OpenAPI document")]
-pub(super) struct EditBody {
-    /// Title: 1 to 100 characters on one line.
-    #[schema(min_length = 1, max_length = 100)]
-    title: Option<String>,
-    /// Content: 1 to 10,000 characters on any number of lines.
-    #[schema(min_length = 1, max_length = 10_000)]
-    content: Option<String>,
-}
 
 /// Changes an article. Only its author may.
 #[utoipa::path(patch, path = "/v1/articles/{id}", tag = "articles", operation_id = "updateArticle",
     security(("bearer" = [])),
     params(("id" = i64, Path, description = "Id of the article")),
-    request_body = EditBody,
+    request_body = ArticleChangesBody,
     responses(
         (status = 200, description = "The article as it is now", body = ArticleBody),
-        (status = 400, description = "The body is no JSON"),
-        (status = 401, description = "No valid token"),
         (status = 403, description = "It is somebody else's"),
         (status = 404, description = "There is no such article"),
-        (status = 422, description = "A field has a wrong type or value"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn patch(
     State(app): State<Arc<App>>,
     caller: Caller,
+    conditions: Conditions,
     id: Result<Path<ArticleId>, PathRejection>,
     headers: HeaderMap,
     body: JsonObject,
@@ -49,15 +36,17 @@ pub(super) async fn patch(
     let Ok(Path(id)) = id else { return Err(no_such_article()) };
     let edit = draft::edit(body)?;
     let articles = app.articles.clone();
-    let edited = app.writes.run(async move { articles.edit(id, caller.id, edit).await });
+    let (user, by) = (caller.id, By::new(caller.id, conditions, version));
+    let edited = app.writes.run(async move { articles.edit(id, by, edit).await });
     match edited.await?? {
         Owned::Done(edited) => {
             let articles = &app.articles;
-            let liked = articles.likes.waiting(id, caller.id).unwrap_or(edited.liked);
+            let liked = articles.likes.waiting(id, user).unwrap_or(edited.liked);
             let counts = articles.likes.count_with_waiting(id, edited.counts);
-            let body = ArticleBody::new(edited.article, counts, Some(liked));
-            Ok(articles.bodies.of_write(body, &headers).await)
+            let (text, members) = (ArticleText::from(edited.article), members(counts, Some(liked)));
+            Ok(articles.bodies.of_write_template(text, &members, &headers).await)
         }
+        Owned::Outdated => Err(Problem::precondition_failed()),
         Owned::NotOwner => Err(not_the_author()),
         Owned::Absent => Err(no_such_article()),
     }
@@ -69,23 +58,29 @@ pub(super) async fn patch(
     params(("id" = i64, Path, description = "Id of the article")),
     responses(
         (status = 204, description = "It is gone, with its comments and likes"),
-        (status = 401, description = "No valid token"),
         (status = 403, description = "It is somebody else's"),
         (status = 404, description = "There is no such article, or no longer"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn delete(
     State(app): State<Arc<App>>,
     caller: Caller,
+    conditions: Conditions,
     id: Result<Path<ArticleId>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
     let Ok(Path(id)) = id else { return Err(no_such_article()) };
     let articles = app.articles.clone();
-    match app.writes.run(async move { articles.remove(id, caller.id).await }).await?? {
+    let by = By::new(caller.id, conditions, version);
+    match app.writes.run(async move { articles.remove(id, by).await }).await?? {
         Owned::Done(()) => Ok(StatusCode::NO_CONTENT),
+        Owned::Outdated => Err(Problem::precondition_failed()),
         Owned::NotOwner => Err(not_the_author()),
         Owned::Absent => Err(no_such_article()),
     }
+}
+
+/// Its text alone: likes and comments come and go without anybody changing the article.
+fn version(article: Article) -> Option<Box<str>> {
+    Some(Template::version(&ArticleText::from(article)))
 }
 
 fn not_the_author() -> Problem {

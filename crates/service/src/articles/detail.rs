@@ -1,7 +1,7 @@
 //! `GET /v1/articles/{id}`.
 
 use super::represent::{ArticleBody, ArticleText};
-use super::types::ArticleId;
+use super::types::{ArticleId, Counts};
 use super::{Articles, no_such_article, one_article};
 use crate::accounts::MaybeCaller;
 use crate::app::App;
@@ -23,9 +23,7 @@ use std::sync::Arc;
     responses(
         (status = 200, description = "The article", body = ArticleBody),
         (status = 304, description = "The client has it already (If-None-Match)"),
-        (status = 401, description = "A token that is not valid"),
         (status = 404, description = "There is no such article"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn detail(
     State(app): State<Arc<App>>,
@@ -41,20 +39,21 @@ pub(super) async fn detail(
         None => None,
     };
     let counts = articles.counts(id).await?.ok_or_else(no_such_article)?;
-    let members = [
-        ("likeCount", number(counts.likes)),
-        ("commentCount", number(counts.comments)),
-        ("liked", liked.into()),
-    ];
-    let mut response = text.respond(&members, &headers);
+    let mut response = text.respond(&members(counts, liked), &headers);
     if caller.is_some() {
         make_private(&mut response);
     }
     Ok(response)
 }
 
-fn number(count: u64) -> Member {
-    Member::Number(i64::try_from(count).unwrap_or(i64::MAX))
+/// What an article is answered with beside its text.
+pub(super) fn members(counts: Counts, liked: Option<bool>) -> [(&'static str, Member); 3] {
+    let number = |count| Member::Number(i64::try_from(count).unwrap_or(i64::MAX));
+    [
+        ("likeCount", number(counts.likes)),
+        ("commentCount", number(counts.comments)),
+        ("liked", liked.into()),
+    ]
 }
 
 impl Articles {

@@ -2,6 +2,7 @@
 
 use super::types::{ArticleId, Edit, NewArticle, NewComment, now_ms};
 use crate::accounts::UserId;
+use crate::http::json::table::{Asked, Line, Lines, required, table};
 use crate::http::{JsonObject, Problem};
 
 /// Most characters of a title.
@@ -12,6 +13,22 @@ pub const LONGEST_CONTENT: usize = 10_000;
 
 /// Most characters of a comment.
 pub const LONGEST_COMMENT: usize = 1000;
+
+table! {
+    /// What an article says. What is missing or null in a change stays as it is.
+    pub(super) struct Fields: NewArticleBody (All), ArticleChangesBody (Part);
+    /// Title, on one line.
+    title: Line = required("title", Line(1..=LONGEST_TITLE), "망원동에 빵집이 생겼어요");
+    /// Content, on any number of lines.
+    content: Lines = required("content", Lines(1..=LONGEST_CONTENT), "시장 북문 옆입니다.\n아침 여덟 시에 열어요.");
+}
+
+table! {
+    /// A comment to be written.
+    pub(super) struct CommentFields: NewCommentBody (All);
+    /// Content, on any number of lines.
+    content: Lines = required("content", Lines(1..=LONGEST_COMMENT), "소금빵이 맛있어요!");
+}
 
 /// What a client asks to be stored as an article.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +45,7 @@ impl Draft {
     /// # Errors
     /// 422 with every field that is wrong.
     pub fn read(mut body: JsonObject) -> Result<Draft, Problem> {
-        let title = body.text("title", 1..=LONGEST_TITLE);
-        let content = body.lines("content", 1..=LONGEST_CONTENT);
+        let Fields { title, content } = Fields::read(&mut body, Asked::All);
         let (title, content) = body.finish((title, content))?;
         Ok(Draft { title, content })
     }
@@ -43,8 +59,7 @@ impl Draft {
 
 /// Reads the body of a change: fields that are not there stay as they are.
 pub(super) fn edit(mut body: JsonObject) -> Result<Edit, Problem> {
-    let title = body.optional("title", |body, name| body.text(name, 1..=LONGEST_TITLE));
-    let content = body.optional("content", |body, name| body.lines(name, 1..=LONGEST_CONTENT));
+    let Fields { title, content } = Fields::read(&mut body, Asked::Part);
     body.finish(())?;
     Ok(Edit { title, content })
 }
@@ -55,7 +70,7 @@ pub(super) fn comment(
     article: ArticleId,
     author: UserId,
 ) -> Result<NewComment, Problem> {
-    let content = body.lines("content", 1..=LONGEST_COMMENT);
+    let CommentFields { content } = CommentFields::read(&mut body, Asked::All);
     let content = body.finish(content)?;
     Ok(NewComment { article, author, content, created_at_ms: now_ms() })
 }

@@ -13,30 +13,30 @@ impl Articles {
         let likes = self.like_figures();
         let help = "Likes and unlikes answered with their new state";
         counter(encoder, "likes_acknowledged", help, likes.acknowledged)?;
-        counter(encoder, "likes_changed", "Likes added or taken away", likes.changed)?;
-        let help = "Rows of likes written from the log to their table";
+        counter(encoder, "likes_changed", "Likes added or removed", likes.changed)?;
+        let help = "Likes applied from the log to their tables";
         counter(encoder, "likes_applied", help, likes.applied)?;
+        counter(encoder, "likes_batches", "Transactions that wrote likes", likes.batches)?;
+        let help = "Likes waiting for a commit, or acknowledged and not yet in their tables";
+        gauge(encoder, "likes_pending", help, likes.pending)?;
         counter(
             encoder,
-            "likes_batches",
-            "Transactions that likes were written in",
-            likes.batches,
+            "likes_refused",
+            "Likes refused because the queue was full",
+            likes.refused,
         )?;
-        let help = "Likes waiting for a commit, or acknowledged and not in their tables";
-        gauge(encoder, "likes_pending", help, likes.pending)?;
-        counter(encoder, "likes_refused", "Likes refused because too many waited", likes.refused)?;
-        let help = "Writes of acknowledged likes that failed and are tried again";
+        let help = "Failed writes of acknowledged likes, each retried";
         counter(encoder, "likes_flush_failures", help, likes.failed_flushes)?;
         let lag = ConstGauge::new(likes.lag.as_secs_f64());
-        let help = "Age of the oldest like that is acknowledged and not in its tables";
+        let help = "Age of the oldest acknowledged like that is not yet in its tables";
         let kind = lag.metric_type();
         lag.encode(encoder.encode_descriptor("likes_lag", help, Some(&Unit::Seconds), kind)?)?;
         let kept = self.kept_figures();
-        let help = "Passes over all articles that compared counts with rows";
+        let help = "Complete passes that compared counts with rows for all articles";
         counter(encoder, "article_check_passes", help, kept.passes)?;
         let help = "Articles whose counts were compared with their rows";
         counter(encoder, "article_counts_checked", help, kept.checked)?;
-        let help = "Articles whose counts were wrong and were set right";
+        let help = "Articles whose wrong counts were corrected";
         counter(encoder, "article_counts_repaired", help, kept.repaired)
     }
 }

@@ -23,14 +23,12 @@ use std::sync::Arc;
 #[utoipa::path(get, path = "/v1/articles", tag = "articles", operation_id = "listArticles",
     params(
         ("sort" = Option<String>, Query, description = "newest (default) or likes: the most liked first"),
-        ("limit" = Option<u32>, Query, description = "items, 1 to 100; default 20"),
-        ("cursor" = Option<String>, Query, description = "nextCursor of the page before"),
+        ("limit" = Option<u32>, Query),
+        ("cursor" = Option<String>, Query),
     ),
     responses(
         (status = 200, description = "One page", body = Page<ArticleItem>),
         (status = 304, description = "The client has it already (If-None-Match)"),
-        (status = 422, description = "A parameter has a wrong value"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn list(
     State(app): State<Arc<App>>,

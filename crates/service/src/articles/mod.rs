@@ -18,7 +18,6 @@ mod create;
 mod detail;
 mod draft;
 mod figures;
-mod housekeeping;
 pub mod likes;
 mod list;
 mod represent;
@@ -26,35 +25,36 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod types;
+mod upkeep;
 
 pub use comments::CommentStore;
 pub use draft::{Draft, LONGEST_COMMENT, LONGEST_CONTENT, LONGEST_TITLE};
-pub use housekeeping::{Housekeeping, KeptFigures};
 pub use store::{ArticleStore, Compared, Edited};
 pub use types::{
     After, Article, ArticleId, Author, Comment, CommentId, Counts, Edit, NewArticle, NewComment,
     Order, Owned, Summary,
 };
+pub use upkeep::KeptFigures;
 
 use crate::accounts::UserId;
-use crate::app::App;
 use crate::bodies::{Bodies, ChangeError, LoadError, NONE};
 use crate::config::Settings;
-use crate::http::Problem;
+use crate::housekeeping::{Leftovers, Step};
+use crate::http::{By, Problem};
 use crate::idempotency::{Done, Once};
+use crate::ops::openapi::Api;
 use crate::store::Store;
 use counts::CountMemory;
 use likes::{LikeFigures, LikeLog, LikeStore};
 pub(crate) use likes::{Replayed, replay};
-use madang_cache::{ConfigError, NamedCache, Stamp};
+use madang_cache::{Cache, ConfigError, NamedCache, Stamp};
 use std::sync::Arc;
 use std::time::Duration;
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Routes of articles.
-pub fn router() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new()
+pub(crate) fn router() -> Api {
+    Api::new()
         .routes(routes!(list::list, create::create))
         .routes(routes!(detail::detail, change::patch, change::delete))
         .routes(routes!(comments::list::list, comments::add::add))
@@ -65,6 +65,16 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
 /// Longest time that a listing is kept: what it says of counts, and its order by likes, may be so old.
 const LISTS_TTL: Duration = Duration::from_secs(1);
 
+/// Comments and likes of a deleted article.
+pub(crate) const LEFTOVERS: Leftovers =
+    Leftovers { noted: "deleted_articles", steps: &[store::OF_ARTICLE] };
+
+/// What a user leaves who is deleted: articles and comments without an author. Likes are found in another way.
+pub(crate) const OF_USER: &[Step] = &[
+    Step { sql: store::ARTICLES_OF_USER, ends: |id| Some(one_article(id)) },
+    Step { sql: store::COMMENTS_OF_USER, ends: |article| Some(comments_of(article)) },
+];
+
 /// The system: its stores, its cached bodies, the counts that go into them. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Articles {
@@ -72,7 +82,7 @@ pub struct Articles {
     comments: CommentStore,
     likes: LikeLog,
     counts: Arc<CountMemory>,
-    kept: Arc<housekeeping::Kept>,
+    kept: Arc<upkeep::Kept>,
     bodies: Bodies,
     details: NamedCache<LoadError>,
     lists: NamedCache<LoadError>,
@@ -98,9 +108,13 @@ impl Articles {
             store: ArticleStore::new(store),
             counts,
             kept: Arc::default(),
-            details: bodies.named("articles", ttl.articles)?,
-            lists: bodies.named_within("article_lists", ttl.lists.min(LISTS_TTL), 2 * LISTS_TTL)?,
-            comment_lists: bodies.named("article_comments", ttl.articles)?,
+            details: bodies.things("articles", ttl.articles)?,
+            lists: bodies.listings_within(
+                "article_lists",
+                ttl.lists.min(LISTS_TTL),
+                2 * LISTS_TTL,
+            )?,
+            comment_lists: bodies.listings("article_comments", ttl.articles)?,
             bodies,
         })
     }
@@ -123,6 +137,21 @@ impl Articles {
     /// What has happened to likes so far.
     pub fn like_figures(&self) -> LikeFigures {
         self.likes.figures()
+    }
+
+    /// The store of every system.
+    pub(crate) fn sql(&self) -> &Store {
+        self.store.store()
+    }
+
+    /// The cache of every system.
+    pub(crate) fn cache(&self) -> &Cache {
+        self.bodies.cache()
+    }
+
+    /// Likes that were acknowledged and are nowhere but in memory.
+    pub(crate) fn lost_likes(&self) -> u64 {
+        self.likes.in_memory_alone()
     }
 
     /// What was found and mended so far.
@@ -150,9 +179,11 @@ impl Articles {
     pub async fn edit(
         &self,
         id: ArticleId,
-        user: UserId,
+        by: impl Into<By<Article>>,
         edit: Edit,
     ) -> Result<Owned<Edited>, ChangeError> {
+        let by = by.into();
+        let user = by.user;
         let committed = self.bodies.ends(move |edited: &Owned<Edited>| match edited {
             Owned::Done(edited) if edited.changed => vec![all_articles(), one_article(id)],
             _ => NONE,
@@ -162,23 +193,26 @@ impl Articles {
             edited.counts.likes = overlay.likes(id).unwrap_or(edited.counts.likes);
             edited.liked = overlay.state(id, user).unwrap_or(edited.liked);
         };
-        self.store.edit(id, user, edit, types::now_ms(), seen, committed).await
+        self.store.edit(id, by, edit, types::now_ms(), seen, committed).await
     }
 
     /// Deletes an article of this user with its comments and likes. Done even when the caller goes away.
     ///
     /// # Errors
     /// As [`add`](Self::add).
-    pub async fn remove(&self, id: ArticleId, user: UserId) -> Result<Owned<()>, ChangeError> {
-        let (overlay, kept) = (Arc::clone(self.likes.overlay()), Arc::clone(&self.kept));
+    pub async fn remove(
+        &self,
+        id: ArticleId,
+        by: impl Into<By<Article>>,
+    ) -> Result<Owned<()>, ChangeError> {
+        let overlay = Arc::clone(self.likes.overlay());
         let cached =
             self.bodies.ends(move |()| vec![all_articles(), one_article(id), comments_of(id)]);
         let committed = move || {
             overlay.forget(id);
-            kept.sweep_soon();
             cached(&());
         };
-        Ok(self.store.delete(id, user, committed).await?)
+        Ok(self.store.delete(id, by, committed).await?)
     }
 
     /// The counts of an article: from memory without any other work, else from the store. Nothing when

@@ -1,7 +1,7 @@
 //! Articles and comments as clients see them.
 
 use super::store::listing::Listed;
-use super::types::{Article, Author, Comment, Counts};
+use super::types::{Article, Author, Comment};
 use crate::http::rfc3339::format_utc;
 use serde::Serialize;
 
@@ -34,7 +34,7 @@ pub(super) struct ArticleText {
     updated_at: String,
 }
 
-/// An article.
+/// An article (documentation of the JSON that is put together).
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ArticleBody {
@@ -100,18 +100,6 @@ impl From<Article> for ArticleText {
             author: article.author.map(AuthorBody::from),
             created_at: format_utc(article.created_at_ms),
             updated_at: format_utc(article.updated_at_ms),
-        }
-    }
-}
-
-impl ArticleBody {
-    /// The article with its counts, for a caller who likes it or does not.
-    pub(super) fn new(article: Article, counts: Counts, liked: Option<bool>) -> Self {
-        Self {
-            text: article.into(),
-            like_count: counts.likes,
-            comment_count: counts.comments,
-            liked,
         }
     }
 }

@@ -9,9 +9,31 @@ pub use upkeep::Compared;
 use super::types::{Article, ArticleId, Author, Counts, Edit, NewArticle, Owned};
 use crate::accounts::{self, UserId};
 use crate::bodies::ChangeError;
+use crate::housekeeping::{self, Step};
+use crate::http::By;
 use crate::idempotency::{Done, Once};
 use crate::store::{Store, StoreError, Tx};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+/// What hangs on an article.
+pub(super) const OF_ARTICLE: &[Step] = &[
+    Step {
+        sql: "DELETE FROM article_likes WHERE article_id = ?1 AND user_id IN
+              (SELECT user_id FROM article_likes WHERE article_id = ?1 LIMIT ?2) RETURNING user_id",
+        ends: housekeeping::NONE,
+    },
+    Step {
+        sql: "DELETE FROM article_comments WHERE id IN
+              (SELECT id FROM article_comments WHERE article_id = ?1 LIMIT ?2) RETURNING id",
+        ends: housekeeping::NONE,
+    },
+];
+
+/// A user's articles and comments stay without an author.
+pub(super) const ARTICLES_OF_USER: &str = "UPDATE articles SET author_id = NULL WHERE id IN
+     (SELECT id FROM articles WHERE author_id = ?1 LIMIT ?2) RETURNING id";
+pub(super) const COMMENTS_OF_USER: &str = "UPDATE article_comments SET author_id = NULL WHERE id IN
+     (SELECT id FROM article_comments WHERE author_id = ?1 LIMIT ?2) RETURNING article_id";
 
 /// Articles in the store.
 #[derive(Clone, Debug)]
@@ -36,6 +58,11 @@ impl ArticleStore {
     /// Articles in `store`.
     pub fn new(store: Store) -> Self {
         Self { store }
+    }
+
+    /// The store of every system.
+    pub(super) fn store(&self) -> &Store {
+        &self.store
     }
 
     /// Stores an article, `once`. Here and below, `committed` is told the outcome after the commit, on the
@@ -104,18 +131,23 @@ impl ArticleStore {
     pub async fn edit(
         &self,
         id: ArticleId,
-        user: UserId,
+        by: impl Into<By<Article>>,
         edit: Edit,
         now_ms: i64,
         seen: impl FnOnce(&mut Edited) + Send + 'static,
         committed: impl FnOnce(&Owned<Edited>) + Send + 'static,
     ) -> Result<Owned<Edited>, ChangeError> {
+        let mut by = by.into();
         let job = move |tx: &mut Tx<'_>| {
+            let user = by.user;
             author_exists(tx, user)?;
             match owner(tx, id)? {
                 Owned::Done(owner) if owner == user => {}
                 Owned::Absent => return Ok(Owned::Absent),
                 _ => return Ok(Owned::NotOwner),
+            }
+            if !by.holds(|| find(tx, id).map_err(StoreError::from))? {
+                return Ok(Owned::Outdated);
             }
             let changed = change(tx, id, &edit, now_ms).map_err(StoreError::from)?;
             let now = now_is(tx, id, user).map_err(StoreError::from)?;
@@ -129,25 +161,31 @@ impl ArticleStore {
     }
 
     /// Deletes an article of this user; its comments and likes are gone for everybody from then on, and
-    /// their rows go in [`sweep`](Self::sweep). `committed` runs if it was deleted.
+    /// their rows go later ([`OF_ARTICLE`]). `committed` runs if it was deleted.
     ///
     /// # Errors
     /// When the store cannot answer.
     pub async fn delete(
         &self,
         id: ArticleId,
-        user: UserId,
+        by: impl Into<By<Article>>,
         committed: impl FnOnce() + Send + 'static,
     ) -> Result<Owned<()>, StoreError> {
+        let deletions = self.store.deletions();
+        let mut by = by.into();
         self.store
             .write(move |tx| {
                 match owner(tx, id)? {
-                    Owned::Done(owner) if owner == user => {}
+                    Owned::Done(owner) if owner == by.user => {}
                     Owned::Absent => return Ok(Owned::Absent),
                     _ => return Ok(Owned::NotOwner),
                 }
+                if !by.holds(|| find(tx, id))? {
+                    return Ok(Owned::Outdated);
+                }
                 tx.prepare_cached("DELETE FROM articles WHERE id = ?")?.execute([id])?;
                 tx.after_commit(committed);
+                tx.after_commit(move || deletions.notify_one());
                 Ok(Owned::Done(()))
             })
             .await
@@ -177,10 +215,12 @@ fn insert(tx: &Tx<'_>, new: &NewArticle) -> Result<ArticleId, StoreError> {
     Ok(id)
 }
 
-/// The user whose article this is.
+/// The user whose article this is, if they still exist.
 fn owner(tx: &Tx<'_>, id: ArticleId) -> Result<Owned<UserId>, StoreError> {
     let found: Option<Option<UserId>> = tx
-        .prepare_cached("SELECT author_id FROM articles WHERE id = ?")?
+        .prepare_cached(
+            "SELECT u.id FROM articles a LEFT JOIN users u ON u.id = a.author_id WHERE a.id = ?",
+        )?
         .query_row([id], |row| row.get(0))
         .optional()?;
     Ok(match found {

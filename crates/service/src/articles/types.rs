@@ -136,6 +136,8 @@ pub enum Owned<T> {
     NotOwner,
     /// There is no such thing.
     Absent,
+    /// It is not what the condition asks for; nothing was done.
+    Outdated,
 }
 
 /// Now, in milliseconds since 1970.

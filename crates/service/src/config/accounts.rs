@@ -104,11 +104,11 @@ impl AccountSettings {
     pub(super) fn unsafe_values(&self) -> Vec<(&'static str, &'static str)> {
         let mut found = Vec::new();
         if self.hash.is_unsafe() {
-            let gives_up = "stolen hashes could be guessed far faster than OWASP's minimum allows";
+            let gives_up = "stolen hashes can be guessed far faster than at OWASP's minimum";
             found.push(("accounts.hash", gives_up));
         }
         if self.hash_pool == HashPoolKind::Unbounded {
-            let gives_up = "a flood of sign-ups takes all memory and starves everything else";
+            let gives_up = "a flood of sign-ups takes all memory and CPU";
             found.push(("accounts.hash_pool", gives_up));
         }
         found
@@ -141,13 +141,13 @@ pub(super) const KEYS: &[Key] = &[
     key!(
         "accounts.hash" = "argon2id:m=19456,t=2,p=1",
         "argon2id:m=KiB,t=PASSES,p=LANES or bcrypt:COST; below OWASP's minimum it is unsafe",
-        "how new passwords are hashed (as documented: bcrypt:10, then bcrypt:4); older hashes still work and are renewed at the next log-in",
+        "Hash of new passwords (documented system: bcrypt:10, then bcrypt:4); older hashes remain valid and are replaced at the next log-in",
         |s, v| s.accounts.hash = v.parse().map_err(|_| String::new())?
     ),
     key!(
         "accounts.hash_pool" = "bounded",
         "bounded, or unbounded (unsafe)",
-        "bounded = few threads of low priority and a short queue, then 503; unbounded = a thread for each (as documented)",
+        "Threads that hash passwords; bounded = a few at low priority with a short queue, then 503; unbounded = one per hash (documented system)",
         |s, v| s.accounts.hash_pool = choice(
             v,
             &[("bounded", HashPoolKind::Bounded), ("unbounded", HashPoolKind::Unbounded)]
@@ -156,25 +156,25 @@ pub(super) const KEYS: &[Key] = &[
     key!(
         "accounts.hash_threads" = "auto",
         "auto or 1 to 256",
-        "threads of the bounded pool; auto = one per core less one, at least 1",
+        "Number of threads of the bounded pool; auto = cores - 1, at least 1",
         |s, v| s.accounts.hash_threads = auto(v, 256)?
     ),
     key!(
         "accounts.hash_queue" = "256",
         "1 to 100000",
-        "hashes that may wait for a thread, those of sign-ups in half of it; one more is answered 503",
+        "Maximum number of hashes waiting for a thread; sign-ups can use half of it; further ones are answered 503",
         |s, v| s.accounts.hash_queue = whole(v, 1, 100_000)?
     ),
     key!(
         "accounts.hash_wait" = "2s",
         "a duration: 250ms, 5s",
-        "longest wait for a thread; what cannot begin by then is answered 503 at once",
+        "Maximum wait for a thread; a hash that cannot start by then is answered 503 at once",
         |s, v| s.accounts.hash_wait = positive(v)?
     ),
     key!(
         "accounts.guard" = "on",
         "off, ip or on",
-        "limits on log-in attempts; ip = attempts of an address alone, with a block (as documented)",
+        "Limits on log-in attempts; ip = count attempts per address and block the address (documented system)",
         |s, v| s.guard.mode =
             choice(v, &[("off", GuardMode::Off), ("ip", GuardMode::Ip), ("on", GuardMode::On)])?
     ),
@@ -183,7 +183,7 @@ pub(super) const KEYS: &[Key] = &[
         ..key!(
             "accounts.token_key" = "",
             "at least 32 bytes as hex or Base64 (openssl rand -hex 32)",
-            "signs tokens, device marks and challenges; the same on all nodes; unset = made once, in token.key of the data directory. Give it by file or environment: flags can be seen by other users",
+            "Key that signs tokens, device marks and challenges; unset = generated once, as token.key in the data directory. Set it in a file or the environment: other users can see flags",
             |s, v| s.accounts.token_key = match v {
                 "" => None,
                 key => Some(TokenKey::parse(key).ok_or_else(String::new)?),
@@ -193,7 +193,7 @@ pub(super) const KEYS: &[Key] = &[
     key!(
         "accounts.token_ttl" = "1d",
         "a duration: 15min, 12h, 1d, at most 400d",
-        "how long a token is valid after log-in",
+        "Lifetime of a token after log-in",
         |s, v| s.accounts.token_ttl = match positive(v)? {
             ttl if ttl <= Duration::from_secs(400 * 86_400) && ttl.subsec_nanos() == 0 => ttl,
             _ => return Err(String::new()),
@@ -202,79 +202,79 @@ pub(super) const KEYS: &[Key] = &[
     key!(
         "guard.pair" = "10/15min",
         "COUNT/DURATION: 10/15min; 1 to 10000",
-        "wrong guesses at one account from one address, then 429",
+        "Maximum number of failed attempts at one account from one address; then 429",
         |s, v| s.guard.pair = rate(v)?
     ),
     key!(
         "guard.account" = "20/1h",
         "COUNT/DURATION: 20/1h; 1 to 10000",
-        "wrong guesses at one account from anywhere, then one attempt at a time after a growing wait (1 s doubling, at most 60 s; 1 s with a proof of work), never a lock",
+        "Maximum number of failed attempts at one account from all addresses; then one attempt at a time after a delay that doubles from 1 s to 60 s (1 s with a proof of work); never a lock",
         |s, v| s.guard.account = rate(v)?
     ),
     key!(
         "guard.address" = "300/10min",
         "COUNT/DURATION: 300/10min; 1 to 10000",
-        "wrong guesses from one address (IPv6: one /64) at any account, then 429 until they no longer count",
+        "Maximum number of failed attempts from one address (IPv6: one /64); then a challenge until they have expired",
         |s, v| s.guard.address = rate(v)?
     ),
     key!(
         "guard.address_accounts" = "50",
         "1 to 256",
-        "distinct accounts that may fail from one address in the time of guard.address",
+        "Maximum number of accounts with failed attempts from one address within the window of guard.address; then a challenge",
         |s, v| s.guard.address_accounts = number(v, 256)?
     ),
     key!(
         "guard.sign_up" = "1000/1h",
         "COUNT/DURATION: 1000/1h; 1 to 10000",
-        "sign-ups from one address, then 429",
+        "Maximum number of sign-ups from one address; then 429",
         |s, v| s.guard.sign_up = rate(v)?
     ),
     key!(
         "guard.ip" = "100/60s",
         "COUNT/DURATION: 100/60s; 1 to 10000",
-        "with accounts.guard = ip: attempts of one address, right or wrong",
+        "Maximum number of attempts from one address, successful or not, with accounts.guard = ip",
         |s, v| s.guard.ip = rate(v)?
     ),
     key!(
         "guard.ip_block" = "180s",
         "a duration of at least 1s",
-        "with accounts.guard = ip: how long the address is then blocked",
+        "Time for which that address is then blocked",
         |s, v| s.guard.ip_block = window(v)?
     ),
     key!(
         "guard.exempt" = "",
-        "addresses and ranges with commas between: 127.0.0.1, 10.0.0.0/8, 2001:db8::/32",
-        "who is neither limited nor counted (load tests)",
+        "addresses or ranges, separated by commas: 127.0.0.1, 10.0.0.0/8, 2001:db8::/32; empty = none",
+        "Addresses that are neither limited nor counted; for load tests",
         |s, v| s.guard.exempt = ranges(v)?
     ),
     key!(
         "guard.wait" = "2s",
         "a duration: 0, 2s",
-        "how long attempts beyond the allowance wait for those in flight, which may turn out right; 0 = not at all",
+        "Maximum time an attempt over a limit waits for attempts in flight, which may succeed; 0 = no wait",
         |s, v| s.guard.wait = duration(v)?
     ),
     key!(
         "guard.proof" = "on",
         "on or off",
-        "whether a proof of work (ALTCHA) lets a suspicious attempt through; off = it is refused",
+        "Proof of work (ALTCHA) that admits a suspicious attempt; off = such attempts are refused",
         |s, v| s.guard.proof = switch(v)?
     ),
     key!(
         "guard.proof_work" = "50000",
         "1 to 1000000",
-        "hashes of the mildest proof in the worst case; it doubles up to four times as things get worse",
+        "Maximum number of hashes to solve the easiest challenge; doubled up to four times as failures increase",
         |s, v| s.guard.proof_work = number(v, 1_000_000)?
     ),
     key!(
         "guard.device_marks" = "on",
         "on or off",
-        "whether a device that has logged in to the account before is let through (a signed cookie)",
+        "Signed cookie that admits a device from which the account logged in before",
         |s, v| s.guard.device_marks = switch(v)?
     ),
     key!(
         "guard.passwords" = "on",
         "on or off",
-        "whether passwords that fail at many accounts raise suspicion (only a keyed hash is kept, in memory)",
+        "Challenges for a password that fails at many accounts (only a keyed hash is kept, in memory)",
         |s, v| s.guard.passwords = switch(v)?
     ),
 ];

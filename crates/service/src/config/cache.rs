@@ -70,61 +70,61 @@ pub(super) const KEYS: &[Key] = &[
     key!(
         "cache.mode" = "local",
         "off or local",
-        "where finished bodies are kept; off = every request does all the work",
+        "Place where finished bodies are kept; off = every request is computed anew",
         |s, v| s.cache.mode = choice(v, &[("off", CacheMode::Off), ("local", CacheMode::Local)])?
     ),
     key!(
         "cache.capacity" = "32MiB",
         "a size: 8MiB, 1GiB",
-        "bytes that all cached bodies may take together",
+        "Cache capacity in bytes, for all cached bodies together",
         |s, v| s.cache.capacity = size(v)?
     ),
     key!(
         "cache.max_entry" = "4MiB",
         "a size: 512KiB, 4MiB",
-        "largest cached body with all its encodings; a larger one is served, not stored",
+        "Maximum size of a cached body with all its encodings; a larger one is served but not cached",
         |s, v| s.cache.max_entry = size(v)?
     ),
     key!(
         "cache.first_pages_only" = "off",
         "on or off",
-        "whether only the first page of a listing of posts or articles is kept (as documented: on)",
+        "Caching of only the first page of each listing of posts or articles (documented system: on)",
         |s, v| s.cache.first_pages_only = switch(v)?
     ),
     key!(
         "cache.ttl.tracks" = "10min",
         "a duration: 30s, 10min; 0 = not kept",
-        "time after which a cached track is refreshed; a change is seen at once whatever it says",
+        "Time to live of cached tracks; a change is visible at once regardless",
         |s, v| s.cache.ttl.tracks = duration(v)?
     ),
     key!(
         "cache.ttl.lists" = "5min",
         "a duration: 30s, 10min; 0 = not kept",
-        "the same for listings of posts and of articles (as documented: 5min)",
+        "Time to live of cached listings of posts and articles (documented system: 5min)",
         |s, v| s.cache.ttl.lists = duration(v)?
     ),
     key!(
         "cache.ttl.categories" = "24h",
         "a duration: 30s, 24h; 0 = not kept",
-        "the same for the categories of posts (as documented: 24h)",
+        "Time to live of the cached categories of posts (documented system: 24h)",
         |s, v| s.cache.ttl.categories = duration(v)?
     ),
     key!(
         "cache.ttl.posts" = "10min",
         "a duration: 30s, 10min; 0 = not kept",
-        "the same for posts (as documented: 0, only listings and categories are cached)",
+        "Time to live of cached posts (documented system: 0, as only listings and categories are cached)",
         |s, v| s.cache.ttl.posts = duration(v)?
     ),
     key!(
         "cache.ttl.articles" = "10min",
         "a duration: 30s, 10min; 0 = not kept",
-        "the same for articles and their comments; likes are never in a cached body",
+        "Time to live of cached articles and comments; likes are never part of a cached body",
         |s, v| s.cache.ttl.articles = duration(v)?
     ),
     key!(
         "cache.ttl.markets" = "1h",
         "a duration: 30s, 10min; 0 = not kept",
-        "the same for markets and searches for them; view counts are never in a cached body",
+        "Time to live of cached markets and searches; view counts are never part of a cached body",
         |s, v| s.cache.ttl.markets = duration(v)?
     ),
 ];

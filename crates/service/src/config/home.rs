@@ -12,6 +12,6 @@ pub struct HomeSettings {
 pub(super) const KEYS: &[Key] = &[key!(
     "home.page" = "on",
     "on or off",
-    "the page at /: trails, markets, and how many requests a second are answered how fast; off = 404",
+    "Page at / with trails, markets, request rate and latency; off = 404",
     |s, v| s.home.page = switch(v)?
 )];

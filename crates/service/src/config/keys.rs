@@ -6,8 +6,8 @@ use super::home::HomeSettings;
 use super::likes::LikeSettings;
 use super::value::{duration, ranges, size, whole};
 use super::{
-    DatabaseSettings, Detail, LimitCheck, LogFormat, LogSettings, ScheduleSettings, ServerSettings,
-    Settings, Simplify, TrackSettings, accounts, cache, home, likes,
+    CorsOrigins, DatabaseSettings, Detail, LimitCheck, LogFormat, LogSettings, ScheduleSettings,
+    ServerSettings, Settings, Simplify, TrackSettings, accounts, cache, cors, home, likes,
 };
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -93,178 +93,203 @@ const GENERAL: &[Key] = &[
     key!(
         "unsafe_experiments" = "false",
         "true or false",
-        "whether values marked unsafe are allowed: they give up a promise of the service to measure what it costs",
+        "Permission to use values marked unsafe, which give up a guarantee so that its cost can be measured",
         |s, v| s.unsafe_experiments = switch(v)?
     ),
     key!(
         "data.dir" = "madang-data",
         "a directory",
-        "holds the store; made when missing; one process owns it",
+        "Directory of the store; created if missing; only one process at a time can use it",
         |s, v| s.data_dir = text(v)?.into()
     ),
     key!(
         "server.listen" = "127.0.0.1:8080",
         "ADDRESS:PORT, port 0 = any free one",
-        "address of the API",
+        "Address of the API",
         |s, v| s.server.listen = address(v)?
     ),
     key!(
         "server.metrics_listen" = "127.0.0.1:0",
         "ADDRESS:PORT, port 0 = any free one",
-        "address of /metrics, apart from the API so that it answers under load and stays private",
+        "Address of /metrics; separate from the API, so that it answers under load and stays private",
         |s, v| s.server.metrics_listen = address(v)?
     ),
     key!(
         "server.workers" = "auto",
         "auto or 1 to 256",
-        "worker threads, each with an event loop of its own; auto = one per core",
+        "Number of worker threads, each with its own event loop; auto = one per core",
         |s, v| s.server.workers = auto(v, 256)?
     ),
     key!(
         "server.max_connections" = "10000",
         "1 to 1000000",
-        "open client connections; one more is answered 503 and closed",
+        "Maximum number of open client connections; at the limit, the longest-waiting idle connection is closed for a new one, and if none is idle, the new one is answered 503",
         |s, v| s.server.max_connections = whole(v, 1, 1_000_000)?
+    ),
+    key!(
+        "server.max_connections_per_address" = "auto",
+        "auto or 1 to 1000000",
+        "Maximum number of open connections from one address (IPv6: one /64); further ones are answered 503; auto = a quarter of server.max_connections; addresses in server.trusted_proxies or guard.exempt have no such limit",
+        |s, v| s.server.max_connections_per_address = auto(v, 1_000_000)?
     ),
     key!(
         "server.max_in_flight" = "auto",
         "auto or 1 to 100000",
-        "reads that are not in the cache and may be worked on at once; more wait for their turn; auto = 64 per core",
+        "Maximum number of uncached reads in progress; further ones wait in a queue; auto = 64 per core",
         |s, v| s.server.max_in_flight = auto(v, 100_000)?
     ),
     key!(
         "server.max_writes_in_flight" = "auto",
         "auto or 1 to 100000",
-        "writes that may be worked on at once; more wait for their turn; auto = two commit groups: one being committed, one gathering",
+        "Maximum number of writes in progress; further ones wait in a queue; auto = two commit groups, one being committed and one filling",
         |s, v| s.server.max_writes_in_flight = auto(v, 100_000)?
     ),
     key!(
         "server.queue_time" = "100ms",
         "a duration: 20ms, 100ms, at most 400ms",
-        "how long work may wait for its turn while more comes than can be done; then 503; a burst may wait ten times as long",
+        "Maximum time in those queues during sustained overload, then 503; a short burst may wait ten times as long",
         |s, v| s.server.queue_time = queue_time(v)?
     ),
     key!(
+        "server.answer_memory" = "128MiB",
+        "a size: 64MiB, 1GiB",
+        "Maximum memory of answers above 16 KiB while they are made and sent, a buffer shared by many clients counted once; then 503; one address may hold a quarter of it, except addresses in server.trusted_proxies or guard.exempt",
+        |s, v| s.server.answer_memory = size(v)?
+    ),
+    key!(
+        "server.cors_origins" = "",
+        "origins, separated by commas: https://app.example.com, http://localhost:5173; * = all; empty = none",
+        "Origins whose pages may call the API from a browser (CORS)",
+        |s, v| s.server.cors_origins = cors::origins(v)?
+    ),
+    key!(
         "server.trusted_proxies" = "",
-        "addresses or ranges, with commas: 127.0.0.1, 10.0.0.0/8, fd00::/8; empty = none",
-        "proxies whose X-Forwarded-For is believed; from anybody else it is ignored",
+        "addresses or ranges, separated by commas: 127.0.0.1, 10.0.0.0/8, fd00::/8; empty = none",
+        "Proxies whose X-Forwarded-For header is used; the header is ignored from any other peer",
         |s, v| s.server.trusted_proxies = ranges(v)?
     ),
     key!(
         "server.max_body" = "1MiB",
         "a size: 512KiB, 1MiB",
-        "largest request body; a larger one is answered 413",
+        "Maximum size of a track upload; a larger one is answered 413; other request bodies are limited to 64 KiB, with a valid token to 256 KiB",
         |s, v| s.server.max_body = size(v)?
     ),
     key!(
         "server.header_timeout" = "10s",
         "a duration: 250ms, 5s",
-        "time for a request's head, from its first byte; then the connection is closed",
+        "Maximum time to receive a request head, from its first byte, or for the first request from the opening of the connection; then the connection is closed",
         |s, v| s.server.header_timeout = positive(v)?
     ),
     key!(
         "server.body_timeout" = "10s",
         "a duration: 250ms, 5s",
-        "time for a request's body; then 408",
+        "Maximum time to receive a request body; then 408",
         |s, v| s.server.body_timeout = positive(v)?
     ),
     key!(
         "server.write_timeout" = "15s",
         "a duration: 250ms, 5s",
-        "time without progress after which a slow reader is given up",
+        "Time in which a client must read at least 128 KiB of the answers that wait for it; a slower connection is closed",
         |s, v| s.server.write_timeout = positive(v)?
     ),
     key!(
         "server.idle_timeout" = "75s",
         "a duration: 5s, 2min",
-        "time a keep-alive connection may wait for its next request; keep a proxy's own below it",
+        "Maximum time between two requests on a connection; a proxy's keep-alive timeout must be shorter",
         |s, v| s.server.idle_timeout = positive(v)?
     ),
     key!(
         "server.request_timeout" = "10s",
         "a duration: 250ms, 5s",
-        "time for the work behind a request; then 503",
+        "Maximum time to handle a request; then 503, or 504 if it may have written something",
         |s, v| s.server.request_timeout = positive(v)?
     ),
     key!(
         "server.drain_delay" = "0",
         "a duration: 0, 5s",
-        "after SIGTERM: time in which connections are still accepted (behind a balancer: 5s)",
+        "Time after SIGTERM during which connections are still accepted (behind a load balancer: 5s)",
         |s, v| s.server.drain_delay = duration(v)?
     ),
     key!(
         "server.drain_timeout" = "30s",
         "a duration: 5s, 30s",
-        "after that: time for the requests in flight",
+        "Maximum time after that for requests in flight to finish",
         |s, v| s.server.drain_timeout = duration(v)?
     ),
     key!(
         "http.compression" = "on",
         "on or off",
-        "compress answers for clients that accept it (gzip, br, zstd); a cached body is compressed once",
+        "Compression for clients that accept it (gzip, br, zstd); a cached body is compressed once",
         |s, v| s.compression = switch(v)?
     ),
     key!(
         "database.max_connections" = "auto",
         "auto or 1 to 256",
-        "reading connections to the store; auto = one per core, at least 2",
+        "Number of read connections to the store; auto = one per core, at least 2",
         |s, v| s.database.max_connections = auto(v, 256)?
     ),
     key!(
         "database.commit_group" = "256",
         "1 to 10000",
-        "most writes that share one commit; 1 = a commit for each write",
+        "Maximum number of writes that share one commit; 1 = a commit for each write",
         |s, v| s.database.commit_group = whole(v, 1, 10_000)?
     ),
     key!(
         "database.queue" = "4096",
         "1 to 1000000",
-        "jobs that may wait for the store; one more is answered 503",
+        "Maximum number of jobs waiting for the store; further ones are answered 503",
         |s, v| s.database.queue = whole(v, 1, 1_000_000)?
+    ),
+    key!(
+        "database.log_limit" = "64MiB",
+        "a size: 16MiB, 1GiB; at least 64KiB",
+        "Size of the write-ahead log at which reads and writes pause until it is copied into the database",
+        |s, v| s.database.log_limit =
+            size(v).ok().filter(|bytes| *bytes >= 64 << 10).ok_or_else(String::new)?
     ),
     key!(
         "tracks.detail" = "medium",
         "full, high, medium or low",
-        "detail of a track when the request names none (as documented: full)",
+        "Detail of a track if the request names none (documented system: full)",
         |s, v| s.tracks.detail = Detail::parse(v).ok_or_else(String::new)?
     ),
     key!(
         "tracks.simplify" = "metres",
         "metres, or degrees:TOLERANCE",
-        "how paths are simplified (as documented: degrees:0.0005)",
+        "Unit in which paths are simplified (documented system: degrees:0.0005)",
         |s, v| s.tracks.simplify = simplify(v)?
     ),
     key!(
         "tracks.cache_from_metres" = "0",
         "a length in metres",
-        "only tracks of at least this length are cached; 0 = all (as documented: 10000)",
+        "Minimum length of a cached track; 0 = all are cached (documented system: 10000)",
         |s, v| s.tracks.cache_from_metres = metres(v)?
     ),
     key!(
         "schedules.limit" = "30",
         "off or 1 to 1000000",
-        "schedules a user may have; one more is answered 409; off = any number",
+        "Maximum number of schedules of a user; further ones are answered 409; off = no limit",
         |s, v| s.schedules.limit = limit(v)?
     ),
     key!(
         "schedules.limit_check" = "counter",
         "load-all, count, insert-select, row-lock or counter",
-        "how that limit is enforced (as documented: load-all, count or insert-select; the first two let parallel requests past it)",
+        "Method of enforcing that limit (documented system: load-all, count or insert-select; the first two let parallel requests exceed it)",
         |s, v| s.schedules.limit_check = limit_check(v)?
     ),
     key!(
         "idempotency.keep" = "24h",
         "a duration: 10min, 24h",
-        "time for which a create that is sent again with its Idempotency-Key makes nothing new",
+        "Time during which a create repeated with its Idempotency-Key creates nothing new",
         |s, v| s.idempotency_keep = positive(v)?
     ),
     key!(
         "log.level" = "info",
         "error, warn, info, debug, trace, or a filter such as madang_service=debug,info",
-        "what is logged, to stderr",
+        "Minimum level of log lines, or a filter; logs go to stderr",
         |s, v| s.log.level = filter(v)?
     ),
-    key!("log.format" = "text", "text or json", "form of a log line", |s, v| s.log.format =
+    key!("log.format" = "text", "text or json", "Format of log lines", |s, v| s.log.format =
         choice(v, &[("text", LogFormat::Text), ("json", LogFormat::Json)])?),
 ];
 
@@ -280,9 +305,12 @@ pub(super) fn blank() -> Settings {
             metrics_listen: any,
             workers: None,
             max_connections: 0,
+            max_connections_per_address: None,
             max_in_flight: None,
             max_writes_in_flight: None,
             queue_time: zero,
+            answer_memory: 0,
+            cors_origins: CorsOrigins::None,
             trusted_proxies: Vec::new(),
             max_body: 0,
             header_timeout: zero,
@@ -294,7 +322,12 @@ pub(super) fn blank() -> Settings {
             drain_timeout: zero,
         },
         compression: false,
-        database: DatabaseSettings { max_connections: None, commit_group: 0, queue: 0 },
+        database: DatabaseSettings {
+            max_connections: None,
+            commit_group: 0,
+            queue: 0,
+            log_limit: 0,
+        },
         cache: CacheSettings::blank(),
         likes: LikeSettings::blank(),
         tracks: TrackSettings {

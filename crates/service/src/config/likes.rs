@@ -34,7 +34,10 @@ impl LikeSettings {
     pub(super) fn unsafe_values(&self) -> Vec<(&'static str, &'static str)> {
         match self.write {
             LikesWrite::Queue => {
-                vec![("likes.write", "a crash loses up to likes.queue_flush of acknowledged likes")]
+                vec![(
+                    "likes.write",
+                    "a crash loses the likes acknowledged within the last likes.queue_flush",
+                )]
             }
             LikesWrite::Discard => vec![("likes.write", "likes are acknowledged and not stored")],
             LikesWrite::Direct | LikesWrite::Behind => Vec::new(),
@@ -46,13 +49,13 @@ pub(super) const KEYS: &[Key] = &[
     key!(
         "likes.write" = "behind",
         "direct, queue, behind or discard",
-        "how likes are stored: behind = in commits shared by all that wait; direct = a commit for each; queue (as documented; unsafe) = acknowledged from memory, written later; discard (unsafe) = not at all, to measure the rest",
+        "Method of storing likes; behind = commits shared by all that wait; direct = one commit each; queue (documented system; unsafe) = acknowledged from memory and written later; discard (unsafe) = not stored, to measure the rest",
         |s, v| s.likes.write = write(v)?
     ),
     key!(
         "likes.queue_flush" = "60s",
         "a duration: 5s, 60s",
-        "with likes.write = queue: time between two writes of what was acknowledged",
+        "Time between two writes of acknowledged likes with likes.write = queue",
         |s, v| s.likes.queue_flush = positive(v)?
     ),
 ];

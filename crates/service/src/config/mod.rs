@@ -5,6 +5,7 @@
 
 mod accounts;
 mod cache;
+mod cors;
 mod home;
 mod keys;
 mod likes;
@@ -13,6 +14,7 @@ pub mod value;
 
 pub use accounts::{AccountSettings, GuardMode, GuardSettings, HashPoolKind, Rate};
 pub use cache::{CacheMode, CacheSettings, Lifetimes};
+pub use cors::CorsOrigins;
 pub use home::HomeSettings;
 pub use keys::{KEYS, Key};
 pub use likes::{LikeSettings, LikesWrite};
@@ -74,27 +76,33 @@ pub struct ServerSettings {
     pub metrics_listen: SocketAddr,
     /// Worker threads, each with an event loop of its own; `None` = one per core.
     pub workers: Option<usize>,
-    /// Open client connections; one more is answered 503 and closed.
+    /// Open client connections; one more takes the place of one that waits, or is answered 503.
     pub max_connections: usize,
+    /// Open connections of one address; `None` = a quarter of `max_connections`.
+    pub max_connections_per_address: Option<usize>,
     /// Reads that are not in the cache and may be worked on at once; `None` = 64 per core.
     pub max_in_flight: Option<usize>,
     /// Writes that may be worked on at once; `None` = two commit groups.
     pub max_writes_in_flight: Option<usize>,
     /// How long either may wait for a turn while more comes than can be done.
     pub queue_time: Duration,
+    /// Bytes that large answers may take together while they are made and sent.
+    pub answer_memory: usize,
+    /// Origins whose pages may use the API from a browser.
+    pub cors_origins: CorsOrigins,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<Cidr>,
-    /// Largest request body in bytes; a larger one is answered 413.
+    /// Largest body of a route that takes large ones, in bytes; a larger one is answered 413.
     pub max_body: usize,
-    /// Time for a request's head, from its first byte.
+    /// Time for a request's head, from its first byte; for a connection's first, from its opening.
     pub header_timeout: Duration,
     /// Time for a request's body.
     pub body_timeout: Duration,
-    /// Time without progress after which a reader of an answer is given up.
+    /// Time in which a client must take 128 KiB of what waits for it.
     pub write_timeout: Duration,
     /// Time a keep-alive connection may wait for its next request.
     pub idle_timeout: Duration,
-    /// Time for a handler; then 503.
+    /// Time for a handler; then 503, or 504 if it may have written something.
     pub request_timeout: Duration,
     /// After SIGTERM: time during which connections are still accepted, for proxies that lag behind.
     pub drain_delay: Duration,
@@ -111,6 +119,8 @@ pub struct DatabaseSettings {
     pub commit_group: usize,
     /// Jobs that may wait for the writer, and for the readers; one more is answered 503.
     pub queue: usize,
+    /// Size in bytes of the write-ahead log at which everything pauses until it is in the database.
+    pub log_limit: usize,
 }
 
 /// `tracks.*`.

@@ -42,7 +42,7 @@ pub enum ConfigError {
     },
     /// No setting has this name.
     #[error(
-        "{origin}: there is no setting `{key}`{}; `madang config` lists them all",
+        "{origin}: unknown setting `{key}`{}; `madang config` lists all settings",
         nearest(key)
     )]
     Unknown {
@@ -52,7 +52,7 @@ pub enum ConfigError {
         origin: Origin,
     },
     /// The value does not fit the key.
-    #[error("{origin}: `{key} = {value}` is not valid; accepted: {accepts}")]
+    #[error("{origin}: invalid value `{key} = {value}`; accepted: {accepts}")]
     Value {
         /// The key.
         key: &'static str,
@@ -65,7 +65,7 @@ pub enum ConfigError {
     },
     /// The value gives up a promise of the service, and nobody said that this is wanted.
     #[error(
-        "{origin}: `{key} = {value}` is unsafe: {gives_up}; it needs `unsafe_experiments = true`"
+        "{origin}: `{key} = {value}` is unsafe: {gives_up}; to allow it, set `unsafe_experiments = true`"
     )]
     Unsafe {
         /// The key.
@@ -83,7 +83,8 @@ pub enum ConfigError {
 const HIDDEN: &str = "(hidden)";
 
 /// Environment variables that belong to Madang but are not settings.
-const RESERVED_VARIABLES: &[&str] = &["MADANG_CONFIG", "MADANG_TEST_DATA"];
+const RESERVED_VARIABLES: &[&str] =
+    &["MADANG_CONFIG", "MADANG_DRILLS", "MADANG_SKIPPED_FILE", "MADANG_TEST_DATA"];
 
 /// Values of all sources, the later ones winning.
 #[derive(Debug, Default)]
@@ -233,7 +234,7 @@ fn flatten(
         } else if let Some(number) = value.as_float() {
             found.push((key, number.as_str().to_owned(), at));
         } else {
-            return Err(format!("`{key}` is {}, where one value is expected", value.type_str()));
+            return Err(format!("`{key}` is {}; expected a single value", value.type_str()));
         }
     }
     Ok(())

@@ -211,7 +211,6 @@ pub(super) fn answer(samples: &Samples, query: &str) -> Result<Response, Problem
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     ];
     Ok((headers, text).into_response())
 }

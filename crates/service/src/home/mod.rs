@@ -12,6 +12,7 @@ use crate::config::Settings;
 use crate::http::Problem;
 use crate::http::body::{Compress, finish, respond};
 use crate::http::negotiate::Encodings;
+use crate::http::page_policy::protect;
 use crate::ops::metrics::ServerMetrics;
 use crate::store::{Pool, StoreError};
 use axum::Router;
@@ -20,7 +21,7 @@ use axum::extract::{Path, RawQuery};
 use axum::response::Response;
 use axum::routing::get;
 use figures::Sampler;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::HeaderMap;
 use madang_cache::Value;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
@@ -69,14 +70,6 @@ static FILES: [File; 12] = [
 /// nothing else.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
     img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
-
-const HEADERS: [(HeaderName, &str); 5] = [
-    (header::CONTENT_SECURITY_POLICY, POLICY),
-    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (header::REFERRER_POLICY, "no-referrer"),
-    (HeaderName::from_static("permissions-policy"), "geolocation=(self), camera=(), microphone=()"),
-    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-];
 
 /// The page, ready to be served; ends its sampling when dropped.
 pub(crate) struct Home {
@@ -138,12 +131,10 @@ impl Files {
     async fn answer(&self, name: &str, headers: &HeaderMap) -> Result<Response, Problem> {
         let found = FILES.iter().zip(&self.made).find(|(file, _)| file.name == name);
         let (file, made) =
-            found.ok_or_else(|| Problem::not_found("the home page has no such file"))?;
+            found.ok_or_else(|| Problem::not_found("the home page has no file of this name"))?;
         let value = made.get_or_try_init(|| self.make(file)).await?;
         let mut response = respond(value, headers);
-        for (name, text) in HEADERS {
-            response.headers_mut().insert(name, HeaderValue::from_static(text));
-        }
+        protect(response.headers_mut(), POLICY, true);
         Ok(response)
     }
 
@@ -160,7 +151,6 @@ impl Files {
 
 /// Without the page there is nothing at `/`.
 pub(crate) fn nothing<S: Clone + Send + Sync + 'static>() -> Router<S> {
-    let problem =
-        get(async || Problem::not_found("the API is under /v1, its description under /docs"));
+    let problem = get(async || Problem::not_found("the API is at /v1, its description at /docs"));
     Router::new().route("/", problem)
 }

@@ -1,28 +1,68 @@
-//! Accepting connections, and refusing one too many.
+//! Accepting connections, and what happens with one too many.
+//!
+//! An address that has its share is refused. When all places are taken, the connection that has waited
+//! longest for its client makes room: opening many and sending nothing then keeps nobody out. Only when
+//! the server works for all of them is the new one refused.
 
+use super::connection::ConnState;
+use super::places::Places;
 use super::server::BACKLOG;
-use super::worker::Worker;
+use super::worker::{Arrival, Worker};
 use crate::ops::metrics::ServerMetrics;
+use crate::ops::quiet_log::OncePerSecond;
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::sync::{Arc, LazyLock, Weak};
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
+/// Refusals under way at once; further ones are closed without an answer.
+const MOST_REFUSALS: usize = 64;
+
+/// Connections beyond the most that there may be for a moment, until those they displaced have gone.
+const MOST_DISPLACED: usize = 64;
+
+/// Looking through ten thousand connections takes a fraction of a millisecond. A look that found less than
+/// one in `WORTH_A_LOOK` of them is not repeated for so long.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+const WORTH_A_LOOK: usize = 64;
+
+/// As many as one look finds; what comes after them will have changed until it is their turn.
+const FOUND_AT_ONCE: usize = 1024;
+
+/// Closed when the process is out of descriptors, before the next try.
+const CLOSED_FOR_DESCRIPTORS: usize = 16;
+
+static ACCEPT_ERRORS: OncePerSecond = OncePerSecond::new();
+
 /// Accepts connections and hands each to the worker that has fewest.
 pub(super) struct Acceptor<'a> {
-    pub(super) workers: &'a [Worker],
-    /// Most connections at once; further ones are answered 503.
-    pub(super) most: usize,
-    pub(super) metrics: Arc<ServerMetrics>,
-    /// Refusals under way.
-    pub(super) refusals: Arc<Semaphore>,
+    workers: &'a [Worker],
+    /// Most connections at once.
+    most: usize,
+    places: Arc<Places>,
+    metrics: Arc<ServerMetrics>,
+    refusals: Arc<Semaphore>,
+    /// Connections that waited for their clients at the last look, and since when; the longest last.
+    waiting: Vec<(u64, Weak<ConnState>)>,
+    /// When a look last found too little.
+    in_vain: Option<Instant>,
 }
 
-impl Acceptor<'_> {
+impl<'a> Acceptor<'a> {
+    pub(super) fn new(
+        workers: &'a [Worker],
+        most: usize,
+        places: Places,
+        metrics: Arc<ServerMetrics>,
+    ) -> Self {
+        let (places, refusals) = (Arc::new(places), Arc::new(Semaphore::new(MOST_REFUSALS)));
+        Self { workers, most, places, metrics, refusals, waiting: Vec::new(), in_vain: None }
+    }
+
     /// Open connections of all workers.
     pub(super) fn connections(&self) -> usize {
         self.workers.iter().map(|w| w.connections.load(Ordering::Acquire)).sum()
@@ -65,19 +105,24 @@ impl Acceptor<'_> {
     }
 
     /// Out of descriptors or memory: waiting is all that helps; a client's reset is nothing to wait for.
-    async fn accept_failed(&self, error: &io::Error) {
+    async fn accept_failed(&mut self, error: &io::Error) {
         if is_of_one_client(error) {
             return;
         }
         self.metrics.accept_failed();
-        tracing::error!(%error, "cannot accept connections");
+        if let Some(unsaid) = ACCEPT_ERRORS.admit() {
+            tracing::error!(%error, unsaid, "cannot accept connections");
+        }
+        for _ in 0..CLOSED_FOR_DESCRIPTORS {
+            self.displace();
+        }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 
     fn hand_over(&mut self, stream: TcpStream, peer: IpAddr) {
-        if self.connections() >= self.most {
-            self.refuse(stream);
-            return;
+        let Some(place) = self.places.take(peer) else { return self.refuse(stream) };
+        if !self.has_room() {
+            return self.refuse(stream);
         }
         let Some(worker) =
             self.workers.iter().min_by_key(|w| w.connections.load(Ordering::Acquire))
@@ -88,10 +133,53 @@ impl Acceptor<'_> {
         if let Ok(stream) = stream.into_std() {
             self.metrics.connection_accepted();
             worker.connections.fetch_add(1, Ordering::AcqRel);
-            if worker.inbox.send((stream, peer)).is_err() {
+            if worker.inbox.send(Arrival { stream, peer, place }).is_err() {
                 worker.connections.fetch_sub(1, Ordering::AcqRel);
             }
         }
+    }
+
+    /// Whether there is room for one more, if need be in the place of one that waits.
+    fn has_room(&mut self) -> bool {
+        let open = self.connections();
+        open < self.most || (open < self.most + MOST_DISPLACED && self.displace())
+    }
+
+    /// Closes the connection that has waited longest for its client; false when none waits.
+    fn displace(&mut self) -> bool {
+        if self.displace_found() {
+            return true;
+        }
+        if self.in_vain.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
+            return false;
+        }
+        self.look();
+        self.displace_found()
+    }
+
+    fn displace_found(&mut self) -> bool {
+        while let Some((since, state)) = self.waiting.pop() {
+            // It may have got what it waited for since it was found.
+            if let Some(state) = state.upgrade()
+                && state.waits_since() == Some(since)
+                && state.expire()
+            {
+                self.metrics.connection_expired("displaced");
+                return true;
+            }
+        }
+        false
+    }
+
+    fn look(&mut self) {
+        self.waiting = self.workers.iter().flat_map(Worker::waiting).collect();
+        let worth_it = self.waiting.len() * WORTH_A_LOOK >= self.connections();
+        self.in_vain = (!worth_it).then(Instant::now);
+        if self.waiting.len() > FOUND_AT_ONCE {
+            self.waiting.select_nth_unstable_by_key(FOUND_AT_ONCE, |(since, _)| *since);
+            self.waiting.truncate(FOUND_AT_ONCE);
+        }
+        self.waiting.sort_unstable_by_key(|(since, _)| std::cmp::Reverse(*since));
     }
 
     /// Says 503 and closes, without ever holding more than a few sockets for it.

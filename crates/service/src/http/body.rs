@@ -1,12 +1,14 @@
 //! Finished bodies: compressed once, told apart by a strong ETag for each encoding, answered with
 //! 304 when the client has them already.
 
+use super::answers::SMALL;
 use super::negotiate::Encodings;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use madang_cache::{Encoding, Value, ValueParts};
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use std::io::Write as _;
 use std::time::SystemTime;
@@ -50,6 +52,25 @@ pub fn finish(identity: Vec<u8>, content_type: &'static str, compress: Compress)
         etag_base,
         created: SystemTime::now(),
     })
+}
+
+/// [`finish`] for one of several bodies of a resource that have nothing but its version in common.
+pub fn finish_version(
+    version: &str,
+    identity: Vec<u8>,
+    content_type: &'static str,
+    compress: Compress,
+) -> Value {
+    let value = finish(identity, content_type, compress);
+    let parts = value.parts().clone();
+    let etag_base = format!("{version}.{}", parts.etag_base).into();
+    Value::from_parts(ValueParts { etag_base, ..parts })
+}
+
+/// The version of a resource whose only body is this one: what [its tags](super::condition) begin with.
+pub fn version(body: &impl Serialize) -> Box<str> {
+    // Numbers and strings into memory: cannot fail.
+    base_tag(&serde_json::to_vec(body).unwrap_or_default())
 }
 
 /// What the tags of a body begin with.
@@ -121,9 +142,14 @@ pub fn respond(value: &Value, request: &HeaderMap) -> Response {
     let encoding =
         Encodings::accepted(request).by_preference().find(|e| value.body(Some(*e)).is_some());
     let etag = value.etag(encoding).unwrap_or_default();
-    send(etag, value.content_type(), encoding, request, || {
+    let mut response = send(etag, value.content_type(), encoding, request, || {
         value.body(encoding).cloned().unwrap_or_default()
-    })
+    });
+    if value.weight() > SMALL as u64 {
+        // The room that the answer takes is that of the value, and others who ask for it share it.
+        response.extensions_mut().insert(value.clone());
+    }
+    response
 }
 
 /// The answer with the body of this tag, which is made only for a client that does not have it already.

@@ -1,82 +1,280 @@
 //! The memory that request bodies take: each is read whole before its handler runs, so without a bound
 //! every connection could hold one.
 //!
+//! A body that has come whole with its head takes no room: it lies in the buffer that its connection has in
+//! any case. Of the others, small ones have a room of their own, so that large ones never keep a log-in out.
+//!
 //! Room is taken as bytes arrive, never for what a head announces: whoever announces a large body and sends
 //! nothing of it would keep everybody else's out with a few idle connections. So a body may be refused when
 //! part of it has arrived; that part is given back at once.
+//!
+//! One client address may take a quarter of a room. When that is taken, the oldest of its own bodies that has
+//! been arriving for more than a second gives way to the new one; when the whole room is taken, the oldest
+//! of the address that holds most. If there is no such body, the new one is refused. Giving way to whatever
+//! comes would let nobody finish under load; a second is enough for whoever is not slow.
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Body;
-use std::pin::pin;
-use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 
-/// What all request bodies may take together, unless one alone may be larger.
-const ALL_BYTES: usize = 32 << 20;
-/// Room is counted in these.
-const UNIT_BYTES: usize = 4096;
+use super::places::SHARE;
 
-/// There is no room for what has arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("request bodies take as much memory as they may")]
-pub(super) struct NoRoom;
+/// Bodies up to this size in bytes are small: everybody may send them.
+pub const SMALL_BODY: usize = 64 << 10;
+/// What all small bodies may take together.
+const ALL_SMALL: usize = 8 << 20;
+/// What all others may take together, unless the shares of single ones need more.
+const ALL_LARGE: usize = 32 << 20;
+/// How long a body may arrive before it has to give way.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Why a body was not read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReadError {
+    /// There is no room for what has arrived, or it was given to another body.
+    #[error("request bodies use all of their memory")]
+    NoRoom,
+    /// It is larger than it may be.
+    #[error("the body is too large")]
+    TooLarge,
+    /// Reading it failed.
+    #[error(transparent)]
+    Body(BoxError),
+}
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The room of all bodies.
+/// The rooms of all bodies.
 #[derive(Debug)]
-pub(super) struct BodyRoom {
-    units: Arc<Semaphore>,
+pub(super) struct BodyRooms {
+    small: Arc<Room>,
+    large: Arc<Room>,
 }
 
-impl BodyRoom {
-    /// Room in which a body of `max_body` bytes fits at least.
+impl BodyRooms {
+    /// Rooms in which four bodies of `max_body` bytes fit at least.
     pub(super) fn new(max_body: usize) -> Self {
-        let units = units_for(max_body.max(ALL_BYTES)) as usize;
-        Self { units: Arc::new(Semaphore::new(units)) }
+        let large = max_body.saturating_mul(SHARE).max(ALL_LARGE);
+        Self { small: Room::new(ALL_SMALL, GRACE), large: Room::new(large, GRACE) }
     }
 
-    /// Reads a body of which at most `expected` bytes are expected, and gives the room that it
-    /// takes, to be held as long as the body may be in memory. Trailers are passed over.
+    /// Reads a body of at most `most` bytes, and gives the room that it takes, to be held as long as the
+    /// body may be in memory. `client` says whose share it takes; trailers are passed over.
     ///
     /// # Errors
-    /// [`NoRoom`], or that of the body.
+    /// See [`ReadError`].
     pub(super) async fn read<B>(
         &self,
         body: B,
-        expected: usize,
-    ) -> Result<(Bytes, OwnedSemaphorePermit), BoxError>
+        most: usize,
+        announced: Option<usize>,
+        client: impl FnOnce() -> Option<IpAddr>,
+    ) -> Result<(Bytes, Option<Held>), ReadError>
     where
         B: Body<Data = Bytes>,
         B::Error: Into<BoxError>,
     {
         let mut body = pin!(body);
-        let mut room = self.take(0)?;
+        let Some(first) = data_of(&mut body).await? else { return Ok((Bytes::new(), None)) };
+        if body.is_end_stream() && first.len() <= most {
+            return Ok((first, None));
+        }
+        let is_large = announced.is_some_and(|length| length > SMALL_BODY);
+        let mut held = Held::new(if is_large { &self.large } else { &self.small }, client());
         // One buffer that grows and not a list of what arrived: a client may send a byte at a time.
         let mut whole = Vec::new();
-        while let Some(frame) = body.frame().await {
-            let Ok(data) = frame.map_err(Into::into)?.into_data() else { continue };
+        let mut next = Some(first);
+        while let Some(data) = next {
             let needed = whole.len() + data.len();
+            if needed > most {
+                return Err(ReadError::TooLarge);
+            }
             if needed > whole.capacity() {
                 // Twice as large, so that all copying together is at most twice the body.
-                let grown = needed.max(expected.min(2 * whole.capacity()));
-                let held = u32::try_from(room.num_permits()).unwrap_or(u32::MAX);
-                room.merge(self.take(units_for(grown).saturating_sub(held))?);
+                let grown = needed.max(announced.unwrap_or(most).min(2 * whole.capacity()));
+                if grown > SMALL_BODY && Arc::ptr_eq(&held.room, &self.small) {
+                    held = Held::new(&self.large, held.client);
+                }
+                held.grow(grown)?;
                 whole.reserve_exact(grown - whole.len());
             }
             whole.extend_from_slice(&data);
+            next = tokio::select! {
+                biased;
+                () = held.gives_way.notified() => return Err(ReadError::NoRoom),
+                data = data_of(&mut body) => data?,
+            };
         }
-        Ok((Bytes::from(whole), room))
-    }
-
-    fn take(&self, units: u32) -> Result<OwnedSemaphorePermit, NoRoom> {
-        Arc::clone(&self.units).try_acquire_many_owned(units).map_err(|_| NoRoom)
+        held.arrived()?;
+        Ok((Bytes::from(whole), Some(held)))
     }
 }
 
-fn units_for(bytes: usize) -> u32 {
-    u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX)
+/// The next piece of a body.
+async fn data_of<B>(body: &mut Pin<&mut B>) -> Result<Option<Bytes>, ReadError>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame.map_err(|error| ReadError::Body(error.into()))?.into_data() {
+            return Ok(Some(data));
+        }
+    }
+    Ok(None)
+}
+
+/// Memory that bodies share.
+#[derive(Debug)]
+struct Room {
+    most: usize,
+    most_of_one: usize,
+    grace: Duration,
+    taken: Mutex<Taken>,
+}
+
+/// Who has taken how much. An entry for each body that takes something, and for each of their clients.
+#[derive(Debug, Default)]
+struct Taken {
+    bytes: usize,
+    by_client: HashMap<IpAddr, usize>,
+    /// In the order in which they began.
+    bodies: BTreeMap<u64, Taker>,
+    begun: u64,
+}
+
+#[derive(Debug)]
+struct Taker {
+    client: Option<IpAddr>,
+    bytes: usize,
+    since: Instant,
+    /// Wakes whoever reads it; nothing once it has arrived, for then it is worked with.
+    gives_way: Option<Arc<Notify>>,
+}
+
+impl Room {
+    fn new(most: usize, grace: Duration) -> Arc<Self> {
+        Arc::new(Self { most, most_of_one: most / SHARE, grace, taken: Mutex::default() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Taken {
+    fn of(&self, client: IpAddr) -> usize {
+        self.by_client.get(&client).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, id: u64, bytes: usize) {
+        let Some(taker) = self.bodies.get_mut(&id) else { return };
+        taker.bytes += bytes;
+        self.bytes += bytes;
+        if let Some(client) = taker.client {
+            *self.by_client.entry(client).or_default() += bytes;
+        }
+    }
+
+    fn remove(&mut self, id: u64) -> Option<Taker> {
+        let taker = self.bodies.remove(&id)?;
+        self.bytes -= taker.bytes;
+        if let Some(client) = taker.client
+            && let Some(held) = self.by_client.get_mut(&client)
+        {
+            *held -= taker.bytes;
+            if *held == 0 {
+                self.by_client.remove(&client);
+            }
+        }
+        Some(taker)
+    }
+
+    /// Takes the room of this client's oldest body that arrives for longer than `grace`; false if there
+    /// is none but `id`. What it holds is freed as soon as its reader runs.
+    fn oldest_gives_way(&mut self, client: IpAddr, id: u64, grace: Duration) -> bool {
+        let now = Instant::now();
+        let slow = self.bodies.iter().take_while(|(_, taker)| now - taker.since > grace);
+        let mut slow = slow.filter(|(other, taker)| {
+            taker.client == Some(client) && taker.gives_way.is_some() && **other != id
+        });
+        let Some((&oldest, _)) = slow.next() else { return false };
+        if let Some(gives_way) = self.remove(oldest).and_then(|taker| taker.gives_way) {
+            gives_way.notify_one();
+        }
+        true
+    }
+}
+
+/// The room of one body; given back when dropped.
+#[derive(Debug)]
+pub(super) struct Held {
+    room: Arc<Room>,
+    client: Option<IpAddr>,
+    gives_way: Arc<Notify>,
+    /// Its number and size, once it takes something.
+    taken: Option<(u64, usize)>,
+}
+
+impl Held {
+    fn new(room: &Arc<Room>, client: Option<IpAddr>) -> Self {
+        Self { room: Arc::clone(room), client, gives_way: Arc::default(), taken: None }
+    }
+
+    /// Takes room until it has `bytes`.
+    fn grow(&mut self, bytes: usize) -> Result<(), ReadError> {
+        let Room { most, most_of_one, grace, .. } = *self.room;
+        let mut taken = self.room.lock();
+        let (id, has) = self.taken.unwrap_or((taken.begun, 0));
+        if self.taken.is_none() {
+            taken.begun += 1;
+            let gives_way = Some(Arc::clone(&self.gives_way));
+            let taker = Taker { client: self.client, bytes: 0, since: Instant::now(), gives_way };
+            taken.bodies.insert(id, taker);
+        } else if !taken.bodies.contains_key(&id) {
+            return Err(ReadError::NoRoom);
+        }
+        self.taken = Some((id, bytes));
+        let more = bytes - has;
+        if let Some(client) = self.client {
+            while taken.of(client) + more > most_of_one {
+                if !taken.oldest_gives_way(client, id, grace) {
+                    return Err(ReadError::NoRoom);
+                }
+            }
+        }
+        while taken.bytes + more > most {
+            let largest = taken.by_client.iter().max_by_key(|(_, held)| **held);
+            let largest = largest.map(|(client, _)| *client);
+            if !largest.is_some_and(|client| taken.oldest_gives_way(client, id, grace)) {
+                return Err(ReadError::NoRoom);
+            }
+        }
+        taken.add(id, more);
+        Ok(())
+    }
+
+    /// The body is whole, and no longer gives way.
+    fn arrived(&mut self) -> Result<(), ReadError> {
+        let Some((id, _)) = self.taken else { return Ok(()) };
+        let mut taken = self.room.lock();
+        taken.bodies.get_mut(&id).ok_or(ReadError::NoRoom)?.gives_way = None;
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some((id, _)) = self.taken {
+            self.room.lock().remove(id);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -84,13 +282,13 @@ mod tests {
     use super::*;
     use hyper::body::Frame;
     use std::convert::Infallible;
-    use std::pin::Pin;
     use std::task::{Context, Poll};
     use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
     use tokio::task::JoinHandle;
 
     const LARGE: usize = 1 << 20;
-    type Done = Result<(Bytes, OwnedSemaphorePermit), BoxError>;
+    const HOLD: Duration = Duration::from_secs(3600);
+    type Done = Result<(Bytes, Option<Held>), ReadError>;
 
     /// A body as its client sends it.
     struct Sent(UnboundedReceiver<Bytes>);
@@ -106,62 +304,177 @@ mod tests {
         }
     }
 
-    fn begin(room: &Arc<BodyRoom>) -> (UnboundedSender<Bytes>, JoinHandle<Done>) {
-        let (client, sent) = unbounded_channel();
-        let room = Arc::clone(room);
-        (client, tokio::spawn(async move { room.read(Sent(sent), LARGE).await }))
+    struct Upload(UnboundedSender<Bytes>, JoinHandle<Done>);
+
+    impl Upload {
+        fn send(&self, bytes: usize) {
+            // The other side has gone when the body was refused.
+            let _ = self.0.send(Bytes::from(vec![7; bytes]));
+        }
+
+        async fn ends(self) -> Done {
+            drop(self.0);
+            self.1.await.unwrap()
+        }
     }
 
-    fn free(room: &BodyRoom) -> usize {
-        room.units.available_permits() * UNIT_BYTES
+    fn rooms(grace: Duration) -> Arc<BodyRooms> {
+        let (small, large) = (Room::new(ALL_SMALL, grace), Room::new(ALL_LARGE, grace));
+        Arc::new(BodyRooms { small, large })
+    }
+
+    /// A client's upload of which this much has come.
+    fn begin(rooms: &Arc<BodyRooms>, client: u8, bytes: usize) -> Upload {
+        announce(rooms, client, Some(LARGE), bytes)
+    }
+
+    fn announce(
+        rooms: &Arc<BodyRooms>,
+        client: u8,
+        announced: Option<usize>,
+        bytes: usize,
+    ) -> Upload {
+        let (send, sent) = unbounded_channel();
+        let rooms = Arc::clone(rooms);
+        let client = move || (client > 0).then(|| IpAddr::from([10, 0, 0, client]));
+        let read = async move { rooms.read(Sent(sent), LARGE, announced, client).await };
+        let upload = Upload(send, tokio::spawn(read));
+        upload.send(bytes);
+        upload
     }
 
     async fn until(reached: impl Fn() -> bool) {
+        let patience = Instant::now() + Duration::from_secs(30);
         while !reached() {
+            assert!(Instant::now() < patience);
             tokio::task::yield_now().await;
         }
     }
 
-    #[tokio::test]
-    async fn bodies_that_are_announced_and_do_not_come_keep_nobody_out() {
-        let room = Arc::new(BodyRoom::new(LARGE));
-        let idle: Vec<_> = (0..1000).map(|_| begin(&room)).collect();
-        for (client, _) in &idle {
-            client.send(Bytes::from_static(b"{")).unwrap();
-        }
-        until(|| free(&room) <= ALL_BYTES - 1000 * UNIT_BYTES).await;
-        let (client, done) = begin(&room);
-        let parts = [Bytes::from(vec![1; 300_000]), Bytes::from(vec![2; LARGE - 300_000])];
-        parts.iter().for_each(|part| client.send(part.clone()).unwrap());
-        drop(client);
-        let (body, held) = done.await.unwrap().unwrap();
-        assert_eq!(body, parts.concat());
-        assert_eq!(held.num_permits() * UNIT_BYTES, LARGE, "not more than it is");
-        assert_eq!(free(&room), ALL_BYTES - LARGE - 1000 * UNIT_BYTES);
+    /// Uploads that take this much of the large room now.
+    async fn stalled(
+        rooms: &Arc<BodyRooms>,
+        client: u8,
+        count: usize,
+        bytes: usize,
+    ) -> Vec<Upload> {
+        let before = rooms.large.lock().bytes;
+        let all = (0..count).map(|_| begin(rooms, client, bytes)).collect();
+        until(|| rooms.large.lock().bytes >= before + count * bytes).await;
+        all
+    }
+
+    fn is_empty(room: &Room) -> bool {
+        let taken = room.lock();
+        taken.bytes == 0 && taken.by_client.is_empty() && taken.bodies.is_empty()
     }
 
     #[tokio::test]
-    async fn all_bodies_together_never_take_more_than_they_may() {
-        let room = Arc::new(BodyRoom::new(LARGE));
-        let fit = ALL_BYTES / LARGE;
-        let half = Bytes::from(vec![7; LARGE / 2]);
-        let all: Vec<_> = (0..2 * fit).map(|_| begin(&room)).collect();
-        all.iter().for_each(|(client, _)| client.send(half.clone()).unwrap());
-        until(|| free(&room) == 0).await;
-        let (client, refused) = begin(&room);
-        client.send(Bytes::from_static(b"{}")).unwrap();
-        let error = refused.await.unwrap().unwrap_err();
-        assert!(error.is::<NoRoom>(), "{error}");
-        // The second halves: what is refused gives way to the others.
-        all.iter().for_each(|(client, _)| drop(client.send(half.clone())));
-        let mut read = Vec::new();
-        for (client, done) in all {
-            drop(client);
-            read.extend(done.await.unwrap().ok());
+    async fn bodies_that_are_announced_and_do_not_come_keep_nobody_out() {
+        let rooms = rooms(HOLD);
+        let idle: Vec<_> = (0..1000).map(|_| begin(&rooms, 1, 1)).collect();
+        until(|| rooms.large.lock().bodies.len() == 1000).await;
+        assert_eq!(rooms.large.lock().bytes, 1000);
+        let upload = begin(&rooms, 1, 300_000);
+        upload.send(LARGE - 300_000);
+        let (body, held) = upload.ends().await.unwrap();
+        assert_eq!(body.len(), LARGE);
+        assert_eq!(rooms.large.lock().bytes, LARGE + 1000, "not more than it is");
+        drop((held, idle));
+        until(|| is_empty(&rooms.small) && is_empty(&rooms.large)).await;
+    }
+
+    #[tokio::test]
+    async fn small_bodies_have_room_when_large_ones_have_none() {
+        let rooms = rooms(HOLD);
+        let large = stalled(&rooms, 0, ALL_LARGE / LARGE, LARGE - 1).await;
+        let refused = begin(&rooms, 1, SMALL_BODY + 1).ends().await;
+        assert!(matches!(refused, Err(ReadError::NoRoom)), "{refused:?}");
+        for announced in [Some(SMALL_BODY), None] {
+            let small = announce(&rooms, 1, announced, SMALL_BODY / 2);
+            small.send(SMALL_BODY / 2);
+            assert_eq!(small.ends().await.unwrap().0.len(), SMALL_BODY);
         }
-        assert!(!read.is_empty() && read.len() <= fit, "{}", read.len());
-        assert_eq!(free(&room), ALL_BYTES - read.len() * LARGE);
-        drop(read);
-        assert_eq!(free(&room), ALL_BYTES);
+        let grown = announce(&rooms, 1, None, SMALL_BODY);
+        grown.send(1);
+        let refused = grown.ends().await;
+        assert!(matches!(refused, Err(ReadError::NoRoom)), "{refused:?}");
+        drop(large);
+    }
+
+    #[tokio::test]
+    async fn a_client_takes_a_quarter_and_the_others_find_room() {
+        let rooms = rooms(HOLD);
+        let share = ALL_LARGE / LARGE / SHARE;
+        let held = stalled(&rooms, 1, share, LARGE - 1).await;
+        let beyond = begin(&rooms, 1, LARGE / 2).ends().await;
+        assert!(matches!(beyond, Err(ReadError::NoRoom)), "{beyond:?}");
+        let mut others = Vec::new();
+        for other in [2, 3, 4] {
+            others.extend(stalled(&rooms, other, share, LARGE - 1).await);
+        }
+        for upload in held.into_iter().chain(others) {
+            upload.send(1);
+            assert_eq!(upload.ends().await.unwrap().0.len(), LARGE, "nothing was taken from it");
+        }
+        until(|| is_empty(&rooms.large)).await;
+    }
+
+    #[tokio::test]
+    async fn a_slow_body_gives_way_to_a_later_one_of_its_client() {
+        let rooms = rooms(Duration::ZERO);
+        let share = ALL_LARGE / LARGE / SHARE;
+        let mut held = stalled(&rooms, 1, share, LARGE - 1).await;
+        let newer = begin(&rooms, 1, LARGE);
+        assert_eq!(newer.ends().await.unwrap().0.len(), LARGE);
+        let oldest = held.remove(0).ends().await;
+        assert!(matches!(oldest, Err(ReadError::NoRoom)), "{oldest:?}");
+        for upload in held {
+            upload.send(1);
+            assert!(upload.ends().await.is_ok(), "only the oldest");
+        }
+        until(|| is_empty(&rooms.large)).await;
+    }
+
+    #[tokio::test]
+    async fn in_a_full_room_the_client_that_holds_most_gives_way() {
+        let rooms = rooms(Duration::ZERO);
+        let mut all = Vec::new();
+        // Client 3 holds most, and nothing is left.
+        for (client, count) in [(1, 7), (2, 7), (3, 8), (4, 7), (5, 3)] {
+            all.extend(stalled(&rooms, client, count, LARGE - 1).await);
+        }
+        let of = |client| rooms.large.lock().of(IpAddr::from([10, 0, 0, client])) / (LARGE - 1);
+        let newcomer = begin(&rooms, 9, LARGE - 1);
+        until(|| of(9) == 1).await;
+        assert_eq!([1, 2, 3, 4, 5, 9].map(of), [7, 7, 7, 7, 3, 1]);
+        assert!(rooms.large.lock().bytes <= ALL_LARGE);
+        drop((all, newcomer));
+        until(|| is_empty(&rooms.large)).await;
+    }
+
+    #[tokio::test]
+    async fn what_has_arrived_does_not_give_way() {
+        let rooms = rooms(Duration::ZERO);
+        let share = ALL_LARGE / LARGE / SHARE;
+        let mut whole = Vec::new();
+        for _ in 0..share {
+            whole.push(begin(&rooms, 1, LARGE).ends().await.unwrap());
+        }
+        let refused = begin(&rooms, 1, LARGE).ends().await;
+        assert!(matches!(refused, Err(ReadError::NoRoom)), "{refused:?}");
+        drop(whole);
+        assert!(is_empty(&rooms.large));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_comes_with_its_head_takes_no_room() {
+        let rooms = rooms(HOLD);
+        let body = http_body_util::Full::new(Bytes::from_static(b"{}"));
+        let (read, held) = rooms.read(body, 10, Some(2), || panic!("not asked")).await.unwrap();
+        assert_eq!((&read[..], held.is_none()), (&b"{}"[..], true));
+        let body = http_body_util::Full::new(Bytes::from_static(b"{    }"));
+        let refused = rooms.read(body, 5, None, || None).await;
+        assert!(matches!(refused, Err(ReadError::TooLarge)), "{refused:?}");
     }
 }

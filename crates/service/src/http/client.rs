@@ -85,16 +85,23 @@ impl Proxies {
         self.ignored.load(Relaxed)
     }
 
-    /// The address of the client that sent this request over a connection with `peer`.
+    /// The address of the client that sent this request over a connection with `peer`; a claim that is
+    /// ignored is counted.
+    pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        let claims = headers.contains_key(FORWARDED_FOR) || headers.contains_key("forwarded");
+        if claims && !self.is_trusted(peer.to_canonical()) {
+            self.ignore(peer.to_canonical());
+        }
+        self.last_hop(peer, headers)
+    }
+
+    /// The same address, and nothing is counted.
     ///
     /// An entry that is no address (`unknown`, an obfuscated name, nonsense) ends the search: the
     /// client is then the last proxy that is known. When every hop is trusted, it is the first one.
-    pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    pub(super) fn last_hop(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let peer = peer.to_canonical();
         if !self.is_trusted(peer) {
-            if headers.contains_key(FORWARDED_FOR) || headers.contains_key("forwarded") {
-                self.ignore(peer);
-            }
             return peer;
         }
         let mut client = peer;
@@ -139,7 +146,7 @@ impl Proxies {
         if due && self.warned.compare_exchange(last, now, Relaxed, Relaxed).is_ok() {
             tracing::warn!(
                 %peer,
-                "a request says for whom it was forwarded, but its sender is no trusted proxy, so the sender counts as the client; if it is a proxy of yours, set server.trusted_proxies = \"{peer}\""
+                "ignored a forwarding header from a peer that is not a trusted proxy; if the peer is your proxy, set server.trusted_proxies = \"{peer}\""
             );
         }
     }

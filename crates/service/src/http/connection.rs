@@ -9,13 +9,17 @@ use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A reader that takes at least this much within the write deadline is slow, not dead.
-const WRITE_PROGRESS_BYTES: u64 = 64 * 1024;
+/// What a client must take within the write deadline while something waits for it: with the default of
+/// 15 s, 70 kbit/s. Slower, an answer of a few megabytes would be held in memory for a quarter of an hour.
+const WRITE_PROGRESS_BYTES: u64 = 128 * 1024;
+
+/// How long what a client still sends is passed over after an answer that left its body unread.
+const LINGER_MS: u64 = 1000;
 
 /// Milliseconds since a worker started, coarse: refreshed by its watchdog. Never 0, which means "not waiting".
 #[derive(Debug)]
@@ -25,8 +29,11 @@ pub(super) struct CoarseClock {
 }
 
 impl CoarseClock {
-    pub(super) fn new() -> Self {
-        Self { started: Instant::now(), now_ms: AtomicU64::new(1) }
+    /// Clocks of one `started` can be compared.
+    pub(super) fn new(started: Instant) -> Self {
+        let clock = Self { started, now_ms: AtomicU64::new(1) };
+        clock.refresh();
+        clock
     }
 
     pub(super) fn refresh(&self) {
@@ -47,13 +54,19 @@ pub(super) struct ConnState {
     busy: AtomicBool,
     /// A first request has begun.
     begun: AtomicBool,
+    /// What was read last ends within a head or a body.
+    half_read: AtomicBool,
     /// When the wait for the next request began.
     idle_since: AtomicU64,
-    /// When the first byte of an incomplete head came; 0 = none.
+    /// When the first byte of an incomplete head came, or the connection itself; 0 = none is awaited.
     head_since: AtomicU64,
-    /// When the socket last refused bytes without enough progress since; 0 = it takes them.
-    write_since: AtomicU64,
-    written_since_mark: AtomicU64,
+    /// When the wait for a request's body began; 0 = none is awaited.
+    body_since: AtomicU64,
+    /// The body of the last request was left unread.
+    body_unread: AtomicBool,
+    /// When the connection ended with such a body; 0 = it has not.
+    lingers_since: AtomicU64,
+    write: SlowWrite,
     expired: AtomicBool,
     /// The server drains: the connection is to end as soon as it has nothing to do.
     asked_to_close: AtomicBool,
@@ -66,6 +79,7 @@ pub(super) enum Expired {
     Idle,
     Head,
     Write,
+    Unread,
 }
 
 impl Expired {
@@ -74,6 +88,7 @@ impl Expired {
             Expired::Idle => "idle",
             Expired::Head => "slow_head",
             Expired::Write => "slow_reader",
+            Expired::Unread => "unread_body",
         }
     }
 }
@@ -85,10 +100,13 @@ impl ConnState {
             clock,
             busy: AtomicBool::new(false),
             begun: AtomicBool::new(false),
+            half_read: AtomicBool::new(false),
             idle_since: AtomicU64::new(now),
-            head_since: AtomicU64::new(0),
-            write_since: AtomicU64::new(0),
-            written_since_mark: AtomicU64::new(0),
+            head_since: AtomicU64::new(now),
+            body_since: AtomicU64::new(0),
+            body_unread: AtomicBool::new(false),
+            lingers_since: AtomicU64::new(0),
+            write: SlowWrite::default(),
             expired: AtomicBool::new(false),
             asked_to_close: AtomicBool::new(false),
             waker: Mutex::new(None),
@@ -102,6 +120,18 @@ impl ConnState {
         self.head_since.store(0, Relaxed);
     }
 
+    /// The request has a body, which is awaited from here.
+    pub(super) fn body_begins(&self) {
+        self.body_since.store(self.clock.now(), Relaxed);
+    }
+
+    /// The body is no longer awaited: it is there, or was left `unread`.
+    pub(super) fn body_ends(&self, unread: bool) {
+        self.body_since.store(0, Relaxed);
+        self.body_unread.store(unread, Relaxed);
+        self.half_read.store(false, Relaxed);
+    }
+
     /// Whether any request has begun.
     pub(super) fn has_begun(&self) -> bool {
         self.begun.load(Relaxed)
@@ -109,7 +139,12 @@ impl ConnState {
 
     /// The answer's head is ready; what remains is writing.
     pub(super) fn request_ends(&self) {
-        self.idle_since.store(self.clock.now(), Relaxed);
+        let now = self.clock.now();
+        self.idle_since.store(now, Relaxed);
+        if self.half_read.load(Relaxed) {
+            // The beginning of the next request came with this one, or while it was worked on.
+            self.head_since.store(now, Relaxed);
+        }
         self.busy.store(false, Relaxed);
     }
 
@@ -117,8 +152,11 @@ impl ConnState {
     pub(super) fn check(&self, limits: &Limits) -> Option<Expired> {
         let now = self.clock.now();
         let over = |since: u64, limit: u64| since != 0 && now.saturating_sub(since) > limit;
-        if over(self.write_since.load(Relaxed), limits.write_ms) {
+        if self.write.is_over(now, limits.write_ms) {
             return Some(Expired::Write);
+        }
+        if over(self.lingers_since.load(Relaxed), LINGER_MS) {
+            return Some(Expired::Unread);
         }
         if self.busy.load(Relaxed) {
             return None;
@@ -127,8 +165,28 @@ impl ConnState {
         if over(head, limits.head_ms) {
             return Some(Expired::Head);
         }
-        let idle = head == 0 && self.write_since.load(Relaxed) == 0;
+        let idle = head == 0 && !self.write.is_blocked();
         (idle && over(self.idle_since.load(Relaxed), limits.idle_ms)).then_some(Expired::Idle)
+    }
+
+    /// Since when this connection waits for its client to send or to take something; nothing while the
+    /// server works for it.
+    pub(super) fn waits_since(&self) -> Option<u64> {
+        let (blocked, lingers) =
+            (self.write.blocked_since.load(Relaxed), self.lingers_since.load(Relaxed));
+        let head = self.head_since.load(Relaxed);
+        let since = if self.expired.load(Relaxed) {
+            0
+        } else if blocked != 0 || lingers != 0 {
+            blocked.max(lingers)
+        } else if self.busy.load(Relaxed) {
+            self.body_since.load(Relaxed)
+        } else if head != 0 {
+            head
+        } else {
+            self.idle_since.load(Relaxed)
+        };
+        (since != 0).then_some(since)
     }
 
     /// Makes the connection fail at its next poll, and polls it; false when it was told before.
@@ -166,36 +224,87 @@ impl ConnState {
         }
     }
 
-    fn has_read(&self) {
+    fn has_read(&self, bytes: &[u8]) {
+        // RFC 9112, 2.2: some clients end lines without a carriage return.
+        let whole = bytes.ends_with(b"\r\n\r\n") || bytes.ends_with(b"\n\n");
+        self.half_read.store(!whole, Relaxed);
         if !self.busy.load(Relaxed) && self.head_since.load(Relaxed) == 0 {
             self.head_since.store(self.clock.now(), Relaxed);
         }
     }
 
-    fn has_written(&self, bytes: usize) {
-        if self.write_since.load(Relaxed) == 0 {
+    fn all_is_written(&self) {
+        if self.write.is_blocked() {
+            let now = self.clock.now();
+            self.write.pause(now);
+            self.idle_since.store(now, Relaxed);
+        }
+    }
+
+    /// Whether what still comes is to be passed over before the connection is closed.
+    fn lingers(&self) -> bool {
+        if !self.body_unread.load(Relaxed) {
+            return false;
+        }
+        if self.lingers_since.load(Relaxed) == 0 {
+            self.lingers_since.store(self.clock.now(), Relaxed);
+        }
+        true
+    }
+}
+
+/// The pace of a client that takes less than there is to write. Time counts while the socket refuses
+/// bytes, over any number of answers and pieces of them, until enough was taken.
+#[derive(Debug, Default)]
+struct SlowWrite {
+    /// When the socket last refused bytes; 0 = it takes them.
+    blocked_since: AtomicU64,
+    /// How long it refused them before that, since `taken` began.
+    waited_ms: AtomicU64,
+    /// Bytes since the first refusal, or since there was enough progress.
+    taken: AtomicU64,
+}
+
+impl SlowWrite {
+    fn is_blocked(&self) -> bool {
+        self.blocked_since.load(Relaxed) != 0
+    }
+
+    fn is_over(&self, now: u64, limit_ms: u64) -> bool {
+        let since = self.blocked_since.load(Relaxed);
+        since != 0 && self.waited_ms.load(Relaxed) + now.saturating_sub(since) > limit_ms
+    }
+
+    fn block(&self, now: u64) {
+        if self.is_blocked() {
             return;
         }
-        let written = self.written_since_mark.load(Relaxed) + bytes as u64;
-        if written >= WRITE_PROGRESS_BYTES {
-            self.write_since.store(self.clock.now(), Relaxed);
-            self.written_since_mark.store(0, Relaxed);
-        } else {
-            self.written_since_mark.store(written, Relaxed);
+        if self.waited_ms.load(Relaxed) == 0 {
+            self.taken.store(0, Relaxed);
         }
+        self.blocked_since.store(now, Relaxed);
     }
 
-    fn write_is_blocked(&self) {
-        if self.write_since.load(Relaxed) == 0 {
-            self.written_since_mark.store(0, Relaxed);
-            self.write_since.store(self.clock.now(), Relaxed);
-        }
+    /// Nothing waits to be written any more, so the client need not take anything.
+    fn pause(&self, now: u64) {
+        let since = self.blocked_since.swap(0, Relaxed);
+        self.waited_ms.fetch_add(now.saturating_sub(since), Relaxed);
     }
 
-    fn all_is_written(&self) {
-        if self.write_since.load(Relaxed) != 0 {
-            self.write_since.store(0, Relaxed);
-            self.idle_since.store(self.clock.now(), Relaxed);
+    fn take(&self, bytes: usize, now: impl Fn() -> u64) {
+        let blocked = self.is_blocked();
+        if !blocked && self.waited_ms.load(Relaxed) == 0 {
+            return;
+        }
+        let taken = self.taken.load(Relaxed) + bytes as u64;
+        if taken < WRITE_PROGRESS_BYTES {
+            self.taken.store(taken, Relaxed);
+            return;
+        }
+        self.taken.store(0, Relaxed);
+        self.waited_ms.store(0, Relaxed);
+        if blocked {
+            self.blocked_since.store(now(), Relaxed);
         }
     }
 }
@@ -242,10 +351,10 @@ impl WatchedStream {
 
     fn note_write(&self, cx: &Context<'_>, written: &Poll<io::Result<usize>>) {
         match written {
-            Poll::Ready(Ok(bytes)) => self.state.has_written(*bytes),
+            Poll::Ready(Ok(bytes)) => self.state.write.take(*bytes, || self.state.clock.now()),
             Poll::Ready(Err(_)) => {}
             Poll::Pending => {
-                self.state.write_is_blocked();
+                self.state.write.block(self.state.clock.now());
                 self.state.wait(cx);
             }
         }
@@ -262,7 +371,9 @@ impl AsyncRead for WatchedStream {
         let before = buf.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
         match &read {
-            Poll::Ready(Ok(())) if buf.filled().len() > before => self.state.has_read(),
+            Poll::Ready(Ok(())) if buf.filled().len() > before => {
+                self.state.has_read(&buf.filled()[before..]);
+            }
             Poll::Ready(_) => {}
             Poll::Pending => self.state.wait(cx),
         }
@@ -304,7 +415,22 @@ impl AsyncWrite for WatchedStream {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+        // Closing with unread bytes would reset the connection and may take the answer with it.
+        while self.state.lingers() {
+            self.fail_if_expired()?;
+            let mut unread = [0; 4096];
+            let mut unread = ReadBuf::new(&mut unread);
+            match Pin::new(&mut self.stream).poll_read(cx, &mut unread) {
+                Poll::Ready(Ok(())) if !unread.filled().is_empty() => {}
+                Poll::Ready(_) => break,
+                Poll::Pending => {
+                    self.state.wait(cx);
+                    return Poll::Pending;
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -312,38 +438,127 @@ impl AsyncWrite for WatchedStream {
 mod tests {
     use super::*;
 
+    const LIMITS: Limits = Limits { head_ms: 100, write_ms: 200, idle_ms: 1000 };
+
     fn at(clock: &CoarseClock, ms: u64) {
         clock.now_ms.store(ms, Relaxed);
     }
 
+    fn opened() -> (Arc<CoarseClock>, ConnState) {
+        let clock = Arc::new(CoarseClock::new(Instant::now()));
+        at(&clock, 1);
+        let state = ConnState::new(Arc::clone(&clock));
+        (clock, state)
+    }
+
     #[test]
     fn each_wait_has_its_own_deadline() {
-        let clock = Arc::new(CoarseClock::new());
-        let limits = Limits { head_ms: 100, write_ms: 200, idle_ms: 1000 };
-        let state = ConnState::new(Arc::clone(&clock));
-        at(&clock, 900);
-        assert_eq!(state.check(&limits), None);
-        at(&clock, 1002);
-        assert_eq!(state.check(&limits), Some(Expired::Idle));
-        state.has_read();
-        assert_eq!(state.check(&limits), None, "a head has begun");
-        at(&clock, 1103);
-        assert_eq!(state.check(&limits), Some(Expired::Head));
+        let (clock, state) = opened();
+        at(&clock, 101);
+        assert_eq!(state.check(&LIMITS), None);
+        at(&clock, 102);
+        assert_eq!(state.check(&LIMITS), Some(Expired::Head), "no first byte");
+        state.has_read(b"GET");
+        assert_eq!(state.check(&LIMITS), Some(Expired::Head), "the first byte gives no more time");
+        state.has_read(b" / HTTP/1.1\r\n\r\n");
         state.request_begins();
         at(&clock, 9000);
-        assert_eq!(state.check(&limits), None, "a request in work has its own deadline");
+        assert_eq!(state.check(&LIMITS), None, "a request in work has its own deadline");
         state.request_ends();
-        state.write_is_blocked();
-        at(&clock, 9201);
-        assert_eq!(state.check(&limits), Some(Expired::Write));
-        state.has_written(1000);
-        assert_eq!(state.check(&limits), Some(Expired::Write), "a trickle is no progress");
-        state.has_written(64 * 1024);
-        assert_eq!(state.check(&limits), None);
+        at(&clock, 10_000);
+        assert_eq!(state.check(&LIMITS), None);
+        at(&clock, 10_001);
+        assert_eq!(state.check(&LIMITS), Some(Expired::Idle));
+        state.has_read(b"GET");
+        assert_eq!(state.check(&LIMITS), None, "a head has begun");
+        at(&clock, 10_102);
+        assert_eq!(state.check(&LIMITS), Some(Expired::Head));
+    }
+
+    #[test]
+    fn half_a_head_that_came_with_a_request_has_the_deadline_of_a_head() {
+        for body in [false, true] {
+            let (clock, state) = opened();
+            state.has_read(b"GET / HTTP/1.1\r\n\r\nGET");
+            state.request_begins();
+            if body {
+                state.body_begins();
+                state.body_ends(false);
+                state.has_read(b"GET");
+            }
+            state.request_ends();
+            at(&clock, 102);
+            assert_eq!(state.check(&LIMITS), Some(Expired::Head), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_reader_must_keep_up_a_pace_over_all_pieces_and_answers() {
+        let (clock, state) = opened();
+        state.has_read(b"GET / HTTP/1.1\r\n\r\n");
+        state.request_begins();
+        state.request_ends();
+        let write = &state.write;
+        let take = |bytes| write.take(bytes, || clock.now());
+        write.block(1);
+        take(1000);
+        at(&clock, 202);
+        assert_eq!(state.check(&LIMITS), Some(Expired::Write), "a trickle is no progress");
+        take(128 * 1024);
+        assert_eq!(state.check(&LIMITS), None);
+        at(&clock, 402);
+        assert_eq!(state.check(&LIMITS), None);
+        // Small pieces, each taken whole and late.
+        for piece in 1..=3 {
+            take(10_000);
+            state.all_is_written();
+            at(&clock, 402 + piece * 100_000);
+            assert_eq!(state.check(&LIMITS), Some(Expired::Idle), "nothing waits to be written");
+            state.request_begins();
+            state.request_ends();
+            write.block(clock.now());
+            assert_eq!(state.check(&LIMITS), None, "piece {piece}");
+        }
+        at(&clock, 300_403);
+        assert_eq!(state.check(&LIMITS), Some(Expired::Write), "1 ms more than allowed in all");
+        take(128 * 1024);
         state.all_is_written();
-        at(&clock, 10_100);
-        assert_eq!(state.check(&limits), None);
-        at(&clock, 10_202);
-        assert_eq!(state.check(&limits), Some(Expired::Idle));
+        at(&clock, 301_402);
+        assert_eq!(state.check(&LIMITS), None);
+        at(&clock, 301_404);
+        assert_eq!(state.check(&LIMITS), Some(Expired::Idle));
+    }
+
+    #[test]
+    fn a_connection_waits_for_its_client_except_while_the_server_works() {
+        let (clock, state) = opened();
+        assert_eq!(state.waits_since(), Some(1), "for a first head");
+        at(&clock, 10);
+        state.request_begins();
+        assert_eq!(state.waits_since(), None);
+        state.body_begins();
+        assert_eq!(state.waits_since(), Some(10), "for a body");
+        state.body_ends(false);
+        assert_eq!(state.waits_since(), None);
+        at(&clock, 20);
+        state.request_ends();
+        assert_eq!(state.waits_since(), Some(20), "for the next request");
+        state.write.block(15);
+        assert_eq!(state.waits_since(), Some(15), "for its reader");
+        assert!(state.expire());
+        assert_eq!(state.waits_since(), None, "it is closing");
+    }
+
+    #[test]
+    fn what_follows_an_unread_body_is_passed_over_for_a_second() {
+        let (clock, state) = opened();
+        state.request_begins();
+        state.body_begins();
+        assert!(!state.lingers());
+        state.body_ends(true);
+        assert!(state.lingers());
+        at(&clock, 1002);
+        assert!(state.lingers());
+        assert_eq!(state.check(&LIMITS), Some(Expired::Unread));
     }
 }

@@ -1,20 +1,25 @@
 //! The edge: what every request passes, from the outside in.
 //!
-//! 1. request id; 2. body, bounded in size and time; 3. the router, bounded in time, panics caught;
-//! 4. problems get their body; 5. request id, metrics and log.
+//! 1. request id; 2. the head as a whole; 3. body, bounded in size and time; 4. the router, bounded in
+//! time, panics caught; 5. problems get their body; 6. request id, metrics and log.
 
-use super::body_room::{BodyRoom, NoRoom};
+use super::body_room::{BodyRooms, Held, ReadError, SMALL_BODY};
 use super::client::Peer;
 use super::connection::ConnState;
-use super::{Problem, RequestId};
-use crate::config::ServerSettings;
+use super::cors::Cors;
+use super::server::Routes;
+use super::sharers::Sharers;
+use super::{AnswerRoom, Problem, Proxies, RequestId, current_client, head};
+use crate::config::Settings;
 use crate::ops::metrics::{RouteMetrics, ServerMetrics};
+use crate::store::Handover;
 use axum::Router;
 use axum::body::Body;
-use axum::extract::MatchedPath;
+use axum::extract::{DefaultBodyLimit, MatchedPath};
 use axum::response::{IntoResponse as _, Response};
-use http::{HeaderMap, HeaderValue, Request, header};
-use http_body_util::{LengthLimitError, Limited};
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderValue, Request, StatusCode, header};
 use hyper::body::{Body as _, Incoming};
 use std::convert::Infallible;
 use std::future::Future;
@@ -25,12 +30,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::sync::OwnedSemaphorePermit;
 use tower::Service as _;
 
-/// Longest path and query in bytes; a longer one is answered 414. RFC 9110 (4.1) asks for at least
-/// 8,000 octets of a whole address; the longest that this API writes itself is a tenth of it.
-const LONGEST_TARGET: usize = 8192;
+/// How many bytes the body of a request may have, by its head. Asked only for a body that may have more
+/// than 64 KiB, which everybody may send; a problem refuses it before it is read.
+pub type LargestBody = Arc<dyn Fn(&Parts) -> Result<usize, Problem> + Send + Sync>;
 
 /// Limits and counters that every request passes.
 pub(super) struct Edge {
@@ -43,22 +47,29 @@ struct Shared {
     request_timeout: Duration,
     metrics: Arc<ServerMetrics>,
     draining: Arc<AtomicBool>,
-    body_room: BodyRoom,
+    largest_body: LargestBody,
+    body_rooms: BodyRooms,
+    answers: AnswerRoom,
+    cors: Option<Cors>,
+    proxies: Proxies,
+    sharers: Sharers,
 }
 
 impl Edge {
-    pub(super) fn new(
-        settings: &ServerSettings,
-        metrics: Arc<ServerMetrics>,
-        draining: Arc<AtomicBool>,
-    ) -> Self {
+    pub(super) fn new(settings: &Settings, routes: &Routes, draining: Arc<AtomicBool>) -> Self {
+        let server = &settings.server;
         let shared = Shared {
-            max_body: settings.max_body,
-            body_timeout: settings.body_timeout,
-            request_timeout: settings.request_timeout,
-            metrics,
+            max_body: server.max_body,
+            body_timeout: server.body_timeout,
+            request_timeout: server.request_timeout,
+            metrics: Arc::clone(&routes.metrics),
             draining,
-            body_room: BodyRoom::new(settings.max_body),
+            largest_body: Arc::clone(&routes.largest_body),
+            body_rooms: BodyRooms::new(server.max_body),
+            answers: routes.answers.clone(),
+            cors: Cors::new(&server.cors_origins),
+            proxies: Proxies::new(&server.trusted_proxies),
+            sharers: Sharers::new(settings),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -120,10 +131,14 @@ impl ConnService {
         shared.metrics.request_begins();
         let id = RequestId::of(request.headers());
         let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
-        let Some(mut response) = self.answer(request).await else {
+        let cross = shared.cors.as_ref().map(|cors| cors.look(&request));
+        let Some(mut response) = self.answer(request, chunked).await else {
             // Nobody will read it; `running`, dropped unfinished, counts the client as gone.
             return Problem::bad_request("the body ended early").into_response();
         };
+        if let Some(cross) = &cross {
+            response = cross.answer(response);
+        }
         running.route = response.extensions_mut().remove::<RouteLabel>().map(|label| label.0);
         if let Some(problem) = response.extensions_mut().remove::<Problem>() {
             let allow = response.headers_mut().remove(header::ALLOW);
@@ -134,6 +149,11 @@ impl ConnService {
         }
         let headers = response.headers_mut();
         headers.insert("x-request-id", id.header());
+        // Nothing here is to be taken by a browser for anything but what it says it is.
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if let Some(cross) = &cross {
+            cross.mark(headers);
+        }
         // A length beside the chunks may be an attempt to smuggle a request past a proxy; the parser
         // has dropped it by now, so no chunked request leaves its connection open (RFC 9112, 6.1).
         if chunked || shared.draining.load(Ordering::Relaxed) {
@@ -144,23 +164,55 @@ impl ConnService {
     }
 
     /// The router's answer, or a problem of the edge itself; nothing when the client has left.
-    async fn answer(&mut self, request: Request<Incoming>) -> Option<Response> {
+    async fn answer(&mut self, request: Request<Incoming>, chunked: bool) -> Option<Response> {
         let (mut parts, incoming) = request.into_parts();
-        parts.extensions.insert(self.peer);
-        if parts.uri.path_and_query().is_some_and(|target| target.as_str().len() > LONGEST_TARGET) {
-            return Some(Problem::target_too_long(LONGEST_TARGET).into_response());
+        if let Err(problem) = head::check(&parts, chunked) {
+            self.state.body_ends(!incoming.is_end_stream());
+            return Some(problem.into_response());
         }
+        parts.extensions.insert(self.peer);
         // The room is held until the handler has answered: as long as the body may be in memory.
-        let (body, _room) = match self.body(&parts.headers, incoming).await {
+        let (body, _room) = match self.body(&parts, incoming).await {
             Ok(body) => body,
             Err(Unread::Left) => return None,
             Err(Unread::Refused(problem)) => return Some(problem.into_response()),
         };
-        Some(self.route(Request::from_parts(parts, body)).await)
+        let client = self.shared.proxies.last_hop(self.peer.0, &parts.headers);
+        let is_large = body.len() > SMALL_BODY;
+        let body = if body.is_empty() { Body::empty() } else { Body::from(body) };
+        let mut request = Request::from_parts(parts, body);
+        if is_large {
+            // Its size was looked at here; axum's own limit is one of 2 MB.
+            DefaultBodyLimit::disable().apply(&mut request);
+        }
+        Some(self.route(request, client).await)
+    }
+
+    /// The router's answer, as far as there is room for it and it is true.
+    async fn route(&mut self, request: Request<Body>, client: IpAddr) -> Response {
+        let shared = Arc::clone(&self.shared);
+        let turn = madang_guard::net::counted(client);
+        let client = shared.sharers.counted(client);
+        if request.method().is_safe() {
+            let response = current_client::on_behalf_of(turn, self.in_time(request)).await;
+            return shared.answers.hold(response, client).await;
+        }
+        let handover = Handover::default();
+        let handled = current_client::on_behalf_of(turn, self.in_time(request));
+        let response = handover.clone().watch(handled).await;
+        let mut response = shared.answers.hold(response, client).await;
+        if let Some(problem) = response.extensions_mut().get_mut::<Problem>()
+            && problem.status() == StatusCode::SERVICE_UNAVAILABLE
+            && handover.may_have_written()
+        {
+            // 503 says that nothing was done, which cannot be said here.
+            *problem = problem.clone().with_unknown_outcome(handover.is_repeatable());
+        }
+        response
     }
 
     /// The router's answer, in time and whatever panics.
-    async fn route(&mut self, request: Request<Body>) -> Response {
+    async fn in_time(&mut self, request: Request<Body>) -> Response {
         let call = self.router.call(request);
         let guarded = CatchPanic { future: std::pin::pin!(call) };
         match tokio::time::timeout(self.shared.request_timeout, guarded).await {
@@ -180,31 +232,48 @@ impl ConnService {
     /// The request's body, whole: handlers never wait for a slow client.
     async fn body(
         &self,
-        headers: &HeaderMap,
+        parts: &Parts,
         incoming: Incoming,
-    ) -> Result<(Body, Option<OwnedSemaphorePermit>), Unread> {
+    ) -> Result<(Bytes, Option<Held>), Unread> {
         if incoming.is_end_stream() {
-            return Ok((Body::empty(), None));
+            return Ok((Bytes::new(), None));
         }
-        let most = self.shared.max_body;
-        let announced = headers
-            .get(header::CONTENT_LENGTH)
-            .and_then(|v| v.to_str().ok())
-            .and_then(|v| v.parse::<u64>().ok());
-        if announced.is_some_and(|length| length > most as u64) {
-            return Err(Problem::too_large(most).into());
-        }
-        let expected = announced.and_then(|n| usize::try_from(n).ok()).unwrap_or(most);
-        let read = self.shared.body_room.read(Limited::new(incoming, most), expected);
-        match tokio::time::timeout(self.shared.body_timeout, read).await {
-            Ok(Ok((body, room))) => Ok((Body::from(body), Some(room))),
-            Ok(Err(error)) if error.is::<NoRoom>() => Err(Problem::too_many_bodies().into()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => {
-                Err(Problem::too_large(most).into())
-            }
-            Ok(Err(error)) if has_left(&*error) => Err(Unread::Left),
-            Ok(Err(error)) => {
-                Err(Problem::unreadable_body(format!("the body cannot be read: {error}")).into())
+        self.state.body_begins();
+        // Boxed, or every request without a body would carry the room that reading one needs.
+        let read = Box::pin(self.read_body(parts, incoming)).await;
+        self.state.body_ends(read.is_err());
+        read
+    }
+
+    async fn read_body(
+        &self,
+        parts: &Parts,
+        incoming: Incoming,
+    ) -> Result<(Bytes, Option<Held>), Unread> {
+        let shared = &*self.shared;
+        let announced = parts.headers.get(header::CONTENT_LENGTH);
+        let announced = announced.and_then(|v| v.to_str().ok()).and_then(|v| v.parse().ok());
+        let check = |most| match announced {
+            Some(length) if length > most => Err(Problem::too_large(most)),
+            _ => Ok(()),
+        };
+        check(shared.max_body)?;
+        let most = match announced {
+            Some(length) if length <= SMALL_BODY => length,
+            _ => (shared.largest_body)(parts).map_err(Problem::closing)?.min(shared.max_body),
+        };
+        check(most)?;
+        let client =
+            || shared.sharers.counted(shared.proxies.last_hop(self.peer.0, &parts.headers));
+        let read = shared.body_rooms.read(incoming, most, announced, client);
+        match tokio::time::timeout(shared.body_timeout, read).await {
+            Ok(Ok(body)) => Ok(body),
+            Ok(Err(ReadError::NoRoom)) => Err(Problem::too_many_bodies().into()),
+            Ok(Err(ReadError::TooLarge)) => Err(Problem::too_large(most).into()),
+            Ok(Err(ReadError::Body(error))) if has_left(&*error) => Err(Unread::Left),
+            Ok(Err(ReadError::Body(error))) => {
+                let detail = format!("the body cannot be read: {error}");
+                Err(Problem::bad_request(detail).closing().into())
             }
             Err(_) => Err(Problem::body_timeout().into()),
         }

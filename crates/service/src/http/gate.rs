@@ -13,7 +13,8 @@
 //! before it has begun the store skips it, and otherwise it is over in a moment, beyond the gate but
 //! never on more connections than the store has. Such reads hold a permit of [`Gate::enter`].
 //!
-//! **Waiting.** First come, first served, and bounded in number and in time. A burst may wait for
+//! **Waiting.** Addresses take turns (`gate/line.rs`), each first come, first served; bounded in number and in
+//! time. When too many wait, the address with the longest queue loses its newest request. A burst may wait for
 //! [`BURST`] times `server.queue_time`. But when the queue has not been empty once within [`INTERVAL`],
 //! it is standing, not a burst: more comes than can be done, waiting does not help, and whoever comes
 //! from then on waits for `queue_time` at most. The sign and its use are those of B. Maurer, "Fail at
@@ -26,13 +27,17 @@
 //! Refusals are 503 with a `Retry-After` that varies, so that those refused together do not come back
 //! together.
 
-use super::Problem;
+mod line;
+
+use super::{Problem, current_client};
+use crate::store::handover;
+use line::{Client, Line};
 use madang_cache::Loaded;
 use prometheus_client::metrics::histogram::Histogram;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// Within which time the queue of a burst is empty once: Maurer's 100 ms, long enough for it to drain.
@@ -55,14 +60,15 @@ const BUCKETS: [f64; 7] = [0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1.0];
 #[derive(Clone, Debug)]
 pub struct Gate {
     inner: Arc<Inner>,
+    /// The address that its requests are for, when the task that enters does not know it.
+    client: Client,
 }
 
 #[derive(Debug)]
 struct Inner {
-    permits: Arc<Semaphore>,
+    places: Mutex<Places>,
     most: usize,
     queue_time: Duration,
-    waiting: AtomicUsize,
     started: Instant,
     /// When the queue was last empty before somebody joined it, in nanoseconds since `started`.
     empty_at: AtomicU64,
@@ -71,16 +77,39 @@ struct Inner {
     waits: Histogram,
 }
 
+/// Whoever waits learns that its turn has come, or that another has displaced it.
+type Turn = oneshot::Sender<Result<Permit, ShedReason>>;
+
+#[derive(Debug)]
+struct Places {
+    /// Greater than zero only while nobody waits.
+    free: usize,
+    line: Line<Turn>,
+}
+
 /// A place among the work in progress, until it is dropped.
 #[derive(Debug)]
 #[must_use = "the work is in progress as long as the permit lives"]
 pub struct Permit {
-    _permit: OwnedSemaphorePermit,
+    gate: Arc<Inner>,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut places = self.gate.places();
+        let Some(turn) = places.line.next() else {
+            places.free += 1;
+            return;
+        };
+        drop(places);
+        // If the waiter leaves at this very moment, the permit is dropped unread and goes to the next.
+        let _ = turn.send(Ok(Permit { gate: Arc::clone(&self.gate) }));
+    }
 }
 
 /// There is more work than can be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", match reason { ShedReason::Full => "too many requests wait already", ShedReason::Late => "no turn within the queue time" })]
+#[error("{}", match reason { ShedReason::Full => "the queue is full", ShedReason::Late => "the wait exceeds the queue time" })]
 pub struct Shed {
     /// What was exceeded.
     pub reason: ShedReason,
@@ -104,7 +133,7 @@ pub enum NotRun {
     #[error(transparent)]
     Shed(#[from] Shed),
     /// Its task was ended with its event loop: what became of it is unknown.
-    #[error("the work was abandoned: its outcome is unknown")]
+    #[error("the work was abandoned; its outcome is unknown")]
     Abandoned,
 }
 
@@ -127,17 +156,26 @@ impl Gate {
     /// Lets `most` in at once, and others wait for `queue_time`, or [`BURST`] times as long in a burst.
     pub fn new(most: usize, queue_time: Duration) -> Self {
         let inner = Inner {
-            permits: Arc::new(Semaphore::new(most)),
+            places: Mutex::new(Places { free: most, line: Line::default() }),
             most,
             queue_time,
-            waiting: AtomicUsize::new(0),
             started: Instant::now(),
             empty_at: AtomicU64::new(0),
             shed_full: AtomicU64::new(0),
             shed_late: AtomicU64::new(0),
             waits: Histogram::new(BUCKETS),
         };
-        Self { inner: Arc::new(inner) }
+        Self { inner: Arc::new(inner), client: None }
+    }
+
+    /// The same gate, for work that this request starts in another task.
+    #[must_use]
+    pub fn for_current_client(&self) -> Gate {
+        Gate { inner: Arc::clone(&self.inner), client: self.asking() }
+    }
+
+    fn asking(&self) -> Client {
+        self.client.or_else(current_client::current)
     }
 
     /// Waits for a turn.
@@ -145,32 +183,23 @@ impl Gate {
     /// # Errors
     /// When too many wait, or it takes too long.
     pub async fn enter(&self) -> Result<Permit, Shed> {
-        let gate = &*self.inner;
+        let gate = &self.inner;
         let arrived = Instant::now();
-        if let Ok(permit) = Arc::clone(&gate.permits).try_acquire_owned() {
-            gate.waits.observe(0.0);
-            return Ok(Permit { _permit: permit });
-        }
-        let waiter = Waiter::join(gate);
-        if waiter.ahead >= MOST_WAITING {
-            gate.shed_full.fetch_add(1, Relaxed);
-            return Err(shed(ShedReason::Full));
-        }
-        if waiter.ahead == 0 {
-            // Nobody waited until now: whatever was before, this is no standing queue.
-            gate.note_empty(arrived);
-        }
-        let turn = Arc::clone(&gate.permits).acquire_owned();
-        match tokio::time::timeout(gate.patience(arrived), turn).await {
+        let waiter = match gate.arrive(self.asking(), arrived) {
+            Arrival::Permit(permit) => {
+                gate.waits.observe(0.0);
+                return Ok(permit);
+            }
+            Arrival::Full => return Err(gate.shed(ShedReason::Full)),
+            Arrival::Waiter(waiter) => waiter,
+        };
+        match tokio::time::timeout(gate.patience(arrived), waiter.turn()).await {
             Ok(Ok(permit)) => {
                 gate.waits.observe(arrived.elapsed().as_secs_f64());
-                Ok(Permit { _permit: permit })
+                Ok(permit)
             }
-            // The semaphore is never closed.
-            Ok(Err(_)) | Err(_) => {
-                gate.shed_late.fetch_add(1, Relaxed);
-                Err(shed(ShedReason::Late))
-            }
+            Ok(Err(reason)) => Err(gate.shed(reason)),
+            Err(_) => Err(gate.shed(ShedReason::Late)),
         }
     }
 
@@ -219,9 +248,13 @@ impl Gate {
     /// What it has seen so far.
     pub fn figures(&self) -> GateFigures {
         let gate = &*self.inner;
+        let (free, waiting) = {
+            let places = gate.places();
+            (places.free, places.line.len())
+        };
         GateFigures {
-            in_flight: gate.most.saturating_sub(gate.permits.available_permits()),
-            waiting: gate.waiting.load(Relaxed),
+            in_flight: gate.most.saturating_sub(free),
+            waiting,
             shed_full: gate.shed_full.load(Relaxed),
             shed_late: gate.shed_late.load(Relaxed),
             waits: gate.waits.clone(),
@@ -229,7 +262,48 @@ impl Gate {
     }
 }
 
+/// What becomes of a request that arrives.
+enum Arrival<'a> {
+    Permit(Permit),
+    Waiter(Waiter<'a>),
+    /// Too many wait, and no address has more of them than this one.
+    Full,
+}
+
 impl Inner {
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn arrive(self: &Arc<Self>, client: Client, now: Instant) -> Arrival<'_> {
+        let mut places = self.places();
+        if places.free > 0 {
+            places.free -= 1;
+            return Arrival::Permit(Permit { gate: Arc::clone(self) });
+        }
+        match places.line.len() {
+            // Nobody waited until now: whatever was before, this is no standing queue.
+            0 => self.note_empty(now),
+            MOST_WAITING.. => match places.line.displace(client) {
+                Some(displaced) => drop(displaced.send(Err(ShedReason::Full))),
+                None => return Arrival::Full,
+            },
+            _ => {}
+        }
+        let (turn, comes) = oneshot::channel();
+        let ticket = places.line.join(client, turn);
+        Arrival::Waiter(Waiter { gate: self, client, ticket, comes })
+    }
+
+    fn shed(&self, reason: ShedReason) -> Shed {
+        let counter = match reason {
+            ShedReason::Full => &self.shed_full,
+            ShedReason::Late => &self.shed_late,
+        };
+        counter.fetch_add(1, Relaxed);
+        Shed { reason, retry_after_seconds: fastrand::u32(RETRY_AFTER_SECONDS) }
+    }
+
     /// How long one who comes now may wait.
     fn patience(&self, now: Instant) -> Duration {
         let empty_at = Duration::from_nanos(self.empty_at.load(Relaxed));
@@ -243,27 +317,25 @@ impl Inner {
     }
 }
 
-/// Counts a waiter, however its wait ends.
+/// A request in the line; it leaves the line however its wait ends.
 struct Waiter<'a> {
     gate: &'a Inner,
-    /// Those who waited before.
-    ahead: usize,
+    client: Client,
+    ticket: u64,
+    comes: oneshot::Receiver<Result<Permit, ShedReason>>,
 }
 
-impl<'a> Waiter<'a> {
-    fn join(gate: &'a Inner) -> Self {
-        Waiter { gate, ahead: gate.waiting.fetch_add(1, Relaxed) }
+impl Waiter<'_> {
+    async fn turn(mut self) -> Result<Permit, ShedReason> {
+        // The sender is dropped unused only together with the gate.
+        (&mut self.comes).await.unwrap_or(Err(ShedReason::Late))
     }
 }
 
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
-        self.gate.waiting.fetch_sub(1, Relaxed);
+        self.gate.places().line.leave(self.client, self.ticket);
     }
-}
-
-fn shed(reason: ShedReason) -> Shed {
-    Shed { reason, retry_after_seconds: fastrand::u32(RETRY_AFTER_SECONDS) }
 }
 
 /// Runs work in a task of its own: a client that leaves does not stop it half-way. Nothing when the
@@ -273,7 +345,7 @@ fn shed(reason: ShedReason) -> Shed {
 pub async fn run_to_end<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Option<T> {
-    match tokio::spawn(work).await {
+    match tokio::spawn(handover::carried(work)).await {
         Ok(done) => Some(done),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
@@ -285,7 +357,7 @@ pub async fn run_to_end<T: Send + 'static>(
 impl From<Shed> for Problem {
     fn from(shed: Shed) -> Self {
         Problem::unavailable(
-            "there is more to do than can be done; try again later",
+            "the server is overloaded; try again later",
             shed.retry_after_seconds,
             format!("shed: {shed}"),
         )

@@ -2,24 +2,36 @@
 //! conditional answers, paging, JSON bodies.
 
 mod acceptor;
+pub mod answers;
 pub mod body;
 mod body_room;
 mod client;
+mod condition;
 mod connection;
+mod cors;
+mod current_client;
 pub mod edge;
 pub mod gate;
+mod head;
 pub mod json;
 pub mod negotiate;
 mod operations;
 pub mod page;
+pub mod page_policy;
+mod places;
 pub mod problem;
 mod request_id;
 pub mod rfc3339;
 pub mod server;
+mod sharers;
 pub mod splice;
 mod worker;
 
+pub use answers::AnswerRoom;
+pub use body_room::SMALL_BODY;
 pub use client::{ClientAddress, OverTls, Proxies};
+pub use condition::{By, Conditions};
+pub use edge::LargestBody;
 pub use gate::Gate;
 pub use json::{JsonBody, JsonObject, Secret};
 pub use problem::{FieldError, Problem};

@@ -27,7 +27,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router, head_timeout: D
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!(%error, "cannot accept connections to the metrics");
+                tracing::warn!(%error, "cannot accept connections to /metrics");
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             }
@@ -40,8 +40,8 @@ pub(super) async fn serve(listener: TcpListener, router: Router, head_timeout: D
         tokio::spawn(async move {
             match tokio::time::timeout(LONGEST_CONNECTION, connection).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::debug!(%error, "connection to the metrics ended early"),
-                Err(_) => tracing::debug!("connection to the metrics was open long enough"),
+                Ok(Err(error)) => tracing::debug!(%error, "connection to /metrics ended early"),
+                Err(_) => tracing::debug!("connection to /metrics closed after its time limit"),
             }
             drop(place);
         });

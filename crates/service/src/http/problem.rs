@@ -1,34 +1,16 @@
 //! Errors as clients see them: `application/problem+json` (RFC 9457).
 
+use crate::ops::quiet_log::OncePerSecond;
 use crate::store::StoreError;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
-/// At most one warning a second: a service that sheds load must not drown in saying so, and writing a
-/// line may block. The metrics count every answer.
-static WARNINGS: OncePerSecond =
-    OncePerSecond { last: AtomicU64::new(0), unsaid: AtomicU64::new(0) };
-
-struct OncePerSecond {
-    last: AtomicU64,
-    unsaid: AtomicU64,
-}
-
-impl OncePerSecond {
-    /// In a new second: how many were refused since the last one that was admitted.
-    fn admit(&self) -> Option<u64> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        if self.last.swap(now, Ordering::Relaxed) == now {
-            self.unsaid.fetch_add(1, Ordering::Relaxed);
-            return None;
-        }
-        Some(self.unsaid.swap(0, Ordering::Relaxed))
-    }
-}
+/// A service that sheds load, or whose every request fails, must not drown in saying so, and writing a line
+/// may block. The metrics count every answer. Apart: refusals must not hide a fault.
+static REFUSALS: OncePerSecond = OncePerSecond::new();
+static FAULTS: OncePerSecond = OncePerSecond::new();
 
 /// What is wrong with one field, parameter or header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
@@ -153,7 +135,7 @@ impl Problem {
         Self::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "method-not-allowed",
-            "this resource does not know that method",
+            "this resource does not support the method",
         )
     }
 
@@ -168,18 +150,19 @@ impl Problem {
         problem
     }
 
-    /// 400: the request's body is not framed as HTTP says. The connection is closed after it: where
-    /// the next request begins is unknown.
-    pub fn unreadable_body(detail: impl Into<Cow<'static, str>>) -> Self {
-        let mut problem = Self::bad_request(detail);
-        problem.0.close = true;
-        problem
-    }
-
     /// 414: path and query are longer than `limit` bytes.
     pub fn target_too_long(limit: usize) -> Self {
         let detail = format!("path and query are longer than {limit} bytes");
         Self::new(StatusCode::URI_TOO_LONG, "target-too-long", detail)
+    }
+
+    /// 412: a condition of the request does not hold; nothing was done.
+    pub fn precondition_failed() -> Self {
+        Self::new(
+            StatusCode::PRECONDITION_FAILED,
+            "precondition-failed",
+            "the current version does not satisfy If-Match or If-None-Match; fetch it again",
+        )
     }
 
     /// 413: the body is larger than `limit` bytes. The connection is closed after it.
@@ -192,16 +175,31 @@ impl Problem {
 
     /// 503: the bodies of other requests take all the memory there is for bodies. Closes the connection.
     pub fn too_many_bodies() -> Self {
-        let mut problem =
-            Self::unavailable("too many uploads at once", 1, "no room for another body");
+        let mut problem = Self::unavailable(
+            "no memory for another request body; try again later",
+            1,
+            "no room for another body",
+        );
         problem.0.close = true;
         problem
+    }
+
+    /// 501: the request asks for something of HTTP that is not done here.
+    pub fn not_implemented(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::NOT_IMPLEMENTED, "not-implemented", detail)
+    }
+
+    /// The same, and the connection is closed after it: where the next request begins is unknown, or far away.
+    #[must_use]
+    pub fn closing(mut self) -> Self {
+        self.0.close = true;
+        self
     }
 
     /// 422: wrong type or value, field by field.
     pub fn invalid(errors: Vec<FieldError>) -> Self {
         let mut problem =
-            Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", "some values are not accepted");
+            Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", "some values are invalid");
         problem.0.errors = errors;
         problem
     }
@@ -211,7 +209,7 @@ impl Problem {
         Self::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "idempotency-key-reused",
-            "this Idempotency-Key came with another request before; take a new one for a new request",
+            "this Idempotency-Key was used with another request; use a new key for a new request",
         )
     }
 
@@ -259,12 +257,27 @@ impl Problem {
         problem
     }
 
+    /// 504 in place of a 503: what was asked for may have been done, or may be done yet. Only when the
+    /// request may be sent again without doing it twice (`repeatable`) it says when.
+    #[must_use]
+    pub fn with_unknown_outcome(mut self, repeatable: bool) -> Self {
+        self.0.status = StatusCode::GATEWAY_TIMEOUT;
+        self.0.slug = "outcome-unknown";
+        self.0.detail = if repeatable {
+            "the outcome is unknown; repeat the request with the same Idempotency-Key".into()
+        } else {
+            "the outcome is unknown; check it before you repeat the request".into()
+        };
+        self.0.retry_after_seconds = self.0.retry_after_seconds.filter(|_| repeatable);
+        self
+    }
+
     /// 500: our fault. `log` is for the log alone; the client learns the request id to quote.
     pub fn internal(log: impl Into<String>) -> Self {
         let mut problem = Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal",
-            "something went wrong here; quote the instance when you report it",
+            "internal error; include the instance when you report it",
         );
         problem.0.log = Some(log.into());
         problem
@@ -283,10 +296,13 @@ impl Problem {
     /// The answer, with the request's id in it. Logs the cause, once.
     pub fn into_answer(self, request_id: &str) -> Response {
         if let Some(cause) = &self.0.log {
+            let status = self.0.status.as_u16();
             if self.0.status == StatusCode::INTERNAL_SERVER_ERROR {
-                tracing::error!(request_id, status = self.0.status.as_u16(), "{cause}");
-            } else if let Some(unsaid) = WARNINGS.admit() {
-                tracing::warn!(request_id, status = self.0.status.as_u16(), unsaid, "{cause}");
+                if let Some(unsaid) = FAULTS.admit() {
+                    tracing::error!(request_id, status, unsaid, "{cause}");
+                }
+            } else if let Some(unsaid) = REFUSALS.admit() {
+                tracing::warn!(request_id, status, unsaid, "{cause}");
             }
         }
         let body = ProblemBody {
@@ -330,7 +346,7 @@ impl From<StoreError> for Problem {
         if error == StoreError::KeyReused {
             Problem::key_reused()
         } else if error.is_temporary() {
-            Problem::unavailable("the store cannot take this now", 1, error.to_string())
+            Problem::unavailable("the store is unavailable; try again later", 1, error.to_string())
         } else {
             Problem::internal(error.to_string())
         }

@@ -7,9 +7,10 @@
 use super::acceptor::Acceptor;
 use super::connection::Limits;
 use super::edge::Edge;
-use super::operations;
+use super::places::Places;
 use super::worker::{Shared, Worker};
-use crate::config::ServerSettings;
+use super::{AnswerRoom, LargestBody, operations};
+use crate::config::{ServerSettings, Settings};
 use crate::ops::metrics::ServerMetrics;
 use axum::Router;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -17,15 +18,20 @@ use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
 /// Connections the kernel may hold until they are accepted; the kernel caps it at `somaxconn`.
 pub(super) const BACKLOG: i32 = 4096;
 
 /// Largest head of a request in bytes; a larger one is answered 431.
 pub(super) const LARGEST_HEAD: usize = 64 * 1024;
+
+/// What the kernel may hold of an answer beyond what is on its way. It then wakes a writer after half of
+/// this was taken and not after a third of what it has buffered, which grows to megabytes: a slow
+/// reader could not be told from one that takes nothing.
+const UNSENT_BYTES: u32 = 128 * 1024;
 
 /// Both listeners, bound but not yet serving.
 #[derive(Debug)]
@@ -36,7 +42,7 @@ pub struct Server {
 
 /// An address that cannot be listened on.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address}: {source}{}", if source.kind() == io::ErrorKind::AddrInUse { "; another program has it: choose another with --listen, or port 0 for any free one" } else { "" })]
+#[error("cannot listen on {address}: {source}{}", if source.kind() == io::ErrorKind::AddrInUse { "; another program uses it; choose another address with --listen, or port 0 for any free port" } else { "" })]
 pub struct BindError {
     /// The address asked for.
     pub address: SocketAddr,
@@ -73,18 +79,17 @@ impl Server {
     ///
     /// # Errors
     /// When a thread or an event loop cannot be made.
-    pub fn run(
-        self,
-        settings: &ServerSettings,
-        routes: Routes,
-        signals: &Signals,
-    ) -> io::Result<()> {
+    pub fn run(self, settings: &Settings, routes: Routes, signals: &Signals) -> io::Result<()> {
+        let edge = Edge::new(settings, &routes, Arc::clone(&signals.draining));
+        let places = Places::new(settings);
+        let settings = &settings.server;
         let count = settings
             .workers
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
         let shared = Arc::new(Shared {
-            edge: Edge::new(settings, Arc::clone(&routes.metrics), Arc::clone(&signals.draining)),
+            edge,
             limits: Limits::new(settings),
+            started: Instant::now(),
             closing: AtomicBool::new(false),
             metrics: Arc::clone(&routes.metrics),
         });
@@ -100,12 +105,8 @@ impl Server {
                 routes.operations,
                 settings.header_timeout,
             ));
-            let mut acceptor = Acceptor {
-                workers: &workers,
-                most: settings.max_connections,
-                metrics: Arc::clone(&routes.metrics),
-                refusals: Arc::new(Semaphore::new(64)),
-            };
+            let metrics = Arc::clone(&routes.metrics);
+            let mut acceptor = Acceptor::new(&workers, settings.max_connections, places, metrics);
             acceptor.run(&listener, signals.stop.notified()).await;
             signals.draining.store(true, Ordering::Release);
             tracing::info!(connections = acceptor.connections(), "stopping: draining");
@@ -133,9 +134,9 @@ impl Server {
             tokio::select! {
                 () = all_ended => {}
                 () = tokio::time::sleep(settings.drain_timeout) => {
-                    tracing::warn!(connections = acceptor.connections(), "drain timeout: closing what is left");
+                    tracing::warn!(connections = acceptor.connections(), "drain timeout: closing the remaining connections");
                 }
-                () = signals.hurry.notified() => tracing::warn!("told twice: closing at once"),
+                () = signals.hurry.notified() => tracing::warn!("second signal: closing at once"),
             }
             operations.abort();
             io::Result::Ok(())
@@ -153,6 +154,10 @@ pub struct Routes {
     pub operations: Router,
     /// Counters of the listener and the edge.
     pub metrics: Arc<ServerMetrics>,
+    /// Which requests may have bodies of more than 64 KiB.
+    pub largest_body: LargestBody,
+    /// The memory that answers may take on their way.
+    pub answers: AnswerRoom,
 }
 
 /// How the outside tells a running server to end.
@@ -170,6 +175,8 @@ fn listen(address: SocketAddr) -> Result<StdListener, BindError> {
     let bind = || {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_reuse_address(true)?;
+        // Connections inherit it.
+        socket.set_tcp_notsent_lowat(UNSENT_BYTES)?;
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
         socket.set_nonblocking(true)?;

@@ -18,6 +18,7 @@ use bytes::Bytes;
 use flate2::{Compress as Deflater, Compression, FlushCompress, Status};
 use http::HeaderMap;
 use madang_cache::{Encoding, Value, ValueParts};
+use serde::Serialize;
 use std::fmt::Write as _;
 use std::time::SystemTime;
 
@@ -99,6 +100,15 @@ impl Template {
             etag_base,
             created: SystemTime::now(),
         }))
+    }
+
+    /// The version of a resource that is answered as a template of this object: what
+    /// [its tags](super::condition) begin with.
+    pub fn version(object: &impl Serialize) -> Box<str> {
+        // Numbers and strings into memory: cannot fail.
+        let mut object = serde_json::to_vec(object).unwrap_or_default();
+        object.pop();
+        base_tag(&object)
     }
 
     /// The template that was kept as `value`.

@@ -2,6 +2,7 @@
 
 use super::connection::{CoarseClock, ConnState, Limits, WatchedStream};
 use super::edge::{Edge, Endpoint};
+use super::places::Place;
 use super::server::LARGEST_HEAD;
 use crate::ops::metrics::ServerMetrics;
 use axum::Router;
@@ -21,18 +22,25 @@ use tokio::sync::{Notify, mpsc};
 pub(super) struct Shared {
     pub(super) edge: Edge,
     pub(super) limits: Limits,
+    /// When the clocks of all workers began.
+    pub(super) started: Instant,
     /// The listener is closed: connections end as soon as they have nothing to do.
     pub(super) closing: AtomicBool,
     pub(super) metrics: Arc<ServerMetrics>,
 }
 
-/// A connection, and who is at its other end.
-type Arrival = (StdStream, IpAddr);
+/// A connection, who is at its other end, and its place among those of that address.
+pub(super) struct Arrival {
+    pub(super) stream: StdStream,
+    pub(super) peer: IpAddr,
+    pub(super) place: Place,
+}
 
 /// A thread with an event loop and its connections. Dropping it ends the loop and joins the thread.
 pub(super) struct Worker {
     pub(super) inbox: mpsc::UnboundedSender<Arrival>,
     pub(super) connections: Arc<AtomicUsize>,
+    open: Open,
     pub(super) drain: Arc<Notify>,
     end: Arc<Notify>,
     thread: Option<JoinHandle<()>>,
@@ -40,15 +48,16 @@ pub(super) struct Worker {
 
 impl Worker {
     pub(super) fn start(number: usize, api: &Router, shared: &Arc<Shared>) -> io::Result<Worker> {
-        // Unbounded, yet bounded: the acceptor never lets more than `max_connections` in.
+        // Unbounded, yet bounded: the acceptor lets few more than `max_connections` in.
         let (inbox, arrivals) = mpsc::unbounded_channel();
         let connections = Arc::new(AtomicUsize::new(0));
         let (drain, end) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let open = Open::default();
         let event_loop = Loop {
             endpoint: shared.edge.endpoint(api.clone()),
-            clock: Arc::new(CoarseClock::new()),
-            open: Arc::default(),
+            clock: Arc::new(CoarseClock::new(shared.started)),
+            open: Arc::clone(&open),
             connections: Arc::clone(&connections),
             shared: Arc::clone(shared),
         };
@@ -56,7 +65,17 @@ impl Worker {
         let thread = std::thread::Builder::new()
             .name(format!("http-{number}"))
             .spawn(move || runtime.block_on(event_loop.run(arrivals, &begin_drain, &finish)))?;
-        Ok(Worker { inbox, connections, drain, end, thread: Some(thread) })
+        Ok(Worker { inbox, connections, open, drain, end, thread: Some(thread) })
+    }
+
+    /// The connections that wait for their clients, and since when.
+    pub(super) fn waiting(&self) -> Vec<(u64, Weak<ConnState>)> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = open.iter().filter_map(|weak| {
+            let since = weak.upgrade()?.waits_since()?;
+            Some((since, Weak::clone(weak)))
+        });
+        waiting.collect()
     }
 }
 
@@ -90,7 +109,7 @@ impl Loop {
         let mut watch = tokio::time::interval(self.shared.limits.watch_every());
         loop {
             tokio::select! {
-                Some((stream, peer)) = arrivals.recv() => self.open(stream, peer),
+                Some(arrival) = arrivals.recv() => self.open(arrival),
                 _ = watch.tick() => self.watch(),
                 () = drain.notified() => watch.reset_immediately(),
                 () = end.notified() => return,
@@ -98,8 +117,13 @@ impl Loop {
         }
     }
 
-    fn open(&self, stream: StdStream, peer: IpAddr) {
-        let counted = Counted(Arc::clone(&self.connections), Arc::clone(&self.shared.metrics));
+    fn open(&self, arrival: Arrival) {
+        let Arrival { stream, peer, place } = arrival;
+        let counted = Counted {
+            connections: Arc::clone(&self.connections),
+            metrics: Arc::clone(&self.shared.metrics),
+            _place: place,
+        };
         let Ok(stream) = TcpStream::from_std(stream) else { return };
         // Answers are written whole; waiting to fill a segment would only delay their end.
         let _ = stream.set_nodelay(true);
@@ -139,12 +163,16 @@ impl Loop {
 }
 
 /// Counts a connection as long as it lives, however it ends.
-struct Counted(Arc<AtomicUsize>, Arc<ServerMetrics>);
+struct Counted {
+    connections: Arc<AtomicUsize>,
+    metrics: Arc<ServerMetrics>,
+    _place: Place,
+}
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.1.connection_closed();
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.metrics.connection_closed();
+        self.connections.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -4,6 +4,7 @@ use super::{Claim, Once};
 use crate::accounts::UserId;
 use crate::app::App;
 use crate::http::Problem;
+use crate::store::handover;
 use axum::extract::{FromRequestParts, MatchedPath};
 use http::HeaderMap;
 use http::request::Parts;
@@ -43,6 +44,7 @@ impl FromRequestParts<Arc<App>> for IdempotencyKey {
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
         let Some(key) = read(&parts.headers)? else { return Ok(Self(None)) };
+        handover::note_repeatable();
         app.idempotency.sweep_when_due(&app.store);
         let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str).into();
         let target = parts.uri.path_and_query().map_or("", |target| target.as_str()).into();
@@ -56,7 +58,7 @@ fn read(headers: &HeaderMap) -> Result<Option<Box<str>>, Problem> {
     let key = if lines.next().is_none() { parse(line.as_bytes()) } else { None };
     key.map(Some).ok_or_else(|| {
         Problem::bad_request(format!(
-            "Idempotency-Key: one header of 1 to {LONGEST} ASCII characters, without blanks or in double quotes"
+            "Idempotency-Key: expected one header of 1 to {LONGEST} ASCII characters, without spaces or in double quotes"
         ))
     })
 }

@@ -24,6 +24,7 @@ mod store;
 pub use key::IdempotencyKey;
 
 use crate::accounts::UserId;
+use crate::housekeeping::{NONE, Step};
 use crate::store::Store;
 use axum::response::Response;
 use http::HeaderValue;
@@ -41,6 +42,13 @@ const SWEEP_EVERY_MS: u64 = 60_000;
 const SWEEP_ROWS: u32 = 500;
 /// Transactions of one sweep; what is left waits for the next.
 const SWEEP_TRANSACTIONS: u32 = 100;
+
+/// What a user leaves who is deleted.
+pub(crate) const OF_USER: &[Step] = &[Step {
+    sql: "DELETE FROM idempotency_keys WHERE user_id = ?1 AND number IN
+          (SELECT number FROM idempotency_keys WHERE user_id = ?1 LIMIT ?2) RETURNING number",
+    ends: NONE,
+}];
 
 /// What a create came to, small enough to be written down beside its key.
 pub trait Outcome: Serialize + DeserializeOwned {

@@ -60,14 +60,14 @@ impl Claim {
         if fingerprint != self.fingerprint {
             return Err(StoreError::KeyReused);
         }
-        serde_json::from_str(&outcome)
-            .map(Some)
-            .map_err(|e| StoreError::Other(format!("the outcome beside a key is unreadable: {e}")))
+        serde_json::from_str(&outcome).map(Some).map_err(|e| {
+            StoreError::Other(format!("cannot read the outcome stored with a key: {e}"))
+        })
     }
 
     fn keep<T: Outcome>(&self, conn: &Connection, outcome: &T, now: i64) -> Result<(), StoreError> {
         let outcome = serde_json::to_string(outcome)
-            .map_err(|e| StoreError::Other(format!("an outcome cannot be written: {e}")))?;
+            .map_err(|e| StoreError::Other(format!("cannot store an outcome: {e}")))?;
         let number: i64 = conn
             .prepare_cached(
                 "SELECT coalesce(max(number), 0) + 1 FROM idempotency_keys WHERE user_id = ?",

@@ -25,9 +25,7 @@ use std::sync::Arc;
     responses(
         (status = 200, description = "The market", body = MarketBody),
         (status = 304, description = "The client has it already (If-None-Match)"),
-        (status = 401, description = "A token was sent and is not valid"),
         (status = 404, description = "There is no such market"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn detail(
     State(app): State<Arc<App>>,
@@ -42,13 +40,9 @@ pub(super) async fn detail(
     let response = app.markets.detail(id, &headers).await?.ok_or_else(missing)?;
     if method == Method::GET {
         let agent = headers.get(header::USER_AGENT).map_or(&b""[..], |value| value.as_bytes());
-        app.markets.seen(
-            id,
-            match caller.0 {
-                Some(caller) => Visitor::User(caller.id),
-                None => Visitor::Browser(address.0, agent),
-            },
-        );
+        let browser = Visitor::Browser(agent);
+        let visitor = caller.0.map_or(browser, |caller| Visitor::User(caller.id));
+        app.markets.seen(id, address.0, visitor);
     }
     Ok(response)
 }

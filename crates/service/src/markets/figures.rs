@@ -15,25 +15,25 @@ impl Markets {
         counter(
             encoder,
             "market_views_counted",
-            "Views of markets that were counted: the first of a visitor and day",
+            "Market views counted, one per visitor and day",
             views.counted,
         )?;
         counter(
             encoder,
             "market_views_repeated",
-            "Views of markets by somebody who was counted on that day already",
+            "Market views not counted because the visitor was counted on that day",
             views.repeated,
         )?;
         counter(
             encoder,
             "market_views_dropped",
-            "Views of markets that were not counted: too many waited, the day or the network had too many, or the store failed",
+            "Market views not counted: queue full, daily budget of the network used up, or store failure",
             views.dropped,
         )?;
         gauge(
             encoder,
             "market_views_pending",
-            "Views of markets that wait to be counted",
+            "Market views that are waiting to be counted",
             views.pending,
         )
     }

@@ -38,14 +38,12 @@ const KINDS: [&str; 3] = ["상설장", "5일장", "3일장"];
         ("type" = Option<String>, Query, description = "상설장, 5일장, 3일장, or several joined with +: markets that are at least that"),
         ("near" = Option<String>, Query, description = "latitude,longitude: items get distanceMetres"),
         ("sort" = Option<String>, Query, description = "name, views (most first), or distance (with near; without markets of unknown position)"),
-        ("limit" = Option<u32>, Query, description = "items, 1 to 100; default 20"),
-        ("cursor" = Option<String>, Query, description = "nextCursor of the page before"),
+        ("limit" = Option<u32>, Query),
+        ("cursor" = Option<String>, Query),
     ),
     responses(
         (status = 200, description = "One page", body = Page<MarketItem>),
         (status = 304, description = "The client has it already (If-None-Match)"),
-        (status = 422, description = "A parameter has a wrong value, or a region's name belongs to several: errors has the choices"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn list(
     State(app): State<Arc<App>>,
@@ -210,7 +208,9 @@ impl Markets {
         {
             return Err(Problem::invalid_field("cursor", "a nextCursor of the same listing"));
         }
-        let wanted = Wanted { key: &key, stamps: &[all_markets()], kept: self.keeps(&asked, &key) };
+        // An order by views is another one a moment later.
+        let kept = asked.order != Order::Views;
+        let wanted = Wanted { key: &key, stamps: &[all_markets()], kept };
         let this = self.clone();
         let compute = Arc::clone(self.inner.bodies.compute());
         let make = move || async move {
@@ -219,15 +219,6 @@ impl Markets {
         };
         let found = self.inner.bodies.get(&self.inner.lists, wanted, headers, make).await?;
         Ok(found.unwrap_or_else(|| finish(Vec::new(), "application/json", Compress::NO)))
-    }
-
-    /// Whether a page is worth keeping: one that somebody asks for again. Positions, and places behind the
-    /// first page, are endless; views change.
-    fn keeps(&self, asked: &Asked, key: &str) -> bool {
-        asked.after.is_none()
-            && asked.near.is_none()
-            && asked.order != Order::Views
-            && (asked.filter == Filter::default() || self.inner.recent.again(key))
     }
 
     fn found(&self, asked: &Asked) -> Page<MarketItem> {

@@ -11,13 +11,13 @@ mod fold;
 mod index;
 mod list;
 mod place;
-mod recent;
 mod represent;
 mod store;
 mod types;
 mod views;
 
 pub use fold::{cleaned, folded, without_spaces};
+pub(crate) use list::LONGEST as LONGEST_SEARCH;
 pub use index::{After, Filter, Found, Index, Order, Words};
 pub use place::place_of;
 pub use store::{Imported, MarketStore, Prepared};
@@ -25,22 +25,21 @@ pub use types::{FACILITIES, Market, MarketId, NewMarket, Place};
 pub use views::{Counting, ViewFigures};
 
 use crate::accounts::{Accounts, Regions};
-use crate::app::App;
 use crate::bodies::{Bodies, LoadError};
 use crate::config::Settings;
+use crate::ops::openapi::Api;
 use crate::store::{Store, StoreError};
 use madang_cache::{ConfigError, NamedCache, Stamp};
-use recent::Recent;
+use std::net::IpAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use views::{Bounds, View, Views, Visitor, korean_day};
+use views::{View, Views, Visitor, korean_day};
 
 /// Routes of markets.
-pub fn router() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(list::list)).routes(routes!(detail::detail))
+pub(crate) fn router() -> Api {
+    Api::new().routes(routes!(list::list)).routes(routes!(detail::detail))
 }
 
 /// The system; cheap to clone.
@@ -56,7 +55,6 @@ struct Inner {
     accounts: Accounts,
     lists: NamedCache<LoadError>,
     details: NamedCache<LoadError>,
-    recent: Recent,
     view_key: [u8; 16],
     open: OnceLock<Open>,
 }
@@ -93,10 +91,9 @@ impl Markets {
         let ttl = settings.cache.ttl.markets;
         let inner = Inner {
             store: MarketStore::new(store),
-            lists: bodies.named("market_lists", ttl)?,
-            details: bodies.named("markets", ttl)?,
+            lists: bodies.listings("market_lists", ttl)?,
+            details: bodies.things("markets", ttl)?,
             bodies,
-            recent: Recent::new(),
             view_key: half(accounts.derived_key("madang market views 1")),
             accounts,
             open: OnceLock::new(),
@@ -119,8 +116,7 @@ impl Markets {
         }
         let numbers = Arc::clone(&index);
         let store = self.inner.store.clone();
-        let (views, counting) =
-            Views::start(store, counts, Bounds::default(), move |id| numbers.number(id))?;
+        let (views, counting) = Views::start(store, counts, move |id| numbers.number(id))?;
         tracing::debug!(markets = index.len(), bytes = index.search_bytes(), "markets in memory");
         // A second start would find the first one's markets, which are the same.
         let _ = self.inner.open.set(Open { index, views: Some(views) });
@@ -161,10 +157,10 @@ impl Markets {
         self.open().views.as_ref().map_or(0, |views| views.of(number))
     }
 
-    fn seen(&self, market: MarketId, visitor: Visitor<'_>) {
+    fn seen(&self, market: MarketId, address: IpAddr, visitor: Visitor<'_>) {
         let day = korean_day(SystemTime::now());
         if let Some(views) = &self.open().views {
-            views.seen(View::new(&self.inner.view_key, day, market, visitor));
+            views.seen(View::new(&self.inner.view_key, day, market, address, visitor));
         }
     }
 }

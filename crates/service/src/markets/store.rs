@@ -155,15 +155,6 @@ impl MarketStore {
             .await
     }
 
-    /// Rows of views of this day.
-    ///
-    /// # Errors
-    /// When the store cannot answer.
-    pub(super) async fn views_of(&self, day: u32) -> Result<u64, StoreError> {
-        let sql = "SELECT count(*) FROM market_views WHERE day = ?";
-        self.store.read(move |conn| conn.query_row(sql, [day], |row| row.get(0))).await
-    }
-
     /// Folds at most `most` rows of days before `day` into the counts; answers how many.
     ///
     /// # Errors

@@ -12,9 +12,12 @@
 //! yesterday; rows of earlier days are deleted when they are folded into the counts.
 //!
 //! A network (an IPv4 address; of IPv6 a /56, which is what one customer gets, RFC 6177 and RIPE-690) has at
-//! most [`BROWSERS`] visitors a day, however many browsers it claims to be, so nobody inflates a count
-//! by inventing them, and counts at most [`Bounds::of_network`] views a day over all markets, so nobody
-//! uses up the day of all others; beyond [`Bounds::of_day`] views none is counted.
+//! most [`BROWSERS`] visitors without an account a day, however many browsers it claims to be, so nobody
+//! inflates a count by inventing them. And it counts at most [`OF_NETWORK`] views a day over all markets, those
+//! of users included, so nobody uses up the day of all others by signing up. There is no bound over all
+//! networks, which somebody could use up: as many networks as have a place of their own
+//! ([`networks::PLACES`]) have their share each, and that bounds the rows of a day: at 30 bytes a row 3 MB for
+//! a hundred networks that use up theirs, 490 MB if 16,384 did.
 //!
 //! A day is one of Korea (UTC+9, without summer time).
 
@@ -42,6 +45,8 @@ const BATCH: usize = 1024;
 const GATHER: Duration = Duration::from_millis(500);
 /// Views remembered as counted, so that looking again costs no SQL: some 2 MB.
 const REMEMBERED: usize = 32_768;
+/// Views of one network that are counted on one day: more than fifty people look at.
+const OF_NETWORK: u16 = 1000;
 /// Kinds of browser of one address.
 pub const BROWSERS: u64 = 16;
 /// Rows of days that are over that one transaction folds.
@@ -59,23 +64,8 @@ pub struct View {
     pub market: MarketId,
     /// By whom.
     pub visitor: [u8; 16],
-    /// A keyed hash of the network that it comes from; nothing for users, who have signed up for it.
-    pub network: Option<u64>,
-}
-
-/// How many views of one day are counted.
-#[derive(Clone, Copy, Debug)]
-pub struct Bounds {
-    /// Of all visitors: some 50 MB of rows.
-    pub of_day: u64,
-    /// Of one network: a five-hundredth of that, and more than a hundred people look at.
-    pub of_network: u16,
-}
-
-impl Default for Bounds {
-    fn default() -> Self {
-        Self { of_day: 1_000_000, of_network: 2000 }
-    }
+    /// A keyed hash of the network that it comes from.
+    pub network: u64,
 }
 
 /// Who looks.
@@ -83,8 +73,8 @@ impl Default for Bounds {
 pub enum Visitor<'a> {
     /// Somebody who is logged in.
     User(UserId),
-    /// Anybody else: address and `User-Agent`.
-    Browser(IpAddr, &'a [u8]),
+    /// Anybody else: their `User-Agent`.
+    Browser(&'a [u8]),
 }
 
 /// The day in Korea at this time.
@@ -94,23 +84,25 @@ pub fn korean_day(now: SystemTime) -> u32 {
 }
 
 impl View {
-    /// A look at this market.
-    pub fn new(key: &[u8; 16], day: u32, market: MarketId, visitor: Visitor<'_>) -> Self {
-        let network = match visitor {
-            Visitor::User(_) => None,
-            Visitor::Browser(address, _) => {
-                let mut hash = SipHasher13::new_with_key(key);
-                hash.write(b"n");
-                hash.write(network(address).to_string().as_bytes());
-                Some(hash.finish128().h1)
-            }
-        };
-        Self { day, market, visitor: visitor_hash(key, day, visitor), network }
+    /// A look at this market from this address.
+    pub fn new(
+        key: &[u8; 16],
+        day: u32,
+        market: MarketId,
+        address: IpAddr,
+        visitor: Visitor<'_>,
+    ) -> Self {
+        let network = network(address).to_string();
+        let mut hash = SipHasher13::new_with_key(key);
+        hash.write(b"n");
+        hash.write(network.as_bytes());
+        let visitor = visitor_hash(key, day, &network, visitor);
+        Self { day, market, visitor, network: hash.finish128().h1 }
     }
 }
 
 /// What a visitor is called on this day.
-fn visitor_hash(key: &[u8; 16], day: u32, visitor: Visitor<'_>) -> [u8; 16] {
+fn visitor_hash(key: &[u8; 16], day: u32, network: &str, visitor: Visitor<'_>) -> [u8; 16] {
     let mut hash = SipHasher13::new_with_key(key);
     hash.write(&day.to_le_bytes());
     match visitor {
@@ -118,12 +110,12 @@ fn visitor_hash(key: &[u8; 16], day: u32, visitor: Visitor<'_>) -> [u8; 16] {
             hash.write(b"u");
             hash.write(&id.to_le_bytes());
         }
-        Visitor::Browser(address, agent) => {
+        Visitor::Browser(agent) => {
             let mut kind = SipHasher13::new_with_key(key);
             kind.write(agent);
             let kind = kind.finish128().h1 % BROWSERS;
             hash.write(b"b");
-            hash.write(network(address).to_string().as_bytes());
+            hash.write(network.as_bytes());
             hash.write(&kind.to_le_bytes());
         }
     }
@@ -137,8 +129,7 @@ pub struct ViewFigures {
     pub counted: u64,
     /// Those that were counted before on their day.
     pub repeated: u64,
-    /// Those that were not counted: the queue was full, the store failed, or the day or the network had
-    /// too many.
+    /// Those that were not counted: the queue was full, the store failed, or the network had too many.
     pub dropped: u64,
     /// Those that wait.
     pub pending: u64,
@@ -183,10 +174,9 @@ impl Views {
     pub(super) fn start(
         store: MarketStore,
         counts: Vec<AtomicU64>,
-        bounds: Bounds,
         number: impl Fn(MarketId) -> Option<u32> + Send + 'static,
     ) -> std::io::Result<(Arc<Views>, Counting)> {
-        let (views, queue, worker) = Self::prepare(store, counts, bounds, number)?;
+        let (views, queue, worker) = Self::prepare(store, counts, OF_NETWORK, number)?;
         let sender = views.queue.clone();
         let thread = std::thread::Builder::new()
             .name("market-views".to_owned())
@@ -197,7 +187,7 @@ impl Views {
     fn prepare(
         store: MarketStore,
         counts: Vec<AtomicU64>,
-        bounds: Bounds,
+        of_network: u16,
         number: impl Fn(MarketId) -> Option<u32> + Send + 'static,
     ) -> std::io::Result<(Arc<Views>, Receiver<Message>, Worker)> {
         let (queue, receiver) = bounded(QUEUE);
@@ -217,10 +207,7 @@ impl Views {
             runtime,
             remembered: HashSet::new(),
             today: 0,
-            rows_today: 0,
-            is_full_said: false,
-            networks: Networks::new(bounds.of_network),
-            most_a_day: bounds.of_day,
+            networks: Networks::new(of_network),
         };
         Ok((views, receiver, worker))
     }
@@ -258,12 +245,8 @@ struct Worker {
     runtime: tokio::runtime::Runtime,
     /// Views of `today` that are in the store for certain.
     remembered: HashSet<(MarketId, [u8; 16])>,
-    /// The newest day that a view was of, and the rows it has.
+    /// The newest day that a view was of.
     today: u32,
-    rows_today: u64,
-    most_a_day: u64,
-    /// Whether it was said that `today` has as many as are counted.
-    is_full_said: bool,
     networks: Networks,
 }
 
@@ -297,27 +280,12 @@ impl Worker {
         let repeated = taken - new.len() as u64;
         self.views.repeated.fetch_add(repeated, Relaxed);
         let wanted = new.len() as u64;
-        if self.rows_today + wanted > self.most_a_day {
-            self.say_full();
-            new.clear();
-        }
         new.retain(|view| self.networks.take(view));
         self.views.dropped.fetch_add(wanted - new.len() as u64, Relaxed);
         if !new.is_empty() {
             self.write(&new);
         }
         self.views.taken.fetch_sub(taken, Relaxed);
-    }
-
-    fn say_full(&mut self) {
-        if !std::mem::replace(&mut self.is_full_said, true) {
-            let (counted, most) = (self.rows_today, self.most_a_day);
-            tracing::warn!(
-                counted,
-                most,
-                "views of markets are not counted until tomorrow in Korea"
-            );
-        }
     }
 
     fn write(&mut self, new: &[View]) {
@@ -336,8 +304,7 @@ impl Worker {
 
     fn show(&mut self, new: &[View], done: &CountedViews) {
         let repeated = &done.repeated;
-        let rows = (new.len() - repeated.len()) as u64;
-        self.views.counted.fetch_add(rows, Relaxed);
+        self.views.counted.fetch_add((new.len() - repeated.len()) as u64, Relaxed);
         self.views.repeated.fetch_add(repeated.len() as u64, Relaxed);
         repeated.iter().for_each(|view| self.networks.give_back(view));
         for (id, count) in &done.counts {
@@ -346,7 +313,6 @@ impl Worker {
                 place.store(*count, Relaxed);
             }
         }
-        self.rows_today += rows;
         if self.remembered.len() + new.len() > REMEMBERED {
             self.remembered.clear();
         }
@@ -360,9 +326,6 @@ impl Worker {
         self.today = day;
         self.remembered.clear();
         self.networks.clear();
-        self.is_full_said = false;
-        // When the store cannot say, the bound of the day begins anew; it is no promise to anybody.
-        self.rows_today = self.runtime.block_on(self.store.views_of(day)).unwrap_or(0);
         let before = day.saturating_sub(1);
         loop {
             match self.runtime.block_on(self.store.settle_views(before, SETTLED_AT_ONCE)) {

@@ -2,17 +2,17 @@
 
 use crate::app::App;
 use crate::http::Problem;
+use crate::ops::openapi::Api;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderValue, header};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// `/health/live` and `/health/ready`.
-pub fn router() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(live)).routes(routes!(ready))
+pub(crate) fn router() -> Api {
+    Api::new().routes(routes!(live)).routes(routes!(ready))
 }
 
 /// The process answers. Nothing else is checked: a restart would not mend a full disk.
@@ -21,10 +21,10 @@ async fn live() -> Response {
     ok()
 }
 
-/// Requests are welcome: the store reads, and the server is not draining.
+/// Requests are welcome: the store reads, writes did not fail the last time, and the server is not draining.
 #[utoipa::path(get, path = "/health/ready", tag = "operations", responses(
     (status = 200, description = "Requests are welcome"),
-    (status = 503, description = "Draining, or the store does not answer"),
+    (status = 503, description = "Draining, or the store is unavailable or cannot write"),
 ))]
 async fn ready(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     if app.draining.load(Ordering::Relaxed) {
@@ -34,7 +34,11 @@ async fn ready(State(app): State<Arc<App>>) -> Result<Response, Problem> {
         .store()
         .by_length(None, 1)
         .await
-        .map_err(|e| Problem::unavailable("the store does not answer", 1, e.to_string()))?;
+        .map_err(|e| Problem::unavailable("the store is unavailable", 1, e.to_string()))?;
+    if let Some(error) = app.store.write_failure() {
+        let log = format!("writes fail: {error}");
+        return Err(Problem::unavailable("the store cannot write", 1, log));
+    }
     Ok(ok())
 }
 

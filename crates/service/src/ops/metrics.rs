@@ -86,29 +86,29 @@ impl ServerMetrics {
         let http = registry.sub_registry_with_prefix("http_server");
         http.register(
             "requests",
-            "Answers by method, route template and status",
+            "Answers sent, by method, route template and status",
             metrics.requests.clone(),
         );
         http.register_with_unit(
             "request_duration",
-            "Time from a complete head to the answer's head",
+            "Time from a complete request head to the head of the answer",
             Unit::Seconds,
             metrics.durations.clone(),
         );
         http.register("requests_in_flight", "Requests being answered", metrics.in_flight.clone());
         http.register(
             "client_disconnects",
-            "Clients that left before their answer",
+            "Clients that disconnected before their answer",
             metrics.client_left.clone(),
         );
         http.register(
             "handler_panics",
-            "Handlers that panicked (answered 500)",
+            "Handlers that panicked, answered 500",
             metrics.panics.clone(),
         );
         http.register(
             "unreadable_requests",
-            "Heads that are no HTTP/1.1, or too large (answered without a problem body)",
+            "Request heads that are not valid HTTP/1.1 or too large, answered without a problem body",
             metrics.unreadable.clone(),
         );
         http.register("connections", "Open client connections", metrics.connections.clone());
@@ -119,7 +119,7 @@ impl ServerMetrics {
         );
         http.register(
             "connections_refused",
-            "Client connections answered 503 because there were too many",
+            "Client connections answered 503 because of a limit on connections",
             metrics.refused.clone(),
         );
         http.register(
@@ -129,7 +129,7 @@ impl ServerMetrics {
         );
         http.register(
             "accept_errors",
-            "Failures to accept a connection",
+            "Errors while accepting connections",
             metrics.accept_errors.clone(),
         );
         metrics

@@ -1,7 +1,10 @@
 //! Operations: metrics, health, the OpenAPI document.
 
+mod contract;
 pub mod health;
 pub mod latency;
+pub(crate) mod memory;
 pub mod metrics;
 pub mod openapi;
 pub(crate) mod process;
+pub(crate) mod quiet_log;

@@ -38,9 +38,9 @@ impl Collector for Process {
                 clippy::cast_precision_loss,
                 reason = "a limit on descriptors is far below 2^53"
             )]
-            gauge("process_max_fds", "Most file descriptors that may be open", most as f64)?;
+            gauge("process_max_fds", "Maximum number of open file descriptors", most as f64)?;
         }
-        gauge("process_start_time_seconds", "Start, in seconds since 1970", self.started)?;
+        gauge("process_start_time_seconds", "Start time in seconds since 1970", self.started)?;
         let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
         #[allow(clippy::cast_precision_loss, reason = "CPU seconds are far below 2^53")]
         let cpu = ConstCounter::new(used.tv_sec as f64 + used.tv_nsec as f64 / 1e9);

@@ -28,7 +28,6 @@ pub(super) struct CategoryList {
     responses(
         (status = 200, description = "All categories", body = CategoryList),
         (status = 304, description = "The client has it already (If-None-Match)"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn list(
     State(app): State<Arc<App>>,

@@ -2,8 +2,11 @@
 
 use super::types::{Category, CategoryId, NewPost, Place, PostValues, Status};
 use crate::accounts::{RegionError, RegionId, Regions, UserId};
+use crate::http::json::table::{Asked, Choice, Line, Lines, Whole, optional, required, table};
 use crate::http::problem::FieldError;
 use crate::http::{JsonObject, Problem};
+use crate::markets::folded;
+use std::ops::RangeInclusive;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Most characters of a title, and of the name of an item.
@@ -20,6 +23,9 @@ pub const LARGEST_STOCK: i64 = 1_000_000;
 /// Longest name of a region that is looked at, in characters.
 const LONGEST_REGION: usize = crate::accounts::LONGEST_REGION;
 
+/// Longest name of a category that is looked at, in characters.
+const LONGEST_CATEGORY: usize = 40;
+
 /// What names are resolved with.
 #[derive(Clone, Copy, Debug)]
 pub struct Names<'a> {
@@ -27,6 +33,48 @@ pub struct Names<'a> {
     pub regions: &'a Regions,
     /// Categories.
     pub categories: &'a [Category],
+}
+
+impl Names<'_> {
+    /// The category that people mean by `text`: its slug, or its name in Korean or English, whatever the
+    /// case and width of letters; the field and what it accepts when there is none.
+    pub(super) fn category(&self, text: &str) -> Result<CategoryId, (&'static str, String)> {
+        let slug = |category: &&Category| category.slug == text;
+        let named = |text: String| {
+            let mut all = self.categories.iter();
+            all.find(|c| [&c.slug, &c.name, &c.name_english].iter().any(|n| folded(n) == text))
+        };
+        let found = self.categories.iter().find(slug).or_else(|| named(folded(text)));
+        found.map(|category| category.id).ok_or_else(|| {
+            let slugs: Vec<_> = self.categories.iter().map(|c| c.slug.as_str()).collect();
+            ("category", format!("one of {}, or its name in Korean or English", slugs.join(", ")))
+        })
+    }
+}
+
+table! {
+    /// What an owner says of a post. What is missing or null in a change stays as it is.
+    pub(super) struct Fields: NewPostBody (All), PostChangesBody (Part);
+    /// Title, on one line.
+    title: Line = required("title", Line(1..=LONGEST_TITLE), "로드 자전거 팝니다");
+    /// What is said about it, on any number of lines.
+    content: Lines = required("content", Lines(1..=LONGEST_CONTENT), "3년 탔습니다.\n망원역에서 직거래해요.");
+    /// What is sold, on one line.
+    item_name: Line = required("itemName", Line(1..=LONGEST_TITLE), "로드 자전거");
+    /// Price in won.
+    price: Whole<RangeInclusive<i64>> = required("price", Whole(0..=HIGHEST_PRICE), 180_000);
+    /// How many there are.
+    stock: Whole<RangeInclusive<i64>> = required("stock", Whole(0..=LARGEST_STOCK), 1);
+    /// One of `GET /v1/categories`: its `slug`, or its name in Korean or English.
+    category: Line = required("category", Line(1..=LONGEST_CATEGORY), "sports");
+    /// Province, in Korean or English; in a change with `city` and `town`.
+    state: Line = required("state", Line(1..=LONGEST_REGION), "서울특별시");
+    /// A municipality of it, or a district of one, in Korean or English; in a change with `state` and `town`.
+    city: Line = required("city", Line(1..=LONGEST_REGION), "마포구");
+    /// 읍, 면 or 동; alone in a change it is one of the same city.
+    town: Line = required("town", Line(1..=LONGEST_TOWN), "망원동");
+    /// How far the sale is; of a new post `selling` unless it says otherwise.
+    status: Choice<Status> = optional("status", Choice(&Status::WORDS), "selling");
 }
 
 /// A new post, checked.
@@ -39,15 +87,12 @@ impl Draft {
     /// # Errors
     /// 422 with every field that is wrong.
     pub fn read(mut body: JsonObject, names: Names<'_>) -> Result<Draft, Problem> {
-        let b = &mut body;
-        let title = line(b, "title");
-        let content = content(b, "content");
-        let item_name = line(b, "itemName");
-        let price = price(b, "price");
-        let stock = stock(b, "stock");
-        let category = category(b, "category", names);
-        let place = place(b, names);
-        let status = if b.has("status") { status(b, "status") } else { Some(Status::Selling) };
+        let fields = Fields::read(&mut body, Asked::All);
+        let Fields { title, content, item_name, price, stock, state, city, town, .. } = fields;
+        let category = category(&mut body, fields.category, names);
+        let place = place(&mut body, (state, city, town), names);
+        // A wrong one is noted already.
+        let status = Some(fields.status.unwrap_or(Status::Selling));
         let fields = (title, content, item_name, price, stock, category, place, status);
         let (title, content, item_name, price, stock, category, place, status) =
             body.finish(fields)?;
@@ -83,19 +128,22 @@ impl Changes {
     /// # Errors
     /// 422 with every field that is wrong.
     pub fn read(mut body: JsonObject, names: Names<'_>) -> Result<Changes, Problem> {
-        let b = &mut body;
-        let moves = b.has("state") || b.has("city");
-        let changes = Changes {
-            title: b.optional("title", line),
-            content: b.optional("content", content),
-            item_name: b.optional("itemName", line),
-            price: b.optional("price", price),
-            stock: b.optional("stock", stock),
-            category: b.optional("category", |b, name| category(b, name, names)),
-            place: if moves { place(b, names) } else { None },
-            town: if moves { None } else { b.optional("town", town) },
-            status: b.optional("status", status),
+        let fields = Fields::read(&mut body, Asked::Part);
+        let Fields { title, content, item_name, price, stock, status, state, city, town, .. } =
+            fields;
+        let moves = body.has("state") || body.has("city");
+        for name in ["state", "city", "town"] {
+            if moves && !body.has(name) {
+                body.refuse(name, "required: state, city and town name a place together");
+            }
+        }
+        let category = category(&mut body, fields.category, names);
+        let (place, town) = match moves {
+            true => (place(&mut body, (state, city, town), names), None),
+            false => (None, town.map(trimmed)),
         };
+        let changes =
+            Changes { title, content, item_name, price, stock, category, place, town, status };
         body.finish(())?;
         Ok(changes)
     }
@@ -125,45 +173,26 @@ pub(super) fn now_ms() -> i64 {
     i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn line(body: &mut JsonObject, name: &'static str) -> Option<String> {
-    body.text(name, 1..=LONGEST_TITLE)
-}
-
-fn content(body: &mut JsonObject, name: &'static str) -> Option<String> {
-    body.lines(name, 1..=LONGEST_CONTENT)
-}
-
-fn town(body: &mut JsonObject, name: &'static str) -> Option<String> {
-    body.text(name, 1..=LONGEST_TOWN).map(|text| text.trim().to_owned())
-}
-
-fn price(body: &mut JsonObject, name: &'static str) -> Option<i64> {
-    body.whole(name, 0..=HIGHEST_PRICE)
-}
-
-fn stock(body: &mut JsonObject, name: &'static str) -> Option<i64> {
-    body.whole(name, 0..=LARGEST_STOCK)
-}
-
-fn status(body: &mut JsonObject, name: &'static str) -> Option<Status> {
-    body.choice(name, &Status::WORDS)
-}
-
-fn category(body: &mut JsonObject, name: &'static str, names: Names<'_>) -> Option<CategoryId> {
-    let words: Vec<_> = names.categories.iter().map(|c| (c.slug.as_str(), c.id)).collect();
-    body.choice(name, &words)
+/// A category by any of its names.
+fn category(body: &mut JsonObject, text: Option<String>, names: Names<'_>) -> Option<CategoryId> {
+    text.and_then(|text| noted(body, names.category(&text)))
 }
 
 /// The three of them belong together: a town is one of its city.
-fn place(body: &mut JsonObject, names: Names<'_>) -> Option<Place> {
-    let state = body.text("state", 1..=LONGEST_REGION);
-    let city = body.text("city", 1..=LONGEST_REGION);
-    let town = town(body, "town");
+fn place(
+    body: &mut JsonObject,
+    (state, city, town): (Option<String>, Option<String>, Option<String>),
+    names: Names<'_>,
+) -> Option<Place> {
     let state = state.and_then(|text| noted(body, find_state(names.regions, &text)));
     let city = city?;
     let state = state?;
     let city = noted(body, find_city(names.regions, &city, Some(state)))?;
-    Some(Place { state, city, town: town? })
+    Some(Place { state, city, town: trimmed(town?) })
+}
+
+fn trimmed(town: String) -> String {
+    town.trim().to_owned()
 }
 
 fn noted<T>(body: &mut JsonObject, found: Result<T, (&'static str, String)>) -> Option<T> {

@@ -1,9 +1,9 @@
 //! `GET /v1/posts`: by area and category, newest, cheapest or dearest first.
 
 use super::area::{Area, listing};
-use super::draft::{LONGEST_TOWN, asked_place};
+use super::draft::{LONGEST_TOWN, Names, asked_place};
 use super::represent::PostItem;
-use super::types::{After, Category, CategoryId, Order, PostSummary};
+use super::types::{After, CategoryId, Order, PostSummary};
 use super::{Asked, Posts};
 use crate::accounts::{Accounts, Regions};
 use crate::app::App;
@@ -29,16 +29,14 @@ use std::sync::Arc;
         ("state" = Option<String>, Query, description = "province, in Korean or English"),
         ("city" = Option<String>, Query, description = "municipality, or a district of one; of `state` if that is given"),
         ("town" = Option<String>, Query, description = "읍, 면 or 동 of `city`"),
-        ("category" = Option<String>, Query, description = "slug of one of `GET /v1/categories`"),
+        ("category" = Option<String>, Query, description = "one of `GET /v1/categories`: its slug, or its name in Korean or English"),
         ("sort" = Option<String>, Query, description = "newest (default), price (cheapest first) or -price (dearest first)"),
-        ("limit" = Option<u32>, Query, description = "items, 1 to 100; default 20"),
-        ("cursor" = Option<String>, Query, description = "nextCursor of the page before"),
+        ("limit" = Option<u32>, Query),
+        ("cursor" = Option<String>, Query),
     ),
     responses(
         (status = 200, description = "One page", body = Page<PostItem>),
         (status = 304, description = "The client has it already (If-None-Match)"),
-        (status = 422, description = "A parameter has a wrong value"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn list(
     State(app): State<Arc<App>>,
@@ -52,11 +50,7 @@ pub(super) async fn list(
 
 /// Reads a query, and says everything that is wrong with it at once; a cursor last, for it belongs to the
 /// listing that the others name.
-fn read(
-    query: &str,
-    regions: &Regions,
-    categories: &[Category],
-) -> Result<(Asked, usize), Problem> {
+fn read(query: &str, names: Names<'_>) -> Result<(Asked, usize), Problem> {
     let (mut state, mut city, mut town, mut category, mut sort) = (None, None, None, None, None);
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match &*name {
@@ -68,8 +62,8 @@ fn read(
             _ => {}
         }
     }
-    let area = area(regions, state.as_deref(), city.as_deref(), town.as_deref());
-    let category = category.map(|slug| find_category(categories, &slug)).transpose();
+    let area = area(names.regions, state.as_deref(), city.as_deref(), town.as_deref());
+    let category = category.map(|name| find_category(names, &name)).transpose();
     let order = sort.map_or(Ok(Order::Newest), |word| find_order(&word));
     match (area, category, order) {
         (Ok(area), Ok(category), Ok(order)) => {
@@ -106,18 +100,14 @@ fn area(
     })
 }
 
-fn find_category(categories: &[Category], slug: &str) -> Result<CategoryId, FieldError> {
-    let found = categories.iter().find(|category| category.slug == slug);
-    found.map(|category| category.id).ok_or_else(|| {
-        let slugs: Vec<_> = categories.iter().map(|category| category.slug.as_str()).collect();
-        FieldError::new("category", format!("one of {}", slugs.join(", ")))
-    })
+fn find_category(names: Names<'_>, name: &str) -> Result<CategoryId, FieldError> {
+    names.category(name).map_err(|(field, detail)| FieldError::new(field, detail))
 }
 
 fn find_order(word: &str) -> Result<Order, FieldError> {
     let found = Order::WORDS.iter().find(|(name, _)| *name == word);
     found.map(|(_, order)| *order).ok_or_else(|| {
-        FieldError::new("sort", "newest, price (cheapest first) or -price (dearest first)")
+        FieldError::new("sort", "newest, price (lowest first) or -price (highest first)")
     })
 }
 
@@ -136,7 +126,7 @@ impl Posts {
         query: &str,
         headers: &HeaderMap,
     ) -> Result<Value, Problem> {
-        let (asked, limit) = read(query, accounts.regions(), &self.categories)?;
+        let (asked, limit) = read(query, self.names(accounts))?;
         self.listing(accounts, asked, limit, headers).await
     }
 

@@ -8,7 +8,7 @@
 //! and later pages end with it. Bodies say of the owner the nickname, and nothing of whoever reads them.
 //!
 //! Limits: an area is what the tables of regions have; towns are free text, told apart by their letters. An
-//! account that an operator deletes by SQL stays in cached bodies with its nickname until their time is over.
+//! account that an operator deletes by SQL stays in cached listings with its nickname until their time is over.
 
 mod area;
 mod categories;
@@ -28,30 +28,37 @@ pub use draft::{
     Changes, Draft, HIGHEST_PRICE, LARGEST_STOCK, LONGEST_CONTENT, LONGEST_TITLE, LONGEST_TOWN,
     Names,
 };
+pub(crate) use store::sweep_towns;
 pub use store::{Asked, Changed, PostStore};
 pub use types::{
     After, Category, CategoryId, Change, NewPost, Order, Place, Post, PostId, PostSummary,
     PostValues, Status,
 };
 
-use crate::accounts::{Accounts, UserId};
-use crate::app::{App, AppError};
+use crate::accounts::Accounts;
+use crate::app::AppError;
 use crate::bodies::{Bodies, ChangeError, LoadError, NONE};
 use crate::config::Settings;
+use crate::housekeeping::Step;
+use crate::http::By;
 use crate::idempotency::{Done, Once};
+use crate::ops::openapi::Api;
 use crate::store::Store;
 use madang_cache::{NamedCache, Stamp};
 use std::sync::Arc;
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Routes of posts and their categories.
-pub fn router() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new()
+pub(crate) fn router() -> Api {
+    Api::new()
         .routes(routes!(categories::list))
         .routes(routes!(create::create, list::list))
         .routes(routes!(one::one, change::change, change::delete))
 }
+
+/// What a user leaves who is deleted: posts without an author.
+pub(crate) const OF_USER: &[Step] =
+    &[Step { sql: store::POSTS_OF_USER, ends: |id| Some(one_post(id)) }];
 
 /// The system: its store and its cached bodies.
 #[derive(Clone, Debug)]
@@ -76,9 +83,9 @@ impl Posts {
         let ttl = settings.cache.ttl;
         Ok(Self {
             categories: store.remembered()?.into(),
-            category_bodies: bodies.named("post_categories", ttl.categories)?,
-            lists: bodies.named("post_lists", ttl.lists)?,
-            details: bodies.named("posts", ttl.posts)?,
+            category_bodies: bodies.things("post_categories", ttl.categories)?,
+            lists: bodies.listings("post_lists", ttl.lists)?,
+            details: bodies.things("posts", ttl.posts)?,
             store,
             bodies,
         })
@@ -123,12 +130,12 @@ impl Posts {
     pub async fn change(
         &self,
         id: PostId,
-        by: UserId,
+        by: impl Into<By<Post>>,
         changes: Changes,
     ) -> Result<Change<Post>, ChangeError> {
         let committed = self.bodies.ends(move |changed: &Change<Changed>| match changed {
             Change::Done(changed) => changed.ends(id),
-            Change::NotOwner | Change::Absent => NONE,
+            Change::NotOwner | Change::Absent | Change::Outdated => NONE,
         });
         let changed = self.store.change(id, by, changes, draft::now_ms(), committed).await?;
         Ok(changed.map(|changed| changed.after))
@@ -138,14 +145,18 @@ impl Posts {
     ///
     /// # Errors
     /// As [`add`](Self::add).
-    pub async fn remove(&self, id: PostId, by: UserId) -> Result<Change<()>, ChangeError> {
+    pub async fn remove(
+        &self,
+        id: PostId,
+        by: impl Into<By<Post>>,
+    ) -> Result<Change<()>, ChangeError> {
         let committed = self.bodies.ends(move |removed: &Change<PostValues>| match removed {
             Change::Done(values) => {
                 let mut stamps = area::listings(values);
                 stamps.push(one_post(id));
                 stamps
             }
-            Change::NotOwner | Change::Absent => NONE,
+            Change::NotOwner | Change::Absent | Change::Outdated => NONE,
         });
         let removed = self.store.remove(id, by, draft::now_ms(), committed).await?;
         Ok(removed.map(drop))

@@ -19,7 +19,6 @@ use std::sync::Arc;
         (status = 200, description = "The post", body = PostBody),
         (status = 304, description = "The client has it already (If-None-Match)"),
         (status = 404, description = "There is no such post, or no longer"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn one(
     State(app): State<Arc<App>>,
@@ -46,5 +45,5 @@ pub(super) fn no_such_post() -> Problem {
 }
 
 pub(super) fn not_the_owner() -> Problem {
-    Problem::forbidden("this post is somebody else's")
+    Problem::forbidden("only its owner may change or delete a post")
 }

@@ -9,6 +9,7 @@ use super::draft::Changes;
 use super::types::{Category, Change, NewPost, Place, Post, PostId, PostValues, Status};
 use crate::accounts::{self, RegionId, UserId};
 use crate::bodies::ChangeError;
+use crate::http::By;
 use crate::idempotency::{Done, Once};
 use crate::store::{Store, StoreError, Tx};
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
@@ -20,6 +21,14 @@ const FIND: &str =
         p.state_id, p.city_id, t.name, p.status, p.created_at_ms, p.updated_at_ms, u.id
    FROM posts p JOIN towns t ON t.id = p.town_id LEFT JOIN users u ON u.id = p.author_id
   WHERE p.id = ? AND p.removed = 0";
+
+/// A user's posts stay without an author.
+pub(super) const POSTS_OF_USER: &str = "UPDATE posts SET author_id = NULL WHERE id IN
+     (SELECT id FROM posts WHERE author_id = ?1 LIMIT ?2) RETURNING id";
+
+/// The next `?2` towns after `?1`, and whether there is no post in them.
+const TOWNS: &str = "SELECT id, NOT EXISTS (SELECT 1 FROM posts WHERE town_id = t.id)
+     FROM towns t WHERE id > ?1 ORDER BY id LIMIT ?2";
 
 /// Posts in the store.
 #[derive(Clone, Debug)]
@@ -119,17 +128,18 @@ impl PostStore {
     pub async fn change(
         &self,
         id: PostId,
-        by: UserId,
+        by: impl Into<By<Post>>,
         changes: Changes,
         now_ms: i64,
         committed: impl FnOnce(&Change<Changed>) + Send + 'static,
     ) -> Result<Change<Changed>, ChangeError> {
+        let by = by.into();
         let job = move |tx: &mut Tx<'_>| {
-            let own = owned(tx, id, by)?;
-            let mut after = match own {
+            let mut after = match owned(tx, id, by)? {
                 Change::Done(post) => post,
                 Change::NotOwner => return Ok(Change::NotOwner),
                 Change::Absent => return Ok(Change::Absent),
+                Change::Outdated => return Ok(Change::Outdated),
             };
             let before = after.values.clone();
             changes.apply(&mut after.values);
@@ -150,10 +160,11 @@ impl PostStore {
     pub async fn remove(
         &self,
         id: PostId,
-        by: UserId,
+        by: impl Into<By<Post>>,
         now_ms: i64,
         committed: impl FnOnce(&Change<PostValues>) + Send + 'static,
     ) -> Result<Change<PostValues>, ChangeError> {
+        let by = by.into();
         let job = move |tx: &mut Tx<'_>| {
             let own = owned(tx, id, by)?;
             if matches!(own, Change::Done(_)) {
@@ -180,13 +191,16 @@ impl PostStore {
 }
 
 /// The post, if it is this user's and they still exist.
-fn owned(tx: &Tx<'_>, id: PostId, by: UserId) -> Result<Change<Post>, ChangeError> {
-    if !accounts::exists(tx, by).map_err(StoreError::from)? {
+fn owned(tx: &Tx<'_>, id: PostId, mut by: By<Post>) -> Result<Change<Post>, ChangeError> {
+    if !accounts::exists(tx, by.user).map_err(StoreError::from)? {
         return Err(ChangeError::UnknownUser);
     }
     Ok(match find(tx, id).map_err(StoreError::from)? {
         None => Change::Absent,
-        Some((post, author)) if author == Some(by) => Change::Done(post),
+        Some((post, author)) if author == Some(by.user) => {
+            let holds = by.holds(|| Ok::<_, ChangeError>(Some(post.clone())))?;
+            if holds { Change::Done(post) } else { Change::Outdated }
+        }
         Some(_) => Change::NotOwner,
     })
 }
@@ -205,6 +219,39 @@ fn intern(tx: &Tx<'_>, city: RegionId, name: &str) -> Result<i64, StoreError> {
     tx.prepare_cached("INSERT INTO towns (city_id, name) VALUES (?, ?)")?
         .execute(params![city, name])?;
     Ok(tx.last_insert_rowid())
+}
+
+/// Takes away the towns without posts among the next `limit` after this one; answers the last of these, if
+/// there may be more. Posts that were removed keep theirs.
+///
+/// # Errors
+/// When the store cannot answer.
+pub(crate) async fn sweep_towns(
+    store: &Store,
+    after: i64,
+    limit: usize,
+) -> Result<Option<i64>, StoreError> {
+    let found = store.read(move |conn| {
+        conn.prepare_cached(TOWNS)?
+            .query_map(params![after, limit], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<Result<Vec<(i64, bool)>, _>>()
+    });
+    let found = found.await?;
+    let last = found.last().filter(|_| found.len() == limit).map(|(id, _)| *id);
+    let unused: Vec<_> =
+        found.into_iter().filter(|(_, unused)| *unused).map(|(id, _)| id).collect();
+    if !unused.is_empty() {
+        let job = move |tx: &mut Tx<'_>| {
+            // Somebody may have offered something there meanwhile.
+            let mut delete = tx.prepare_cached(
+                "DELETE FROM towns WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM posts WHERE town_id = ?1)",
+            )?;
+            unused.iter().try_for_each(|id| delete.execute([id]).map(drop))?;
+            Ok::<_, StoreError>(())
+        };
+        store.write(job).await?;
+    }
+    Ok(last)
 }
 
 fn insert(tx: &Tx<'_>, new: &NewPost, town: i64) -> Result<PostId, StoreError> {

@@ -1,6 +1,7 @@
 //! Posts over a real store and the real cache, against a model that is a list and a sort.
 #![allow(clippy::disallowed_types, reason = "looks at the rows with queries of its own")]
 
+use crate::app::App;
 use super::*;
 use crate::config::{Origin, Sources};
 use crate::http::page::MAX_LIMIT;
@@ -273,6 +274,8 @@ async fn a_write_ends_the_listings_of_its_areas_and_category_and_no_others() {
         bench.loads().await - before
     };
     bench.add(values(0, 1, 1000)).await;
+    // A page is kept when it is asked for the second time.
+    assert_eq!((loaded(&WITHIN).await, loaded(&OTHERS).await), (6, 4));
     assert_eq!((loaded(&WITHIN).await, loaded(&OTHERS).await), (6, 4));
     assert_eq!((loaded(&WITHIN).await, loaded(&OTHERS).await), (0, 0), "all of them are kept");
     let id = bench.add(values(0, 1, 2000)).await;

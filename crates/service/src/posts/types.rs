@@ -166,6 +166,8 @@ pub enum Change<T> {
     NotOwner,
     /// There is none of this id, or no longer.
     Absent,
+    /// It is not what the condition asks for; nothing was done.
+    Outdated,
 }
 
 impl<T> Change<T> {
@@ -175,6 +177,7 @@ impl<T> Change<T> {
             Change::Done(done) => Change::Done(f(done)),
             Change::NotOwner => Change::NotOwner,
             Change::Absent => Change::Absent,
+            Change::Outdated => Change::Outdated,
         }
     }
 }

@@ -1,10 +1,11 @@
 //! `DELETE /v1/schedules/{id}`.
 
-use super::one::{no_such_schedule, not_the_owner};
-use super::{Deletion, ScheduleId, Schedules};
-use crate::accounts::{Caller, UserId};
+use super::one::no_such_schedule;
+use super::represent::ScheduleBody;
+use super::{Deletion, Schedule, ScheduleId, Schedules};
+use crate::accounts::Caller;
 use crate::app::App;
-use crate::http::Problem;
+use crate::http::{By, Conditions, Problem, body};
 use crate::store::StoreError;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
@@ -18,22 +19,22 @@ use std::sync::atomic::Ordering;
     params(("id" = i64, Path, description = "Id of the schedule")),
     responses(
         (status = 204, description = "It is gone"),
-        (status = 401, description = "No valid token"),
-        (status = 403, description = "It is somebody else's"),
-        (status = 404, description = "There is no such schedule, or no longer"),
-        (status = 503, description = "Too much is in progress"),
+        (status = 404, description = "The caller has no such schedule, or no longer"),
     ))]
 pub(super) async fn delete(
     State(app): State<Arc<App>>,
     caller: Caller,
+    conditions: Conditions,
     id: Result<Path<ScheduleId>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
     let Ok(Path(id)) = id else { return Err(no_such_schedule()) };
     let this = Arc::clone(&app);
-    let removed = app.writes.run(async move { this.schedules.remove(id, caller.id).await });
+    let version = |now: Schedule| Some(body::version(&ScheduleBody::from(now)));
+    let by = By::new(caller.id, conditions, version);
+    let removed = app.writes.run(async move { this.schedules.remove(id, by).await });
     match removed.await?? {
         Deletion::Deleted => Ok(StatusCode::NO_CONTENT),
-        Deletion::NotOwner => Err(not_the_owner()),
+        Deletion::Outdated => Err(Problem::precondition_failed()),
         Deletion::Absent => Err(no_such_schedule()),
     }
 }
@@ -43,11 +44,15 @@ impl Schedules {
     ///
     /// # Errors
     /// When the store cannot answer.
-    pub async fn remove(&self, id: ScheduleId, user: UserId) -> Result<Deletion, StoreError> {
+    pub async fn remove(
+        &self,
+        id: ScheduleId,
+        by: By<Schedule>,
+    ) -> Result<Deletion, StoreError> {
         let counted = Arc::clone(&self.counted);
         let committed = move || {
             counted.deleted.fetch_add(1, Ordering::Relaxed);
         };
-        self.store.delete(id, user, committed).await
+        self.store.delete(id, by, committed).await
     }
 }

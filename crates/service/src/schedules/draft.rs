@@ -2,7 +2,9 @@
 
 use super::{LocationId, NewSchedule};
 use crate::accounts::UserId;
+use crate::http::json::table::{Asked, Line, Time, Whole, required, table};
 use crate::http::{JsonObject, Problem};
+use std::ops::RangeFrom;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Most characters of a title.
@@ -11,6 +13,19 @@ pub const LONGEST_TITLE: usize = 100;
 /// Longest time from begin to end, in milliseconds: 366 days, so that a year fits whichever it is. What
 /// takes longer is a slip of the pen, and would lie across every listing by time.
 pub const LONGEST_MS: i64 = 366 * 24 * 3600 * 1000;
+
+table! {
+    /// A schedule to be made.
+    pub(super) struct Fields: NewScheduleBody (All);
+    /// What is planned, on one line.
+    title: Line = required("title", Line(1..=LONGEST_TITLE), "한강 달리기");
+    /// Where: the id of one of `GET /v1/locations`.
+    location: Whole<RangeFrom<i64>> = required("locationId", Whole(1..), 1);
+    /// Begin, RFC 3339 with any offset, from 1970 to 9999 in UTC.
+    start: Time = required("startAt", Time, "2026-12-01T19:00:00+09:00");
+    /// End, likewise: after the begin, within 366 days of it.
+    end: Time = required("endAt", Time, "2026-12-01T20:30:00+09:00");
+}
 
 /// What a client asks to be stored. Times are UTC, in milliseconds since 1970, from 1970 to 9999.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,10 +46,7 @@ impl Draft {
     /// # Errors
     /// 422 with every field that is wrong.
     pub fn read(mut body: JsonObject) -> Result<Draft, Problem> {
-        let title = body.text("title", 1..=LONGEST_TITLE);
-        let location = body.whole("locationId", 1..);
-        let start = body.time("startAt");
-        let end = body.time("endAt");
+        let Fields { title, location, start, end } = Fields::read(&mut body, Asked::All);
         if let (Some(start), Some(end)) = (start, end) {
             if end <= start {
                 body.refuse("endAt", "a time after startAt");

@@ -15,14 +15,12 @@ use std::sync::Arc;
 #[utoipa::path(get, path = "/v1/schedules", tag = "schedules", operation_id = "listSchedules",
     security(("bearer" = [])),
     params(
-        ("limit" = Option<u32>, Query, description = "items, 1 to 100; default 20"),
-        ("cursor" = Option<String>, Query, description = "nextCursor of the page before"),
+        ("limit" = Option<u32>, Query),
+        ("cursor" = Option<String>, Query),
     ),
     responses(
         (status = 200, description = "One page", body = Page<ScheduleBody>),
-        (status = 401, description = "No valid token"),
-        (status = 422, description = "A parameter has a wrong value"),
-        (status = 503, description = "Too much is in progress"),
+        (status = 304, description = "The client has it already (If-None-Match)"),
     ))]
 pub(super) async fn list(
     State(app): State<Arc<App>>,

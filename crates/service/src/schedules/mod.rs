@@ -27,25 +27,38 @@ pub use limit::Limit;
 pub use store::ScheduleStore;
 pub use types::{AfterStart, Deletion, Location, LocationId, NewSchedule, Schedule, ScheduleId};
 
-use crate::app::App;
 use crate::bodies::{Bodies, LoadError};
 use crate::config::Settings;
+use crate::housekeeping::{NONE, Step};
 use crate::idempotency::{Done, Once};
+use crate::ops::openapi::Api;
 use crate::store::{Store, StoreError};
 use madang_cache::{ConfigError, NamedCache};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Routes of schedules and their places.
-pub fn router() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new()
+pub(crate) fn router() -> Api {
+    Api::new()
         .routes(routes!(create::create, list::list))
         .routes(routes!(one::one, delete::delete))
         .routes(routes!(locations::list))
 }
+
+/// What a user leaves who is deleted.
+pub(crate) const OF_USER: &[Step] = &[
+    Step {
+        sql: "DELETE FROM schedules WHERE id IN
+              (SELECT id FROM schedules WHERE user_id = ?1 LIMIT ?2) RETURNING id",
+        ends: NONE,
+    },
+    Step {
+        sql: "DELETE FROM schedule_counts WHERE user_id = ?1 AND ?2 > 0 RETURNING user_id",
+        ends: NONE,
+    },
+];
 
 /// The system: its store, its limit, the cached bodies of the places.
 #[derive(Clone, Debug)]
@@ -61,7 +74,7 @@ pub struct Schedules {
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum CreateError {
     /// Its owner has as many as allowed.
-    #[error("the user has as many schedules as allowed")]
+    #[error("the limit of schedules per user is reached")]
     LimitReached,
     /// There is no such place.
     #[error("there is no such location")]
@@ -102,7 +115,7 @@ impl Schedules {
         Ok(Self {
             store: ScheduleStore::new(store),
             limit: Limit { most: schedules.limit, check: schedules.limit_check },
-            locations: bodies.named("locations", LOCATIONS_TTL)?,
+            locations: bodies.listings("locations", LOCATIONS_TTL)?,
             bodies,
             counted: Arc::default(),
         })

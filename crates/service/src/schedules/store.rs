@@ -5,7 +5,8 @@
 use super::CreateError;
 use super::limit::Limit;
 use super::types::{AfterStart, Deletion, Location, LocationId, NewSchedule, Schedule, ScheduleId};
-use crate::accounts::UserId;
+use crate::accounts::{self, UserId};
+use crate::http::By;
 use crate::idempotency::{Done, Once};
 use crate::store::{Store, StoreError, Tx};
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
@@ -75,6 +76,9 @@ impl ScheduleStore {
         self.store
             .write(move |tx| {
                 for of_one in all.chunk_by(|a, b| a.user == b.user) {
+                    if !accounts::exists(tx, of_one[0].user)? {
+                        return Err(StoreError::Constraint("there is no such user".to_owned()));
+                    }
                     for new in of_one {
                         insert_row(tx, new)?;
                     }
@@ -93,11 +97,16 @@ impl ScheduleStore {
     pub async fn delete(
         &self,
         id: ScheduleId,
-        user: UserId,
+        by: impl Into<By<Schedule>>,
         committed: impl FnOnce() + Send + 'static,
     ) -> Result<Deletion, StoreError> {
+        let mut by = by.into();
         self.store
             .write(move |tx| {
+                let user = by.user;
+                if !by.holds(|| find(tx, id, user))? {
+                    return Ok(Deletion::Outdated);
+                }
                 let deleted = tx
                     .prepare_cached("DELETE FROM schedules WHERE id = ? AND user_id = ?")?
                     .execute([id, user])?;
@@ -110,24 +119,21 @@ impl ScheduleStore {
                     tx.after_commit(committed);
                     return Ok(Deletion::Deleted);
                 }
-                let mut look = tx.prepare_cached("SELECT 1 FROM schedules WHERE id = ?")?;
-                Ok(if look.exists([id])? { Deletion::NotOwner } else { Deletion::Absent })
+                Ok(Deletion::Absent)
             })
             .await
     }
 
-    /// The schedule of this id.
+    /// The schedule of this id, if it is this user's.
     ///
     /// # Errors
     /// When the store cannot answer.
-    pub async fn find(&self, id: ScheduleId) -> Result<Option<Schedule>, StoreError> {
-        self.store
-            .read(move |conn| {
-                conn.prepare_cached(&format!("SELECT {COLUMNS} FROM schedules WHERE id = ?"))?
-                    .query_row([id], schedule)
-                    .optional()
-            })
-            .await
+    pub async fn find(
+        &self,
+        id: ScheduleId,
+        user: UserId,
+    ) -> Result<Option<Schedule>, StoreError> {
+        self.store.read(move |conn| find(conn, id, user)).await
     }
 
     /// Up to `limit` schedules of a user, by begin, after a position.
@@ -207,6 +213,15 @@ impl ScheduleStore {
     }
 }
 
+fn find(
+    conn: &Connection,
+    id: ScheduleId,
+    user: UserId,
+) -> Result<Option<Schedule>, rusqlite::Error> {
+    let sql = format!("SELECT {COLUMNS} FROM schedules WHERE id = ? AND user_id = ?");
+    conn.prepare_cached(&sql)?.query_row([id, user], schedule).optional()
+}
+
 /// The write transaction of a create, but for what must be known of it afterwards: nothing when the
 /// limit is reached.
 pub(super) fn insert(
@@ -214,20 +229,19 @@ pub(super) fn insert(
     new: &NewSchedule,
     limit: Limit,
 ) -> Result<Option<ScheduleId>, CreateError> {
+    if !accounts::exists(tx, new.user).map_err(StoreError::from)? {
+        return Err(CreateError::UnknownUser);
+    }
     limit.insert(tx, new).map_err(|error| why(tx, new, error))
 }
 
-/// What a constraint that refused a new row means: SQLite does not say which key leads nowhere.
+/// What a constraint that refused a new row means: SQLite does not say which one it was.
 fn why(tx: &Tx<'_>, new: &NewSchedule, error: StoreError) -> CreateError {
     let StoreError::Constraint(_) = &error else { return error.into() };
     let has_place = tx
         .prepare_cached("SELECT 1 FROM locations WHERE id = ?")
         .and_then(|mut look| look.exists([new.location]));
-    match (user_exists(tx, new.user), has_place) {
-        (Ok(false), _) => CreateError::UnknownUser,
-        (Ok(true), Ok(false)) => CreateError::UnknownLocation,
-        _ => error.into(),
-    }
+    if has_place == Ok(false) { CreateError::UnknownLocation } else { error.into() }
 }
 
 /// Inserts a row; the count is up to the caller.
@@ -257,11 +271,6 @@ pub(super) fn count_up(tx: &Tx<'_>, user: UserId, rows: u64) -> Result<(), Store
 pub(super) fn count_rows(conn: &Connection, user: UserId) -> Result<u64, rusqlite::Error> {
     conn.prepare_cached("SELECT count(*) FROM schedules WHERE user_id = ?")?
         .query_row([user], |row| row.get(0))
-}
-
-/// Whether there is such a user.
-pub(super) fn user_exists(conn: &Connection, user: UserId) -> Result<bool, rusqlite::Error> {
-    conn.prepare_cached("SELECT 1 FROM users WHERE id = ?")?.exists([user])
 }
 
 pub(super) fn page_sql() -> String {

@@ -48,10 +48,10 @@ pub struct AfterStart {
 pub enum Deletion {
     /// It is gone, and no longer counts.
     Deleted,
-    /// It is somebody else's, and still there.
-    NotOwner,
-    /// There is none of this id.
+    /// There is none of this id, or it is somebody else's: nobody is told which.
     Absent,
+    /// It is not what the condition asks for, and still there.
+    Outdated,
 }
 
 /// A place.

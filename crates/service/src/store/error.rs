@@ -3,6 +3,7 @@
 
 use super::pool::PoolError;
 use rusqlite::{ErrorCode, ffi};
+use std::io::ErrorKind;
 
 /// A failed transaction.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -10,14 +11,20 @@ pub enum StoreError {
     /// Too many jobs wait already. Answered 503.
     #[error("too many jobs are waiting for the store")]
     Busy,
+    /// A read was ended before it had an answer: it took too long or too much, or nobody waits for it any
+    /// longer. Answered 503.
+    #[error("the read was interrupted: {0}")]
+    GivenUp(&'static str),
     /// The store is closing. Answered 503.
     #[error("the store is closing")]
     Closed,
-    /// The commit that held this write failed; nothing of it is visible. Answered 503. When it was
-    /// the sync that failed and the machine then crashes, the write may still turn up: its pages were
-    /// written, only not known to be safe.
+    /// The commit that held this write failed, and nothing of it will ever be visible. Answered 503.
     #[error("the commit failed: {0}")]
     Commit(String),
+    /// The commit that held this write failed after all of it may have been written to the log. Nothing of
+    /// it is visible, but after a crash it may turn up. Answered 504.
+    #[error("the commit failed and its outcome is unknown: {0}")]
+    Unknown(String),
     /// No space left.
     #[error("no space left for the store: {0}")]
     Full(String),
@@ -37,7 +44,7 @@ pub enum StoreError {
     #[error("constraint: {0}")]
     Constraint(String),
     /// The `Idempotency-Key` came with another request before. Answered 422.
-    #[error("the idempotency key came with another request before")]
+    #[error("the idempotency key was used with another request")]
     KeyReused,
     /// A job panicked; it was rolled back.
     #[error("a store job panicked: {0}")]
@@ -52,8 +59,54 @@ impl StoreError {
     pub fn is_temporary(&self) -> bool {
         matches!(
             self,
-            StoreError::Busy | StoreError::Closed | StoreError::Commit(_) | StoreError::Full(_)
+            StoreError::Busy
+                | StoreError::GivenUp(_)
+                | StoreError::Closed
+                | StoreError::Commit(_)
+                | StoreError::Unknown(_)
+                | StoreError::Full(_)
         )
+    }
+
+    /// Whether the write may be there after all.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, StoreError::Unknown(_))
+    }
+
+    /// The failure of a `COMMIT`: is it certain that nothing of it remains?
+    ///
+    /// A commit appends its pages to the log, the last one with the mark that makes them count, syncs the
+    /// log, and enters them into the index in shared memory (`sqlite3WalFrames`). Whatever fails, SQLite rolls
+    /// back: the index still ends before these pages, so nobody sees them, and the next commit writes over
+    /// them. But a crash loses the index, and opening makes it anew from the log: up to the last mark
+    /// whose checksums are right, synced or not. So everything depends on whether the mark was written.
+    /// It was not when a write failed or found no room (the mark is in the last one), nor when a
+    /// constraint or a lock refused the commit before any write. When the sync failed, or the
+    /// index, it was.
+    pub(super) fn of_commit(error: rusqlite::Error) -> StoreError {
+        let code = error.sqlite_error().map_or(0, |e| e.extended_code);
+        let before_the_mark = code == ffi::SQLITE_IOERR_WRITE
+            || matches!(
+                code & 0xff,
+                ffi::SQLITE_FULL | ffi::SQLITE_CONSTRAINT | ffi::SQLITE_BUSY | ffi::SQLITE_READONLY
+            );
+        match StoreError::from(error) {
+            full @ StoreError::Full(_) if before_the_mark => full,
+            other if before_the_mark => StoreError::Commit(other.to_string()),
+            other => StoreError::Unknown(other.to_string()),
+        }
+    }
+}
+
+impl StoreError {
+    /// Why a file of the store cannot be opened.
+    pub(super) fn of_file(error: &std::io::Error) -> Self {
+        let text = error.to_string();
+        match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StoreError::Full(text),
+            ErrorKind::ReadOnlyFilesystem => StoreError::ReadOnly(text),
+            _ => StoreError::CannotOpen(text),
+        }
     }
 }
 
@@ -73,6 +126,9 @@ impl From<rusqlite::Error> for StoreError {
             }
             Some(ErrorCode::ConstraintViolation) => StoreError::Constraint(text),
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy,
+            Some(ErrorCode::OperationInterrupted) => {
+                StoreError::GivenUp("the time limit has passed")
+            }
             _ => StoreError::Other(text),
         }
     }
@@ -84,6 +140,31 @@ impl From<PoolError> for StoreError {
             PoolError::Full => StoreError::Busy,
             PoolError::Closed => StoreError::Closed,
             PoolError::Panicked(text) => StoreError::Panic(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_is_undone_for_certain_only_when_it_failed_before_its_mark_was_written() {
+        let of = |code| {
+            StoreError::of_commit(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None))
+        };
+        assert!(matches!(of(ffi::SQLITE_FULL), StoreError::Full(_)));
+        for before in [ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_CONSTRAINT_FOREIGNKEY] {
+            assert!(matches!(of(before), StoreError::Commit(_)), "{before}");
+        }
+        for after in [
+            ffi::SQLITE_IOERR_FSYNC,
+            ffi::SQLITE_IOERR_SHMSIZE,
+            ffi::SQLITE_IOERR_SHMMAP,
+            ffi::SQLITE_IOERR,
+            ffi::SQLITE_NOMEM,
+        ] {
+            assert!(of(after).is_unknown() && of(after).is_temporary(), "{after}");
         }
     }
 }

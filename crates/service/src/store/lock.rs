@@ -3,7 +3,8 @@
 //! An advisory lock on `madang.lock` that the kernel drops when the process ends, however it ends.
 //! The file also holds the owner's pid, only so that a refusal can name it.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use super::private;
+use std::fs::{File, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -42,14 +43,8 @@ impl DirLock {
     pub fn take(dir: &Path) -> Result<DirLock, LockError> {
         let unusable =
             |e: &std::io::Error| LockError::Unusable { dir: dir.to_owned(), reason: e.to_string() };
-        std::fs::create_dir_all(dir).map_err(|e| unusable(&e))?;
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(dir.join("madang.lock"))
-            .map_err(|e| unusable(&e))?;
+        private::directory(dir).map_err(|e| unusable(&e))?;
+        let mut file = private::open(&dir.join("madang.lock")).map_err(|e| unusable(&e))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

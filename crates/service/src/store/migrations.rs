@@ -15,6 +15,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0007_posts.sql"),
     include_str!("migrations/0008_articles.sql"),
     include_str!("migrations/0009_like_log.sql"),
+    include_str!("migrations/0010_deletions.sql"),
 ];
 
 /// `MADG` in ASCII: marks the file as ours (SQLite's `application_id`).
@@ -43,8 +44,12 @@ pub(super) fn version(conn: &Connection) -> Result<usize, StoreError> {
 
 /// Brings the schema up to date, each step in a transaction of its own.
 pub(super) fn run(conn: &mut Connection) -> Result<(), StoreError> {
+    run_to(conn, MIGRATIONS.len())
+}
+
+fn run_to(conn: &mut Connection, last: usize) -> Result<(), StoreError> {
     let version = version(conn)?;
-    for (done, sql) in MIGRATIONS.iter().enumerate().skip(version) {
+    for (done, sql) in MIGRATIONS.iter().enumerate().take(last).skip(version) {
         let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         tx.execute_batch(sql)?;
         tx.pragma_update(None, "application_id", APPLICATION_ID)?;
@@ -52,6 +57,14 @@ pub(super) fn run(conn: &mut Connection) -> Result<(), StoreError> {
         tx.commit()?;
     }
     Ok(())
+}
+
+/// The schema in memory, for tests of statements.
+#[cfg(test)]
+pub(crate) fn test_schema() -> Connection {
+    let mut conn = Connection::open_in_memory().expect("memory");
+    run(&mut conn).expect("an empty file takes the schema");
+    conn
 }
 
 #[cfg(test)]
@@ -86,7 +99,7 @@ mod tests {
         let track: String = conn.query_row(track, [], |row| row.get(0)).unwrap();
         assert_eq!(track, "한강 4.5 1234.5 3 37.5 127.0 0102 nobody");
         let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
-        assert_eq!(number("SELECT id FROM track_starts WHERE min_lat > 37"), 7);
+        assert_eq!(number("SELECT id FROM track_starts WHERE lat > 37"), 7);
         assert_eq!(number("SELECT count(*) FROM pragma_foreign_key_check"), 0);
         // What came since works on what was there, and an id that was used stays used.
         conn.execute_batch(
@@ -99,9 +112,69 @@ mod tests {
         .unwrap();
         assert_eq!(number("SELECT max(id) FROM tracks"), 10);
         conn.execute("DELETE FROM tracks WHERE id = 7", []).unwrap();
-        for gone in ["track_paths", "track_records", "track_bests"] {
+        for gone in ["track_paths", "track_starts WHERE id = 7"] {
             assert_eq!(number(&format!("SELECT count(*) FROM {gone}")), 0, "{gone}");
         }
+        assert_eq!(number("SELECT id FROM deleted_tracks"), 7);
+    }
+
+    #[test]
+    fn a_filled_file_of_version_9_keeps_its_rows_and_lets_users_go() {
+        let mut conn = filled_version_1();
+        run_to(&mut conn, 9).unwrap();
+        // Of user 9 there is a run, left by a connection without foreign keys.
+        conn.execute_batch(
+            "PRAGMA foreign_keys = OFF;
+             INSERT INTO users VALUES (1, 'mina', '-', 11, 0), (2, 'juno', '-', 11, 0);
+             UPDATE tracks SET owner_id = 1 WHERE id = 7;
+             INSERT INTO tracks (name, length_metres, points, start_lat, start_lon, fingerprint, created_at_ms)
+             VALUES ('pole', 1, 2, -90, 180, randomblob(32), 0);
+             INSERT INTO track_records VALUES (1, 7, 1, 100, 0, 0), (2, 7, 2, 200, 0, 0), (3, 7, 9, 50, 0, 0);
+             INSERT INTO track_bests VALUES (7, 1, 100, 1), (7, 2, 200, 2), (7, 9, 50, 3);
+             INSERT INTO towns VALUES (1, 11010, '혜화동');
+             INSERT INTO posts (author_id, category_id, state_id, city_id, town_id, price, stock, status,
+                                created_at_ms, updated_at_ms, title, item_name, content)
+             VALUES (1, 1, 11, 11010, 1, 1, 1, 0, 0, 0, 'p', 'p', 'p');
+             INSERT INTO articles VALUES (1, 1, 'a', 0, 0, 1, 1);
+             INSERT INTO article_contents VALUES (1, 'a');
+             INSERT INTO article_comments VALUES (1, 1, 1, 'c', 0);
+             INSERT INTO article_likes VALUES (1, 1);
+             INSERT INTO deleted_articles VALUES (17);
+             INSERT INTO schedules VALUES (1, 1, 1, 's', 0, 1, 0);
+             INSERT INTO schedule_counts VALUES (1, 1);
+             PRAGMA foreign_keys = ON;",
+        )
+        .unwrap();
+        run(&mut conn).unwrap();
+        let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+        let text = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, String>(0)).unwrap();
+        assert_eq!(text("PRAGMA integrity_check"), "ok");
+        assert_eq!(number("SELECT count(*) FROM pragma_foreign_key_check"), 0);
+        let starts = "SELECT group_concat(id || ' ' || lat || ' ' || lon || ' ' || (cell = start_cell), ', ')
+             FROM (SELECT s.*, t.start_cell FROM track_starts s JOIN tracks t USING (id) ORDER BY id)";
+        assert_eq!(text(starts), "7 37.5 127.0 1, 10 -90.0 180.0 1");
+        assert_eq!(number("SELECT id FROM deleted_users"), 9);
+        assert_eq!(number("SELECT id FROM deleted_articles"), 17);
+        for (table, rows) in [
+            ("tracks", 2),
+            ("track_records", 3),
+            ("track_bests", 3),
+            ("posts", 1),
+            ("articles", 1),
+            ("article_comments", 1),
+            ("article_likes", 1),
+            ("schedules", 1),
+            ("schedule_counts", 1),
+        ] {
+            assert_eq!(number(&format!("SELECT count(*) FROM {table}")), rows, "{table}");
+        }
+        conn.execute_batch("DELETE FROM users; UPDATE tracks SET start_lat = 10 WHERE id = 7")
+            .unwrap();
+        assert_eq!(number("SELECT count(*) FROM deleted_users"), 3);
+        assert_eq!(number("SELECT count(*) FROM track_starts WHERE id = 7 AND lat = 10"), 1);
+        conn.execute_batch("DELETE FROM tracks").unwrap();
+        assert_eq!(number("SELECT count(*) FROM track_starts"), 0);
+        assert_eq!(number("SELECT count(*) FROM deleted_tracks"), 2);
     }
 
     #[test]

@@ -13,21 +13,30 @@
 #![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
 mod error;
+pub(crate) mod handover;
 mod lock;
+mod log;
 mod migrations;
 mod pool;
+mod private;
+mod reader;
 mod reserve;
 #[cfg(test)]
 mod tests;
 mod writer;
 
 pub use error::StoreError;
+pub use handover::Handover;
 pub use lock::{DirLock, LockError};
+#[cfg(test)]
+pub(crate) use migrations::test_schema;
 pub(crate) use pool::panic_text;
 pub use pool::{Pool, PoolError};
 pub use writer::Tx;
 
 use crate::config::DatabaseSettings;
+use log::{Checkpoints, Log};
+use reader::{Bounds, READ_TIME, Reader, Waits};
 use reserve::Reserve;
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
@@ -36,7 +45,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
+use tokio::sync::Notify;
 use writer::Company;
+
+/// How long the writer waits for a lock that another process holds.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Name of the database file in the data directory.
 pub const FILE: &str = "madang.db";
@@ -49,10 +62,13 @@ pub struct Store {
 
 struct Inner {
     // Order matters: readers close before the writer, whose connection then takes the log back in.
-    readers: Pool<Connection>,
+    readers: Pool<Reader>,
+    _checkpoints: Checkpoints,
     writer: writer::Writer,
     // Last: it takes the room that the closed files leave.
     _reserve: Reserve,
+    log: Arc<Log>,
+    deletions: Arc<Notify>,
     path: PathBuf,
 }
 
@@ -82,6 +98,9 @@ impl Store {
     fn open_once(dir: &Path, settings: &DatabaseSettings) -> Result<Store, StoreError> {
         let path = dir.join(FILE);
         refuse_foreign(&path)?;
+        // SQLite gives its other files the mode of this one.
+        private::open(&path).map_err(|error| StoreError::of_file(&error))?;
+        ["-wal", "-shm"].iter().for_each(|end| private::close_to_others(&beside(&path, end)));
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -89,41 +108,55 @@ impl Store {
         configure(&conn)?;
         quick_check(&conn, &path)?;
         migrations::run(&mut conn)?;
-        let writer = writer::Writer::start(conn, settings.commit_group, settings.queue)
+        let log = Log::new(settings.log_limit);
+        let _checkpoints = Checkpoints::start(&path, &mut conn, &log)?;
+        let (group, queue) = (settings.commit_group, settings.queue);
+        let writer = writer::Writer::start(conn, group, queue, Arc::clone(&log))
             .map_err(|e| StoreError::Other(format!("cannot start the writer thread: {e}")))?;
         let count = settings.max_connections.unwrap_or_else(fitted_readers);
-        let readers = (0..count).map(|_| open_reader(&path)).collect::<Result<Vec<_>, _>>()?;
-        let readers = Pool::start("store-read", readers, settings.queue)
+        let readers = (0..count)
+            .map(|_| Reader::open(&path, Arc::clone(&log)))
+            .collect::<Result<Vec<_>, _>>()?;
+        let readers = Pool::start("store-read", readers, queue)
             .map_err(|e| StoreError::Other(format!("cannot start a reader thread: {e}")))?;
-        let _reserve = Reserve::keep(dir);
-        Ok(Store { inner: Arc::new(Inner { readers, writer, _reserve, path }) })
+        let (_reserve, deletions) = (Reserve::keep(dir), Arc::default());
+        let inner = Inner { readers, _checkpoints, writer, _reserve, log, deletions, path };
+        Ok(Store { inner: Arc::new(inner) })
     }
 
-    /// Runs one whole read transaction on a reader thread.
+    /// Runs one whole read transaction on a reader thread. It ends when it takes longer than [`READ_TIME`], or
+    /// when the future is dropped.
     pub(crate) async fn read<T, F>(&self, job: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
     {
-        let answer = self.inner.readers.run(move |conn| {
-            let tx = conn.unchecked_transaction()?;
-            let value = job(&tx)?;
-            tx.finish()?;
-            Ok::<T, rusqlite::Error>(value)
-        });
-        match answer.await {
-            Ok(result) => result.map_err(StoreError::from),
-            Err(error) => Err(error.into()),
-        }
+        self.read_within(Some(READ_TIME), job).await
     }
 
-    /// [`read`](Self::read) for a thread without an event loop: opening the application.
+    async fn read_within<T, F>(&self, time: Option<Duration>, job: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
+    {
+        let left = Arc::default();
+        let _waits = Waits(Arc::clone(&left));
+        let answer = self.inner.readers.run(move |reader| reader.run(Bounds { time, left }, job));
+        answer.await.unwrap_or_else(|error| Err(error.into()))
+    }
+
+    /// [`read`](Self::read) for a thread without an event loop, as long as it takes: opening the application.
     pub(crate) fn read_blocking<T, F>(&self, job: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
     {
-        wait(self.read(job))
+        wait(self.read_within(None, job))
+    }
+
+    /// Told when something was deleted of which rows are left: the housekeeper waits for it.
+    pub(crate) fn deletions(&self) -> Arc<Notify> {
+        Arc::clone(&self.inner.deletions)
     }
 
     /// [`write`](Self::write) for a thread without an event loop: opening the application.
@@ -188,9 +221,16 @@ impl Store {
         self.inner.writer.submit(Company::Shared, job, settle)
     }
 
+    /// Why writes fail now: what the last group of writes, or the last try since then, met. Nothing while
+    /// they succeed.
+    pub fn write_failure(&self) -> Option<StoreError> {
+        self.inner.writer.stats().failure()
+    }
+
     /// What the store has done so far.
     pub fn figures(&self) -> StoreFigures {
         let stats = self.inner.writer.stats();
+        let (checkpoints, log_cuts) = self.inner.log.figures();
         StoreFigures {
             commits: stats.commits.load(Ordering::Relaxed),
             committed_jobs: stats.committed_jobs.load(Ordering::Relaxed),
@@ -200,8 +240,33 @@ impl Store {
             waiting_writes: self.inner.writer.waiting() as u64,
             reads: self.inner.readers.jobs(),
             waiting_reads: self.inner.readers.waiting() as u64,
+            checkpoints,
+            log_cuts,
         }
     }
+
+    /// What the store takes of its disk, asked of the file system.
+    pub fn sizes(&self) -> StoreSizes {
+        let path = &self.inner.path;
+        let length = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
+        let disk = rustix::fs::statvfs(path.parent().unwrap_or(path));
+        StoreSizes {
+            database_bytes: length(path),
+            log_bytes: length(&beside(path, "-wal")),
+            disk_free_bytes: disk.map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
+        }
+    }
+}
+
+/// Sizes of the store's files, and of the room that is left for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreSizes {
+    /// The database, without the log.
+    pub database_bytes: u64,
+    /// The write-ahead log.
+    pub log_bytes: u64,
+    /// Free on their disk, for who runs the service.
+    pub disk_free_bytes: u64,
 }
 
 /// Figures of the store since it was opened.
@@ -223,6 +288,10 @@ pub struct StoreFigures {
     pub reads: u64,
     /// Read transactions waiting now.
     pub waiting_reads: u64,
+    /// Copies of the log into the database.
+    pub checkpoints: u64,
+    /// Times that everything paused so that the log could begin anew.
+    pub log_cuts: u64,
 }
 
 /// Waits for what needs no event loop.
@@ -248,16 +317,11 @@ fn fitted_readers() -> usize {
     std::thread::available_parallelism().map_or(2, |n| n.get().max(2))
 }
 
-fn open_reader(path: &Path) -> Result<Connection, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(path, flags)?;
-    conn.busy_timeout(Duration::from_secs(5))?;
-    // 2 MiB of page cache a reader: the index pages of a busy listing, not the whole store.
-    conn.execute_batch(
-        "PRAGMA query_only=ON; PRAGMA cache_size=-2048; PRAGMA trusted_schema=OFF;",
-    )?;
-    conn.set_prepared_statement_cache_capacity(64);
-    Ok(conn)
+/// The path of a file that SQLite keeps beside the database.
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    name.into()
 }
 
 /// Looks at the file before anything may write to it: choosing the journal mode already does.
@@ -287,7 +351,7 @@ fn refuse_foreign(path: &Path) -> Result<(), StoreError> {
 
 /// Pragmas of the writing connection. `busy_timeout` comes first: setting the journal mode may wait.
 fn configure(conn: &Connection) -> Result<(), StoreError> {
-    conn.busy_timeout(Duration::from_secs(5))?;
+    conn.busy_timeout(BUSY_TIMEOUT)?;
     let mode: String = conn.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0))?;
     if mode != "wal" {
         return Err(StoreError::Other(format!(

@@ -1,7 +1,8 @@
 //! A fixed number of threads, each with a state of its own (a connection, or nothing), behind one
 //! bounded queue. Blocking or CPU-heavy work runs here, never on an event loop.
 
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use crate::ops::memory::{self, Tidy};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -88,7 +89,20 @@ impl<S: Send + 'static> Pool<S> {
 }
 
 fn work<S>(mut state: S, queue: &Receiver<Job<S>>, jobs: &AtomicU64) {
-    for job in queue {
+    let mut tidy = Tidy::default();
+    loop {
+        let job = if tidy.is_due() {
+            match queue.recv_timeout(memory::EVERY) {
+                Err(RecvTimeoutError::Timeout) => {
+                    tidy.look();
+                    continue;
+                }
+                job => job.ok(),
+            }
+        } else {
+            queue.recv().ok()
+        };
+        let Some(job) = job else { return };
         jobs.fetch_add(1, Ordering::Relaxed);
         job(&mut state);
     }

@@ -5,7 +5,9 @@
 //! read. So a small file of zeros takes that room while there is some, and gives it back when a
 //! start finds none. Nothing depends on it: failing to write it is no error.
 
+use super::private;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "madang.reserve";
@@ -33,7 +35,8 @@ impl Reserve {
 
     fn fill(&self) {
         let there = fs::metadata(&self.file).is_ok_and(|m| m.len() == BYTES as u64);
-        if !there && let Err(error) = fs::write(&self.file, vec![0; BYTES]) {
+        let filled = || private::open(&self.file)?.write_all(&[0; BYTES]);
+        if !there && let Err(error) = filled() {
             // What little was written helps as well.
             tracing::debug!(%error, "no room to keep in reserve");
         }

@@ -1,17 +1,21 @@
 //! The writer thread: group commit for every write.
 #![allow(clippy::disallowed_types, reason = "runs the transactions of the store")]
 
-use super::StoreError;
+use super::log::Log;
 use super::pool::panic_text;
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use super::{BUSY_TIMEOUT, StoreError, handover};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 use rusqlite::{Connection, Savepoint};
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
+
+/// Time between two tries while writes fail and nobody asks for one.
+const TRY_EVERY: Duration = Duration::from_secs(1);
 
 type Hook = Box<dyn FnOnce() + Send>;
 /// Answers a job's caller once the fate of the commit is known.
@@ -103,6 +107,24 @@ pub(super) struct WriterStats {
     pub failed_commits: AtomicU64,
     /// Time in those commits and in those that failed, in microseconds.
     pub commit_micros: AtomicU64,
+    /// What the last group met, if it failed.
+    failure: Mutex<Option<StoreError>>,
+}
+
+impl WriterStats {
+    /// Why writes fail now; nothing while they succeed.
+    pub(super) fn failure(&self) -> Option<StoreError> {
+        self.lock_failure().clone()
+    }
+
+    /// Notes how a group that had something to write ended, or the try of one.
+    fn ended(&self, result: Result<(), StoreError>) {
+        *self.lock_failure() = result.err();
+    }
+
+    fn lock_failure(&self) -> MutexGuard<'_, Option<StoreError>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 pub(super) struct Writer {
@@ -112,13 +134,18 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(conn: Connection, group: usize, queue: usize) -> std::io::Result<Writer> {
+    pub(super) fn start(
+        conn: Connection,
+        group: usize,
+        queue: usize,
+        log: Arc<Log>,
+    ) -> std::io::Result<Writer> {
         let (send, receive) = bounded(queue);
         let stats = Arc::new(WriterStats::default());
         let counted = Arc::clone(&stats);
         let thread = std::thread::Builder::new()
             .name("store-write".to_owned())
-            .spawn(move || work(conn, &receive, group, &counted))?;
+            .spawn(move || work(conn, &receive, group, &counted, &log))?;
         Ok(Writer { queue: Some(send), thread: Some(thread), stats })
     }
 
@@ -178,6 +205,8 @@ impl Writer {
         S: FnOnce(Result<T, E>) + Send + 'static,
     {
         let stats = Arc::clone(&self.stats);
+        let handed = handover::hand_over();
+        let written = handed.clone();
         let run: Run = Box::new(move |group| {
             let outcome = match group {
                 Ok(group) => group.run(job),
@@ -187,6 +216,9 @@ impl Writer {
                 stats.failed_jobs.fetch_add(1, Ordering::Relaxed);
             }
             Box::new(move |commit: Result<(), StoreError>| {
+                if outcome.is_err() || commit.as_ref().is_err_and(|error| !error.is_unknown()) {
+                    written.undone();
+                }
                 settle(match (outcome, commit) {
                     (Ok((value, hooks)), Ok(())) => {
                         stats.committed_jobs.fetch_add(1, Ordering::Relaxed);
@@ -200,8 +232,14 @@ impl Writer {
         });
         match self.queue.as_ref().map(|queue| queue.try_send(Job { company, run })) {
             Some(Ok(())) => Ok(()),
-            Some(Err(TrySendError::Full(_))) => Err(StoreError::Busy),
-            Some(Err(TrySendError::Disconnected(_))) | None => Err(StoreError::Closed),
+            Some(Err(TrySendError::Full(_))) => {
+                handed.undone();
+                Err(StoreError::Busy)
+            }
+            Some(Err(TrySendError::Disconnected(_))) | None => {
+                handed.undone();
+                Err(StoreError::Closed)
+            }
         }
     }
 }
@@ -274,7 +312,7 @@ impl Group {
         if !undone {
             self.state = State::Broken;
         } else if let Err(error) = self.begin() {
-            tracing::warn!(%error, "a group of writes could not begin again after one that failed");
+            tracing::warn!(%error, "cannot start a new group of writes after a failed one");
         }
     }
 
@@ -283,20 +321,19 @@ impl Group {
         let result = if self.is_over() {
             Err(StoreError::Commit("the store ended the transaction (no space left?)".to_owned()))
         } else {
-            self.conn.execute_batch("COMMIT").map_err(|error| match StoreError::from(error) {
-                full @ StoreError::Full(_) => full,
-                other => StoreError::Commit(other.to_string()),
-            })
+            self.conn.execute_batch("COMMIT").map_err(StoreError::of_commit)
         };
         let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
         match &result {
             // Without a change there is nothing to sync: a job was refused, or only looked.
             Ok(()) if self.conn.total_changes() == self.changes_before => {}
             Ok(()) => {
+                stats.ended(Ok(()));
                 stats.commits.fetch_add(1, Ordering::Relaxed);
                 stats.commit_micros.fetch_add(micros, Ordering::Relaxed);
             }
-            Err(_) => {
+            Err(error) => {
+                stats.ended(Err(error.clone()));
                 if !self.conn.is_autocommit() {
                     // Failing to roll back leaves nothing else to try: the next BEGIN reports it.
                     let _ = self.conn.execute_batch("ROLLBACK");
@@ -306,6 +343,32 @@ impl Group {
             }
         }
         result
+    }
+}
+
+impl Group {
+    /// Writes and syncs one page that stays as it is: after a failure, whether writes succeed again. A
+    /// balancer sends none to a server that is not ready, so it could not learn that from its clients.
+    fn try_to_write(&mut self, stats: &WriterStats) {
+        // Whoever comes meanwhile must not wait for a lock of somebody else twice.
+        let result = self.conn.busy_timeout(Duration::ZERO).map_err(StoreError::from);
+        let result = result.and_then(|()| self.begin()).and_then(|()| self.write_same_again());
+        if !self.conn.is_autocommit() {
+            let _ = self.conn.execute_batch("ROLLBACK");
+        }
+        if let Err(error) = self.conn.busy_timeout(BUSY_TIMEOUT) {
+            tracing::warn!(%error, "the writer cannot set its timeout");
+        }
+        if result.is_ok() {
+            tracing::info!("writes succeed again");
+        }
+        stats.ended(result);
+    }
+
+    fn write_same_again(&self) -> Result<(), StoreError> {
+        let version: i64 = self.conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        self.conn.execute_batch(&format!("PRAGMA user_version = {version}; COMMIT"))?;
+        Ok(())
     }
 }
 
@@ -320,13 +383,14 @@ where
     }
 }
 
-fn work(conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterStats) {
+fn work(conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterStats, log: &Log) {
     let mut settle: Vec<Settle> = Vec::with_capacity(group.min(256));
     let mut shared = Group { conn, state: State::Clean, changes_before: 0 };
     // One that commits alone, taken from the queue while a group was gathered.
     let mut next_first = None;
-    while let Some(first) = next_first.take().or_else(|| queue.recv().ok()) {
+    while let Some(first) = next_first.take().or_else(|| next_job(queue, &mut shared, stats)) {
         let group = if first.company == Company::Alone { 1 } else { group };
+        let turn = log.writers_turn();
         let begun = shared.begin();
         match &begun {
             Ok(()) => {
@@ -342,15 +406,29 @@ fn work(conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterSta
             }
             // Beginning may have taken its whole timeout: whoever waits now need not wait for another.
             Err(error) => {
+                stats.ended(Err(error.clone()));
                 let waiting = std::iter::once(first).chain(queue.try_iter());
                 settle.extend(waiting.map(|job| (job.run)(Err(error.clone()))));
             }
         }
         let outcome = begun.and_then(|()| shared.commit(stats));
+        drop(turn);
         for answer in settle.drain(..) {
             answer(outcome.clone());
         }
     }
+}
+
+/// Waits for a job. As long as writes fail it tries to write something itself.
+fn next_job(queue: &Receiver<Job>, group: &mut Group, stats: &WriterStats) -> Option<Job> {
+    while stats.failure().is_some() {
+        match queue.recv_timeout(TRY_EVERY) {
+            Ok(job) => return Some(job),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => group.try_to_write(stats),
+        }
+    }
+    queue.recv().ok()
 }
 
 /// A hook that panics is a bug, but the write stands: the others run, and the caller is told so.

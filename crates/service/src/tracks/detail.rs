@@ -15,6 +15,10 @@ use axum::response::Response;
 use http::HeaderMap;
 use madang_cache::{Loaded, Value};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// When asking again for what had no room makes sense.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// One track with its path.
 ///
@@ -31,8 +35,6 @@ use std::sync::Arc;
         (status = 200, description = "The track", body = super::list::TrackBody),
         (status = 304, description = "The client has it already (If-None-Match)"),
         (status = 404, description = "There is no such track"),
-        (status = 422, description = "A parameter has a wrong value"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn detail(
     State(app): State<Arc<App>>,
@@ -98,7 +100,7 @@ impl Tracks {
             return Ok(Some(value));
         }
         let (client, this) = (headers.clone(), self.clone());
-        let reads = self.bodies.reads().clone();
+        let reads = self.bodies.reads().for_current_client();
         let load = move || async move { reads.load(this.load(id, detail, form, client)).await };
         Ok(self.details.get(&key, &[one_track(id)], load).await?.value)
     }
@@ -114,7 +116,19 @@ impl Tracks {
         let kept = self.is_kept(track.summary.length_metres);
         let compress = self.bodies.compress(kept, &client);
         let recipe = Recipe { detail, form, simplify: self.settings.simplify };
-        let value = self.bodies.compute().run(move |()| render(&track, recipe, compress)).await??;
+        let answers = self.bodies.answers().clone();
+        let made = self.bodies.compute().run(move |()| {
+            // Here and not before: so many are made at once as there are threads, however many wait.
+            let making = answers.make(recipe.most_bytes(track.summary.points_total));
+            let _making = making.ok_or(LoadError::NoRoom)?;
+            render(&track, recipe, compress)
+        });
+        let value = match made.await? {
+            Ok(value) => value,
+            // A limit, and no failure of this track.
+            Err(LoadError::NoRoom) => return Ok(Loaded::NoTurn { retry_after: AGAIN }),
+            Err(error) => return Err(error),
+        };
         Ok(if kept { Loaded::Store(value) } else { Loaded::Bypass(value) })
     }
 }

@@ -18,28 +18,40 @@ pub use represent::Form;
 pub(crate) use store::tests::plan;
 pub use store::{PreparedTrack, TrackStore};
 pub use types::{
-    AfterDistance, AfterLength, Deleted, NewTrack, Stored, StoredTrack, TrackId, TrackSummary,
+    AfterDistance, AfterLength, Deleted, NAME_CHARS, NewTrack, Stored, StoredTrack, TrackId,
+    TrackState, TrackSummary, track_name,
 };
+pub(crate) use upload::is_upload;
 
-use crate::accounts::UserId;
-use crate::app::App;
 use crate::bodies::{Bodies, ChangeError, LoadError, NONE};
 use crate::config::{Settings, TrackSettings};
+use crate::housekeeping::{Leftovers, NONE as NO_BODY, Step};
+use crate::http::By;
 use crate::idempotency::{Done, Once};
+use crate::ops::openapi::Api;
 use crate::store::{Store, StoreError};
 use madang_cache::{ConfigError, NamedCache, Stamp};
 use records::RecordStore;
-use std::sync::Arc;
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Routes of tracks.
-pub fn router() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new()
+pub(crate) fn router() -> Api {
+    Api::new()
         .routes(routes!(list::list, upload::create))
         .routes(routes!(detail::detail, upload::delete))
         .routes(routes!(records::ranking::ranking, records::add::add))
 }
+
+/// Runs and ranking of a deleted track.
+pub(crate) const LEFTOVERS: Leftovers =
+    Leftovers { noted: "deleted_tracks", steps: &[records::OF_TRACK] };
+
+/// What a user leaves who is deleted: tracks without an owner. Their runs go, and their places in rankings.
+pub(crate) const OF_USER: &[Step] = &[
+    Step { sql: store::TRACKS_OF_USER, ends: NO_BODY },
+    Step { sql: records::BESTS_OF_USER, ends: |track| Some(records::ranking_of(track)) },
+    Step { sql: records::RUNS_OF_USER, ends: NO_BODY },
+];
 
 /// The system: its store, its cached bodies, and what they are made with.
 #[derive(Clone, Debug)]
@@ -63,9 +75,9 @@ impl Tracks {
         Ok(Self {
             records: RecordStore::new(store.clone()),
             store: TrackStore::new(store),
-            details: bodies.named("tracks", ttl)?,
-            lists: bodies.named("track_lists", ttl)?,
-            rankings: bodies.named("track_rankings", ttl)?,
+            details: bodies.things("tracks", ttl)?,
+            lists: bodies.listings("track_lists", ttl)?,
+            rankings: bodies.listings("track_rankings", ttl)?,
             bodies,
             settings: settings.tracks.clone(),
         })
@@ -136,10 +148,14 @@ impl Tracks {
     ///
     /// # Errors
     /// As [`add`](Self::add).
-    pub async fn remove_owned(&self, id: TrackId, owner: UserId) -> Result<Deleted, ChangeError> {
+    pub async fn remove_owned(
+        &self,
+        id: TrackId,
+        by: impl Into<By<TrackState>>,
+    ) -> Result<Deleted, ChangeError> {
         let ends = move |deleted: &Deleted| changed(id, matches!(deleted, Deleted::Gone));
         let committed = self.bodies.ends(ends);
-        Ok(self.store.delete_owned(id, owner, committed).await?)
+        Ok(self.store.delete_owned(id, by, committed).await?)
     }
 
     fn is_kept(&self, length_metres: f64) -> bool {

@@ -1,169 +1,223 @@
-//! Nearest-first search with an expanding box.
+//! Nearest-first search: the best cell first (Hjaltason and Samet, "Distance Browsing in Spatial
+//! Databases", 1999, section 3).
 //!
-//! The index finds what lies in a box of degrees; distance is then measured on the sphere. A box is
-//! only trusted for the circle it surely holds, so the search widens until that circle holds a full page.
+//! A queue holds cells by the least distance a start in them can have, and starts by theirs. What is at
+//! its head is next: a start is an item of the page; a cell is read if it holds a few starts, else its two
+//! halves take its place. So a page costs a seek for each level of the tree and some rows around the
+//! answer, however many tracks there are and however close together. Starts on one spot are read by their
+//! ids and only as many as a page has, and cells that lie wholly before the cursor are never read.
+//!
+//! **Limit.** Starts that are equally far from the centre to within the size of their cells have to be read
+//! before the first of them is known: a hundred thousand on a circle around exactly this point. A search reads
+//! [`MOST_ROWS`] rows at most and then gives up; it never answers in a wrong order.
+#![allow(clippy::disallowed_types, reason = "this is the store of tracks: SQL types live here")]
 
-use super::store::Near;
-use super::types::{AfterDistance, TrackSummary};
+mod cell;
+#[cfg(test)]
+mod tests;
+
+use super::types::{AfterDistance, TrackId};
+use cell::Cell;
 use madang_path::{Point, distance_metres};
-use std::cmp::Ordering;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 
-/// Mean Earth radius in metres (IUGG, R1), the one that lengths use.
-const EARTH_RADIUS_METRES: f64 = 6_371_008.8;
-/// First radius: a walk to the start of a run.
-const FIRST_RADIUS_METRES: f64 = 2_000.0;
-/// Half the circumference: nothing is farther away.
-const HALF_WORLD_METRES: f64 = EARTH_RADIUS_METRES * std::f64::consts::PI;
+/// Starts of a cell that are read at once instead of its halves.
+const LEAF: usize = 16;
 
-/// A box in degrees; `west <= east`, so one that crosses the 180th meridian is two of them.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Area {
-    pub south: f64,
-    pub north: f64,
-    pub west: f64,
-    pub east: f64,
-}
+/// Rows that one search may read: some tens of milliseconds.
+const MOST_ROWS: usize = 100_000;
 
-/// Runs `query` over growing boxes until `limit` tracks after `after` are found or the world is done.
-///
-/// Memory is bounded by `limit`, however many tracks a box holds.
-pub(super) fn search<E>(
+/// Up to `limit` tracks after `after`, nearest first, equally near ones by id; nothing when that would
+/// read too many rows.
+pub(super) fn search(
+    conn: &Connection,
     centre: Point,
     after: Option<AfterDistance>,
     limit: usize,
-    mut query: impl FnMut(Area, &mut dyn FnMut(TrackSummary)) -> Result<(), E>,
-) -> Result<Vec<Near>, E> {
-    let mut radius = FIRST_RADIUS_METRES.max(after.map_or(0.0, |a| a.metres * 1.25));
-    loop {
-        let whole_world = radius >= HALF_WORLD_METRES;
-        let mut nearest = Nearest { limit, items: Vec::with_capacity(limit.min(128) + 1) };
-        for area in boxes(centre, radius) {
-            query(area, &mut |track| {
-                let metres = distance_metres(&centre, &track.start);
-                let is_after =
-                    after.is_none_or(|a| order(metres, track.id, a.metres, a.id).is_gt());
-                if is_after && (whole_world || metres <= radius) {
-                    nearest.offer(track, metres);
-                }
-            })?;
-        }
-        if whole_world || nearest.items.len() >= limit {
-            return Ok(nearest.items);
-        }
-        radius *= 4.0;
-    }
+) -> Result<Option<Vec<(TrackId, f64)>>, rusqlite::Error> {
+    Search::new(conn, centre, after, limit).run()
 }
 
-/// The best `limit` items so far, sorted.
-struct Nearest {
+struct Search<'conn> {
+    conn: &'conn Connection,
+    centre: Point,
+    after: Option<AfterDistance>,
     limit: usize,
-    items: Vec<Near>,
+    queue: BinaryHeap<Reverse<Entry>>,
+    /// Rows read so far.
+    rows: usize,
 }
 
-impl Nearest {
-    fn offer(&mut self, track: TrackSummary, metres: f64) {
-        let at = self.items.partition_point(|(t, m)| order(*m, t.id, metres, track.id).is_lt());
-        if at < self.limit {
-            self.items.insert(at, (track, metres));
-            self.items.truncate(self.limit);
-        }
-    }
+struct Start {
+    at: Point,
+    id: TrackId,
 }
 
-/// By distance, equal distances by id: the order of the listing and of its cursor.
-fn order(metres: f64, id: i64, other_metres: f64, other_id: i64) -> Ordering {
-    metres.total_cmp(&other_metres).then(id.cmp(&other_id))
+struct Entry {
+    metres: f64,
+    what: What,
 }
 
-/// One or two boxes that hold every point within `radius` metres of `centre`.
-///
-/// The widest longitude of a circle is asin(sin r / cos lat), not r / cos lat: J. P. Matuschek,
-/// "Finding Points Within a Distance of a Latitude/Longitude" (2010), section 3.3. A circle that
-/// holds a pole takes all longitudes.
-fn boxes(centre: Point, radius: f64) -> Vec<Area> {
-    // Rounding must never shave a point off the edge.
-    let angle = radius / EARTH_RADIUS_METRES * (1.0 + 1e-9) + 1e-12;
-    let degrees = angle.to_degrees();
-    let (south, north) = (centre.lat - degrees, centre.lat + degrees);
-    let whole = Area { south: south.max(-90.0), north: north.min(90.0), west: -180.0, east: 180.0 };
-    if south <= -90.0 || north >= 90.0 {
-        return vec![whole];
-    }
-    let ratio = angle.sin() / centre.lat.to_radians().cos();
-    if angle >= std::f64::consts::FRAC_PI_2 || ratio >= 1.0 {
-        return vec![whole];
-    }
-    let half = ratio.asin().to_degrees() + 1e-9;
-    let (west, east) = (centre.lon - half, centre.lon + half);
-    if west < -180.0 {
-        vec![Area { west: west + 360.0, ..whole }, Area { east, ..whole }]
-    } else if east > 180.0 {
-        vec![Area { west, ..whole }, Area { east: east - 360.0, ..whole }]
-    } else {
-        vec![Area { west, east, ..whole }]
-    }
+/// At one distance cells come first: a start with a lower id may be in one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Cell(Cell),
+    Track(TrackId),
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn track(id: i64, lat: f64, lon: f64) -> TrackSummary {
-        TrackSummary {
-            id,
-            name: format!("t{id}"),
-            rate: 0.0,
-            length_metres: 1.0,
-            points_total: 2,
-            start: Point { lat, lon, ele: None },
-        }
-    }
-
-    fn run(
-        tracks: &[TrackSummary],
+impl<'conn> Search<'conn> {
+    fn new(
+        conn: &'conn Connection,
         centre: Point,
         after: Option<AfterDistance>,
         limit: usize,
-    ) -> Vec<i64> {
-        let found = search::<()>(centre, after, limit, |area, found| {
-            tracks
-                .iter()
-                .filter(|t| {
-                    (area.south..=area.north).contains(&t.start.lat)
-                        && (area.west..=area.east).contains(&t.start.lon)
-                })
-                .for_each(|t| found(t.clone()));
-            Ok(())
-        });
-        found.unwrap().into_iter().map(|(t, _)| t.id).collect()
+    ) -> Self {
+        Search { conn, centre, after, limit, queue: BinaryHeap::new(), rows: 0 }
     }
 
-    proptest! {
-        #[test]
-        fn finds_what_a_full_scan_finds_anywhere_on_earth(
-            starts in prop::collection::vec((-90.0..=90.0f64, -180.0..=180.0f64), 1..60),
-            lat in -90.0..=90.0f64, lon in -180.0..=180.0f64, limit in 1usize..30,
-        ) {
-            let centre = Point { lat, lon, ele: None };
-            let tracks: Vec<_> = starts.iter().zip(1..).map(|(s, id)| track(id, s.0, s.1)).collect();
-            let mut all: Vec<_> = tracks.iter().map(|t| (distance_metres(&centre, &t.start), t.id)).collect();
-            all.sort_by(|a, b| order(a.0, a.1, b.0, b.1));
-            let wanted: Vec<_> = all.iter().map(|(_, id)| *id).collect();
-            let first = run(&tracks, centre, None, limit);
-            prop_assert_eq!(&first[..], &wanted[..limit.min(wanted.len())]);
-            let last = all[first.len() - 1];
-            let next = run(&tracks, centre, Some(AfterDistance { metres: last.0, id: last.1 }), limit);
-            let end = wanted.len().min(first.len() + limit);
-            prop_assert_eq!(&next[..], &wanted[first.len()..end]);
+    fn run(&mut self) -> Result<Option<Vec<(TrackId, f64)>>, rusqlite::Error> {
+        let mut found = Vec::with_capacity(self.limit.min(128));
+        self.offer_cell(Cell::WORLD);
+        while found.len() < self.limit
+            && let Some(Reverse(Entry { metres, what })) = self.queue.pop()
+        {
+            match what {
+                What::Track(id) => found.push((id, metres)),
+                What::Cell(cell) => self.open(cell)?,
+            }
+            if self.rows > MOST_ROWS {
+                return Ok(None);
+            }
+        }
+        Ok(Some(found))
+    }
+
+    fn offer_cell(&mut self, cell: Cell) {
+        let before = self.after.is_some_and(|a| cell.farthest_metres(self.centre) < a.metres);
+        if !before {
+            let metres = cell.nearest_metres(self.centre);
+            self.queue.push(Reverse(Entry { metres, what: What::Cell(cell) }));
         }
     }
 
-    #[test]
-    fn a_box_across_the_180th_meridian_is_two() {
-        let centre = Point { lat: 10.0, lon: 179.995, ele: None };
-        assert_eq!(boxes(centre, 2_000.0).len(), 2);
-        let tracks = [track(1, 10.0, -179.999), track(2, 10.0, 179.5)];
-        assert_eq!(run(&tracks, centre, None, 2), vec![1, 2]);
+    fn offer_start(&mut self, start: &Start) {
+        let metres = distance_metres(&self.centre, &start.at);
+        if self.is_after(metres, start.id) {
+            self.queue.push(Reverse(Entry { metres, what: What::Track(start.id) }));
+        }
+    }
+
+    fn is_after(&self, metres: f64, id: TrackId) -> bool {
+        self.after.is_none_or(|a| metres.total_cmp(&a.metres).then(id.cmp(&a.id)).is_gt())
+    }
+
+    /// Puts into the queue what is in a cell.
+    fn open(&mut self, cell: Cell) -> Result<(), rusqlite::Error> {
+        let few = self.read(FEW, params![cell.codes().start(), cell.codes().end(), LEAF + 1])?;
+        if few.len() <= LEAF {
+            few.iter().for_each(|start| self.offer_start(start));
+            return Ok(());
+        }
+        // The cell may be mostly empty: its starts lie between these two.
+        let (first, last) = (self.end_of(FIRST, cell)?, self.end_of(LAST, cell)?);
+        if first == last {
+            return self.open_spots(first);
+        }
+        Cell::between(first, last).into_iter().for_each(|half| self.offer_cell(half));
+        Ok(())
+    }
+
+    /// The same for the smallest cell, a few millimetres wide: each of its spots by itself, which is one
+    /// unless rows were written by hand.
+    fn open_spots(&mut self, code: i64) -> Result<(), rusqlite::Error> {
+        let mut next = self.spot(SPOT_NORTH, params![code, -91.0])?;
+        while let Some(spot) = next
+            && self.rows <= MOST_ROWS
+        {
+            let metres = distance_metres(&self.centre, &spot);
+            // On one spot the ids decide: those after the cursor's, as far as it is the cursor's distance.
+            let from = match self.after {
+                Some(after) if metres < after.metres => None,
+                Some(after) if metres.total_cmp(&after.metres).is_eq() => Some(after.id),
+                _ => Some(TrackId::MIN),
+            };
+            if let Some(from) = from {
+                let limit = self.limit;
+                let of_spot = params![code, spot.lat, spot.lon, from, limit];
+                self.read(ON_SPOT, of_spot)?.iter().for_each(|start| self.offer_start(start));
+            }
+            next = match self.spot(SPOT_EAST, params![code, spot.lat, spot.lon])? {
+                None => self.spot(SPOT_NORTH, params![code, spot.lat])?,
+                east => east,
+            };
+        }
+        Ok(())
+    }
+
+    fn read(
+        &mut self,
+        sql: &str,
+        values: &[&dyn rusqlite::ToSql],
+    ) -> Result<Vec<Start>, rusqlite::Error> {
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let found =
+            statement.query_map(values, |row| Ok(Start { at: at(row)?, id: row.get(2)? }))?;
+        let found: Vec<_> = found.collect::<Result<_, _>>()?;
+        self.rows += found.len();
+        Ok(found)
+    }
+
+    fn end_of(&mut self, sql: &str, cell: Cell) -> Result<i64, rusqlite::Error> {
+        self.rows += 1;
+        self.conn
+            .prepare_cached(sql)?
+            .query_row(params![cell.codes().start(), cell.codes().end()], |row| row.get(0))
+    }
+
+    fn spot(
+        &mut self,
+        sql: &str,
+        values: &[&dyn rusqlite::ToSql],
+    ) -> Result<Option<Point>, rusqlite::Error> {
+        self.rows += 1;
+        self.conn.prepare_cached(sql)?.query_row(values, at).optional()
     }
 }
+
+const FEW: &str = "SELECT lat, lon, id FROM track_starts WHERE cell BETWEEN ? AND ? LIMIT ?";
+const FIRST: &str = "SELECT min(cell) FROM track_starts WHERE cell BETWEEN ? AND ?";
+const LAST: &str = "SELECT max(cell) FROM track_starts WHERE cell BETWEEN ? AND ?";
+/// The southernmost spot of a cell beyond this latitude.
+const SPOT_NORTH: &str =
+    "SELECT lat, lon FROM track_starts WHERE cell = ? AND lat > ? ORDER BY lat, lon LIMIT 1";
+/// The next spot of a cell on this latitude.
+const SPOT_EAST: &str =
+    "SELECT lat, lon FROM track_starts WHERE cell = ? AND lat = ? AND lon > ? ORDER BY lon LIMIT 1";
+const ON_SPOT: &str = "SELECT lat, lon, id FROM track_starts
+     WHERE cell = ? AND lat = ? AND lon = ? AND id > ? ORDER BY id LIMIT ?";
+
+fn at(row: &Row<'_>) -> Result<Point, rusqlite::Error> {
+    Ok(Point { lat: row.get(0)?, lon: row.get(1)?, ele: None })
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.metres.total_cmp(&other.metres).then(self.what.cmp(&other.what))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Entry {}

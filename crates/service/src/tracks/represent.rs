@@ -4,9 +4,9 @@ use super::TrackId;
 use super::types::{StoredTrack, TrackSummary};
 use crate::bodies::LoadError;
 use crate::config::{Detail, Simplify};
-use crate::http::body::{Compress, finish};
+use crate::http::body::{Compress, finish_version};
 use madang_cache::Value;
-use madang_path::{Path, compact, geojson, gpx, polyline, simplify, write};
+use madang_path::{Path, Point, compact, geojson, gpx, polyline, simplify, write};
 use serde_json::{Map, json};
 
 /// Decimals of an encoded polyline: 5 is what maps expect, about 1 m.
@@ -38,6 +38,15 @@ impl Form {
         }
     }
 
+    /// Bytes that a point takes in it at most, with an elevation.
+    pub(super) fn point_bytes(self) -> usize {
+        match self {
+            Form::Points | Form::GeoJson => 40,
+            Form::Polyline => 16,
+            Form::Gpx => 76,
+        }
+    }
+
     fn content_type(self) -> &'static str {
         match self {
             Form::Points | Form::Polyline => "application/json",
@@ -53,6 +62,16 @@ pub(super) struct Recipe {
     pub detail: Detail,
     pub form: Form,
     pub simplify: Simplify,
+}
+
+impl Recipe {
+    /// What making the body of a path of so many points may take: the path, what is left of it when it is
+    /// simplified, and the text.
+    pub(super) fn most_bytes(self, points: u64) -> usize {
+        let paths = if self.detail == Detail::Full { 1 } else { 2 };
+        let each = paths * size_of::<Point>() + self.form.point_bytes();
+        usize::try_from(points).unwrap_or(usize::MAX).saturating_mul(each).saturating_add(4096)
+    }
 }
 
 /// Makes the finished body. CPU-heavy: belongs on the compute pool.
@@ -93,7 +112,7 @@ pub(super) fn render(
             out
         }
     };
-    Ok(finish(body, recipe.form.content_type(), compress))
+    Ok(finish_version(&track.state.version(), body, recipe.form.content_type(), compress))
 }
 
 fn properties(
@@ -154,4 +173,38 @@ pub(super) fn key(id: TrackId, detail: Detail, form: Form) -> String {
     let _ = write!(key, "{id}.{}", detail.name().as_bytes()[0] as char);
     key.push(form.letter());
     key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::types::TrackState;
+    use super::*;
+
+    #[test]
+    fn no_body_is_larger_than_what_is_reckoned_for_its_points() {
+        let points = 2000;
+        // As many digits as there can be, and the signs.
+        let widest = |n: u32| {
+            let shift = f64::from(n % 7) * 1e-7;
+            Point { lat: -89.123_456_1 - shift, lon: -179.123_456_1 - shift, ele: Some(-99_999.99) }
+        };
+        let path = Path::new(vec![(0..points).map(widest).collect()]).unwrap();
+        let summary = TrackSummary {
+            id: i64::MAX,
+            name: "&".repeat(200),
+            length_metres: 1e9,
+            rate: 0.5,
+            start: path.start(),
+            points_total: points.into(),
+        };
+        let state = TrackState { fingerprint: vec![0; 32], rate: 0.5 };
+        let track = StoredTrack { summary, path: compact::encode(&path), state };
+        for form in [Form::Points, Form::Polyline, Form::GeoJson, Form::Gpx] {
+            let recipe = Recipe { detail: Detail::Full, form, simplify: Simplify::Metres };
+            let body = render(&track, recipe, Compress::NO).unwrap();
+            let most = form.point_bytes() * points as usize + 4096;
+            assert!(body.identity().len() <= most, "{form:?}: {}", body.identity().len());
+            assert!(recipe.most_bytes(points.into()) >= most);
+        }
+    }
 }

@@ -3,10 +3,12 @@
 
 use super::near;
 use super::types::{
-    AfterDistance, AfterLength, Deleted, NewTrack, Stored, StoredTrack, TrackId, TrackSummary,
+    AfterDistance, AfterLength, Deleted, NewTrack, Stored, StoredTrack, TrackId, TrackState,
+    TrackSummary,
 };
 use crate::accounts::{self, UserId};
 use crate::bodies::ChangeError;
+use crate::http::By;
 use crate::idempotency::{Done, Once};
 use crate::store::{Store, StoreError, Tx};
 use madang_path::{Point, compact};
@@ -15,6 +17,10 @@ use sha2::{Digest as _, Sha256};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const SUMMARY: &str = "t.id, t.name, t.rate, t.length_metres, t.points, t.start_lat, t.start_lon";
+
+/// A user's tracks stay without an owner.
+pub(super) const TRACKS_OF_USER: &str = "UPDATE tracks SET owner_id = NULL WHERE id IN
+     (SELECT id FROM tracks WHERE owner_id = ?1 LIMIT ?2) RETURNING id";
 
 /// Tracks in the store.
 #[derive(Clone, Debug)]
@@ -37,9 +43,13 @@ impl TrackStore {
     /// When the store cannot answer.
     pub async fn find(&self, id: TrackId) -> Result<Option<StoredTrack>, StoreError> {
         self.store.read(move |conn| {
-            let sql = format!("SELECT {SUMMARY}, p.path FROM tracks t JOIN track_paths p ON p.track_id = t.id WHERE t.id = ?");
+            let sql = format!("SELECT {SUMMARY}, p.path, t.fingerprint FROM tracks t JOIN track_paths p ON p.track_id = t.id WHERE t.id = ?");
             conn.prepare_cached(&sql)?
-                .query_row([id], |row| Ok(StoredTrack { summary: summary(row)?, path: row.get(7)? }))
+                .query_row([id], |row| {
+                    let summary = summary(row)?;
+                    let state = TrackState { fingerprint: row.get(8)?, rate: summary.rate };
+                    Ok(StoredTrack { summary, path: row.get(7)?, state })
+                })
                 .optional()
         })
         .await
@@ -68,18 +78,23 @@ impl TrackStore {
     /// Up to `limit` tracks by the distance of their start from `centre`, nearest first, after a position.
     ///
     /// # Errors
-    /// When the store cannot answer.
+    /// When the store cannot answer, or would have to read too much to be sure of the order.
     pub async fn nearest(
         &self,
         centre: Point,
         after: Option<AfterDistance>,
         limit: usize,
     ) -> Result<Vec<Near>, StoreError> {
-        self.store
-            .read(move |conn| {
-                near::search(centre, after, limit, |area, found| in_box(conn, area, found))
-            })
-            .await
+        let found = self.store.read(move |conn| {
+            let Some(found) = near::search(conn, centre, after, limit)? else { return Ok(None) };
+            let mut track = conn.prepare_cached(&summary_sql())?;
+            found
+                .into_iter()
+                .map(|(id, metres)| Ok((track.query_row([id], summary)?, metres)))
+                .collect::<Result<Vec<_>, rusqlite::Error>>()
+                .map(Some)
+        });
+        found.await?.ok_or(StoreError::GivenUp("too many tracks are equally far from there"))
     }
 
     /// Stores a track unless the same name and path are there already.
@@ -144,7 +159,8 @@ impl TrackStore {
         self.store.write_then(job, committed).await
     }
 
-    /// Deletes a track; answers whether there was one.
+    /// Deletes a track; answers whether there was one. Its runs and its ranking are gone for everybody from then
+    /// on, and their rows go later.
     ///
     /// # Errors
     /// When the store cannot answer.
@@ -153,31 +169,40 @@ impl TrackStore {
         id: TrackId,
         committed: impl FnOnce(&bool) + Send + 'static,
     ) -> Result<bool, StoreError> {
-        let job =
-            move |tx: &mut Tx<'_>| Ok(tx.execute("DELETE FROM tracks WHERE id = ?", [id])? > 0);
+        let deletions = self.store.deletions();
+        let job = move |tx: &mut Tx<'_>| {
+            tx.after_commit(move || deletions.notify_one());
+            Ok(tx.execute("DELETE FROM tracks WHERE id = ?", [id])? > 0)
+        };
         self.store.write_then(job, committed).await
     }
 
-    /// Deletes a track of this owner, with its runs and its ranking.
+    /// Deletes a track of this owner, as [`delete`](Self::delete) does.
     ///
     /// # Errors
     /// When the store cannot answer.
     pub async fn delete_owned(
         &self,
         id: TrackId,
-        owner: UserId,
+        by: impl Into<By<TrackState>>,
         committed: impl FnOnce(&Deleted) + Send + 'static,
     ) -> Result<Deleted, StoreError> {
+        let deletions = self.store.deletions();
+        let mut by = by.into();
         let job = move |tx: &mut Tx<'_>| {
             let found: Option<Option<UserId>> = tx
-                .prepare_cached("SELECT owner_id FROM tracks WHERE id = ?")?
+                .prepare_cached(
+                    "SELECT u.id FROM tracks t LEFT JOIN users u ON u.id = t.owner_id WHERE t.id = ?",
+                )?
                 .query_row([id], |row| row.get(0))
                 .optional()?;
             match found {
                 None => Ok(Deleted::Missing),
-                Some(is) if is != Some(owner) => Ok(Deleted::NotOwner),
+                Some(is) if is != Some(by.user) => Ok(Deleted::NotOwner),
+                Some(_) if !by.holds(|| state(tx, id))? => Ok(Deleted::Outdated),
                 Some(_) => {
                     tx.execute("DELETE FROM tracks WHERE id = ?", [id])?;
+                    tx.after_commit(move || deletions.notify_one());
                     Ok(Deleted::Gone)
                 }
             }
@@ -225,13 +250,19 @@ impl From<NewTrack> for NewRow {
             rate: track.rate,
             length_metres: track.path.length_metres(),
             points: track.path.points(),
-            start: track.path.start(),
+            start: stored(track.path.start()),
             fingerprint: fingerprint.into(),
             path,
             created_at_ms: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
             owner: track.owner,
         }
     }
+}
+
+/// A point as its path is stored, to 1e-7 degrees: in the table of starts each such spot is a cell of its own.
+fn stored(point: Point) -> Point {
+    let round = |degrees: f64| (degrees * 1e7).round() / 1e7;
+    Point { lat: round(point.lat), lon: round(point.lon), ele: None }
 }
 
 impl NewRow {
@@ -264,6 +295,12 @@ impl NewRow {
     }
 }
 
+fn state(conn: &Connection, id: TrackId) -> Result<Option<TrackState>, rusqlite::Error> {
+    conn.prepare_cached("SELECT fingerprint, rate FROM tracks WHERE id = ?")?
+        .query_row([id], |row| Ok(TrackState { fingerprint: row.get(0)?, rate: row.get(1)? }))
+        .optional()
+}
+
 fn summary(row: &Row<'_>) -> Result<TrackSummary, rusqlite::Error> {
     Ok(TrackSummary {
         id: row.get(0)?,
@@ -275,12 +312,8 @@ fn summary(row: &Row<'_>) -> Result<TrackSummary, rusqlite::Error> {
     })
 }
 
-/// `CROSS JOIN` fixes the order: the R*Tree first, then a row for each start it finds.
-fn near_sql() -> String {
-    format!(
-        "SELECT {SUMMARY} FROM track_starts s CROSS JOIN tracks t ON t.id = s.id
-         WHERE s.max_lat >= ? AND s.min_lat <= ? AND s.max_lon >= ? AND s.min_lon <= ?"
-    )
+fn summary_sql() -> String {
+    format!("SELECT {SUMMARY} FROM tracks t WHERE t.id = ?")
 }
 
 fn length_sql() -> String {
@@ -288,20 +321,6 @@ fn length_sql() -> String {
         "SELECT {SUMMARY} FROM tracks t WHERE (t.length_metres, t.id) < (?, ?)
          ORDER BY t.length_metres DESC, t.id DESC LIMIT ?"
     )
-}
-
-/// Hands every track that starts in the box to `found`.
-fn in_box(
-    conn: &Connection,
-    area: near::Area,
-    found: &mut dyn FnMut(TrackSummary),
-) -> Result<(), rusqlite::Error> {
-    let mut statement = conn.prepare_cached(&near_sql())?;
-    let mut rows = statement.query(params![area.south, area.north, area.west, area.east])?;
-    while let Some(row) = rows.next()? {
-        found(summary(row)?);
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -321,20 +340,12 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn listings_read_an_index_and_sort_nothing() {
+    async fn a_listing_reads_its_index_and_sorts_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let settings = crate::config::Sources::new().resolve().unwrap().database;
         let store = Store::open(dir.path(), &settings).unwrap();
-        let near = plan(&store, &near_sql()).await;
-        assert!(
-            near.contains("SCAN s VIRTUAL TABLE INDEX 2:D1B0D3B2"),
-            "all four bounds in the R*Tree: {near}"
-        );
-        assert!(near.contains("SEARCH t USING INTEGER PRIMARY KEY"), "{near}");
         let length = plan(&store, &length_sql()).await;
         assert!(length.contains("USING INDEX tracks_by_length (length_metres<?)"), "{length}");
-        for plan in [near, length] {
-            assert!(!plan.contains("TEMP B-TREE"), "{plan}");
-        }
+        assert!(!length.contains("TEMP B-TREE"), "{length}");
     }
 }

@@ -1,12 +1,24 @@
 //! What a track is to the rest of the program.
 
 use crate::accounts::UserId;
+use crate::http::body::version;
+use crate::http::json::one_line;
 use crate::idempotency::Outcome;
 use madang_path::{Path, Point};
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 
 /// Identifier of a track, never reused.
 pub type TrackId = i64;
+
+/// Characters of a name.
+pub const NAME_CHARS: RangeInclusive<usize> = 1..=200;
+
+/// A name from a file or a query, by the rule of every title: one line of [`NAME_CHARS`] in normal form C,
+/// without controls of direction and fillers.
+pub fn track_name(text: &str) -> Option<String> {
+    one_line(text.trim(), NAME_CHARS)
+}
 
 /// A track without its path: what a list shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +44,24 @@ pub struct StoredTrack {
     pub summary: TrackSummary,
     /// The path as `madang_path::compact` wrote it.
     pub path: Vec<u8>,
+    /// What changes when the track does.
+    pub state: TrackState,
+}
+
+/// What tells the states of a track apart.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TrackState {
+    /// Hash of its name and path.
+    pub fingerprint: Vec<u8>,
+    /// Rating in stars.
+    pub rate: f64,
+}
+
+impl TrackState {
+    /// What the tags of all its bodies begin with.
+    pub fn version(&self) -> Box<str> {
+        version(self)
+    }
 }
 
 /// A track to be stored.
@@ -71,6 +101,8 @@ pub enum Deleted {
     NotOwner,
     /// There is no such track.
     Missing,
+    /// It is not what the condition asks for, and still there.
+    Outdated,
 }
 
 /// Where a listing by length goes on: after this length and id.

@@ -3,32 +3,21 @@
 mod read;
 
 use super::represent::length;
-use super::{Deleted, NewTrack, PreparedTrack, Stored, TrackId, TrackStore};
+use super::{Deleted, NewTrack, PreparedTrack, Stored, TrackId, TrackState, TrackStore};
 use crate::accounts::{Caller, UserId};
 use crate::app::App;
-use crate::http::Problem;
+use crate::http::{By, Conditions, Problem};
 use crate::idempotency::{IdempotencyKey, Once};
 use crate::store::{Pool, StoreError};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode, header};
-use read::{Kind, Read};
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode, header};
+use read::{Kind, NewTrackBody, Read};
 use serde::Serialize;
 use std::sync::Arc;
-
-/// A new track (documentation of the JSON that `read` reads).
-#[derive(utoipa::ToSchema)]
-#[allow(dead_code, reason = "describes a body")]
-struct NewTrackBody {
-    /// 1 to 200 characters in one line.
-    name: String,
-    /// Rating in stars, 0 to 5; 0 or absent = not rated.
-    rate: Option<f64>,
-    /// Lines of `[latitude, longitude, elevation?]`: degrees and metres, WGS 84; two points at least.
-    segments: Vec<Vec<Vec<f64>>>,
-}
 
 /// A track that was stored.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -44,6 +33,11 @@ pub(super) struct CreatedTrack {
     points_total: u64,
 }
 
+/// Whether this is the head of an upload: the one request whose body may be large.
+pub(crate) fn is_upload(parts: &Parts) -> bool {
+    parts.method == Method::POST && parts.uri.path() == "/v1/tracks"
+}
+
 /// Stores a track: as JSON, or as a GPX or GeoJSON file.
 ///
 /// A file's own name is taken unless `name` says otherwise. The same name and path are stored once:
@@ -52,22 +46,16 @@ pub(super) struct CreatedTrack {
     security(("bearer" = [])),
     params(
         ("name" = Option<String>, Query, description = "name of the track in a GPX or GeoJSON file that has none, or instead of its own"),
-        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters: sent again with the same body, the first answer comes back"),
+        ("Idempotency-Key" = Option<String>, Header),
     ),
     request_body(content(
         (NewTrackBody = "application/json"),
         (String = "application/gpx+xml"),
-        (String = "application/geo+json"),
+        (serde_json::Value = "application/geo+json"),
     )),
     responses(
         (status = 201, description = "Stored; Location leads to it", body = CreatedTrack),
-        (status = 400, description = "The body cannot be read"),
-        (status = 401, description = "No valid token"),
         (status = 409, description = "The same name and path are there already"),
-        (status = 413, description = "The body is larger than server.max_body"),
-        (status = 415, description = "Neither JSON, GPX nor GeoJSON"),
-        (status = 422, description = "No path, or values that are not accepted"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn create(
     State(app): State<Arc<App>>,
@@ -89,7 +77,7 @@ pub(super) async fn create(
         Stored::Created(_) => Ok(stored.answer(|stored| created(stored, &about))),
         Stored::Exists(id) => Err(Problem::conflict(
             "track-exists",
-            format!("the same name and path are there already: /v1/tracks/{id}"),
+            format!("a track with this name and path exists: /v1/tracks/{id}"),
         )),
     }
 }
@@ -129,20 +117,21 @@ async fn prepare(
     params(("id" = i64, Path, description = "Id of the track")),
     responses(
         (status = 204, description = "It is gone, with its runs and its ranking"),
-        (status = 401, description = "No valid token"),
         (status = 403, description = "It belongs to somebody else, or to nobody"),
         (status = 404, description = "There is no such track"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(super) async fn delete(
     State(app): State<Arc<App>>,
     caller: Caller,
+    conditions: Conditions,
     id: Result<Path<TrackId>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
     let missing = || Problem::not_found("there is no track with this id");
     let Ok(Path(id)) = id else { return Err(missing()) };
     let tracks = app.tracks.clone();
-    match app.writes.run(async move { tracks.remove_owned(id, caller.id).await }).await?? {
+    let by = By::new(caller.id, conditions, |now: TrackState| Some(now.version()));
+    match app.writes.run(async move { tracks.remove_owned(id, by).await }).await?? {
+        Deleted::Outdated => Err(Problem::precondition_failed()),
         Deleted::Gone => Ok(StatusCode::NO_CONTENT),
         Deleted::NotOwner => Err(Problem::forbidden("only its owner may delete a track")),
         Deleted::Missing => Err(missing()),

@@ -41,7 +41,7 @@ pub(super) fn join(
         let found = cells.and_then(|cells| {
             let damaged = |(column, _): &&(&str, usize)| cells.get(column).is_some_and(is_damaged);
             if let Some((column, _)) = columns.iter().find(damaged) {
-                return Err(format!("bytes in {column} are no text"));
+                return Err(format!("{column} contains bytes that are not text"));
             }
             let yes = |column: &str| {
                 cells.get(column).is_some_and(|v| v.trim().eq_ignore_ascii_case("y"))
@@ -97,7 +97,7 @@ impl Known {
         let one_of = |found: Vec<&usize>| match found.as_slice() {
             [] => Ok(None),
             [one] => Ok(Some(id(one))),
-            several => Err(format!("{name} could be one of {} markets", several.len())),
+            several => Err(format!("{name} matches {} markets", several.len())),
         };
         let lies_there = |at: &&usize| {
             let is = &self.markets[**at].is;
@@ -111,7 +111,7 @@ impl Known {
             row.place.province.is_some() && self.markets[**at].place.province == row.place.province
         };
         one_of(called.iter().filter(in_province).collect())?
-            .ok_or_else(|| format!("{name} is no market that is there"))
+            .ok_or_else(|| format!("{name} matches no stored market"))
     }
 }
 

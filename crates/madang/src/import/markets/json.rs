@@ -91,7 +91,7 @@ struct Record(HashMap<String, String>);
 
 impl Record {
     fn of(value: Value) -> Result<Self, String> {
-        let Value::Object(members) = value else { return Err("is no object".to_owned()) };
+        let Value::Object(members) = value else { return Err("is not an object".to_owned()) };
         let mut cells = HashMap::with_capacity(members.len());
         for (name, value) in members {
             let text = match value {
@@ -100,7 +100,7 @@ impl Record {
                 _ => continue,
             };
             if text.len() > LONGEST_CELL {
-                return Err(format!("a field of {} bytes", text.len()));
+                return Err(format!("a field of {} bytes is too long", text.len()));
             }
             cells.insert(name, text);
         }

@@ -29,7 +29,7 @@ impl std::fmt::Display for Outcome {
             "imported {created}, updated {updated}, unchanged {unchanged}, refused {refused}"
         )?;
         if *merged > 0 {
-            write!(f, " ({merged} rows were about a market of another row)")?;
+            write!(f, " (rows merged into another of the same market: {merged})")?;
         }
         Ok(())
     }

@@ -53,7 +53,7 @@ pub(super) fn market(cells: &dyn Cells, warn: &mut dyn FnMut(String)) -> Result<
     let of = |name: &str| value(cells, name);
     let name = of("시장명").ok_or("no name (시장명)")?;
     if name.chars().nth(LONGEST_NAME).is_some() {
-        return Err(format!("a name of more than {LONGEST_NAME} characters"));
+        return Err(format!("the name is longer than {LONGEST_NAME} characters"));
     }
     let (road_address, lot_address) = (of("소재지도로명주소"), of("소재지지번주소"));
     if road_address.is_none() && lot_address.is_none() {
@@ -61,11 +61,11 @@ pub(super) fn market(cells: &dyn Cells, warn: &mut dyn FnMut(String)) -> Result<
     }
     let values = [Some(&name), road_address.as_ref(), lot_address.as_ref()];
     if values.into_iter().flatten().any(|value| is_damaged(value)) {
-        return Err(format!("{name} has bytes in its name or address that are no text"));
+        return Err(format!("the name or address of {name} contains bytes that are not text"));
     }
     let position = position(of("위도").as_deref(), of("경도").as_deref());
     let position = position.unwrap_or_else(|reason| {
-        warn(format!("{name} is kept without its position: {reason}"));
+        warn(format!("{name} is imported without its position: {reason}"));
         None
     });
     let mut rest = Rest { cells, name: &name, warn };
@@ -115,7 +115,9 @@ impl Rest<'_> {
         let value = value(self.cells, column)?;
         if is_damaged(&value) {
             let name = self.name;
-            (self.warn)(format!("{name} is kept without {column}: bytes in it are no text"));
+            (self.warn)(format!(
+                "{name} is imported without {column}: it contains bytes that are not text"
+            ));
             return None;
         }
         Some(value)
@@ -126,7 +128,10 @@ impl Rest<'_> {
         let value = self.text(column)?;
         let read = read(&value);
         if read.is_none() {
-            (self.warn)(format!("{} is kept without {column}: {value}", self.name));
+            (self.warn)(format!(
+                "{} is imported without {column}: invalid value {value}",
+                self.name
+            ));
         }
         read
     }
@@ -140,13 +145,13 @@ fn position(lat: Option<&str>, lon: Option<&str>) -> Result<Option<(f64, f64)>, 
     let (lat, lon) = match (lat, lon) {
         (None, None) => return Ok(None),
         (Some(lat), Some(lon)) => (lat, lon),
-        (Some(one), None) | (None, Some(one)) => return Err(format!("half of one: {one}")),
+        (Some(one), None) | (None, Some(one)) => return Err(format!("only one coordinate: {one}")),
     };
     match (lat.parse(), lon.parse()) {
         (Ok(lat), Ok(lon)) if LATITUDES.contains(&lat) && LONGITUDES.contains(&lon) => {
             Ok(Some((lat, lon)))
         }
         (Ok(_), Ok(_)) => Err(format!("{lat}, {lon} is outside Korea")),
-        _ => Err(format!("{lat}, {lon} are no degrees")),
+        _ => Err(format!("{lat}, {lon} are not degrees")),
     }
 }

@@ -84,7 +84,7 @@ impl Table {
             if let Some(reason) = broken(&record) {
                 row(line, Err(reason));
             } else if longest > LONGEST_CELL {
-                row(line, Err(format!("a field of {longest} bytes")));
+                row(line, Err(format!("a field of {longest} bytes is too long")));
             } else if record.len() != self.width {
                 row(line, Err(format!("{} fields instead of {}", record.len(), self.width)));
             } else {
@@ -103,7 +103,7 @@ fn broken(record: &csv::StringRecord) -> Option<String> {
     let breaks: usize = record.iter().map(|field| field.matches('\n').count()).sum();
     let first = record.position().map_or(0, csv::Position::line);
     let last = first + breaks as u64;
-    Some(format!("a line break in a field, lines {first} to {last} (a quote that is not closed?)"))
+    Some(format!("a line break in a field, lines {first} to {last} (unclosed quote?)"))
 }
 
 /// The name of a column: editions differ in spaces.

@@ -26,7 +26,26 @@ impl Connection {
     }
 
     pub fn try_open(address: SocketAddr) -> std::io::Result<Connection> {
-        let stream = TcpStream::connect_timeout(&address, DEADLINE)?;
+        Self::prepare(TcpStream::connect_timeout(&address, DEADLINE)?)
+    }
+
+    /// From 127.0.0.`host`: all of 127.0.0.0/8 is this machine.
+    pub fn open_from(host: u8, address: SocketAddr) -> Connection {
+        use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
+        let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
+        // Or a server that another test starts meanwhile would hold it open.
+        let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap();
+        bind(&socket, &SocketAddr::from(([127, 0, 0, host], 0))).unwrap();
+        connect(&socket, &address).unwrap();
+        Self::over(socket.into())
+    }
+
+    /// Over a socket that is connected already.
+    pub fn over(stream: TcpStream) -> Connection {
+        Self::prepare(stream).unwrap()
+    }
+
+    fn prepare(stream: TcpStream) -> std::io::Result<Connection> {
         stream.set_read_timeout(Some(DEADLINE))?;
         stream.set_write_timeout(Some(DEADLINE))?;
         stream.set_nodelay(true)?;
@@ -137,6 +156,11 @@ impl Connection {
             }
             Err(_) => false,
         }
+    }
+
+    /// Takes so many bytes of whatever comes, and forgets them; false when the server has closed.
+    pub fn takes(&mut self, bytes: usize) -> bool {
+        self.stream.read_exact(&mut vec![0; bytes]).is_ok()
     }
 
     fn text(&self) -> String {

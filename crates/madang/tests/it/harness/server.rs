@@ -138,6 +138,11 @@ impl Server {
         Connection::open(self.api)
     }
 
+    /// A connection from 127.0.0.`host`.
+    pub fn connect_from(&self, host: u8) -> Connection {
+        Connection::open_from(host, self.api)
+    }
+
     /// One GET on a connection of its own.
     pub fn get(&self, path: &str) -> Answer {
         self.connect().get(path)

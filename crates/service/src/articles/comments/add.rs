@@ -2,7 +2,8 @@
 
 use crate::accounts::Caller;
 use crate::app::App;
-use crate::articles::create::CreatedBody;
+use crate::articles::create::Created;
+use crate::articles::draft::NewCommentBody;
 use crate::articles::types::{ArticleId, CommentId, NewComment};
 use crate::articles::{Articles, comments_of, draft, no_such_article};
 use crate::bodies::ChangeError;
@@ -12,33 +13,19 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use http::{StatusCode, header};
-use serde::Deserialize;
 use std::sync::Arc;
-
-/// A comment to be written (documentation of the JSON that is read).
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
-#[allow(dead_code, reason = "describes the body in the OpenAPI document")]
-pub(in super::super) struct NewCommentBody {
-    /// Content: 1 to 1,000 characters on any number of lines.
-    #[schema(min_length = 1, max_length = 1000)]
-    content: String,
-}
 
 /// Writes a comment on an article.
 #[utoipa::path(post, path = "/v1/articles/{id}/comments", tag = "articles", operation_id = "createComment",
     security(("bearer" = [])),
     params(
         ("id" = i64, Path, description = "Id of the article"),
-        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters: sent again with the same body, the first answer comes back"),
+        ("Idempotency-Key" = Option<String>, Header),
     ),
     request_body = NewCommentBody,
     responses(
-        (status = 201, description = "Written; `Location` leads to the comments", body = CreatedBody),
-        (status = 400, description = "The body is no JSON"),
-        (status = 401, description = "No valid token"),
+        (status = 201, description = "Written; `Location` leads to the comments", body = Created),
         (status = 404, description = "There is no such article"),
-        (status = 422, description = "A field has a wrong type or value"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(in super::super) async fn add(
     State(app): State<Arc<App>>,
@@ -55,7 +42,7 @@ pub(in super::super) async fn add(
     let made = made.made().ok_or_else(no_such_article)?;
     Ok(made.answer(|id| {
         let location = [(header::LOCATION, format!("/v1/articles/{article}/comments"))];
-        (StatusCode::CREATED, location, axum::Json(CreatedBody { id })).into_response()
+        (StatusCode::CREATED, location, axum::Json(Created { id })).into_response()
     }))
 }
 

@@ -1,11 +1,11 @@
 //! `DELETE /v1/articles/{id}/comments/{commentId}`: for its author alone.
 
-use crate::accounts::{Caller, UserId};
+use crate::accounts::Caller;
 use crate::app::App;
 use crate::articles::types::{ArticleId, CommentId, Owned};
 use crate::articles::{Articles, comments_of};
 use crate::bodies::ChangeError;
-use crate::http::Problem;
+use crate::http::{By, Conditions, Problem};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use http::StatusCode;
@@ -20,22 +20,23 @@ use std::sync::Arc;
     ),
     responses(
         (status = 204, description = "It is gone"),
-        (status = 401, description = "No valid token"),
         (status = 403, description = "It is somebody else's"),
         (status = 404, description = "There is no such comment on this article, or no longer"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(in super::super) async fn delete(
     State(app): State<Arc<App>>,
     caller: Caller,
+    conditions: Conditions,
     ids: Result<Path<(ArticleId, CommentId)>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
-    let absent = || Problem::not_found("there is no such comment on this article");
+    let absent = || Problem::not_found("this article has no comment with this id");
     let Ok(Path((article, id))) = ids else { return Err(absent()) };
     let articles = app.articles.clone();
-    let removed =
-        app.writes.run(async move { articles.remove_comment(article, id, caller.id).await });
+    // A comment has no answer of its own, so no tag.
+    let by = By::new(caller.id, conditions, |()| None);
+    let removed = app.writes.run(async move { articles.remove_comment(article, id, by).await });
     match removed.await?? {
+        Owned::Outdated => Err(Problem::precondition_failed()),
         Owned::Done(()) => Ok(StatusCode::NO_CONTENT),
         Owned::NotOwner => Err(Problem::forbidden("only its author may delete a comment")),
         Owned::Absent => Err(absent()),
@@ -51,7 +52,7 @@ impl Articles {
         &self,
         article: ArticleId,
         id: CommentId,
-        user: UserId,
+        by: By<()>,
     ) -> Result<Owned<()>, ChangeError> {
         let overlay = Arc::clone(self.likes.overlay());
         let cached = self.bodies.ends(move |()| vec![comments_of(article)]);
@@ -59,6 +60,6 @@ impl Articles {
             overlay.stored(article, now);
             cached(&());
         };
-        Ok(self.comments.delete(article, id, user, committed).await?)
+        Ok(self.comments.delete(article, id, by, committed).await?)
     }
 }

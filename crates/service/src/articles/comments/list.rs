@@ -19,15 +19,13 @@ use std::sync::Arc;
 #[utoipa::path(get, path = "/v1/articles/{id}/comments", tag = "articles", operation_id = "listComments",
     params(
         ("id" = i64, Path, description = "Id of the article"),
-        ("limit" = Option<u32>, Query, description = "items, 1 to 100; default 20"),
-        ("cursor" = Option<String>, Query, description = "nextCursor of the page before"),
+        ("limit" = Option<u32>, Query),
+        ("cursor" = Option<String>, Query),
     ),
     responses(
         (status = 200, description = "One page", body = Page<CommentItem>),
         (status = 304, description = "The client has it already (If-None-Match)"),
         (status = 404, description = "There is no such article"),
-        (status = 422, description = "A parameter has a wrong value"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(in super::super) async fn list(
     State(app): State<Arc<App>>,

@@ -5,6 +5,7 @@ use crate::accounts::UserId;
 use crate::articles::store::{author, author_exists, counts};
 use crate::articles::types::{ArticleId, Comment, CommentId, Counts, NewComment, Owned};
 use crate::bodies::ChangeError;
+use crate::http::By;
 use crate::idempotency::{Done, Once};
 use crate::store::{Store, StoreError, Tx};
 use rusqlite::{OptionalExtension as _, Row, params};
@@ -116,22 +117,27 @@ impl CommentStore {
         &self,
         article: ArticleId,
         id: CommentId,
-        user: UserId,
+        by: impl Into<By<()>>,
         committed: impl FnOnce(Counts) + Send + 'static,
     ) -> Result<Owned<()>, StoreError> {
+        let mut by = by.into();
         self.store
             .write(move |tx| {
                 let Some(before) = counts(tx, article)? else { return Ok(Owned::Absent) };
                 let found: Option<Option<UserId>> = tx
                     .prepare_cached(
-                        "SELECT author_id FROM article_comments WHERE id = ? AND article_id = ?",
+                        "SELECT u.id FROM article_comments c LEFT JOIN users u ON u.id = c.author_id
+                         WHERE c.id = ? AND c.article_id = ?",
                     )?
                     .query_row([id, article], |row| row.get(0))
                     .optional()?;
                 match found {
                     None => return Ok(Owned::Absent),
-                    Some(author) if author != Some(user) => return Ok(Owned::NotOwner),
+                    Some(author) if author != Some(by.user) => return Ok(Owned::NotOwner),
                     Some(_) => {}
+                }
+                if !by.holds(|| Ok::<_, StoreError>(Some(())))? {
+                    return Ok(Owned::Outdated);
                 }
                 tx.prepare_cached("DELETE FROM article_comments WHERE id = ?")?.execute([id])?;
                 let now = Counts { comments: before.comments.saturating_sub(1), ..before };

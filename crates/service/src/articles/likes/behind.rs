@@ -10,7 +10,7 @@
 use super::log::{Logged, log};
 use super::{Like, LikeError, Liked, Parts, pass};
 use crate::http::gate::Permit;
-use crate::store::{StoreError, Tx};
+use crate::store::{StoreError, Tx, handover};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -90,6 +90,7 @@ impl Behind {
     pub(super) async fn apply(&self, like: Like, turn: Permit) -> Result<Liked, LikeError> {
         let (answer, answered) = oneshot::channel();
         let logged = self.shared.parts.overlay.backlog().1;
+        let handed;
         let first = {
             let mut waiting = self.shared.waiting();
             let batch = &mut waiting.batch;
@@ -97,6 +98,7 @@ impl Behind {
                 return Err(LikeError::Full);
             }
             batch.likes.push(like);
+            handed = handover::hand_over();
             batch.callers.push(Caller { answer, _turn: turn });
             !std::mem::replace(&mut waiting.at_work, true)
         };
@@ -104,7 +106,12 @@ impl Behind {
             Shared::submit(&self.shared);
         }
         // Unanswered is what was in work when the writer's thread ended.
-        answered.await.unwrap_or(Err(LikeError::Store(StoreError::Closed)))
+        let Ok(outcome) = answered.await else { return Err(LikeError::Store(StoreError::Closed)) };
+        let unknown = matches!(&outcome, Err(LikeError::Store(error)) if error.is_unknown());
+        if outcome.is_err() && !unknown {
+            handed.undone();
+        }
+        outcome
     }
 
     /// Likes that wait for a commit or to be applied, and the oldest of the latter for how long.

@@ -98,7 +98,7 @@ pub enum LikeError {
     #[error("there is no such user")]
     NoUser,
     /// Too many wait already.
-    #[error("too many likes wait already")]
+    #[error("too many likes are waiting")]
     Full,
     /// The store refused or failed.
     #[error(transparent)]
@@ -145,7 +145,7 @@ impl LikeLog {
             overlay.logged(&left);
             if write != LikesWrite::Behind {
                 tracing::warn!(
-                    "likes.write is `behind` until the next start, as the log could not be applied"
+                    "likes.write is `behind` until the next start: the log could not be applied"
                 );
                 write = LikesWrite::Behind;
             }

@@ -31,7 +31,7 @@ pub(super) async fn run(parts: &Parts) -> bool {
     if let Err(error) = &done {
         parts.counted.flush_failed();
         let pending = parts.overlay.figures().0;
-        tracing::error!(%error, pending, "acknowledged likes are in the log and not in their tables yet");
+        tracing::error!(%error, pending, "acknowledged likes are in the log but not yet in their tables");
     }
     done.is_ok()
 }
@@ -111,7 +111,7 @@ pub(crate) fn replay(store: &Store) -> Result<Replayed, StoreError> {
         Err(StoreError::Full(reason)) => {
             let left = store.read_blocking(move |conn| log::not_applied(conn, &folded))?;
             let likes = left.pairs.len();
-            tracing::warn!(%reason, likes, "what the log of likes holds is kept in memory until there is room");
+            tracing::warn!(%reason, likes, "the log of likes is kept in memory until the disk has room");
             Ok(Replayed { pairs: 0, left: Some(left) })
         }
         Err(error) => Err(error),

@@ -20,10 +20,10 @@ const FORMAT: u8 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RecordError {
     /// Written by a newer program, or not by this one at all.
-    #[error("its format is unknown")]
+    #[error("unknown format")]
     Format,
     /// It ends within a number or has fewer pairs than it says.
-    #[error("it is cut off")]
+    #[error("the record is cut off")]
     CutOff,
     /// A number has more bits than there are.
     #[error("a number is too large")]

@@ -5,7 +5,7 @@ use crate::accounts::Caller;
 use crate::app::App;
 use crate::articles::no_such_article;
 use crate::articles::types::ArticleId;
-use crate::http::Problem;
+use crate::http::{Conditions, Problem};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
@@ -32,9 +32,7 @@ pub(in super::super) struct LikeBody {
     params(("id" = i64, Path, description = "Id of the article")),
     responses(
         (status = 200, description = "Whether the caller likes it now, and how many do", body = LikeBody),
-        (status = 401, description = "No valid token"),
         (status = 404, description = "There is no such article"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(in super::super) async fn toggle(
     State(app): State<Arc<App>>,
@@ -50,9 +48,7 @@ pub(in super::super) async fn toggle(
     params(("id" = i64, Path, description = "Id of the article")),
     responses(
         (status = 200, description = "The caller likes it; how many do", body = LikeBody),
-        (status = 401, description = "No valid token"),
         (status = 404, description = "There is no such article"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(in super::super) async fn like(
     State(app): State<Arc<App>>,
@@ -68,15 +64,18 @@ pub(in super::super) async fn like(
     params(("id" = i64, Path, description = "Id of the article")),
     responses(
         (status = 200, description = "The caller does not like it; how many do", body = LikeBody),
-        (status = 401, description = "No valid token"),
         (status = 404, description = "There is no such article"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(in super::super) async fn unlike(
     State(app): State<Arc<App>>,
     caller: Caller,
+    conditions: Conditions,
     id: Result<Path<ArticleId>, PathRejection>,
 ) -> Result<Response, Problem> {
+    // A like has no answer to a GET, so no tag that could match.
+    if !conditions.hold(None) {
+        return Err(Problem::precondition_failed());
+    }
     change(&app, &caller, id, Change::Off).await
 }
 
@@ -98,8 +97,14 @@ impl From<LikeError> for Problem {
     fn from(error: LikeError) -> Self {
         match error {
             LikeError::NoArticle => no_such_article(),
-            LikeError::NoUser => Problem::invalid_token("this account no longer exists"),
-            LikeError::Full => Problem::unavailable("too many likes at once", 1, error.to_string()),
+            LikeError::NoUser => {
+                Problem::invalid_token("the account of this token no longer exists")
+            }
+            LikeError::Full => Problem::unavailable(
+                "too many likes are waiting; try again later",
+                1,
+                error.to_string(),
+            ),
             LikeError::Store(error) => error.into(),
         }
     }

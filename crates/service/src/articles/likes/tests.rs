@@ -154,6 +154,7 @@ async fn whatever_is_applied_when_everybody_sees_what_was_acknowledged() {
                     model.users_gone.insert(user);
                     model.likes.retain(|pair| pair.1 != user);
                     system = restarted(&bench).await;
+                    system.take_back_likes_of_the_gone().await.unwrap();
                 }
                 Step::Crash => {
                     pass = None;

@@ -1,10 +1,12 @@
-//! What is done behind the requests: rows of deleted articles go, counts are compared with rows.
+//! What is done behind the requests: counts are compared with rows, likes of users who are gone are taken back.
 #![allow(clippy::disallowed_types, reason = "this is the store of articles: SQL types live here")]
 
 use super::ArticleStore;
+use crate::accounts::UserId;
 use crate::articles::types::{ArticleId, Counts};
 use crate::store::{StoreError, Tx};
 use rusqlite::{OptionalExtension as _, params};
+use std::collections::BTreeMap;
 
 /// The counts of an article in one snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,21 +69,77 @@ impl ArticleStore {
             .await
     }
 
-    /// Takes away up to about `rows` comments and likes of deleted articles, in one transaction; answers
-    /// whether there may be more.
+    /// Likes by users who do not exist among the next `limit` after this one, by article and user; and the last
+    /// of these, if there may be more.
     ///
     /// # Errors
     /// When the store cannot answer.
-    pub async fn sweep(&self, rows: usize) -> Result<bool, StoreError> {
-        // Looked at on a reader first: there is nothing to do nearly always, and then nothing is written.
-        let left = self.store.read(|conn| {
-            conn.prepare_cached("SELECT min(id) FROM deleted_articles")?
-                .query_row([], |row| row.get::<_, Option<ArticleId>>(0))
+    pub(in super::super) async fn likes_of_the_gone(
+        &self,
+        after: (ArticleId, UserId),
+        limit: usize,
+    ) -> Result<(Vec<(ArticleId, UserId)>, Option<(ArticleId, UserId)>), StoreError> {
+        let found = self.store.read(move |conn| {
+            conn.prepare_cached(
+                "SELECT article_id, user_id, NOT EXISTS (SELECT 1 FROM users WHERE id = user_id)
+                 FROM article_likes WHERE (article_id, user_id) > (?, ?)
+                 ORDER BY article_id, user_id LIMIT ?",
+            )?
+            .query_map(params![after.0, after.1, limit], |row| {
+                Ok(((row.get(0)?, row.get(1)?), row.get(2)?))
+            })?
+            .collect::<Result<Vec<(_, bool)>, _>>()
         });
-        let Some(id) = left.await? else { return Ok(false) };
-        self.store.write(move |tx| sweep(tx, id, rows).map_err(StoreError::from)).await?;
-        Ok(true)
+        let found = found.await?;
+        let last = found.last().filter(|_| found.len() == limit).map(|(like, _)| *like);
+        let gone = found.into_iter().filter(|(_, gone)| *gone).map(|(like, _)| like).collect();
+        Ok((gone, last))
     }
+
+    /// Takes these likes away, with their counts. `committed` is told each article's after the commit, on the
+    /// writer's thread.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub(in super::super) async fn take_back(
+        &self,
+        likes: Vec<(ArticleId, UserId)>,
+        committed: impl Fn(ArticleId, Counts) + Send + 'static,
+    ) -> Result<(), StoreError> {
+        self.store
+            .write(move |tx| {
+                let counted = take_back(tx, &likes)?;
+                tx.after_commit(move || counted.iter().for_each(|(id, now)| committed(*id, *now)));
+                Ok(())
+            })
+            .await
+    }
+}
+
+fn take_back(
+    tx: &Tx<'_>,
+    likes: &[(ArticleId, UserId)],
+) -> Result<BTreeMap<ArticleId, Counts>, rusqlite::Error> {
+    let mut delete =
+        tx.prepare_cached("DELETE FROM article_likes WHERE article_id = ? AND user_id = ?")?;
+    let mut count = tx.prepare_cached(
+        "UPDATE articles SET like_count = max(like_count - ?2, 0) WHERE id = ?1
+         RETURNING like_count, comment_count",
+    )?;
+    let mut counted = BTreeMap::new();
+    for (article, user) in likes {
+        let deleted = delete.execute([article, user])?;
+        if deleted == 0 {
+            continue;
+        }
+        let now = count
+            .query_row(params![article, deleted], |row| {
+                Ok(Counts { likes: row.get(0)?, comments: row.get(1)? })
+            })
+            .optional()?;
+        counted.extend(now.map(|now| (*article, now)));
+    }
+    Ok(counted)
 }
 
 fn repair(
@@ -102,23 +160,4 @@ fn repair(
         repaired.extend(now.map(|now| (*id, now)));
     }
     Ok(repaired)
-}
-
-fn sweep(tx: &Tx<'_>, id: ArticleId, rows: usize) -> Result<(), rusqlite::Error> {
-    let likes = tx
-        .prepare_cached(
-            "DELETE FROM article_likes WHERE article_id = ?1 AND user_id IN
-             (SELECT user_id FROM article_likes WHERE article_id = ?1 LIMIT ?2)",
-        )?
-        .execute(params![id, rows])?;
-    let comments = tx
-        .prepare_cached(
-            "DELETE FROM article_comments WHERE id IN
-             (SELECT id FROM article_comments WHERE article_id = ? LIMIT ?)",
-        )?
-        .execute(params![id, rows - likes])?;
-    if likes + comments < rows {
-        tx.prepare_cached("DELETE FROM deleted_articles WHERE id = ?")?.execute([id])?;
-    }
-    Ok(())
 }

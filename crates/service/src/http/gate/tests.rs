@@ -57,6 +57,66 @@ async fn one_waiter_too_many_is_refused_at_once() {
     assert!(!waiter(&gate).await.is_finished());
 }
 
+/// Starts a wait of one address and lets it begin.
+async fn waiter_of(gate: &Gate, n: u8) -> tokio::task::JoinHandle<Result<Permit, Shed>> {
+    let gate = gate.clone();
+    let wait = async move { gate.enter().await };
+    let client = std::net::IpAddr::from([10, 0, 0, n]);
+    let waiter = tokio::spawn(current_client::on_behalf_of(client, wait));
+    yield_now().await;
+    waiter
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_with_one_request_waits_for_one_turn_of_each_other_address() {
+    let gate = gate(1);
+    let held = gate.enter().await.unwrap();
+    let mut greedy = Vec::new();
+    for _ in 0..100 {
+        greedy.push(waiter_of(&gate, 1).await);
+    }
+    let modest = waiter_of(&gate, 2).await;
+    drop(held);
+    drop(greedy.remove(0).await.unwrap().unwrap());
+    drop(modest.await.unwrap().unwrap());
+    yield_now().await;
+    let served = greedy.iter().filter(|waiter| waiter.is_finished()).count();
+    assert!(served <= 1, "{served} were served before it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_queue_of_one_address_makes_room_for_another() {
+    let gate = gate(1);
+    let held = gate.enter().await.unwrap();
+    let mut greedy = Vec::new();
+    for _ in 0..MOST_WAITING {
+        greedy.push(waiter_of(&gate, 1).await);
+    }
+    let modest = waiter_of(&gate, 2).await;
+    assert_eq!(reason(greedy.pop().unwrap().await.unwrap()), ShedReason::Full, "its newest");
+    assert_eq!(gate.figures().waiting, MOST_WAITING);
+    assert_eq!(reason(waiter_of(&gate, 1).await.await.unwrap()), ShedReason::Full);
+    drop(held);
+    drop(greedy.remove(0).await.unwrap().unwrap());
+    drop(modest.await.unwrap().unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_in_another_task_waits_on_behalf_of_the_client_that_started_it() {
+    let gate = gate(1);
+    let held = gate.enter().await.unwrap();
+    let greedy = [waiter_of(&gate, 1).await, waiter_of(&gate, 1).await];
+    let client = std::net::IpAddr::from([10, 0, 0, 2]);
+    let passed = current_client::on_behalf_of(client, async { gate.for_current_client() }).await;
+    let modest = waiter(&passed).await;
+    drop(held);
+    let [first, second] = greedy;
+    drop(first.await.unwrap().unwrap());
+    let turn = modest.await.unwrap().unwrap();
+    assert!(!second.is_finished());
+    drop(turn);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_burst_may_wait_and_a_standing_queue_may_not() {
     let gate = gate(1);
@@ -142,7 +202,7 @@ async fn an_empty_queue_is_no_standing_one_however_long_the_work_takes() {
 #[tokio::test(start_paused = true)]
 async fn work_keeps_its_place_when_its_client_leaves() {
     let gate = gate(1);
-    let (finish, finished) = tokio::sync::oneshot::channel::<()>();
+    let (finish, finished) = oneshot::channel::<()>();
     let work = gate.run(finished);
     assert!(timeout(Duration::from_millis(1), work).await.is_err(), "the client leaves");
     assert_eq!(gate.figures().in_flight, 1);

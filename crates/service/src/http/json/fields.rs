@@ -49,17 +49,17 @@ impl JsonObject {
         if self.has(name) { read(self, name) } else { None }
     }
 
-    /// A text of one line: no control characters, no line breaks, no overrides of direction,
-    /// something visible in it unless it may be empty. So many characters (Unicode scalar values),
-    /// counted in the normal form C that is answered, so that Hangul counts and compares alike
-    /// however its keyboard composes it.
+    /// A text of one line: no control characters, no line breaks, no marks that force or isolate a
+    /// direction, no fillers, something visible in it unless it may be empty. So many characters
+    /// (Unicode scalar values), counted in the normal form C that is answered, so that Hangul counts and
+    /// compares alike however its keyboard composes it.
     pub fn text(&mut self, name: &'static str, chars: RangeInclusive<usize>) -> Option<String> {
         let text = self.string(name);
-        let forced = text.as_deref().is_some_and(forces_direction);
+        let misleads = text.as_deref().is_some_and(|text| text.contains(misleads));
         let read = text.and_then(|text| line(text, &chars));
-        self.noted(name, read, || match forced {
-            true => UNFORCED.to_owned(),
-            false => format!("a text of {} characters in one line", span(&chars)),
+        self.noted(name, read, || match misleads {
+            true => NOT_MISLEADING.to_owned(),
+            false => what_a_line_is(&chars),
         })
     }
 
@@ -193,9 +193,27 @@ pub fn one_line(text: &str, chars: RangeInclusive<usize>) -> Option<String> {
     line(Cow::Borrowed(text), &chars)
 }
 
+/// What is said of a text that [`one_line`] does not accept.
+pub fn what_a_line_is(chars: &RangeInclusive<usize>) -> String {
+    format!("a text of {} characters in one line", span(chars))
+}
+
 fn line(text: Cow<'_, str>, chars: &RangeInclusive<usize>) -> Option<String> {
-    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-    if text.contains(breaks) { None } else { sized(text, chars) }
+    let bad = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') || misleads(c);
+    if text.contains(bad) { None } else { sized(text, chars) }
+}
+
+/// What is said of a line in which something [misleads](misleads).
+const NOT_MISLEADING: &str = "a text without controls of direction (U+202A to U+202E, U+2066 to \
+    U+2069) and fillers (U+115F, U+1160, U+3164, U+FFA0)";
+
+/// Whether a character makes a line look like another, or like nothing: embeddings, overrides and
+/// isolates, which reorder what stands around them and, left open, what a list or a page puts behind the
+/// line; and the fillers of Hangul, which cannot be seen. Whether they are balanced is not looked at:
+/// nobody can see that either. Letters that run from right to left need none of them.
+fn misleads(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}')
 }
 
 fn many_lines(text: Cow<'_, str>, chars: &RangeInclusive<usize>) -> Option<String> {
@@ -208,8 +226,8 @@ fn many_lines(text: Cow<'_, str>, chars: &RangeInclusive<usize>) -> Option<Strin
 const UNFORCED: &str = "a text without the overrides of direction U+202D and U+202E";
 
 /// U+202D and U+202E make letters run against their own direction. No language needs them, and a price or a
-/// name can be made to look like another, also one that stands beside it in a list. Right-to-left text
-/// and its marks, embeddings and isolates are fine.
+/// name can be made to look like another. In texts of many lines the marks, embeddings and isolates of
+/// right-to-left text are fine: they end with their paragraph. Lines are [stricter](misleads).
 fn forces_direction(text: &str) -> bool {
     text.contains(['\u{202d}', '\u{202e}'])
 }

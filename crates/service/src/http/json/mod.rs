@@ -17,8 +17,9 @@
 
 mod fields;
 mod syntax;
+pub mod table;
 
-pub use fields::{AllRead, Secret, one_line};
+pub use fields::{AllRead, Secret, one_line, what_a_line_is};
 
 use super::problem::{FieldError, Problem};
 use axum::body::Body;
@@ -142,7 +143,7 @@ impl<S: Sync> FromRequest<S> for JsonBody {
         check_type(request.headers())?;
         // Whole already: the edge hands over no body that is still coming.
         let collected = request.into_body().collect().await;
-        let body = collected.map_err(|e| Problem::unreadable_body(e.to_string()))?;
+        let body = collected.map_err(|e| Problem::bad_request(e.to_string()).closing())?;
         Ok(JsonBody(body.to_bytes()))
     }
 }

@@ -42,7 +42,7 @@ fn is_nested(value: &RawValue) -> bool {
 
 /// The messages of the parser say what and where, and never repeat the text of a value.
 fn no_json(error: &serde_json::Error) -> Problem {
-    Problem::bad_request(format!("the body is not JSON as accepted here: {error}"))
+    Problem::bad_request(format!("the body is not valid JSON: {error}"))
 }
 
 fn no_object(text: &str) -> Problem {
@@ -125,7 +125,7 @@ fn refuse_twins<E: serde::de::Error>(names: &mut [&str]) -> Result<(), E> {
         names.sort_unstable();
         names.windows(2).any(|pair| pair[0] == pair[1])
     };
-    if twins { Err(E::custom("an object has two members of one name")) } else { Ok(()) }
+    if twins { Err(E::custom("an object has two members of the same name")) } else { Ok(()) }
 }
 
 /// Any JSON value that is what it should be through and through; nothing of it is kept.

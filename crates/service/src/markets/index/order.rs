@@ -1,6 +1,6 @@
 //! The orders of a listing, each a page at a time.
 
-use super::{Filter, Index, Words, common};
+use super::{Filter, Index, Words};
 use crate::markets::types::{Market, MarketId};
 use madang_path::{Point, distance_metres};
 use std::cmp::Reverse;
@@ -115,21 +115,20 @@ impl Index {
         after: Option<(f64, u32)>,
         limit: usize,
     ) -> Vec<Found> {
-        let in_name = self.with_words(words, &self.names, |span| (span.names, span.places));
-        let in_name = common(hits, &in_name);
         let whole = words.whole.as_str();
-        // Names that begin so stand together.
-        let first = in_name.partition_point(|n| self.name_key(*n) < whole);
-        let begin = &in_name[first..];
+        // Names that begin so stand together. They need not hold each word: the one called 다나 is found by
+        // `다 나` for what it sells, and is called so all the same.
+        let first = hits.partition_point(|n| self.name_key(*n) < whole);
+        let begin = &hits[first..];
         let begin = &begin[..begin.partition_point(|n| self.name_key(*n).starts_with(whole))];
         let (exact, prefix) = begin.split_at(begin.partition_point(|n| self.name_key(*n) == whole));
-        let (before, behind) = (&in_name[..first], &in_name[first + begin.len()..]);
-        let mut names = in_name.iter().peekable();
-        let elsewhere = hits.iter().filter(|hit| names.next_if_eq(hit).is_none());
+        let others = || hits[..first].iter().chain(&hits[first + begin.len()..]);
+        let in_name = self.with_words(words, &self.names, |span| (span.names, span.places));
+        let is_in_name = |number: &&u32| in_name.binary_search(number).is_ok();
         let ranked = (exact.iter().map(|n| (EXACT, *n)))
             .chain(prefix.iter().map(|n| (PREFIX, *n)))
-            .chain(before.iter().chain(behind).map(|n| (IN_NAME, *n)))
-            .chain(elsewhere.map(|n| (ELSEWHERE, *n)));
+            .chain(others().filter(is_in_name).map(|n| (IN_NAME, *n)))
+            .chain(others().filter(|n| !is_in_name(n)).map(|n| (ELSEWHERE, *n)));
         ranked
             .filter(|(rank, number)| {
                 after.is_none_or(|(sort, last)| (f64::from(*rank), *number) > (sort, last))

@@ -68,6 +68,19 @@ fn the_best_match_comes_first() {
     assert_eq!(search(&index, "없는시장"), Vec::<i64>::new());
 }
 
+/// Found by `pages_put_together_are_what_a_walk_over_all_finds`: a word of one character is no word of a name
+/// that it does not begin, so the market called so was ranked as if it only sold so.
+#[test]
+fn the_market_called_so_comes_first_though_its_name_holds_not_each_word() {
+    let markets = vec![
+        market(1, "다가", "서울 중구  다가", &["나"]),
+        market(2, "다나", "어딘가 ", &["나"]),
+        market(3, "다나라", "어딘가 ", &["나"]),
+    ];
+    let index = Index::new(markets, &REGIONS);
+    assert_eq!(search(&index, "다 나"), [2, 3, 1]);
+}
+
 #[test]
 fn regions_are_found_by_their_names_old_and_new() {
     let index = some();

@@ -4,8 +4,9 @@ use super::View;
 use madang_guard::net::counted;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Places in which the views of networks are counted: 128 KiB.
-const NETWORKS: usize = 65_536;
+/// Places in which the views of networks are counted: 32 KiB. Each holds the views of a share at most, so
+/// they bound the rows of a day.
+pub(super) const PLACES: usize = 16_384;
 
 /// The network of an address, as views count it.
 pub(super) fn network(address: IpAddr) -> IpAddr {
@@ -25,17 +26,17 @@ pub(super) struct Networks {
 impl Networks {
     /// Of which each may have `most` views.
     pub(super) fn new(most: u16) -> Self {
-        Self { places: vec![0; NETWORKS].into(), most }
+        Self { places: vec![0; PLACES].into(), most }
     }
 
     fn place(&mut self, network: u64) -> &mut u16 {
-        &mut self.places[usize::try_from(network % NETWORKS as u64).unwrap_or(0)]
+        &mut self.places[usize::try_from(network % PLACES as u64).unwrap_or(0)]
     }
 
     /// Counts a view if its network has not too many.
     pub(super) fn take(&mut self, view: &View) -> bool {
-        let (most, Some(network)) = (self.most, view.network) else { return true };
-        let place = self.place(network);
+        let most = self.most;
+        let place = self.place(view.network);
         let is_free = *place < most;
         *place += u16::from(is_free);
         is_free
@@ -43,10 +44,8 @@ impl Networks {
 
     /// Takes back that a view was counted.
     pub(super) fn give_back(&mut self, view: &View) {
-        if let Some(network) = view.network {
-            let place = self.place(network);
-            *place = place.saturating_sub(1);
-        }
+        let place = self.place(view.network);
+        *place = place.saturating_sub(1);
     }
 
     /// Begins anew.

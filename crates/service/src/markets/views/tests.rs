@@ -8,12 +8,19 @@ use crate::store::Store;
 const KEY: &[u8; 16] = b"0123456789abcdef";
 const TODAY: u32 = 100_000;
 
-fn browser<'a>(address: &str, agent: &'a str) -> Visitor<'a> {
-    Visitor::Browser(address.parse().unwrap(), agent.as_bytes())
+/// Where somebody is, and who that is.
+type Who<'a> = (&'a str, Visitor<'a>);
+
+fn browser<'a>(address: &'a str, agent: &'a str) -> Who<'a> {
+    (address, Visitor::Browser(agent.as_bytes()))
 }
 
-fn view(day: u32, market: MarketId, visitor: Visitor<'_>) -> View {
-    View::new(KEY, day, market, visitor)
+fn user(id: UserId) -> Who<'static> {
+    ("10.9.0.1", Visitor::User(id))
+}
+
+fn view(day: u32, market: MarketId, (address, visitor): Who<'_>) -> View {
+    View::new(KEY, day, market, address.parse().unwrap(), visitor)
 }
 
 /// A store with markets 1 and 2, and what is asked of it.
@@ -44,13 +51,13 @@ impl Bench {
     }
 
     fn start(&self) -> (Arc<Views>, Counting) {
-        Views::start(self.store.clone(), counts(), Bounds::default(), number).unwrap()
+        Views::start(self.store.clone(), counts(), number).unwrap()
     }
 
     /// Counts on this thread, where nothing waits.
-    fn worker(&self, bounds: Bounds) -> (Arc<Views>, Worker) {
+    fn worker(&self, of_network: u16) -> (Arc<Views>, Worker) {
         let (views, _, mut worker) =
-            Views::prepare(self.store.clone(), counts(), bounds, number).unwrap();
+            Views::prepare(self.store.clone(), counts(), of_network, number).unwrap();
         worker.turn_to(TODAY);
         (views, worker)
     }
@@ -86,7 +93,7 @@ fn a_visitor_counts_once_a_day_and_again_on_the_next() {
         }
     }
     views.seen(view(TODAY, 2, browser("10.0.0.1", "a")));
-    views.seen(view(TODAY, 1, Visitor::User(5)));
+    views.seen(view(TODAY, 1, user(5)));
     drop(counting);
     assert_eq!((views.of(0), views.of(1)), (3, 1));
     assert_eq!(bench.counts(1), (3, 0, 3));
@@ -99,12 +106,12 @@ fn days_that_are_over_are_folded_and_yesterday_stays() {
     let bench = Bench::new();
     let (views, counting) = bench.start();
     for (day, visitor) in [(TODAY, 1), (TODAY + 1, 1), (TODAY + 1, 2), (TODAY + 2, 1)] {
-        views.seen(view(day, 1, Visitor::User(visitor)));
+        views.seen(view(day, 1, user(visitor)));
     }
     drop(counting);
     // The batch is one, so the newest day of it was turned to before anything was written.
     let (views, counting) = bench.start();
-    views.seen(view(TODAY + 3, 1, Visitor::User(1)));
+    views.seen(view(TODAY + 3, 1, user(1)));
     drop(counting);
     assert_eq!(bench.counts(1), (5, 3, 2), "all but the last two days");
     assert_eq!(views.of(0), 5);
@@ -116,7 +123,8 @@ fn views_beyond_the_queue_are_dropped_and_counted_as_such() {
     let (views, counting) = bench.start();
     let sent = 3 * QUEUE as u64;
     for n in 0..sent {
-        views.seen(view(TODAY, 1, Visitor::User(i64::try_from(n).unwrap())));
+        let address = format!("10.{}.{}.1", n / 250, n % 250);
+        views.seen(view(TODAY, 1, browser(&address, "a")));
     }
     drop(counting);
     let figures = views.figures();
@@ -128,13 +136,15 @@ fn views_beyond_the_queue_are_dropped_and_counted_as_such() {
 
 #[test]
 fn what_is_stored_of_a_visitor_says_nothing_and_changes_every_day() {
-    let hash = |day, visitor| visitor_hash(KEY, day, visitor);
+    let hash = |day, who| view(day, 1, who).visitor;
     let one = browser("10.0.0.1", "a");
     assert_eq!(hash(1, one), hash(1, one));
     assert_ne!(hash(1, one), hash(2, one));
-    assert_ne!(hash(1, one), visitor_hash(b"another key, 16.", 1, one));
+    let address = one.0.parse().unwrap();
+    assert_ne!(hash(1, one), View::new(b"another key, 16.", 1, 1, address, one.1).visitor);
     assert_ne!(hash(1, one), hash(1, browser("10.0.0.2", "a")));
-    assert_ne!(hash(1, Visitor::User(1)), hash(1, Visitor::User(2)));
+    assert_ne!(hash(1, user(1)), hash(1, user(2)));
+    assert_eq!(hash(1, user(1)), hash(1, ("10.0.0.2", user(1).1)), "wherever a user is");
     let v6 = |address| hash(1, browser(address, "a"));
     assert_eq!(v6("2001:db8::1"), v6("2001:db8:0:ff::2"), "one customer, one visitor");
     assert_ne!(v6("2001:db8::1"), v6("2001:db8:0:100::1"), "another customer");
@@ -146,66 +156,45 @@ fn what_is_stored_of_a_visitor_says_nothing_and_changes_every_day() {
 #[test]
 fn a_network_uses_up_its_own_share_of_a_day_and_nobody_elses() {
     let bench = Bench::new();
-    let (views, mut worker) = bench.worker(Bounds { of_day: 1000, of_network: 20 });
+    let (views, mut worker) = bench.worker(20);
+    let counted = |worker: &mut Worker, views_of: Vec<View>| {
+        let before = views.figures().counted;
+        worker.remembered.clear();
+        worker.count(views_of);
+        views.figures().counted - before
+    };
     // All networks and browsers of one customer, which look at everything.
+    let mut customer = 0;
     for n in 0..200 {
         let (address, agent) = (format!("2001:db8:0:{n:x}::{n:x}"), format!("agent {n}"));
-        for market in [1, 2] {
-            worker.count(vec![view(TODAY, market, browser(&address, &agent))]);
-        }
+        let looks = [1, 2].map(|market| view(TODAY, market, browser(&address, &agent)));
+        customer += counted(&mut worker, looks.to_vec());
     }
+    assert_eq!(customer, 20);
+    // A view that was counted before, which only the store remembers, is no further one.
+    for n in 0..50 {
+        let again = counted(&mut worker, vec![view(TODAY, 1, browser("10.0.0.1", "a"))]);
+        assert_eq!(again, u64::from(n == 0));
+    }
+    // Accounts are as cheap as browsers: those of one address share what is left of it.
+    let users: Vec<_> =
+        (0..730).map(|id| view(TODAY, 2, ("10.0.0.1", Visitor::User(id)))).collect();
+    assert_eq!(counted(&mut worker, users), 19);
+    let user = |day, address| vec![view(day, 1, (address, Visitor::User(1000)))];
+    assert_eq!(counted(&mut worker, user(TODAY, "10.0.0.1")), 0, "its share is used up");
+    assert_eq!(counted(&mut worker, user(TODAY, "10.0.0.2")), 1, "another address has its own");
+    assert_eq!(counted(&mut worker, user(TODAY + 1, "10.0.0.1")), 1, "a new day");
     let figures = views.figures();
-    assert_eq!(figures.counted, 20, "{figures:?}");
-    // A known visitor is no further one, and users and others are not in the way of each other.
-    worker.remembered.clear();
-    for _ in 0..50 {
-        worker.count(vec![view(TODAY, 1, browser("10.0.0.1", "a"))]);
-        worker.remembered.clear();
-    }
-    worker.count((0..19).map(|n| view(TODAY, 1, browser("10.0.0.1", &format!("b{n}")))).collect());
-    let others = views.figures().counted - 20;
-    assert!((2..=BROWSERS).contains(&others), "{others}");
-    worker.count((0..50).map(|id| view(TODAY, 2, Visitor::User(id))).collect());
-    assert_eq!(views.figures().counted, 20 + others + 50);
-    worker.count(vec![view(TODAY + 1, 1, browser("2001:db8::1", "a"))]);
-    assert_eq!(views.figures().counted, 20 + others + 51, "a new day");
-}
-
-/// Counts warnings.
-struct Warnings(Arc<AtomicU64>);
-
-impl tracing::Subscriber for Warnings {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        *metadata.level() == tracing::Level::WARN
-    }
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-    fn event(&self, _: &tracing::Event<'_>) {
-        self.0.fetch_add(1, Relaxed);
-    }
-    fn enter(&self, _: &tracing::span::Id) {}
-    fn exit(&self, _: &tracing::span::Id) {}
+    assert_eq!(figures.counted + figures.repeated + figures.dropped, 400 + 50 + 730 + 3);
 }
 
 #[test]
-fn that_a_day_is_full_is_said_once() {
-    let bench = Bench::new();
-    let (views, mut worker) = bench.worker(Bounds { of_day: 5, of_network: 100 });
-    let warnings = Arc::new(AtomicU64::new(0));
-    tracing::subscriber::with_default(Warnings(Arc::clone(&warnings)), || {
-        let mut look = |day, id| {
-            worker.count(vec![view(day, 1, Visitor::User(id))]);
-            warnings.load(Relaxed)
-        };
-        assert_eq!([1, 2, 3, 4, 5].map(|id| look(TODAY, id)), [0; 5]);
-        assert_eq!([6, 7, 8].map(|id| look(TODAY, id)), [1; 3]);
-        assert_eq!([1, 2, 3, 4, 5, 6, 7].map(|id| look(TODAY + 1, id)), [1, 1, 1, 1, 1, 2, 2]);
-    });
-    let figures = views.figures();
-    assert_eq!((figures.counted, figures.dropped), (10, 5));
+fn the_rows_of_a_day_are_bounded_by_the_places_of_networks() {
+    let mut networks = Networks::new(3);
+    let view = |n: u64| View { day: TODAY, market: 1, visitor: [0; 16], network: n };
+    let most = 3 * networks::PLACES as u64;
+    let taken = (0..2 * most).filter(|n| networks.take(&view(*n))).count();
+    assert_eq!(taken as u64, most);
 }
 
 #[test]

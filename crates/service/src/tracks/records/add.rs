@@ -5,6 +5,7 @@ use super::{NewRun, StoredRun, ranking_of};
 use crate::accounts::Caller;
 use crate::app::App;
 use crate::bodies::{ChangeError, NONE};
+use crate::http::json::table::{Asked, Number, Time, optional, required, table};
 use crate::http::rfc3339::format_utc;
 use crate::http::{JsonObject, Problem};
 use crate::idempotency::{Done, IdempotencyKey, Once};
@@ -22,15 +23,13 @@ const LONGEST_SECONDS: f64 = 7.0 * 86_400.0;
 /// How far the clock of a phone may be ahead of ours.
 const AHEAD_MS: i64 = 5 * 60 * 1000;
 
-/// A run to be stored (documentation of the JSON that is read).
-#[derive(utoipa::ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[allow(dead_code, reason = "describes a body")]
-pub(in super::super) struct NewRunBody {
-    /// How long it took, in seconds; 0.001 to 604,800 (a week), to the millisecond.
-    duration_seconds: f64,
+table! {
+    /// A run to be stored.
+    struct Fields: NewRunBody (All);
+    /// How long it took, in seconds, to the millisecond; a week at most.
+    duration: Number = required("durationSeconds", Number(0.001..=LONGEST_SECONDS), 4210.5);
     /// When it began, RFC 3339 with any offset; the run has ended by now; absent = it has just ended.
-    ran_at: Option<String>,
+    ran_at: Time = optional("ranAt", Time, "2026-11-01T07:30:00+09:00");
 }
 
 /// A run that was stored.
@@ -54,16 +53,12 @@ pub(in super::super) struct CreatedRun {
     security(("bearer" = [])),
     params(
         ("id" = i64, Path, description = "Id of the track"),
-        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters: sent again with the same body, the first answer comes back"),
+        ("Idempotency-Key" = Option<String>, Header),
     ),
     request_body = NewRunBody,
     responses(
         (status = 201, description = "Stored; Location leads to the ranking", body = CreatedRun),
-        (status = 400, description = "The body is no JSON"),
-        (status = 401, description = "No valid token"),
         (status = 404, description = "There is no such track"),
-        (status = 422, description = "Values that are not accepted"),
-        (status = 503, description = "Too much is in progress"),
     ))]
 pub(in super::super) async fn add(
     State(app): State<Arc<App>>,
@@ -96,15 +91,15 @@ pub(in super::super) async fn add(
 
 /// Duration and beginning of a run, in milliseconds.
 fn read(mut body: JsonObject, now: i64) -> Result<(i64, i64), Problem> {
-    let duration = body.number("durationSeconds", 0.001..=LONGEST_SECONDS);
+    let Fields { duration, ran_at } = Fields::read(&mut body, Asked::All);
     #[allow(clippy::cast_possible_truncation, reason = "within a week of milliseconds")]
     let duration = duration.map(|seconds| (seconds * 1000.0).round() as i64);
     let began = match (body.has("ranAt"), duration) {
-        (true, _) => body.time("ranAt"),
+        (true, _) => ran_at,
         (false, duration) => duration.map(|ms| now - ms),
     };
     if began.zip(duration).is_some_and(|(began, took)| began + took > now + AHEAD_MS) {
-        body.refuse("ranAt", "a time so long ago that the run can have ended");
+        body.refuse("ranAt", "a time at least durationSeconds in the past");
     }
     body.finish((duration, began))
 }

@@ -9,6 +9,7 @@ pub(super) mod ranking;
 mod store;
 
 pub use store::RecordStore;
+pub(super) use store::{BESTS_OF_USER, OF_TRACK, RUNS_OF_USER};
 
 use super::TrackId;
 use crate::accounts::UserId;
@@ -75,7 +76,7 @@ pub struct AfterTime {
 }
 
 /// What a track's ranking depends on, besides the track itself.
-fn ranking_of(track: TrackId) -> Stamp {
+pub(super) fn ranking_of(track: TrackId) -> Stamp {
     Stamp::from_args(format_args!("track-ranking:{track}"))
 }
 

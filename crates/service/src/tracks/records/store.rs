@@ -5,9 +5,32 @@ use super::super::TrackId;
 use super::{AfterTime, NewRun, Ranked, StoredRun};
 use crate::accounts;
 use crate::bodies::ChangeError;
+use crate::housekeeping::{NONE, Step};
 use crate::idempotency::{Done, Once};
 use crate::store::{Store, StoreError, Tx};
 use rusqlite::{Connection, OptionalExtension as _, params};
+
+/// What hangs on a track.
+pub(in super::super) const OF_TRACK: &[Step] = &[
+    Step {
+        sql: "DELETE FROM track_bests WHERE track_id = ?1 AND user_id IN
+              (SELECT user_id FROM track_bests WHERE track_id = ?1 LIMIT ?2) RETURNING user_id",
+        ends: NONE,
+    },
+    Step {
+        sql: "DELETE FROM track_records WHERE id IN
+              (SELECT id FROM track_records WHERE track_id = ?1 LIMIT ?2) RETURNING id",
+        ends: NONE,
+    },
+];
+
+/// Takes a user out of rankings.
+pub(in super::super) const BESTS_OF_USER: &str =
+    "DELETE FROM track_bests WHERE user_id = ?1 AND track_id IN
+     (SELECT track_id FROM track_bests WHERE user_id = ?1 LIMIT ?2) RETURNING track_id";
+/// Takes a user's runs away.
+pub(in super::super) const RUNS_OF_USER: &str = "DELETE FROM track_records WHERE id IN
+     (SELECT id FROM track_records WHERE user_id = ?1 LIMIT ?2) RETURNING id";
 
 /// Runs in the store.
 #[derive(Clone, Debug)]

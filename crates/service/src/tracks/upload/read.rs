@@ -1,13 +1,56 @@
 //! Bodies of uploads: JSON, GPX, GeoJSON. CPU-heavy for a long path: belongs on the compute pool.
 
-use crate::http::{JsonBody, Problem};
+use super::super::types::{NAME_CHARS, track_name};
+use crate::http::json::table::{self, Asked, Line, Number, optional, required, table};
+use crate::http::json::what_a_line_is;
+use crate::http::{JsonBody, JsonObject, Problem};
 use bytes::Bytes;
 use http::{HeaderMap, header};
-use madang_path::{InvalidPath, Limits, Path, Point, ReadError};
+use madang_path::{InvalidPath, Limits, MAX_ELEVATION_METRES, Path, Point, ReadError};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use std::fmt;
-use unicode_normalization::UnicodeNormalization as _;
+
+table! {
+    /// A track to be stored.
+    pub(in super::super) struct Fields: NewTrackBody (All);
+    /// Name, on one line.
+    name: Line = required("name", Line(NAME_CHARS), "한강 아침 달리기");
+    /// Rating in stars; 0 or absent = not rated.
+    rate: Number = optional("rate", Number(0.0..=5.0), 4.5);
+    /// Lines of `[latitude, longitude, elevation?]`: degrees and metres, WGS 84; two points at least.
+    segments: Lines = required("segments", Lines, serde_json::json!([
+        [[37.5172, 126.9361, 12.5], [37.5181, 126.9402, 12.0], [37.5203, 126.9468]]
+    ]));
+}
+
+/// The lines of a path.
+pub(in super::super) struct Lines;
+
+impl table::Kind for Lines {
+    type Value = Path;
+
+    fn read(&self, body: &mut JsonObject, name: &'static str) -> Option<Path> {
+        let text = body.array(name)?;
+        path(&text).map_err(|why| body.refuse(name, why)).ok()
+    }
+
+    fn schema(&self) -> serde_json::Value {
+        let between =
+            |most: f64| serde_json::json!({ "type": "number", "minimum": -most, "maximum": most });
+        let point = serde_json::json!({
+            "type": "array", "minItems": 2, "maxItems": 3,
+            "prefixItems": [between(90.0), between(180.0), between(MAX_ELEVATION_METRES)],
+        });
+        let Limits { max_points, max_segments, .. } = Limits::default();
+        let line = serde_json::json!({
+            "type": "array", "minItems": 1, "maxItems": max_points, "items": point,
+        });
+        serde_json::json!({
+            "type": "array", "minItems": 1, "maxItems": max_segments, "items": line,
+        })
+    }
+}
 
 /// What a body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +79,15 @@ impl Kind {
     }
 }
 
+/// Points of an uploaded path. A track of the longest that people record, two days at a point a second
+/// halved, has fewer, and so many are at most some 4 MiB in each form in which they are sent
+/// (`represent`): what one upload of 1 MiB makes others read must not be many times that.
+const MOST_POINTS: usize = 50_000;
+
+fn limits() -> Limits {
+    Limits { max_points: MOST_POINTS, ..Limits::default() }
+}
+
 /// What a body says.
 #[derive(Debug, PartialEq)]
 pub(super) struct Read {
@@ -48,15 +100,8 @@ pub(super) struct Read {
 pub(super) fn name_of(query: &str) -> Result<Option<String>, Problem> {
     let named = form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == "name");
     let Some((_, name)) = named else { return Ok(None) };
-    // In normal form C, as a name in JSON: the same name must be the same track.
-    let name: String = name.nfc().collect();
-    let chars = name.chars().count();
-    let fits = (1..=200).contains(&chars) && !name.trim().is_empty();
-    if fits && !name.contains(char::is_control) {
-        Ok(Some(name))
-    } else {
-        Err(Problem::invalid_field("name", "a text of 1 to 200 characters in one line"))
-    }
+    let wrong = || Problem::invalid_field("name", what_a_line_is(&NAME_CHARS));
+    track_name(&name).map(Some).ok_or_else(wrong)
 }
 
 /// Reads a body. A name given apart is taken instead of the one in a file.
@@ -68,7 +113,7 @@ pub(super) fn track(kind: Kind, body: Bytes, name: Option<String>) -> Result<Rea
 }
 
 fn file(body: &[u8], name: Option<String>) -> Result<Read, Problem> {
-    let document = madang_path::read(body, &Limits::default()).map_err(|error| match error {
+    let document = madang_path::read(body, &limits()).map_err(|error| match error {
         // What is no XML and no JSON cannot be read; the rest is read and says something unacceptable.
         ReadError::Empty
         | ReadError::UnknownFormat
@@ -77,29 +122,22 @@ fn file(body: &[u8], name: Option<String>) -> Result<Read, Problem> {
         | ReadError::Json { .. } => Problem::bad_request(error.to_string()),
         _ => Problem::invalid_field("body", error.to_string()),
     })?;
-    match name.or(document.name) {
+    let own = || document.name.as_deref().and_then(track_name);
+    match name.or_else(own) {
         Some(name) => Ok(Read { name, rate: 0.0, path: document.path }),
-        None => Err(Problem::invalid_field("name", "the file names no track: add ?name=")),
+        None => Err(Problem::invalid_field(
+            "name",
+            "the file has no track name in one line of plain text; add ?name=",
+        )),
     }
 }
 
 fn json(body: Bytes) -> Result<Read, Problem> {
     let most = body.len();
     let mut body = JsonBody::from(body).object(most)?;
-    let name = body.text("name", 1..=200);
-    let rate = match body.has("rate") {
-        true => body.number("rate", 0.0..=5.0),
-        false => Some(0.0),
-    };
-    let path = body.array("segments").and_then(|text| match path(&text) {
-        Ok(path) => Some(path),
-        Err(why) => {
-            body.refuse("segments", why);
-            None
-        }
-    });
-    let (name, rate, path) = body.finish((name, rate, path))?;
-    Ok(Read { name, rate, path })
+    let Fields { name, rate, segments } = Fields::read(&mut body, Asked::All);
+    let (name, path) = body.finish((name, segments))?;
+    Ok(Read { name, rate: rate.unwrap_or(0.0), path })
 }
 
 fn path(text: &[u8]) -> Result<Path, String> {
@@ -109,7 +147,7 @@ fn path(text: &[u8]) -> Result<Path, String> {
         let place = if error.line() == 1 { error.column().to_string() } else { "?".to_owned() };
         format!("lines of [latitude, longitude, elevation?], numbers; not so at byte {place} of it")
     })?;
-    let limits = Limits::default();
+    let limits = limits();
     let points: usize = lines.iter().map(Vec::len).sum();
     if points > limits.max_points || lines.len() > limits.max_segments {
         let (points, lines) = (limits.max_points, limits.max_segments);
@@ -200,7 +238,7 @@ mod tests {
     #[test]
     fn more_points_or_lines_than_the_limits_are_refused() {
         let line = |points: usize| format!("[{}]", vec!["[1,2]"; points].join(","));
-        let limits = Limits::default();
+        let limits = limits();
         assert!(path(format!("[{}]", line(limits.max_points)).as_bytes()).is_ok());
         assert!(path(format!("[{}]", line(limits.max_points + 1)).as_bytes()).is_err());
         let lines = vec![line(2); limits.max_segments + 1].join(",");

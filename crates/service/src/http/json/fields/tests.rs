@@ -193,5 +193,19 @@ fn overrides_of_direction_are_refused_with_their_reason() {
     }
     // Embeddings, isolates and marks are how right-to-left text is written.
     let text = "\u{2067}שלום\u{2069} \u{200f}مرحبا";
-    assert!(field(&format!("\"{text}\"")).text("f", 1..=40).is_some());
+    assert!(field(&format!("\"{text}\"")).lines("f", 1..=40).is_some());
+}
+
+#[test]
+fn a_line_has_no_controls_of_direction_and_no_fillers() {
+    let refused = ('\u{202a}'..='\u{202e}').chain('\u{2066}'..='\u{2069}');
+    for c in refused.chain(['\u{115f}', '\u{1160}', '\u{3164}', '\u{ffa0}']) {
+        let mut body = field(&format!("\"a{c}b\""));
+        assert_eq!(body.text("f", 1..=9), None, "{}", c.escape_unicode());
+        let problem = format!("{:?}", body.finish(()).unwrap_err());
+        assert!(problem.contains("U+2066"), "{problem}");
+        assert_eq!(one_line(&format!("a{c}b"), 1..=9), None, "{}", c.escape_unicode());
+    }
+    let text = "שלום \u{200f}مرحبا";
+    assert_eq!(field(&format!("\"{text}\"")).text("f", 1..=40).as_deref(), Some(text));
 }

@@ -1,0 +1,89 @@
+//! One address fills a gate and its queue; another one is served all the same.
+
+use crate::harness::client::head;
+use crate::harness::{Connection, Person, Server, Setup, eventually, stores};
+use crate::schedules::plan;
+use crate::track_detail::LONG;
+
+const IN_FLIGHT: &str = "madang_work_in_flight";
+const WAITING: &str = "madang_work_waiting";
+
+/// As many requests as may wait, each on a connection of its own from 127.0.0.2.
+fn flood(server: &Server, request: &[u8]) -> Vec<Connection> {
+    let begin = |_| {
+        let mut connection = server.connect_from(2);
+        connection.send(request);
+        connection
+    };
+    (0..400).map(begin).collect()
+}
+
+/// Sends the next request on every connection that is answered, until many wait.
+fn fill(server: &Server, gate: &str, flood: &mut [Connection], request: &[u8]) {
+    eventually("many requests of the greedy address wait", || {
+        if server.metric(WAITING, &[gate]) >= 100.0 {
+            return Some(());
+        }
+        for connection in &mut *flood {
+            if connection.answer().is_some() {
+                connection.try_send(request);
+            }
+        }
+        None
+    });
+}
+
+/// One place, so that everybody has to queue. With one queue for all addresses, 400 requests would come
+/// before each of the other address, which is longer than anybody may wait.
+fn setup() -> Setup {
+    Setup::new()
+        .cheap_hash()
+        .set("cache.mode", "off")
+        .set("server.max_in_flight", "1")
+        .set("server.max_writes_in_flight", "1")
+        .set("server.queue_time", "400ms")
+        .set("schedules.limit", "off")
+}
+
+#[test]
+fn uncached_reads_of_one_address_do_not_keep_another_from_its_turn() {
+    let dir = stores::bundled();
+    let server = setup().data(dir.path()).start();
+    let path = format!("/v1/tracks/{}?detail=full", server.track_of(LONG));
+    let request = head("GET", &path, &[]).into_bytes();
+    let mut greedy = flood(&server, &request);
+    let mut modest = server.connect_from(3);
+    for _ in 0..5 {
+        fill(&server, "gate=\"reads\"", &mut greedy, &request);
+        assert_eq!(modest.get(&path).status, 200);
+    }
+}
+
+#[test]
+fn writes_of_one_address_do_not_keep_another_from_its_turn() {
+    let server = setup().start();
+    let (mina, juno) = (server.somebody("mina"), server.somebody("juno"));
+    let request = create(&mina, 1);
+    let mut greedy = flood(&server, &request);
+    let mut modest = server.connect_from(3);
+    for hour in 0..5 {
+        fill(&server, "gate=\"writes\"", &mut greedy, &request);
+        let answer = modest.send(create(&juno, hour)).answer().expect("an answer");
+        assert_eq!(answer.status, 201, "{}", answer.text());
+    }
+    drop(greedy);
+    server.until_metric(IN_FLIGHT, &["gate=\"writes\""], 0.0);
+    server.is_well();
+}
+
+/// A schedule of somebody, as bytes.
+fn create(by: &Person, hour: u32) -> Vec<u8> {
+    let (bearer, body) = (by.bearer(), plan("walk", hour).to_string());
+    let length = body.len().to_string();
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("Authorization", bearer.as_str()),
+        ("Content-Length", length.as_str()),
+    ];
+    [head("POST", "/v1/schedules", &headers).as_bytes(), body.as_bytes()].concat()
+}

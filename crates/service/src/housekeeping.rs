@@ -1,0 +1,148 @@
+//! What is done beside the requests, on one thread, until the service stops.
+//!
+//! - **Sweeping.** What is deleted is gone at once, for everybody; the rows that hung on it go in transactions of
+//!   [`SWEEP_ROWS`] rows, with a pause after each as long as it took, so that other writes have their turn. So go
+//!   runs and rankings of deleted tracks, comments and likes of deleted articles, and what a user leaves whom an
+//!   operator has deleted ([`leftovers`]); and towns in which there is no post any longer.
+//! - **Checking** the counts of articles, and **flushing** likes: see `articles/upkeep.rs`.
+
+mod leftovers;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use leftovers::{Leftovers, NONE, Step};
+
+use crate::articles::Articles;
+use crate::store::StoreError;
+use crate::{articles, idempotency, posts, schedules, tracks};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+/// Rows of one sweeping transaction: a millisecond or two of the writer.
+pub(crate) const SWEEP_ROWS: usize = 1000;
+/// Time between two looks for what an operator has deleted, or what no deletion has announced.
+const EVERY: Duration = Duration::from_secs(60);
+
+/// What hung on a user.
+const OF_USERS: Leftovers = Leftovers {
+    noted: "deleted_users",
+    steps: &[
+        tracks::OF_USER,
+        posts::OF_USER,
+        articles::OF_USER,
+        schedules::OF_USER,
+        idempotency::OF_USER,
+    ],
+};
+
+/// The running thread. Dropped, it finishes what it must and ends.
+#[derive(Debug)]
+pub struct Housekeeping {
+    stop: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+    articles: Articles,
+}
+
+impl Housekeeping {
+    /// Starts it, for the store of `articles`. At the end it tries for so long to write what would be lost.
+    ///
+    /// # Errors
+    /// When the thread or its event loop cannot be made.
+    pub fn start(articles: &Articles, drain_timeout: Duration) -> std::io::Result<Housekeeping> {
+        let (stop, stopped) = watch::channel(false);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        let (all, articles) = (articles.clone(), articles.clone());
+        let thread =
+            std::thread::Builder::new().name("housekeeping".to_owned()).spawn(move || {
+                runtime.block_on(async {
+                    tokio::join!(
+                        until(&stopped, sweep(&articles)),
+                        until(&stopped, articles.check()),
+                        articles.flush(&stopped, drain_timeout)
+                    )
+                });
+            })?;
+        Ok(Housekeeping { stop, thread: Some(thread), articles: all })
+    }
+
+    /// Ends it, when nobody asks any longer; answers how many likes are lost that were acknowledged, as only
+    /// `likes.write = queue` can. Blocks the thread.
+    pub fn finish(mut self) -> u64 {
+        self.end();
+        self.articles.lost_likes()
+    }
+
+    fn end(&mut self) {
+        self.stop.send_replace(true);
+        if let Some(thread) = self.thread.take() {
+            // A panic was reported when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Housekeeping {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Breaks off `work` at the stop; a transaction that was handed over is done all the same.
+async fn until(stopped: &watch::Receiver<bool>, work: impl Future<Output = ()>) {
+    let mut stopped = stopped.clone();
+    tokio::select! {
+        _ = stopped.wait_for(|stop| *stop) => {}
+        () = work => {}
+    }
+}
+
+async fn sweep(articles: &Articles) {
+    let deletions = articles.sql().deletions();
+    loop {
+        if let Err(error) = sweep_all(articles).await {
+            tracing::debug!(%error, "rows of deleted items remain for now");
+        }
+        tokio::select! {
+            () = deletions.notified() => {}
+            () = sleep(EVERY) => {}
+        }
+    }
+}
+
+/// Takes away everything that is noted now.
+async fn sweep_all(articles: &Articles) -> Result<(), StoreError> {
+    for kind in [tracks::LEFTOVERS, articles::LEFTOVERS, OF_USERS] {
+        sweep_kind(articles, kind).await?;
+    }
+    let mut after = Some(0);
+    while let Some(town) = after {
+        after = rested(posts::sweep_towns(articles.sql(), town, SWEEP_ROWS)).await?;
+    }
+    Ok(())
+}
+
+async fn sweep_kind(articles: &Articles, kind: Leftovers) -> Result<(), StoreError> {
+    let (store, cache) = (articles.sql(), articles.cache());
+    loop {
+        let noted = kind.noted(store).await?;
+        if noted.is_empty() {
+            return Ok(());
+        }
+        if kind.noted == OF_USERS.noted {
+            articles.take_back_likes_of_the_gone().await?;
+        }
+        for id in noted {
+            while rested(kind.sweep(store, cache, id, SWEEP_ROWS)).await? {}
+        }
+    }
+}
+
+/// Work, and a pause as long as it took.
+async fn rested<T>(work: impl Future<Output = T>) -> T {
+    let started = Instant::now();
+    let done = work.await;
+    sleep(started.elapsed()).await;
+    done
+}

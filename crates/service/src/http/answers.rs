@@ -1,0 +1,339 @@
+//! The memory that answers take on their way to clients.
+//!
+//! A reader that takes nothing holds its answer until `server.write_timeout` at least, so without a bound a few
+//! hundred of them fill the memory. What is counted is buffers, not readers: a body from the cache that a
+//! thousand are reading is there once. Nor is a body that is too large for the cache made for each: it is
+//! shared as long as somebody reads it (`madang_cache`, values that are lent).
+//!
+//! Small answers are not counted: up to [`SMALL`] the kernel takes a whole answer, also for a client that
+//! reads nothing, and looking at each would cost more than it is worth. A connection holds one answer at
+//! a time, however many requests it has sent: hyper begins the next when the last is written.
+//!
+//! Of the room each address has a quarter, so that one alone cannot take it. The making of large bodies
+//! takes room as well while it lasts.
+
+use super::Problem;
+use crate::ops::memory;
+use axum::body::Body;
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::body::Body as _;
+use madang_cache::Value;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Answers of up to so many bytes are not counted.
+pub(crate) const SMALL: usize = 16 << 10;
+
+/// One address may take one part in so many of the room.
+const SHARE: usize = 4;
+
+/// The room of all answers. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct AnswerRoom {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    most: usize,
+    book: Mutex<Book>,
+    refused: AtomicU64,
+    refused_share: AtomicU64,
+}
+
+/// Who holds what.
+#[derive(Debug, Default)]
+struct Book {
+    /// Bytes of all buffers, each counted once.
+    held: usize,
+    /// Bytes of the buffers that are on their way to an address, each counted once for it.
+    by_address: HashMap<IpAddr, usize>,
+    /// How many answers hold a buffer, by its place in memory: all of them, and those to one address.
+    holders: HashMap<(Option<IpAddr>, usize), usize>,
+}
+
+/// Why an answer has no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Full {
+    All,
+    Share,
+}
+
+/// What the room has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AnswerFigures {
+    /// Bytes that large answers, and the making of them, take now.
+    pub held: usize,
+    /// Answers refused because all of the room was taken.
+    pub refused: u64,
+    /// Answers refused because their address had its share.
+    pub refused_share: u64,
+}
+
+impl AnswerRoom {
+    /// Room for so many bytes. One answer fits, however large it is.
+    pub fn new(most: usize) -> Self {
+        let (book, refused, refused_share) = Default::default();
+        Self { inner: Arc::new(Inner { most, book, refused, refused_share }) }
+    }
+
+    /// What it has seen so far.
+    pub fn figures(&self) -> AnswerFigures {
+        AnswerFigures {
+            held: self.book().held,
+            refused: self.inner.refused.load(Relaxed),
+            refused_share: self.inner.refused_share.load(Relaxed),
+        }
+    }
+
+    /// The answer, which holds its room until its last byte is with the kernel or its reader has gone; or a
+    /// problem, when there is no room. `client` is the address that has a share, if it has one.
+    pub(super) async fn hold(&self, response: Response, client: Option<IpAddr>) -> Response {
+        if response.body().size_hint().exact().is_none_or(|bytes| bytes <= SMALL as u64) {
+            return response;
+        }
+        let (mut parts, body) = response.into_parts();
+        let value = parts.extensions.remove::<Value>();
+        // It is whole and in one piece: nothing is waited for, and nothing is copied.
+        let bytes = match body.collect().await {
+            Ok(whole) => whole.to_bytes(),
+            Err(error) => return Problem::internal(format!("a body: {error}")).into_response(),
+        };
+        match self.lend(bytes, value, client) {
+            Ok(bytes) => Response::from_parts(parts, Body::from(bytes)),
+            Err(full) => self.refuse(full).into_response(),
+        }
+    }
+
+    /// Room for the making of a body; nothing when there is none.
+    pub(crate) fn make(&self, bytes: usize) -> Option<Making> {
+        let mut book = self.book();
+        if !fits(book.held, bytes, self.inner.most) {
+            self.inner.refused.fetch_add(1, Relaxed);
+            return None;
+        }
+        book.held += bytes;
+        Some(Making { room: self.clone(), bytes })
+    }
+
+    fn lend(
+        &self,
+        bytes: Bytes,
+        value: Option<Value>,
+        client: Option<IpAddr>,
+    ) -> Result<Bytes, Full> {
+        // Whoever holds one of a value's encodings holds them all.
+        let (place, weight) = match &value {
+            Some(value) => (value.identity().as_ptr(), value.weight()),
+            None => (bytes.as_ptr(), bytes.len() as u64),
+        };
+        let (place, weight) = (place as usize, usize::try_from(weight).unwrap_or(usize::MAX));
+        self.book().enter(place, weight, client, self.inner.most)?;
+        memory::lent();
+        let room = self.clone();
+        Ok(Bytes::from_owner(Lent { bytes, _value: value, room, place, weight, client }))
+    }
+
+    fn refuse(&self, full: Full) -> Problem {
+        let (counter, detail, log) = match full {
+            Full::All => (
+                &self.inner.refused,
+                "too many large answers are being sent; try again later",
+                "no memory for another large answer",
+            ),
+            Full::Share => (
+                &self.inner.refused_share,
+                "too many large answers are being sent to your address; read them first",
+                "an address has used up its share of the memory for large answers",
+            ),
+        };
+        counter.fetch_add(1, Relaxed);
+        Problem::unavailable(detail, fastrand::u32(1..=3), log)
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.inner.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whoever has nothing yet may take more than there is: one answer always fits.
+fn fits(held: usize, more: usize, most: usize) -> bool {
+    held == 0 || held.saturating_add(more) <= most
+}
+
+impl Book {
+    fn enter(
+        &mut self,
+        place: usize,
+        weight: usize,
+        client: Option<IpAddr>,
+        most: usize,
+    ) -> Result<(), Full> {
+        let is_new = !self.holders.contains_key(&(None, place));
+        if is_new && !fits(self.held, weight, most) {
+            return Err(Full::All);
+        }
+        if let Some(address) = client
+            && !self.holders.contains_key(&(client, place))
+        {
+            let share = self.by_address.get(&address).copied().unwrap_or(0);
+            if !fits(share, weight, most / SHARE) {
+                return Err(Full::Share);
+            }
+            self.by_address.insert(address, share + weight);
+        }
+        if is_new {
+            self.held += weight;
+        }
+        *self.holders.entry((None, place)).or_default() += 1;
+        if client.is_some() {
+            *self.holders.entry((client, place)).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, place: usize, weight: usize, client: Option<IpAddr>) {
+        if let Some(address) = client
+            && self.was_last(client, place)
+            && let Some(share) = self.by_address.get_mut(&address)
+        {
+            *share -= weight;
+            if *share == 0 {
+                self.by_address.remove(&address);
+            }
+        }
+        if self.was_last(None, place) {
+            self.held -= weight;
+        }
+    }
+
+    fn was_last(&mut self, of: Option<IpAddr>, place: usize) -> bool {
+        let Some(holders) = self.holders.get_mut(&(of, place)) else { return false };
+        *holders -= 1;
+        let last = *holders == 0;
+        if last {
+            self.holders.remove(&(of, place));
+        }
+        last
+    }
+}
+
+/// The buffer of an answer, and its room.
+struct Lent {
+    bytes: Bytes,
+    /// Kept so that others who ask for it now get the same.
+    _value: Option<Value>,
+    room: AnswerRoom,
+    place: usize,
+    weight: usize,
+    client: Option<IpAddr>,
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.room.book().leave(self.place, self.weight, self.client);
+        memory::freed();
+    }
+}
+
+/// Room for the making of a body, until it is dropped.
+#[derive(Debug)]
+#[must_use = "the room is taken as long as this lives"]
+pub(crate) struct Making {
+    room: AnswerRoom,
+    bytes: usize,
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        self.room.book().held -= self.bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    fn body(bytes: usize) -> Bytes {
+        Bytes::from(vec![7; bytes])
+    }
+
+    fn address(last: u8) -> Option<IpAddr> {
+        Some([10, 0, 0, last].into())
+    }
+
+    fn lend(room: &AnswerRoom, bytes: &Bytes, client: Option<IpAddr>) -> Result<Bytes, Full> {
+        room.lend(bytes.clone(), None, client)
+    }
+
+    #[test]
+    fn a_buffer_counts_once_however_many_read_it_and_as_long_as_one_does() {
+        let room = AnswerRoom::new(8 * MIB);
+        let shared = body(MIB);
+        let mut readers: Vec<_> =
+            (0..100).map(|n| lend(&room, &shared, address(n % 5)).unwrap()).collect();
+        assert_eq!(room.figures().held, MIB);
+        let last = readers.pop();
+        drop(readers);
+        assert_eq!(room.figures().held, MIB);
+        drop(last);
+        assert_eq!(room.figures().held, 0);
+        let book = room.book();
+        assert!(book.holders.is_empty() && book.by_address.is_empty(), "{book:?}");
+    }
+
+    #[test]
+    fn one_address_has_a_quarter_and_the_others_the_rest() {
+        let room = AnswerRoom::new(8 * MIB);
+        let own: Vec<_> = (0..2).map(|_| lend(&room, &body(MIB), address(1)).unwrap()).collect();
+        assert_eq!(lend(&room, &body(MIB), address(1)).unwrap_err(), Full::Share);
+        let others: Vec<_> = (2..8).map(|n| lend(&room, &body(MIB), address(n)).unwrap()).collect();
+        assert_eq!(lend(&room, &body(MIB), address(9)).unwrap_err(), Full::All);
+        assert!(room.make(1).is_none());
+        drop(own);
+        let exempt: Vec<_> = (0..2).map(|_| lend(&room, &body(MIB), None).unwrap()).collect();
+        assert_eq!(lend(&room, &body(MIB), None).unwrap_err(), Full::All);
+        drop((others, exempt));
+        assert_eq!(room.figures().held, 0);
+    }
+
+    #[test]
+    fn what_is_larger_than_all_room_is_sent_alone() {
+        let room = AnswerRoom::new(MIB);
+        let large = lend(&room, &body(5 * MIB), address(1)).unwrap();
+        assert_eq!(lend(&room, &body(SMALL + 1), address(2)).unwrap_err(), Full::All);
+        drop(large);
+        let making = room.make(3 * MIB).unwrap();
+        assert!(room.make(1).is_none());
+        drop(making);
+        assert!(lend(&room, &body(SMALL + 1), address(2)).is_ok());
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_handed_on_without_a_copy_and_a_small_one_as_it_is() {
+        let room = AnswerRoom::new(MIB);
+        let (large, small) = (body(SMALL + 1), body(SMALL));
+        let place = large.as_ptr();
+        let held = room.hold(Response::new(Body::from(large)), None).await;
+        assert_eq!(held.body().size_hint().exact(), Some(SMALL as u64 + 1));
+        assert_eq!(room.figures().held, SMALL + 1);
+        let sent = held.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(sent.as_ptr(), place);
+        assert_eq!(room.figures().held, SMALL + 1, "the socket may still have to take it");
+        drop(sent);
+        let _small = room.hold(Response::new(Body::from(small)), None).await;
+        assert_eq!(room.figures().held, 0);
+    }
+}

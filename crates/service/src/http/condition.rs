@@ -1,0 +1,181 @@
+//! `If-Match` and `If-None-Match` of writes (RFC 9110, 13.1.1 and 13.1.2): change it only if it is still
+//! what I have read.
+//!
+//! A tag names the bytes of one answer: its encoding, and the counts of the moment, are in it. Nobody who
+//! changes an article wants to be refused because somebody liked it meanwhile, or because a proxy asked
+//! for another encoding. So a tag begins with the *version* of the resource, up to the first `.` or `-`,
+//! and conditions compare that alone. The version is a hash of all that the resource itself says. It is
+//! compared in the transaction that writes, so nothing comes between the look and the write.
+
+use crate::accounts::UserId;
+use axum::extract::FromRequestParts;
+use http::header::{AsHeaderName, IF_MATCH, IF_NONE_MATCH};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue};
+use std::convert::Infallible;
+use std::fmt;
+
+/// The conditions of a request. An extractor; most requests have none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Conditions {
+    matches: Option<Tags>,
+    matches_none: Option<Tags>,
+}
+
+/// What a condition lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Tags {
+    /// `*`: whatever there is.
+    Any,
+    /// Versions of tags. One that is no tag is left out: it is that of nothing.
+    Of(Vec<Box<str>>),
+}
+
+impl Conditions {
+    /// Those of a request with these headers.
+    pub fn of(headers: &HeaderMap) -> Self {
+        // A weak tag never matches here, by definition (RFC 9110, 8.8.3.2).
+        let matches = Tags::of(headers, IF_MATCH, |tag| tag);
+        let matches_none =
+            Tags::of(headers, IF_NONE_MATCH, |tag| tag.strip_prefix("W/").unwrap_or(tag));
+        Self { matches, matches_none }
+    }
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.matches.is_none() && self.matches_none.is_none()
+    }
+
+    /// Whether they hold for something that exists, in this version; nothing when it has no tags.
+    pub fn hold(&self, version: Option<&str>) -> bool {
+        let has = |tags: &Tags| match tags {
+            Tags::Any => true,
+            Tags::Of(versions) => versions.iter().any(|tag| Some(&**tag) == version),
+        };
+        self.matches.as_ref().is_none_or(has) && !self.matches_none.as_ref().is_some_and(has)
+    }
+}
+
+impl Tags {
+    fn of(headers: &HeaderMap, name: impl AsHeaderName, opaque: fn(&str) -> &str) -> Option<Self> {
+        let mut lines = headers.get_all(name).into_iter().peekable();
+        lines.peek()?;
+        let lines: Vec<&str> = lines.filter_map(|line: &HeaderValue| line.to_str().ok()).collect();
+        if lines.iter().any(|line| line.trim() == "*") {
+            return Some(Tags::Any);
+        }
+        // No tag of ours has a comma in it.
+        let tags = lines.iter().flat_map(|line| line.split(',')).map(str::trim).map(opaque);
+        let inner = tags.filter_map(|tag| tag.strip_prefix('"')?.strip_suffix('"'));
+        Some(Tags::Of(inner.filter_map(|tag| tag.split(['.', '-']).next()).map(Into::into).collect()))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Conditions {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
+        Ok(Self::of(&parts.headers))
+    }
+}
+
+/// Who asks for a write to a `T`, and on what condition.
+pub struct By<T> {
+    /// Who.
+    pub user: UserId,
+    holds: Option<Holds<T>>,
+}
+
+type Holds<T> = Box<dyn FnOnce(T) -> bool + Send>;
+
+impl<T> By<T> {
+    /// This user, if `conditions` hold for the version of what there is then.
+    pub fn new(
+        user: UserId,
+        conditions: Conditions,
+        version: impl FnOnce(T) -> Option<Box<str>> + Send + 'static,
+    ) -> Self {
+        if conditions.is_empty() {
+            return Self { user, holds: None };
+        }
+        let holds = move |now| conditions.hold(version(now).as_deref());
+        Self { user, holds: Some(Box::new(holds)) }
+    }
+
+    /// Whether the condition holds for what there is `now`, which is looked at only if there is one. For
+    /// the transaction that writes, once it is known that the user may.
+    ///
+    /// # Errors
+    /// Those of `now`.
+    pub fn holds<E>(&mut self, now: impl FnOnce() -> Result<Option<T>, E>) -> Result<bool, E> {
+        let Some(holds) = self.holds.take() else { return Ok(true) };
+        // What is not there is for the write itself to find out.
+        Ok(now()?.is_none_or(holds))
+    }
+}
+
+/// A user without a condition.
+impl<T> From<UserId> for By<T> {
+    fn from(user: UserId) -> Self {
+        Self { user, holds: None }
+    }
+}
+
+impl<T> fmt::Debug for By<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("By").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conditions(headers: &[(http::HeaderName, &'static str)]) -> Conditions {
+        let headers = headers.iter().cloned().map(|(n, v)| (n, HeaderValue::from_static(v)));
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(name, value);
+        }
+        Conditions::of(&map)
+    }
+
+    #[test]
+    fn a_tag_matches_by_its_version() {
+        for (given, holds) in [
+            ("\"a1\"", true),
+            ("\"a1-gzip\"", true),
+            ("\"a1.likeCount:3.liked:null-gzip\"", true),
+            ("\"b2\", \"a1-br\"", true),
+            ("*", true),
+            ("W/\"a1\"", false),
+            ("\"a\"", false),
+            ("\"a12\"", false),
+            ("a1", false),
+            ("\"\"", false),
+            ("", false),
+            ("\"*\"", false),
+        ] {
+            assert_eq!(conditions(&[(IF_MATCH, given)]).hold(Some("a1")), holds, "{given}");
+            // A tag that a proxy has weakened is still known.
+            let none = !holds && given != "W/\"a1\"";
+            assert_eq!(conditions(&[(IF_NONE_MATCH, given)]).hold(Some("a1")), none, "{given}");
+        }
+    }
+
+    #[test]
+    fn all_lines_and_both_headers_count() {
+        let lines = [(IF_MATCH, "\"x\""), (IF_MATCH, "\"a1\"")];
+        assert!(conditions(&lines).hold(Some("a1")));
+        assert!(!conditions(&[(IF_MATCH, "*"), (IF_NONE_MATCH, "\"a1\"")]).hold(Some("a1")));
+        assert!(conditions(&[]).hold(Some("a1")) && conditions(&[]).hold(None));
+    }
+
+    #[test]
+    fn what_has_no_tag_is_matched_by_the_star_alone() {
+        assert!(conditions(&[(IF_MATCH, "*")]).hold(None));
+        assert!(!conditions(&[(IF_MATCH, "\"a1\"")]).hold(None));
+        assert!(conditions(&[(IF_NONE_MATCH, "\"a1\"")]).hold(None));
+        assert!(!conditions(&[(IF_NONE_MATCH, "*")]).hold(None));
+    }
+}

@@ -1,0 +1,130 @@
+//! The share that one client address may take of what all clients share.
+//!
+//! A table by address would itself be something that clients fill. This one has an entry for each
+//! address that holds something now, so it is bounded by what is held.
+
+use super::sharers::Sharers;
+use crate::config::Settings;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// One address may hold one part in so many, unless a setting says otherwise.
+pub(super) const SHARE: usize = 4;
+
+/// Open connections of each address.
+#[derive(Debug)]
+pub(super) struct Places {
+    most_of_one: usize,
+    sharers: Sharers,
+    open: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// The place of one connection; given back when dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    places: Arc<Places>,
+    address: Option<IpAddr>,
+}
+
+impl Places {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let server = &settings.server;
+        Self {
+            most_of_one: server
+                .max_connections_per_address
+                .unwrap_or_else(|| server.max_connections.div_ceil(SHARE)),
+            sharers: Sharers::new(settings),
+            open: Mutex::default(),
+        }
+    }
+
+    /// A place for a connection from `peer`, unless that has its share already.
+    pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+        let address = self.sharers.counted(peer);
+        if let Some(address) = address {
+            let mut open = self.lock();
+            let count = open.entry(address).or_default();
+            if *count >= self.most_of_one {
+                return None;
+            }
+            *count += 1;
+        }
+        Some(Place { places: Arc::clone(self), address })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let Some(address) = self.address else { return };
+        let mut open = self.places.lock();
+        if let Some(count) = open.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Sources, value::ranges};
+
+    fn settings() -> Settings {
+        let mut settings = Sources::new().resolve().unwrap();
+        settings.server.max_connections = 8;
+        settings.server.trusted_proxies = ranges("10.0.0.0/8").unwrap();
+        settings.guard.exempt = ranges("192.0.2.1, 2001:db8:f::/48").unwrap();
+        settings
+    }
+
+    fn at(address: &str) -> IpAddr {
+        address.parse().unwrap()
+    }
+
+    #[test]
+    fn an_address_has_a_quarter_and_gets_it_back() {
+        let places = Arc::new(Places::new(&settings()));
+        let held = [places.take(at("9.9.9.9")).unwrap(), places.take(at("9.9.9.9")).unwrap()];
+        assert!(places.take(at("9.9.9.9")).is_none());
+        assert!(places.take(at("::ffff:9.9.9.9")).is_none(), "the same address");
+        assert!(places.take(at("9.9.9.8")).is_some(), "another");
+        drop(held);
+        assert!(places.lock().is_empty(), "nothing is remembered of who holds nothing");
+        assert!(places.take(at("9.9.9.9")).is_some());
+    }
+
+    #[test]
+    fn addresses_of_one_64_bit_network_share_one_share() {
+        let places = Arc::new(Places::new(&settings()));
+        let held = ["2001:db8::1", "2001:db8::ffff:1"].map(|a| places.take(at(a)).unwrap());
+        assert!(places.take(at("2001:db8::2")).is_none());
+        assert!(places.take(at("2001:db8:0:1::1")).is_some(), "the next network");
+        drop(held);
+    }
+
+    #[test]
+    fn proxies_and_the_exempt_have_no_limit() {
+        let places = Arc::new(Places::new(&settings()));
+        for peer in ["10.1.2.3", "::ffff:10.1.2.3", "192.0.2.1", "2001:db8:f:7::1"] {
+            let held: Vec<_> = (0..100).filter_map(|_| places.take(at(peer))).collect();
+            assert_eq!(held.len(), 100, "{peer}");
+        }
+        assert!(places.lock().is_empty());
+    }
+
+    #[test]
+    fn a_setting_takes_the_place_of_the_quarter() {
+        let mut settings = settings();
+        settings.server.max_connections_per_address = Some(1);
+        let places = Arc::new(Places::new(&settings));
+        let _held = places.take(at("9.9.9.9")).unwrap();
+        assert!(places.take(at("9.9.9.9")).is_none());
+    }
+}

@@ -1,0 +1,119 @@
+//! What a request has handed to the writer, so that its answer can be true.
+//!
+//! A write is the writer's once it is in its queue, whoever still waits for it. A request that is given up after
+//! that, or that fails behind its write, must not be answered as if nothing was done. So each request that
+//! may write carries a [`Handover`], and the one place that hands writes over marks it. The edge asks it
+//! before it says 503, which promises that nothing was done.
+//!
+//! It is found through the task, not through parameters: a handler that forgot to pass it on would lie.
+//! Work that goes on in a task of its own takes it along ([`carried`]); what is started beside a
+//! request (a sweep, a view that is counted) does not, because it is not what the request asked for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+tokio::task_local! {
+    static CURRENT: Handover;
+}
+
+/// The writes of one request.
+#[derive(Clone, Debug, Default)]
+pub struct Handover {
+    state: Arc<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Writes that were handed over and are not known to have changed nothing.
+    writes: AtomicUsize,
+    /// Sent again, the request makes nothing new.
+    repeatable: AtomicBool,
+}
+
+impl Handover {
+    /// Runs `work`, and notes what it hands over.
+    pub async fn watch<T>(self, work: impl Future<Output = T>) -> T {
+        CURRENT.scope(self, work).await
+    }
+
+    /// Whether something may have been written, or may be written yet.
+    pub fn may_have_written(&self) -> bool {
+        self.state.writes.load(Relaxed) > 0
+    }
+
+    /// Whether the request may be sent again, whatever became of it: it has an `Idempotency-Key`.
+    pub fn is_repeatable(&self) -> bool {
+        self.state.repeatable.load(Relaxed)
+    }
+}
+
+/// Work that belongs to the current request, to be run in a task of its own.
+pub(crate) fn carried<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
+    let current = CURRENT.try_with(Handover::clone).ok();
+    async move {
+        match current {
+            Some(handover) => handover.watch(work).await,
+            None => work.await,
+        }
+    }
+}
+
+/// Notes that the current request makes nothing new when it is sent again.
+pub(crate) fn note_repeatable() {
+    let _ = CURRENT.try_with(|handover| handover.state.repeatable.store(true, Relaxed));
+}
+
+/// Notes that the current request, if there is one, hands a write over. It counts until it is
+/// [`undone`](Handed::undone).
+pub(crate) fn hand_over() -> Handed {
+    let current = CURRENT.try_with(Handover::clone).ok();
+    if let Some(handover) = &current {
+        handover.state.writes.fetch_add(1, Relaxed);
+    }
+    Handed(current)
+}
+
+/// A write that was handed over.
+#[derive(Clone, Debug)]
+pub(crate) struct Handed(Option<Handover>);
+
+impl Handed {
+    /// Nothing was written, for certain. To be called once, and before the request hears of it.
+    pub(crate) fn undone(&self) {
+        if let Some(handover) = &self.0 {
+            handover.state.writes.fetch_sub(1, Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_write_counts_until_it_is_undone_also_in_a_task_of_its_own() {
+        let handover = Handover::default();
+        let work = async {
+            let first = hand_over();
+            let second = tokio::spawn(carried(async { hand_over() })).await.unwrap();
+            // Started beside the request: none of its writes.
+            let beside = tokio::spawn(async { hand_over() }).await.unwrap();
+            (first, second, beside)
+        };
+        let (first, second, beside) = handover.clone().watch(work).await;
+        beside.undone();
+        first.undone();
+        assert!(handover.may_have_written());
+        second.undone();
+        assert!(!handover.may_have_written());
+    }
+
+    #[tokio::test]
+    async fn only_the_request_with_a_key_may_be_repeated() {
+        let (with, without) = (Handover::default(), Handover::default());
+        with.clone().watch(async { note_repeatable() }).await;
+        without.clone().watch(async {}).await;
+        note_repeatable();
+        assert_eq!((with.is_repeatable(), without.is_repeatable()), (true, false));
+    }
+}

@@ -1,0 +1,235 @@
+//! The write-ahead log, kept short by a thread of its own.
+//!
+//! **Why a thread.** Left to itself SQLite copies the log into the database within the commit that makes it
+//! long, and all writes wait for that. Here the writer only appends, and this thread copies what it has
+//! appended, [`EVERY`] pages at a time, while the writer goes on.
+//!
+//! **Why a limit.** A log can begin anew only when all of it is in the database and nobody reads it. While
+//! reads overlap, or writes follow each other without a gap, that moment never comes, and the log grows without
+//! bound. So beyond `database.log_limit` the thread makes the moment. Reads and writes share a lock, each for as
+//! long as its transaction is open ([`Log::turn`]), and the thread asks for it alone: nobody begins from then on,
+//! what is under way ends, a read within [`PATIENCE`], the rest of the log is copied, the file is cut, and all
+//! go on. On a busy machine the thread may be late: at twice the limit the writer waits for it.
+//!
+//! **Limit.** Another program that keeps a transaction open is still in the way. The thread logs that and tries
+//! again; meanwhile the log grows, for to refuse writes would be worse.
+#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
+
+use super::StoreError;
+use crossbeam_channel::{Receiver, Sender, bounded};
+use rusqlite::{Connection, OpenFlags};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Pages between two copies into the database: 4 MiB, as SQLite has it.
+const EVERY: u64 = 1000;
+/// Bytes of a page in the log, with its head.
+const PAGE_BYTES: u64 = 4096 + 24;
+/// Time that a read may have taken when everybody waits for it.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// Time that the writer waits for the thread at a time; it never takes so long.
+const LATE: Duration = Duration::from_secs(1);
+/// Time until the next try when another program is in the way; it doubles up to the longest.
+const SHORTEST_REST: Duration = Duration::from_secs(1);
+const LONGEST_REST: Duration = Duration::from_secs(60);
+
+/// What readers, the writer and the thread share.
+pub(super) struct Log {
+    turns: RwLock<()>,
+    /// The thread waits for all turns to end.
+    waited_for: AtomicBool,
+    /// Another program was in the way of the last try.
+    blocked: AtomicBool,
+    tries: Mutex<()>,
+    tried: Condvar,
+    /// Pages in the log after the last commit.
+    pages: AtomicU64,
+    /// Pages at which it is copied next.
+    next: AtomicU64,
+    /// Pages at which it has to begin anew.
+    limit: u64,
+    /// Pages between two copies.
+    every: u64,
+    copies: AtomicU64,
+    cuts: AtomicU64,
+}
+
+impl Log {
+    pub(super) fn new(limit_bytes: usize) -> Arc<Log> {
+        let limit = (limit_bytes as u64 / PAGE_BYTES).max(1);
+        let every = EVERY.min(limit.div_ceil(4));
+        Arc::new(Log {
+            turns: RwLock::new(()),
+            waited_for: AtomicBool::new(false),
+            blocked: AtomicBool::new(false),
+            tries: Mutex::new(()),
+            tried: Condvar::new(),
+            pages: AtomicU64::new(0),
+            next: AtomicU64::new(every),
+            limit,
+            every,
+            copies: AtomicU64::new(0),
+            cuts: AtomicU64::new(0),
+        })
+    }
+
+    /// To be held for as long as a transaction is open.
+    pub(super) fn turn(&self) -> RwLockReadGuard<'_, ()> {
+        self.turns.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same for the writer, who waits before when the log is far too long.
+    pub(super) fn writers_turn(&self) -> RwLockReadGuard<'_, ()> {
+        let is_far_too_long =
+            |(): &mut ()| self.pages.load(Relaxed) >= 2 * self.limit && !self.blocked.load(Relaxed);
+        if is_far_too_long(&mut ()) {
+            let tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
+            // Cut, or late: it goes on either way.
+            drop(self.tried.wait_timeout_while(tries, LATE, is_far_too_long));
+        }
+        self.turn()
+    }
+
+    /// Whether everybody waits for a read that has taken so long.
+    pub(super) fn is_held_up(&self, took: Duration) -> bool {
+        took >= PATIENCE && self.waited_for.load(Relaxed)
+    }
+
+    /// How often it was copied into the database, and how often it was cut.
+    pub(super) fn figures(&self) -> (u64, u64) {
+        (self.copies.load(Relaxed), self.cuts.load(Relaxed))
+    }
+
+    /// Takes note of its length after a commit; answers whether it is to be copied.
+    fn note(&self, pages: u64) -> bool {
+        if pages < self.pages.swap(pages, Relaxed) {
+            // It has begun anew.
+            self.next.store(self.every, Relaxed);
+        }
+        pages >= self.next.load(Relaxed)
+    }
+
+    /// Copies what the log holds into the database, as far as nobody is in the way; answers the pages in it.
+    fn copy(&self, conn: &Connection) -> Result<u64, StoreError> {
+        // Whatever comes of it, the next commit need not ask again.
+        self.next.store(self.pages.load(Relaxed) + self.every, Relaxed);
+        let (_, pages) = checkpoint(conn, "PASSIVE")?;
+        self.copies.fetch_add(1, Relaxed);
+        Ok(pages)
+    }
+
+    /// Copies all of it and cuts the file while nobody reads or writes; answers whether it could.
+    pub(super) fn cut(&self, conn: &Connection) -> Result<bool, StoreError> {
+        self.waited_for.store(true, Relaxed);
+        let alone = self.turns.write().unwrap_or_else(PoisonError::into_inner);
+        self.waited_for.store(false, Relaxed);
+        let cut = checkpoint(conn, "TRUNCATE").map(|(busy, _)| !busy);
+        if cut == Ok(true) {
+            self.pages.store(0, Relaxed);
+            self.next.store(self.every, Relaxed);
+            self.cuts.fetch_add(1, Relaxed);
+        }
+        drop(alone);
+        let tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
+        self.blocked.store(cut != Ok(true), Relaxed);
+        self.tried.notify_all();
+        drop(tries);
+        cut
+    }
+}
+
+/// Whether somebody was in the way, and the pages in the log.
+fn checkpoint(conn: &Connection, mode: &str) -> Result<(bool, u64), StoreError> {
+    let sql = format!("PRAGMA wal_checkpoint({mode})");
+    let (busy, pages): (bool, i64) =
+        conn.query_row(&sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok((busy, u64::try_from(pages).unwrap_or(0)))
+}
+
+/// What wakes the thread.
+enum Wake {
+    Copy,
+    End,
+}
+
+/// The thread. Dropped, it ends.
+pub(super) struct Checkpoints {
+    wake: Sender<Wake>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Checkpoints {
+    /// Takes copying over from `writer`, the writing connection of the store at `path`.
+    pub(super) fn start(
+        path: &Path,
+        writer: &mut Connection,
+        log: &Arc<Log>,
+    ) -> Result<Checkpoints, StoreError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let conn = Connection::open_with_flags(path, flags)?;
+        // Nobody of this program is in the way; another may be for a moment.
+        conn.busy_timeout(Duration::from_millis(50))?;
+        conn.execute_batch("PRAGMA synchronous=FULL; PRAGMA trusted_schema=OFF;")?;
+        // A log that one large transaction has made longer than the limit is cut when it begins anew.
+        let limit = i64::try_from(log.limit * PAGE_BYTES).unwrap_or(i64::MAX);
+        writer.pragma_update_and_check(None, "journal_size_limit", limit, |_| Ok(()))?;
+        let (wake, woken) = bounded(1);
+        let (noted, waker) = (Arc::clone(log), wake.clone());
+        // There is one such hook; SQLite's own copying, which this replaces, is another.
+        writer.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages: i32| {
+            if noted.note(u64::try_from(pages).unwrap_or(0)) {
+                // When it is full, the thread is awake.
+                let _ = waker.try_send(Wake::Copy);
+            }
+            Ok(())
+        }))?;
+        let log = Arc::clone(log);
+        let thread = std::thread::Builder::new()
+            .name("store-log".to_owned())
+            .spawn(move || work(&conn, &log, &woken))
+            .map_err(|e| StoreError::Other(format!("cannot start a thread: {e}")))?;
+        Ok(Checkpoints { wake, thread: Some(thread) })
+    }
+}
+
+impl Drop for Checkpoints {
+    fn drop(&mut self) {
+        // It always takes the next message: at most one copy is waited for.
+        let _ = self.wake.send(Wake::End);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work(conn: &Connection, log: &Log, woken: &Receiver<Wake>) {
+    let (mut rest, mut not_before) = (SHORTEST_REST, None);
+    while let Ok(Wake::Copy) = woken.recv() {
+        let is_long = match log.copy(conn) {
+            Ok(pages) => pages >= log.limit,
+            Err(error) => {
+                // A full disk; the writes say so.
+                tracing::debug!(%error, "cannot copy the write-ahead log into the database");
+                false
+            }
+        };
+        if !is_long || not_before.is_some_and(|at| Instant::now() < at) {
+            continue;
+        }
+        let cut = log.cut(conn);
+        if matches!(cut, Ok(true)) {
+            (rest, not_before) = (SHORTEST_REST, None);
+            continue;
+        }
+        let error = cut.err().map(tracing::field::display);
+        tracing::warn!(
+            error,
+            "the write-ahead log is longer than database.log_limit: does another program read the database?"
+        );
+        not_before = Some(Instant::now() + rest);
+        rest = (2 * rest).min(LONGEST_REST);
+    }
+}

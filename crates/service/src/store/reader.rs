@@ -1,0 +1,76 @@
+//! One reading connection: every read has a deadline, and ends when nobody waits for it.
+#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
+
+use super::StoreError;
+use super::log::Log;
+use rusqlite::{Connection, OpenFlags};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Time that a read of a request may take: half of the default of `server.request_timeout`, and far more
+/// than anything takes that a request can ask for.
+pub(super) const READ_TIME: Duration = Duration::from_secs(5);
+
+/// Steps of SQLite's virtual machine between two looks at the clock: some 20 µs.
+const STEPS: i32 = 1000;
+
+/// The state of a reader thread.
+pub(super) struct Reader {
+    conn: Connection,
+    log: Arc<Log>,
+}
+
+/// What ends a read before it is done.
+pub(super) struct Bounds {
+    /// Time from its beginning; `None`: as long as it takes.
+    pub(super) time: Option<Duration>,
+    /// Set when nobody waits for it any longer.
+    pub(super) left: Arc<AtomicBool>,
+}
+
+/// Says that nobody waits any longer, when it is dropped with the future of whoever did.
+pub(super) struct Waits(pub(super) Arc<AtomicBool>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+impl Reader {
+    pub(super) fn open(path: &Path, log: Arc<Log>) -> Result<Reader, StoreError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let conn = Connection::open_with_flags(path, flags)?;
+        conn.busy_timeout(Duration::from_secs(5))?;
+        // 2 MiB of page cache a reader: the index pages of a busy listing, not the whole store.
+        conn.execute_batch(
+            "PRAGMA query_only=ON; PRAGMA cache_size=-2048; PRAGMA trusted_schema=OFF;",
+        )?;
+        conn.set_prepared_statement_cache_capacity(64);
+        Ok(Reader { conn, log })
+    }
+
+    /// Runs one whole read transaction within these bounds.
+    pub(super) fn run<T>(
+        &mut self,
+        bounds: Bounds,
+        job: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
+    ) -> Result<T, StoreError> {
+        let _turn = self.log.turn();
+        let (began, log) = (Instant::now(), Arc::clone(&self.log));
+        let is_over = move || {
+            let late = |time| {
+                let took = began.elapsed();
+                took >= time || log.is_held_up(took)
+            };
+            bounds.left.load(Relaxed) || bounds.time.is_some_and(late)
+        };
+        self.conn.progress_handler(STEPS, Some(is_over))?;
+        let tx = self.conn.unchecked_transaction()?;
+        let value = job(&tx)?;
+        tx.finish()?;
+        Ok(value)
+    }
+}

@@ -1,0 +1,157 @@
+//! What bounds reads, and the write-ahead log.
+
+use super::super::Reader;
+use super::*;
+use crate::config::DatabaseSettings;
+use rusqlite::Connection;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+fn open_with(dir: &std::path::Path, readers: usize, log_limit: usize) -> Store {
+    let settings = Sources::new().resolve().unwrap().database;
+    let settings = DatabaseSettings { max_connections: Some(readers), log_limit, ..settings };
+    Store::open(dir, &settings).unwrap()
+}
+
+fn endless(conn: &Connection) -> Result<i64, rusqlite::Error> {
+    let sql =
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+    conn.query_row(sql, [], |row| row.get(0))
+}
+
+async fn within_a_minute<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), work).await.expect("it never ended")
+}
+
+#[tokio::test]
+async fn a_read_that_takes_too_long_is_given_up_and_its_reader_reads_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open_with(dir.path(), 1, 64 << 20);
+    with_notes(&store).await;
+    for _ in 0..3 {
+        let late = store.read_within(Some(Duration::from_millis(20)), endless);
+        let late = within_a_minute(late).await;
+        assert!(matches!(late, Err(StoreError::GivenUp(_))), "{late:?}");
+        assert!(late.is_err_and(|error| error.is_temporary()));
+        assert_eq!(notes(&store).await, Vec::<i64>::new());
+    }
+}
+
+#[tokio::test]
+async fn a_read_whose_caller_has_left_is_given_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open_with(dir.path(), 1, 64 << 20);
+    with_notes(&store).await;
+    let (began, begins) = oneshot::channel();
+    let left = tokio::spawn({
+        let store = store.clone();
+        async move {
+            let job = move |conn: &Connection| {
+                let _ = began.send(());
+                endless(conn)
+            };
+            store.read_within(None, job).await
+        }
+    });
+    begins.await.unwrap();
+    left.abort();
+    assert_eq!(within_a_minute(notes(&store)).await, Vec::<i64>::new());
+}
+
+/// `SOAK_ROUNDS` says for how long; `make soak` asks for minutes.
+#[tokio::test]
+async fn the_log_stays_short_while_reads_overlap_all_the_time() {
+    const LIMIT: usize = 1 << 20;
+    let rounds = std::env::var("SOAK_ROUNDS").map_or(1, |rounds| rounds.parse().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let store = open_with(dir.path(), 4, LIMIT);
+    with_notes(&store).await;
+    let made: Result<(), StoreError> =
+        store.write(|tx| Ok(tx.execute_batch("CREATE TABLE blobs (b BLOB)")?)).await;
+    made.unwrap();
+    let done = Arc::new(AtomicBool::new(false));
+    let readers: Vec<_> = (0..3)
+        .map(|_| {
+            let (store, done) = (store.clone(), Arc::clone(&done));
+            tokio::spawn(async move {
+                // A snapshot, held for some milliseconds; the next one of another task begins before it ends.
+                let job = |conn: &Connection| {
+                    conn.query_row("SELECT count(*) FROM notes", [], |_| Ok(()))?;
+                    let some = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50000)
+                                SELECT count(*) FROM n";
+                    conn.query_row(some, [], |_| Ok(()))
+                };
+                let mut reads = 0;
+                while !done.load(Relaxed) {
+                    within_a_minute(store.read(job)).await.unwrap();
+                    reads += 1;
+                }
+                reads
+            })
+        })
+        .collect();
+    let mut longest = 0;
+    for _ in 0..300 * rounds {
+        let written: Result<usize, StoreError> = within_a_minute(
+            store.write(|tx| Ok(tx.execute("INSERT INTO blobs VALUES (zeroblob(65536))", [])?)),
+        )
+        .await;
+        assert_eq!(written, Ok(1));
+        longest = longest.max(store.sizes().log_bytes);
+    }
+    done.store(true, Relaxed);
+    for reader in readers {
+        assert!(reader.await.unwrap() > 0);
+    }
+    let written = 300 * rounds * 65536;
+    // At twice the limit the writer waits.
+    assert!(longest <= 3 * LIMIT as u64, "{longest} bytes of log, {written} written");
+    assert!(store.figures().log_cuts > 0);
+    assert_eq!(notes(&store).await, Vec::<i64>::new());
+}
+
+#[tokio::test]
+async fn a_snapshot_of_another_program_delays_the_end_of_the_log_and_no_write() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open_with(dir.path(), 2, 64 << 10);
+    with_notes(&store).await;
+    store.write(|tx| insert(tx, 1)).await.unwrap();
+    let other = Connection::open(dir.path().join(super::super::FILE)).unwrap();
+    other.execute_batch("BEGIN; SELECT count(*) FROM notes").unwrap();
+    let seen: i64 = other.query_row("SELECT count(*) FROM notes", [], |row| row.get(0)).unwrap();
+    let cuts = store.figures().log_cuts;
+    for n in 0..60 {
+        within_a_minute(store.write(move |tx| insert(tx, n))).await.unwrap();
+    }
+    assert_eq!(store.figures().log_cuts, cuts, "it was cut under somebody's feet");
+    assert_eq!(other.query_row("SELECT count(*) FROM notes", [], |row| row.get(0)), Ok(seen));
+    other.execute_batch("COMMIT").unwrap();
+    assert_eq!(notes(&store).await.len(), 61);
+}
+
+#[test]
+fn a_read_is_held_up_only_while_the_log_waits_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(open_with(dir.path(), 1, 1 << 20));
+    let log = super::super::Log::new(1 << 20);
+    let mut reader = Reader::open(&dir.path().join(super::super::FILE), Arc::clone(&log)).unwrap();
+    let bounds = |time| super::super::Bounds { time: Some(time), left: Arc::default() };
+    assert!(reader.run(bounds(Duration::from_millis(1)), endless).is_err());
+    assert!(!log.is_held_up(Duration::from_secs(9)), "nobody waits");
+    let cut = std::thread::scope(|scope| {
+        let held = log.turn();
+        let path = dir.path().join(super::super::FILE);
+        let conn = Connection::open(path).unwrap();
+        let shared = Arc::clone(&log);
+        let waits = scope.spawn(move || shared.cut(&conn));
+        while !log.is_held_up(Duration::from_secs(9)) {
+            std::thread::yield_now();
+        }
+        assert!(!log.is_held_up(Duration::from_millis(1)), "a short one may end");
+        drop(held);
+        waits.join().unwrap()
+    });
+    assert_eq!(cut, Ok(true));
+    assert!(!log.is_held_up(Duration::from_secs(9)), "and nobody waits again");
+    assert_eq!(reader.run(bounds(Duration::from_secs(60)), |_| Ok(7)), Ok(7));
+}
