@@ -170,6 +170,7 @@ fn two_hundred_half_uploads_of_one_address_keep_nobody_out() {
     assert!(!answered.is_empty(), "refused before it was read");
     drop(half);
     server.until_metric(IN_FLIGHT, &[], 0.0);
+    server.until_metric("madang_http_server_request_bodies_bytes", &[], 0.0);
     server.is_well();
 }
 
@@ -189,6 +190,10 @@ fn a_room_that_four_addresses_have_filled_is_open_to_a_fifth() {
     for connection in &mut half {
         connection.send(vec![b' '; (1 << 20) - 1]);
     }
+    eventually("no other fits", || {
+        let taken = server.metric("madang_http_server_request_bodies_bytes", &["\"large\""]);
+        (taken >= f64::from((32 << 20) - 32)).then_some(())
+    });
     for host in [2, 6] {
         lives_on(&server, host, &mina);
     }
@@ -202,6 +207,7 @@ fn a_room_that_four_addresses_have_filled_is_open_to_a_fifth() {
     });
     drop(half);
     server.until_metric(IN_FLIGHT, &[], 0.0);
+    server.until_metric("madang_http_server_request_bodies_bytes", &[], 0.0);
     server.is_well();
 }
 

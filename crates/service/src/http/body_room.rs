@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 use super::places::SHARE;
+use crate::ops::metrics::ServerMetrics;
+use prometheus_client::metrics::gauge::Gauge;
 
 /// Bodies up to this size in bytes are small: everybody may send them.
 pub const SMALL_BODY: usize = 64 << 10;
@@ -59,9 +61,12 @@ pub(super) struct BodyRooms {
 
 impl BodyRooms {
     /// Rooms in which four bodies of `max_body` bytes fit at least.
-    pub(super) fn new(max_body: usize) -> Self {
+    pub(super) fn new(max_body: usize, metrics: &ServerMetrics) -> Self {
         let large = max_body.saturating_mul(SHARE).max(ALL_LARGE);
-        Self { small: Room::new(ALL_SMALL, GRACE), large: Room::new(large, GRACE) }
+        Self {
+            small: Room::new(ALL_SMALL, GRACE, metrics.body_room("small")),
+            large: Room::new(large, GRACE, metrics.body_room("large")),
+        }
     }
 
     /// Reads a body of at most `most` bytes, and gives the room that it takes, to be held as long as the
@@ -143,6 +148,8 @@ struct Room {
 #[derive(Debug, Default)]
 struct Taken {
     bytes: usize,
+    /// Shows `bytes`.
+    gauge: Gauge,
     by_client: HashMap<IpAddr, usize>,
     /// In the order in which they began.
     bodies: BTreeMap<u64, Taker>,
@@ -159,8 +166,9 @@ struct Taker {
 }
 
 impl Room {
-    fn new(most: usize, grace: Duration) -> Arc<Self> {
-        Arc::new(Self { most, most_of_one: most / SHARE, grace, taken: Mutex::default() })
+    fn new(most: usize, grace: Duration, gauge: Gauge) -> Arc<Self> {
+        let taken = Mutex::new(Taken { gauge, ..Taken::default() });
+        Arc::new(Self { most, most_of_one: most / SHARE, grace, taken })
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
@@ -173,11 +181,17 @@ impl Taken {
         self.by_client.get(&client).copied().unwrap_or(0)
     }
 
+    fn show(&self) {
+        self.gauge.set(i64::try_from(self.bytes).unwrap_or(i64::MAX));
+    }
+
     fn add(&mut self, id: u64, bytes: usize) {
         let Some(taker) = self.bodies.get_mut(&id) else { return };
         taker.bytes += bytes;
+        let client = taker.client;
         self.bytes += bytes;
-        if let Some(client) = taker.client {
+        self.show();
+        if let Some(client) = client {
             *self.by_client.entry(client).or_default() += bytes;
         }
     }
@@ -185,6 +199,7 @@ impl Taken {
     fn remove(&mut self, id: u64) -> Option<Taker> {
         let taker = self.bodies.remove(&id)?;
         self.bytes -= taker.bytes;
+        self.show();
         if let Some(client) = taker.client
             && let Some(held) = self.by_client.get_mut(&client)
         {
@@ -319,8 +334,8 @@ mod tests {
     }
 
     fn rooms(grace: Duration) -> Arc<BodyRooms> {
-        let (small, large) = (Room::new(ALL_SMALL, grace), Room::new(ALL_LARGE, grace));
-        Arc::new(BodyRooms { small, large })
+        let room = |most| Room::new(most, grace, Gauge::default());
+        Arc::new(BodyRooms { small: room(ALL_SMALL), large: room(ALL_LARGE) })
     }
 
     /// A client's upload of which this much has come.

@@ -1,7 +1,7 @@
 //! The edge: what every request passes, from the outside in.
 //!
-//! 1. request id; 2. the head as a whole; 3. body, bounded in size and time; 4. the router, bounded in
-//! time, panics caught; 5. problems get their body; 6. request id, metrics and log.
+//! Request id; the head as a whole; body, bounded in size and time; the router, bounded in time, panics
+//! caught; problems get their body; request id, metrics and log.
 
 use super::body_room::{BodyRooms, Held, ReadError, SMALL_BODY};
 use super::client::Peer;
@@ -65,7 +65,7 @@ impl Edge {
             metrics: Arc::clone(&routes.metrics),
             draining,
             largest_body: Arc::clone(&routes.largest_body),
-            body_rooms: BodyRooms::new(server.max_body),
+            body_rooms: BodyRooms::new(server.max_body, &routes.metrics),
             answers: routes.answers.clone(),
             cors: Cors::new(&server.cors_origins),
             proxies: Proxies::new(&server.trusted_proxies),

@@ -37,6 +37,11 @@ struct ReasonLabel {
     reason: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RoomLabel {
+    room: &'static str,
+}
+
 type Durations = Family<RouteLabels, Histogram, fn() -> Histogram>;
 
 /// Counters of the listener, its connections and the edge.
@@ -53,6 +58,7 @@ pub struct ServerMetrics {
     refused: Counter,
     accept_errors: Counter,
     expired: Family<ReasonLabel, Counter>,
+    bodies: Family<RoomLabel, Gauge>,
     /// Grows by one entry for each route template of the program, while it starts.
     routes: Mutex<Vec<&'static RouteMetrics>>,
     unmatched: &'static RouteMetrics,
@@ -79,6 +85,7 @@ impl ServerMetrics {
             refused: Counter::default(),
             accept_errors: Counter::default(),
             expired: Family::default(),
+            bodies: Family::default(),
             routes: Mutex::default(),
             unmatched,
             latencies,
@@ -126,6 +133,12 @@ impl ServerMetrics {
             "connections_expired",
             "Client connections closed by a deadline",
             metrics.expired.clone(),
+        );
+        http.register_with_unit(
+            "request_bodies",
+            "Memory taken by request bodies that arrive or are worked with, by room",
+            Unit::Bytes,
+            metrics.bodies.clone(),
         );
         http.register(
             "accept_errors",
@@ -204,6 +217,11 @@ impl ServerMetrics {
 
     pub(crate) fn accept_failed(&self) {
         self.accept_errors.inc();
+    }
+
+    /// What the bodies of a room take, in bytes.
+    pub(crate) fn body_room(&self, room: &'static str) -> Gauge {
+        self.bodies.get_or_create_owned(&RoomLabel { room })
     }
 
     pub(crate) fn connection_expired(&self, reason: &'static str) {
