@@ -41,11 +41,10 @@ pub(crate) fn add_unknown_outcomes(document: &mut utoipa::openapi::OpenApi) {
         if path.ends_with("/login") {
             continue;
         }
-        for operation in [&mut item.post, &mut item.put, &mut item.patch, &mut item.delete] {
-            if let Some(operation) = operation {
-                let unknown = Response::new(DESCRIPTION);
-                operation.responses.responses.insert("504".to_owned(), unknown.into());
-            }
+        let writes = [&mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
+        for operation in writes.into_iter().flatten() {
+            let unknown = Response::new(DESCRIPTION);
+            operation.responses.responses.insert("504".to_owned(), unknown.into());
         }
     }
 }
