@@ -156,7 +156,7 @@ fn a_wrong_file_setting_or_datum_is_named_before_anything_runs() {
         ("blocks = 1", "blokcs = 1", "unknown key `blokcs`"),
         ("\"cache.mode\" = \"off\"", "\"cache.mood\" = \"off\"", "cache.mood"),
         ("\"cache.mode\" = \"off\"", "\"cache.mode\" = \"of\"", "[variants.off]"),
-        ("\"cache.mode\" = \"off\"", "cache.mode = \"of\"", "`cache.mode = of` is not valid"),
+        ("\"cache.mode\" = \"off\"", "cache.mode = \"of\"", "invalid value `cache.mode = of`"),
         ("\"cache.mode\" = \"off\"", "cache.mood = \"off\"", "cache.mood"),
         ("= \"off\" }", "= \"off\", cache.mode = \"on\" }", "`cache.mode`"),
         ("samples = true", "smaples = true", "accepted are `samples`, `tracks`, `seed`"),

@@ -163,7 +163,7 @@ fn an_address_that_holds_its_share_is_refused_and_another_is_served() {
         assert!(held.len() < TRACKS, "it was never refused");
     };
     assert!(held.len() >= 2, "{}", held.len());
-    assert!(refused.problem(503)["detail"].as_str().unwrap().contains("this address"));
+    assert!(refused.problem(503)["detail"].as_str().unwrap().contains("your address"));
     assert_eq!(server.metric(REFUSED, &["reason=\"share\""]), 1.0);
     let answer = from([127, 0, 0, 3], &server).send(gpx(TRACKS - 1)).answer().unwrap();
     assert_eq!(answer.status, 200);

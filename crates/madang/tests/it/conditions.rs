@@ -49,7 +49,9 @@ fn tags(server: &Server, by: &Person, path: &str) -> Vec<String> {
 /// Somebody's resources that can be changed or deleted, each with a change, long enough to be compressed.
 fn resources(server: &Server, by: &Person) -> Vec<(String, Option<Value>)> {
     let long = "길고 긴 이야기. ".repeat(200);
-    let line: Vec<_> = (0..200).map(|i| json!([37.0 + 0.001 * f64::from(i), 127.0])).collect();
+    // No point of it can be left out.
+    let zigzag = |i: i32| json!([37.0 + 0.001 * f64::from(i), 127.0 + 0.001 * f64::from(i % 2)]);
+    let line: Vec<_> = (0..200).map(zigzag).collect();
     let made = |path: &str, body: &Value| {
         let answer = server.post(path, Some(by), body);
         assert_eq!(answer.status, 201, "{}", answer.text());

@@ -29,7 +29,7 @@ fn an_import_onto_a_full_disk_names_what_it_refused_and_keeps_what_it_acknowledg
         "\"$MADANG\" import tracks --data \"$DIR\" {} >&2\necho \"code $?\" >&2",
         files.join(" ")
     );
-    let command = on_small_disk(dir.path(), "400k", &prepare);
+    let command = on_small_disk(dir.path(), "700k", &prepare);
     let mut server = Setup::new().data(dir.path()).start_through(command);
     let log = server.until_logged("serving");
     assert!(!log.is_empty());

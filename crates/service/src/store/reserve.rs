@@ -35,6 +35,7 @@ impl Reserve {
 
     fn fill(&self) {
         let there = fs::metadata(&self.file).is_ok_and(|m| m.len() == BYTES as u64);
+        private::close_to_others(&self.file);
         let filled = || private::open(&self.file)?.write_all(&[0; BYTES]);
         if !there && let Err(error) = filled() {
             // What little was written helps as well.
