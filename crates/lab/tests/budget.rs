@@ -25,8 +25,10 @@ fn a_variant_uses_no_more_than_its_budget() {
             assert!(used > 0.0 && !slow.warnings.contains(&Warning::NoBudget), "{slow:?}");
             assert!(report.to_markdown().contains(", 0.2 cores\n"), "{}", report.to_markdown());
         }
-        // Without the right to make cgroups.
-        Err(RunError::Budget { variant, .. }) => assert_eq!(variant, "slow"),
+        Err(error @ RunError::Budget { .. }) => {
+            assert!(matches!(&error, RunError::Budget { variant, .. } if variant == "slow"));
+            madang_testing::skip!(madang_testing::can_make_cgroups(), "no CPU budgets: {error}");
+        }
         Err(error) => panic!("{error}"),
     }
 }

@@ -9,6 +9,8 @@ use madang_lab::{
     report::Ended,
 };
 
+use madang_testing::{Watch, until};
+
 use crate::help::{self, Lab, measured, two};
 
 const SLOW: &str = "serve = { delay_ms = 10 }";
@@ -91,9 +93,11 @@ fn a_url_is_loaded_but_not_observed() {
         .spawn()
         .unwrap();
     let mut line = String::new();
+    let watch = Watch::over(&server);
     let stdout = server.stdout.take().unwrap();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
     let url = line.trim().strip_prefix("listening ").unwrap();
+    drop(watch);
     let lab = Lab::new("get", &two(SLOW, &format!("url = \"{url}/\""), 2, ""));
     let report = lab.run();
     server.kill().unwrap();
@@ -137,9 +141,7 @@ fn interrupted_at(lab: &Lab, sign: &str) -> Report {
     std::thread::scope(|scope| {
         let cancel = &cancel;
         scope.spawn(move || {
-            while !sign.exists() {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            until("the sign", || sign.exists().then_some(()));
             cancel.cancel();
         });
         lab.try_run(&Options::default(), cancel).unwrap()
@@ -336,9 +338,7 @@ fn an_interrupted_run_keeps_its_complete_blocks() {
         let journal = lab.out().join("work/round");
         let cancel = &cancel;
         scope.spawn(move || {
-            while !journal.exists() {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            until("the first round", || journal.exists().then_some(()));
             cancel.cancel();
         });
         let report = lab.try_run(&Options::default(), cancel).unwrap();

@@ -7,6 +7,7 @@ mod checked;
 #[path = "compare/faults.rs"]
 mod faults;
 
+use madang_testing::Finish as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -77,7 +78,7 @@ impl Lab {
     }
 
     fn run(&self, flags: &[&str]) -> Output {
-        self.command(flags).output().unwrap()
+        self.command(flags).finish()
     }
 
     /// Starts a run and waits until its first round has a server and a load.
@@ -177,7 +178,7 @@ fn a_wrong_file_setting_or_datum_is_named_before_anything_runs() {
 fn an_error_names_its_file_and_its_cause_once() {
     let lab = Lab::new(EXPERIMENT);
     let missing = lab.0.path().join("missing.toml");
-    let output = Command::new(MADANG).arg("compare").arg(&missing).output().unwrap();
+    let output = Command::new(MADANG).arg("compare").arg(&missing).finish();
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains(missing.to_str().unwrap()), "{said}");
@@ -313,7 +314,7 @@ fn load_check_requests_nothing_and_says_what_is_wrong() {
         fs::write(dir.path().join("script.js"), script).unwrap();
         let mut command = Command::new(MADANG);
         command.arg("load").arg(dir.path().join("script.js")).arg("--check").args(flags);
-        command.output().unwrap()
+        command.finish()
     };
     // Would throw if it ran.
     let fine = "export const options = { thresholds: { http_req_duration: ['p(95)<200'] } };
@@ -352,7 +353,7 @@ fn an_interrupt_stops_in_order_and_keeps_what_was_measured() {
 
 /// `--report` and the like, without the experiment's path.
 fn on_results(flags: &[&str]) -> Output {
-    Command::new(MADANG).arg("compare").args(flags).output().unwrap()
+    Command::new(MADANG).arg("compare").args(flags).finish()
 }
 
 #[test]

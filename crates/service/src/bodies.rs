@@ -386,6 +386,7 @@ mod tests {
     use crate::config::Sources;
     use axum::body::to_bytes;
     use http::StatusCode;
+    use madang_testing::until_async;
 
     #[tokio::test]
     async fn a_committed_write_is_answered_though_the_pool_takes_no_more() {
@@ -411,9 +412,7 @@ mod tests {
         running.await.unwrap();
         let waits = Arc::clone(&compute);
         tokio::spawn(async move { waits.run(|()| ()).await });
-        while compute.waiting() == 0 {
-            tokio::task::yield_now().await;
-        }
+        until_async("one waits", || compute.waiting() > 0).await;
         let answer = bodies.of_write(&body, &headers).await;
         assert_eq!(answer.status(), StatusCode::OK);
         assert!(!answer.headers().contains_key(header::CONTENT_ENCODING));

@@ -1,5 +1,6 @@
 //! The real MariaDB and Redis, as installed by Debian.
 
+use madang_testing::Finish as _;
 use std::{net::TcpStream, process::Command};
 
 use madang_stack::{mariadb::MariaDb, redis::Redis};
@@ -9,7 +10,7 @@ use crate::help::supervisor;
 /// What a command prints.
 #[track_caller]
 fn said(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).output().unwrap();
+    let output = Command::new(program).args(arguments).finish();
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {arguments:?}: {error}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()

@@ -53,7 +53,9 @@ impl Owner {
             .unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
+        let watch = madang_testing::Watch::over(&child);
         stdout.read_line(&mut line).unwrap();
+        drop(watch);
         let words = line.strip_prefix("ready ").unwrap_or_else(|| panic!("it said {line:?}"));
         let pids: Vec<u32> = words.split_whitespace().map(|word| word.parse().unwrap()).collect();
         Self { child, stdout, supervisor: pids[1], pids, _dir: dir }

@@ -19,14 +19,14 @@ fn an_owner_killed_with_sigkill_leaves_nobody() {
 #[test]
 fn an_owner_that_panics_leaves_nobody() {
     let mut owner = Owner::start("own-and-panic", FAMILY);
-    assert_eq!(owner.child.wait().unwrap().code(), Some(101));
+    assert_eq!(madang_testing::ended(&mut owner.child).code(), Some(101));
     assert_gone(&owner.pids);
 }
 
 #[test]
 fn an_owner_that_aborts_leaves_nobody() {
     let mut owner = Owner::start("own-and-abort", FAMILY);
-    owner.child.wait().unwrap();
+    madang_testing::ended(&mut owner.child);
     assert_gone(&owner.pids);
 }
 

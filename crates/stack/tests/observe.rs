@@ -148,7 +148,8 @@ fn children_that_are_waited_for_are_not_lost() {
         last = cpu;
     }
     let raw = process.sample().unwrap().cpu;
-    assert!(last.abs_diff(raw) < Duration::from_millis(60), "{last:?}, the kernel says {raw:?}");
+    // All of its children but the last were waited for before that look.
+    assert!((raw / 2..=raw * 2).contains(&last), "{last:?}, the kernel says {raw:?}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Starting a command and waiting until it is ready.
 
+use madang_testing::Finish as _;
 use std::{
     io::{Read, Write},
     net::TcpListener,
@@ -184,10 +185,8 @@ fn variables_with_a_prefix_are_removed_unless_they_were_set() {
 
 #[test]
 fn the_supervise_subcommand_run_by_hand_refuses_politely() {
-    let output = std::process::Command::new(crate::help::FIXTURE)
-        .args(["supervise", "ls"])
-        .output()
-        .unwrap();
+    let output =
+        std::process::Command::new(crate::help::FIXTURE).args(["supervise", "ls"]).finish();
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("started by the program itself"));
 }

@@ -1,5 +1,6 @@
 //! Asking a server over TLS: OpenSSL's own, with a certificate that nobody trusts.
 
+use madang_testing::Finish as _;
 use std::{
     io::{BufRead as _, BufReader},
     process::{Command, Stdio},
@@ -18,8 +19,7 @@ fn a_server_on_loopback_may_have_signed_its_own_certificate() {
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
         .args(["-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=nobody"])
         .current_dir(dir.path())
-        .output()
-        .expect("openssl is installed");
+        .finish();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let mut server = Command::new("openssl")
         .args([
@@ -39,6 +39,7 @@ fn a_server_on_loopback_may_have_signed_its_own_certificate() {
         .spawn()
         .unwrap();
     // `ACCEPT 127.0.0.1:PORT`
+    let watch = madang_testing::Watch::over(&server);
     let output = BufReader::new(server.stdout.take().unwrap());
     let line = output.lines().map_while(Result::ok).find(|line| line.starts_with("ACCEPT"));
     let port = line.and_then(|line| line.rsplit(':').next().map(|port| port.trim().to_owned()));
@@ -48,6 +49,7 @@ fn a_server_on_loopback_may_have_signed_its_own_certificate() {
     };
     let secure = ask("https");
     let plain = ask("http");
+    drop(watch);
     let ended = server.kill().and_then(|()| server.wait());
     let answer = secure.unwrap();
     let body = String::from_utf8_lossy(&answer.body);

@@ -2,8 +2,8 @@ use madang_guard::{Reason, Suspect};
 
 use crate::kit::{MINUTE, Yard, at, config, unsuspecting};
 
-/// Room for all entries at the default capacity.
-const MAX_BYTES: u64 = 40 << 20;
+/// What docs/SECURITY.md says that all entries take at the default capacity.
+const MAX_BYTES: u64 = 25_000_000;
 
 #[tokio::test(start_paused = true)]
 async fn a_million_addresses_and_names_neither_grow_the_guard_nor_free_a_victim() {
@@ -28,7 +28,7 @@ async fn a_million_addresses_and_names_neither_grow_the_guard_nor_free_a_victim(
     assert!(metrics.entries <= capacity, "{metrics:?}");
     assert!(metrics.entries > capacity * 9 / 10, "{metrics:?}");
     assert!(metrics.evictions > 3_000_000, "{metrics:?}");
-    assert!(metrics.bytes <= MAX_BYTES, "{metrics:?}");
+    assert!((MAX_BYTES / 2..=MAX_BYTES).contains(&metrics.bytes), "{metrics:?}");
     assert_eq!(yard.reason(at("victim", 1)).await, Reason::Pair);
     assert_eq!(yard.reason(at("target", 5)).await, Reason::Suspicious(Suspect::Account));
     assert_eq!(yard.reason(at("new", 2)).await, Reason::Suspicious(Suspect::Address));

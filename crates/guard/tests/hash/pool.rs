@@ -182,7 +182,7 @@ fn unbounded_threads_have_the_priority_of_the_process() {
         let _ticket = pool.verify("x".into(), None, move |_| {
             send.send(nice_of_threads()).unwrap();
         });
-        let nice = nice.recv().unwrap();
+        let nice = nice.recv_timeout(madang_testing::DEADLINE).unwrap();
         assert_eq!(nice["hash"], nice[&main_thread()]);
     });
 }

@@ -16,6 +16,9 @@ fn visit(page: &Page) -> (tempfile::TempDir, Server) {
 
 #[test]
 fn nothing_scrolls_sideways_on_a_phone() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let page = Page::new();
     for (screen, scheme) in
         [(Page::PHONE, "light"), (Page::PHONE, "dark"), (Page::DESKTOP, "light")]
@@ -37,6 +40,9 @@ fn nothing_scrolls_sideways_on_a_phone() {
 
 #[test]
 fn what_is_touched_is_large_enough_for_a_finger() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let page = Page::new();
     page.looks(Page::PHONE, "light");
     let _running = visit(&page);
@@ -80,6 +86,9 @@ const WEAK_TEXT: &str = "(() => {
 
 #[test]
 fn text_is_strong_enough_to_be_read_in_light_and_dark() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let page = Page::new();
     for scheme in ["light", "dark"] {
         page.looks(Page::DESKTOP, scheme);
@@ -92,6 +101,9 @@ fn text_is_strong_enough_to_be_read_in_light_and_dark() {
 
 #[test]
 fn the_search_is_reached_by_keyboard_and_the_way_there_can_be_skipped() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let page = Page::new();
     let _running = visit(&page);
     let active = || {
@@ -139,6 +151,9 @@ fn every_control_has_a_name() {
 
 #[test]
 fn names_in_hangul_are_marked_as_korean() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let page = Page::new();
     let _running = visit(&page);
     assert_eq!(page.value("document.documentElement.lang"), "en");
@@ -158,6 +173,9 @@ fn names_in_hangul_are_marked_as_korean() {
 
 #[test]
 fn motion_is_left_out_for_those_who_ask_for_it() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let page = Page::new();
     let _running = visit(&page);
     let motion = "[getComputedStyle(document.documentElement).scrollBehavior, getComputedStyle(document.querySelector('.gauge')).transitionDuration]";

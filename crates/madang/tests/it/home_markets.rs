@@ -81,6 +81,9 @@ fn a_search_lists_what_the_api_finds_with_a_dot_for_each() {
 
 #[test]
 fn a_dot_lies_where_its_market_is() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let page = Page::new();
     let (_dir, server) = visit(&page);
     for region in ["제주특별자치도", "강원특별자치도", "부산광역시"] {
@@ -106,6 +109,9 @@ fn a_dot_lies_where_its_market_is() {
 
 #[test]
 fn every_province_of_the_list_is_one_that_the_api_knows() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let page = Page::new();
     let (_dir, server) = visit(&page);
     let provinces = page.value(
@@ -124,6 +130,9 @@ fn every_province_of_the_list_is_one_that_the_api_knows() {
 
 #[test]
 fn more_shows_every_hit_once() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let page = Page::new();
     let (_dir, server) = visit(&page);
     search(&page, "전통시장");
@@ -149,6 +158,9 @@ fn more_shows_every_hit_once() {
 
 #[test]
 fn a_row_lights_its_dot_and_opened_it_tells_more() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let page = Page::new();
     let (_dir, server) = visit(&page);
     search(&page, "중앙");
@@ -174,6 +186,9 @@ fn a_row_lights_its_dot_and_opened_it_tells_more() {
 
 #[test]
 fn a_syllable_that_is_being_composed_is_left_alone() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let page = Page::new();
     let (_dir, _server) = visit(&page);
     page.value("document.getElementById('market-query').focus()");
@@ -211,6 +226,9 @@ fn a_syllable_that_is_being_composed_is_left_alone() {
 
 #[test]
 fn nearness_is_asked_for_only_on_a_click() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let page = Page::new();
     let (_dir, _server) = visit(&page);
     page.grant("geolocation");
@@ -236,6 +254,9 @@ fn nearness_is_asked_for_only_on_a_click() {
 
 #[test]
 fn nothing_found_and_a_refusal_are_said() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let page = Page::new();
     let (_dir, server) = visit(&page);
     search(&page, "없는이름입니다");

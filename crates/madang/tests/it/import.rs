@@ -145,7 +145,7 @@ fn an_import_that_is_killed_leaves_a_sound_store_with_all_that_was_committed() {
         database::number(dir.path(), count).filter(|tracks| *tracks >= 100)
     });
     import.kill().unwrap();
-    assert_eq!(import.wait().unwrap().signal(), Some(9), "it was not killed half-way");
+    assert_eq!(madang_testing::ended(&mut import).signal(), Some(9), "it was not killed half-way");
     let server = Setup::new().data(dir.path()).start();
     let kept = database::number(dir.path(), count).unwrap();
     assert!(kept >= seen && kept < 3_000, "{kept} of at least {seen}");

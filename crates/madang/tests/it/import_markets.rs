@@ -350,7 +350,7 @@ fn the_other_editions_are_read_whole() {
         from_collection("traditional_markets_standard_2019_utf8.json"),
         from_collection("semas_market_facilities_20240719_cp949.csv"),
     ) else {
-        println!("no larger collection (MADANG_TEST_DATA): only the bundled markets were imported");
+        data::no_collection("the bundled markets alone were imported");
         let dir = tempfile::tempdir().unwrap();
         import(dir.path(), data::bundled_markets()).succeeds();
         return;
@@ -399,7 +399,7 @@ fn a_market_lies_where_the_newer_data_say() {
 fn editions_imported_again_and_in_either_order_change_nothing_and_lose_nothing() {
     let bundled = data::bundled_markets().remove(0);
     let Some(json) = from_collection("traditional_markets_standard_2019_utf8.json") else {
-        println!("no larger collection (MADANG_TEST_DATA): only the bundled markets were imported");
+        data::no_collection("the bundled markets alone were imported");
         let dir = tempfile::tempdir().unwrap();
         let twice = import(dir.path(), [&bundled, &bundled]).succeeds();
         assert_eq!(twice.stdout, "imported 1388, updated 0, unchanged 1388, refused 0\n");
@@ -440,6 +440,9 @@ fn editions_imported_again_and_in_either_order_change_nothing_and_lose_nothing()
 
 #[test]
 fn a_hundred_thousand_markets_are_imported_and_searched() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let dir = tempfile::tempdir().unwrap();
     let mut text = format!("{HEADER}\n");
     for n in 0..100_000 {
@@ -451,9 +454,8 @@ fn a_hundred_thousand_markets_are_imported_and_searched() {
     }
     let file = dir.path().join("input");
     std::fs::write(&file, text).unwrap();
-    // As long as it takes: a debug build on a busy machine needs its time.
     let (mut import, _home) = import(dir.path(), [&file]).spawn();
-    assert!(import.wait().unwrap().success());
+    assert!(madang_testing::ended_within(&mut import, madang_testing::LONGEST).success());
     let server = Setup::new().data(dir.path()).start();
     assert_eq!(server.metric("madang_markets", &[]), 100_000.0);
     let found = server.get("/v1/markets?q=%EC%A0%9C77777%EC%8B%9C%EC%9E%A5").json();

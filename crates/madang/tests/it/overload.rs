@@ -115,9 +115,9 @@ fn when_uncached_reads_are_too_many_cached_ones_are_still_answered() {
     let cached = "/v1/tracks";
     assert_eq!(server.get(cached).status, 200);
     let uncached = head("GET", "/v1/tracks?near=37.5,127.0&limit=100", &[]);
-    let mut shed = 0;
+    assert_eq!(server.get(cached).status, 200, "a listing is kept when it is asked for again");
     // One round is enough unless the machine is idle and the clients are slow.
-    while shed == 0 {
+    let shed = crate::harness::eventually("one is refused", || {
         let begun: Vec<_> = (0..200).map(|_| begin(&server, uncached.as_bytes())).collect();
         for _ in 0..20 {
             assert_eq!(server.get(cached).status, 200);
@@ -126,8 +126,8 @@ fn when_uncached_reads_are_too_many_cached_ones_are_still_answered() {
         let answers = answers(begun);
         let served = count(&answers, 200);
         assert!(served > 0, "the work that fits is done");
-        shed += answers.len() - served;
-    }
+        Some(answers.len() - served).filter(|shed| *shed > 0)
+    });
     #[allow(clippy::cast_precision_loss, reason = "a few hundred")]
     let shed = shed as f64;
     assert_eq!(server.metric(SHED, &[READS]), shed);

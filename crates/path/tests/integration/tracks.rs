@@ -37,10 +37,9 @@ fn every_track_of_the_larger_collection_reads_as_its_table_says() {
             assert!(rows.len() >= bundled_rows().len());
             rows.iter().for_each(agrees_with_its_row);
         }
-        None => eprintln!(
-            "did not run: the collection of tracks that cannot be bundled is not here \
-             (MADANG_TEST_DATA names its folder); the {} bundled ones did",
-            bundled_rows().len(),
+        None => madang_testing::skip!(
+            std::env::var_os("MADANG_TEST_DATA").is_some(),
+            "no collection of tracks that cannot be bundled (MADANG_TEST_DATA names its folder)"
         ),
     }
 }

@@ -6,6 +6,7 @@ use crate::http::Secret;
 use axum::extract::State;
 use madang_guard::Attempt;
 use madang_guard::hash::Password;
+use madang_testing::until_async;
 use std::pin::pin;
 use std::sync::Mutex;
 use std::sync::mpsc;
@@ -111,9 +112,7 @@ async fn a_client_that_leaves_the_hash_queue_has_not_failed() {
         let password = Secret::from("wrong-horse-battery".to_owned());
         checking.check("mina", &password, reservation).await.map(drop)
     });
-    while accounts.hasher().metrics().queued == 0 {
-        tokio::task::yield_now().await;
-    }
+    until_async("it waits for its hash", || accounts.hasher().metrics().queued > 0).await;
     check.abort();
     assert!(check.await.unwrap_err().is_cancelled());
     let metrics = accounts.guard().metrics();
@@ -142,9 +141,7 @@ async fn a_log_out_whose_client_leaves_holds_its_place_until_it_is_written() {
     assert_eq!(app.writes.figures().in_flight, 1);
     drop(go_on);
     standing.await.unwrap();
-    while app.writes.figures().in_flight > 0 {
-        tokio::task::yield_now().await;
-    }
+    until_async("it is written", || app.writes.figures().in_flight == 0).await;
     assert!(app.accounts.inner.revoked.contains(&claims));
 }
 

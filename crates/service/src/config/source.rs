@@ -83,7 +83,8 @@ pub enum ConfigError {
 const HIDDEN: &str = "(hidden)";
 
 /// Environment variables that belong to Madang but are not settings.
-const RESERVED_VARIABLES: &[&str] = &["MADANG_CONFIG", "MADANG_TEST_DATA"];
+const RESERVED_VARIABLES: &[&str] =
+    &["MADANG_CONFIG", "MADANG_DRILLS", "MADANG_SKIPPED_FILE", "MADANG_TEST_DATA"];
 
 /// Values of all sources, the later ones winning.
 #[derive(Debug, Default)]

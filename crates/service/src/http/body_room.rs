@@ -83,6 +83,7 @@ fn units_for(bytes: usize) -> u32 {
 mod tests {
     use super::*;
     use hyper::body::Frame;
+    use madang_testing::until_async;
     use std::convert::Infallible;
     use std::pin::Pin;
     use std::task::{Context, Poll};
@@ -116,12 +117,6 @@ mod tests {
         room.units.available_permits() * UNIT_BYTES
     }
 
-    async fn until(reached: impl Fn() -> bool) {
-        while !reached() {
-            tokio::task::yield_now().await;
-        }
-    }
-
     #[tokio::test]
     async fn bodies_that_are_announced_and_do_not_come_keep_nobody_out() {
         let room = Arc::new(BodyRoom::new(LARGE));
@@ -129,7 +124,8 @@ mod tests {
         for (client, _) in &idle {
             client.send(Bytes::from_static(b"{")).unwrap();
         }
-        until(|| free(&room) <= ALL_BYTES - 1000 * UNIT_BYTES).await;
+        let is_taken = || free(&room) <= ALL_BYTES - 1000 * UNIT_BYTES;
+        until_async("every body has begun", is_taken).await;
         let (client, done) = begin(&room);
         let parts = [Bytes::from(vec![1; 300_000]), Bytes::from(vec![2; LARGE - 300_000])];
         parts.iter().for_each(|part| client.send(part.clone()).unwrap());
@@ -147,7 +143,7 @@ mod tests {
         let half = Bytes::from(vec![7; LARGE / 2]);
         let all: Vec<_> = (0..2 * fit).map(|_| begin(&room)).collect();
         all.iter().for_each(|(client, _)| client.send(half.clone()).unwrap());
-        until(|| free(&room) == 0).await;
+        until_async("the room is full", || free(&room) == 0).await;
         let (client, refused) = begin(&room);
         client.send(Bytes::from_static(b"{}")).unwrap();
         let error = refused.await.unwrap().unwrap_err();

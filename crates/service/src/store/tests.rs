@@ -4,6 +4,7 @@
 
 use super::{Store, StoreError, Tx};
 use crate::config::Sources;
+use madang_testing::until_async;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::oneshot;
@@ -61,9 +62,7 @@ async fn in_one_group(store: &Store, jobs: Vec<Job>) -> Vec<Result<(), StoreErro
             tokio::spawn(async move { store.write(job).await })
         })
         .collect();
-    while store.figures().waiting_writes < count as u64 {
-        tokio::task::yield_now().await;
-    }
+    until_async("all wait", || store.figures().waiting_writes >= count as u64).await;
     release.send(()).unwrap();
     let _ = holder.await.unwrap();
     let mut results = Vec::new();
@@ -139,9 +138,7 @@ async fn failing_jobs_at_the_head_of_a_group_leave_nothing_and_spoil_nothing() {
     for (at, (_, job)) in (1..).zip(jobs) {
         let this = store.clone();
         waiting.push(tokio::spawn(async move { this.write(job).await }));
-        while store.figures().waiting_writes < at {
-            tokio::task::yield_now().await;
-        }
+        until_async("it waits", || store.figures().waiting_writes >= at).await;
     }
     release.send(()).unwrap();
     assert!(matches!(first.await.unwrap(), Err(StoreError::Constraint(_))));

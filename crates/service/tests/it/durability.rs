@@ -3,6 +3,7 @@
 use crate::harness::{open, runtime, track};
 use madang_service::store::FILE;
 use madang_service::tracks::Stored;
+use madang_testing::Finish as _;
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -85,11 +86,13 @@ fn a_process_killed_in_mid_write_has_lost_nothing_it_acknowledged() {
     for round in 0..8u64 {
         let dir = tempfile::tempdir().unwrap();
         let mut process = child(&[], 100_000, 16, dir.path()).spawn().unwrap();
+        let watch = madang_testing::Watch::over(&process);
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let mut acked = BTreeSet::new();
         while (acked.len() as u64) < 20 + round * 37 {
             acked.extend(acknowledged(&lines.next().unwrap().unwrap()));
         }
+        drop(watch);
         process.kill().unwrap();
         process.wait().unwrap();
         // What it printed before it died counts too.
@@ -134,9 +137,7 @@ fn trace(count: u32, at_once: u32) -> Trace {
         "-e",
         "trace=pwrite64,write,fdatasync,fsync",
     ];
-    let output = child(&prefix, count, at_once, &data)
-        .output()
-        .expect("strace is needed: apt-get install strace");
+    let output = child(&prefix, count, at_once, &data).finish();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Trace::read(&fs::read_to_string(&trace).unwrap(), at_once)
 }

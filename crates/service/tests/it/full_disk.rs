@@ -6,6 +6,7 @@
 
 use crate::harness::{open, runtime};
 use madang_service::store::FILE;
+use madang_testing::Finish as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -68,8 +69,7 @@ fn a_log_of_likes_that_finds_no_room_does_not_stop_the_start() {
         .env("PREPARED", prepared.path())
         .env("FULL", full.path())
         .env(CHILD, full.path())
-        .output()
-        .unwrap();
+        .finish();
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("it was served"), "{text}\n{errors}");

@@ -52,12 +52,17 @@ pub fn collection() -> Option<PathBuf> {
     folder.join("SOURCES.md").is_file().then_some(folder)
 }
 
+/// Reports that a test does without the larger collection, and what it did instead.
+pub fn no_collection(instead: &str) {
+    let is_named = std::env::var_os("MADANG_TEST_DATA").is_some();
+    madang_testing::skip!(is_named, "no larger collection (MADANG_TEST_DATA): {instead}");
+}
+
 /// Every track at hand; says so when that is only the bundled ones.
 pub fn all_rows() -> Vec<Row> {
     collection_rows().unwrap_or_else(|| {
-        let rows = bundled_rows();
-        println!("no larger collection (MADANG_TEST_DATA): only the {} bundled tracks", rows.len());
-        rows
+        no_collection("the bundled tracks alone were imported");
+        bundled_rows()
     })
 }
 

@@ -3,7 +3,7 @@
 //! In the documented system a set in Redis decides a toggle, the change goes on an in-process queue, and a
 //! job writes it a minute later: the last state of each pair, in chunks of 1,000, each a transaction. Here
 //! what differs from the store is kept in memory and found there first, so the answers, and what everybody
-//! reads, are right as long as the process lives; and what was written is forgotten only after its commit,
+//! reads of an article, are right as long as the process lives (listings follow the store); and what was written is forgotten only after its commit,
 //! so a commit that fails loses nothing. What remains is what this way is: up to `likes.queue_flush` of
 //! acknowledged likes are nowhere but here.
 //!

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::LikesWrite::{Behind, Direct, Discard, Queue};
+use madang_testing::until_async;
 
 /// The ways that store likes.
 const STORING: [LikesWrite; 3] = [Direct, Behind, Queue];
@@ -102,9 +103,7 @@ async fn one_batch_serves_the_good_and_refuses_the_others_for_themselves() {
             tokio::spawn(async move { bench.like(&log, article, user, Change::On).await })
         })
         .collect();
-    while log.figures().pending < asked.len() as u64 {
-        tokio::task::yield_now().await;
-    }
+    until_async("all wait", || log.figures().pending >= asked.len() as u64).await;
     release.send(()).unwrap();
     holder.await.unwrap().unwrap();
     let mut answers = Vec::new();
@@ -229,9 +228,8 @@ async fn a_direct_like_has_a_commit_of_its_own() {
         }
     }
     // Four direct ones, and one job for those behind.
-    while bench.store.figures().waiting_writes < 5 || behind.figures().pending < 4 {
-        tokio::task::yield_now().await;
-    }
+    let all_wait = || bench.store.figures().waiting_writes >= 5 && behind.figures().pending >= 4;
+    until_async("all wait", all_wait).await;
     release.send(()).unwrap();
     holder.await.unwrap().unwrap();
     likes.join_all().await;
@@ -256,9 +254,7 @@ async fn the_queue_is_written_at_the_end_until_it_can_be_or_says_what_is_lost() 
         let patience = Duration::from_millis(if mended { 60_000 } else { 300 });
         let housekeeping = Housekeeping::start(&system, patience).unwrap();
         let lost = tokio::task::spawn_blocking(move || housekeeping.finish());
-        while system.like_figures().failed_flushes < 2 {
-            tokio::task::yield_now().await;
-        }
+        until_async("two flushes failed", || system.like_figures().failed_flushes >= 2).await;
         if mended {
             bench.execute("DROP TRIGGER broken").await;
         }

@@ -1,6 +1,7 @@
 //! The log applied again, unreadable, full, and of what is gone.
 
 use super::*;
+use madang_testing::until_async;
 use std::task::Poll;
 
 #[tokio::test]
@@ -201,13 +202,9 @@ async fn batches_are_small_while_the_log_is_long() {
             let like = Like { article: 1 + n / 4, user: 1 + n % 4, change };
             likes.spawn(async move { behind.apply(like, gate.enter().await.unwrap()).await });
         }
-        let mut pending = behind.pending().0;
         // Those of the first round are in the log while the second one comes.
         let logged = if change == Change::Off { 200 } else { 0 };
-        while pending < logged + 200 {
-            tokio::task::yield_now().await;
-            pending = behind.pending().0;
-        }
+        until_async("200 likes wait", || behind.pending().0 >= logged + 200).await;
         held.release().await;
         assert!(likes.join_all().await.iter().all(Result::is_ok));
         batches.push(log.figures().batches - before);
