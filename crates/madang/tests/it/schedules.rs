@@ -225,6 +225,7 @@ fn places_are_listed_for_everybody_and_answered_from_the_cache() {
     }
     assert_eq!(seen, (1..=39).collect::<Vec<_>>());
 
+    server.get("/v1/locations");
     let before = server.metric("madang_store_reads_total", &[]);
     let again = server.get("/v1/locations");
     let tag = again.header("etag").unwrap();
@@ -243,13 +244,11 @@ fn a_page_of_places_that_is_not_in_the_cache_passes_the_gate() {
     let before = turns();
     let first = server.get("/v1/locations?limit=7").json();
     assert_eq!(turns() - before, 1.0);
-    server.get("/v1/locations?limit=7");
-    assert_eq!(turns() - before, 1.0, "kept");
     let later = format!("/v1/locations?limit=7&cursor={}", first["nextCursor"].as_str().unwrap());
-    for _ in 0..2 {
-        assert_eq!(server.get(&later).status, 200);
+    for path in ["/v1/locations?limit=7", &later, &later, &later] {
+        assert_eq!(server.get(path).status, 200);
     }
-    assert_eq!(turns() - before, 3.0, "never kept");
+    assert_eq!(turns() - before, 4.0, "each twice, and then it is kept");
 }
 
 #[test]

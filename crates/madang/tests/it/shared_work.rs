@@ -73,7 +73,7 @@ fn what_a_client_can_make_up_takes_no_place_in_the_cache() {
         }
         get(&format!("/v1/posts?state=Seoul&city=Mapo-gu&town=t{n}"), 200);
         get(&format!("/v1/markets?q=t{n}"), 200);
-        get(&format!("/v1/markets?near=37.{n},127.0"), 200);
+        get(&format!("/v1/markets?near=37.{n:02}1,127.0"), 200);
         for thing in ["tracks", "posts", "articles"] {
             get(&format!("/v1/{thing}/{}", 1_000_000 + n), 404);
         }
