@@ -2,13 +2,15 @@
 //! What its page looks like is tested in `report.rs`.
 //!
 //! What a search finds depends on how busy the machine is; what it must never say does not. So these
-//! tests bound answers by what is impossible, not by what is likely.
+//! tests bound every answer by what is impossible. Where others kept the generator from its starts the search
+//! is made again, and one of [`ATTEMPTS`] has to find what there is.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 #[path = "limit/servers.rs"]
 mod servers;
 
+use madang_testing::Finish as _;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -21,6 +23,9 @@ use servers::{Kind, server};
 const MADANG: &str = env!("CARGO_BIN_EXE_madang");
 /// A generous limit for what takes seconds.
 const DEADLINE: Duration = Duration::from_secs(120);
+
+/// Searches of which one is not disturbed.
+const ATTEMPTS: usize = 5;
 
 const PLAIN: &str = "
 import http from 'k6/http';
@@ -66,7 +71,7 @@ impl Search {
     }
 
     fn run(&self, path: &str, flags: &[&str]) -> Output {
-        self.command(path, flags).output().unwrap()
+        self.command(path, flags).finish()
     }
 }
 
@@ -96,6 +101,12 @@ fn was_late(output: &Output) -> bool {
     let late = text(output).contains("the load generator gave way first");
     assert!(!late || output.status.code() == Some(3), "{}", text(output));
     late
+}
+
+/// Searches again while others keep the generator from its work.
+#[track_caller]
+fn undisturbed<T>(search: impl FnMut(usize) -> Option<T>) -> T {
+    (0..ATTEMPTS).find_map(search).expect("others kept the generator from its starts every time")
 }
 
 /// Complete, and either a limit of the server's or said to be something else's.
@@ -141,13 +152,11 @@ fn a_server_never_seems_to_take_more_than_it_can() {
 #[test]
 fn a_server_that_refuses_everything_takes_nothing() {
     let url = server(Kind::Refusing);
-    let search = Search::new(PLAIN);
     let flags = ["--url", &url, "--errors", "10%", "--blocks", "1", "--from", "2"];
-    let output = search.run("script.js", &flags);
+    let output = undisturbed(|_| {
+        Some(Search::new(PLAIN).run("script.js", &flags)).filter(|output| !was_late(output))
+    });
     let said = text(&output);
-    if was_late(&output) {
-        return;
-    }
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("did not reach the goal even at 1 iteration/s"), "{said}");
     assert!(said.contains("takes nothing at this promise"), "{said}");
@@ -174,16 +183,19 @@ fn too_few_virtual_users_are_no_limit_of_the_server() {
         "import { sleep } from 'k6';\n\
         export default function () {\n  sleep(1);",
     );
-    let search = Search::new(&sleepy);
     let flags = ["--url", &url, "--errors", "0.5%", "--blocks", "1", "--vus", "8", "--json"];
-    let output = search.run("script.js", &flags);
-    assert_eq!(output.status.code(), Some(3), "{}", text(&output));
-    let report = json(&output);
-    let capacity = &report["variants"][0]["capacity"];
-    assert_eq!(capacity["known"], "at_least", "{report}");
-    // On a busy machine the generator itself may come first.
-    assert!(["virtual_users", "generator"].iter().any(|word| capacity["because"] == *word));
-    assert!(held(&report).iter().all(|rate| *rate <= 12), "{report}");
+    undisturbed(|_| {
+        let output = Search::new(&sleepy).run("script.js", &flags);
+        assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+        let report = json(&output);
+        let capacity = &report["variants"][0]["capacity"];
+        assert_eq!(capacity["known"], "at_least", "{report}");
+        assert!(held(&report).iter().all(|rate| *rate <= 12), "{report}");
+        // On a busy machine the generator itself may come first.
+        let because = capacity["because"].as_str().unwrap();
+        assert!(["virtual_users", "generator"].contains(&because), "{report}");
+        (because == "virtual_users").then_some(())
+    });
 }
 
 #[test]
@@ -214,22 +226,25 @@ fn a_script_of_its_own_length_follows_the_rate() {
 #[test]
 fn a_server_that_stops_answering_beyond_a_rate_is_to_blame_and_not_waited_for() {
     let url = server(Kind::Hanging(40));
-    let search = Search::new(PLAIN);
-    let output =
-        search.run("script.js", &["--url", &url, "--p95", "150ms", "--blocks", "1", "--json"]);
-    let report = json(&output);
-    assert_told(&output, &report);
-    // At 48 a second the 41st comes after 0.85 s of 1.2 s, and none after it is answered.
-    assert!(held(&report).iter().all(|rate| *rate <= 48), "{report}");
-    let server = &report["variants"][0];
-    // What the generator spoils on a busy machine is said to be its own.
-    if server["capacity"]["because"] != "generator" {
+    let flags = ["--url", &url, "--p95", "150ms", "--blocks", "1", "--json"];
+    undisturbed(|_| {
+        let output = Search::new(PLAIN).run("script.js", &flags);
+        let report = json(&output);
+        assert_told(&output, &report);
+        // At 48 a second the 41st comes after 0.85 s of 1.2 s, and none after it is answered.
+        assert!(held(&report).iter().all(|rate| *rate <= 48), "{report}");
+        // Half a minute of waiting is more than ten times as long as anything took.
+        let longest = tries(&report).iter().map(|one| one["took_seconds"].as_f64().unwrap());
+        assert!(longest.fold(0.0, f64::max) < 25.0, "{report}");
+        let server = &report["variants"][0];
+        // What the generator spoils on a busy machine is said to be its own.
+        if server["capacity"]["because"] == "generator" {
+            return None;
+        }
         assert_eq!(server["capacity"]["known"], "exactly", "{report}");
         assert_eq!(server["gave_way"][0], serde_json::json!(["errors", 1]), "{report}");
-    }
-    // Half a minute of waiting is more than ten times as long as anything took.
-    let longest = tries(&report).iter().map(|one| one["took_seconds"].as_f64().unwrap());
-    assert!(longest.fold(0.0, f64::max) < 25.0, "{report}");
+        Some(())
+    });
 }
 
 /// nginx that lets a known number of requests a second through, whatever the machine: a bucket of 8
@@ -251,33 +266,47 @@ fn limited(flags: &[&str]) -> (Search, Output) {
     (search, output)
 }
 
-#[test]
-fn the_limit_of_an_nginx_that_was_told_its_limit_is_found() {
-    let flags = ["--blocks", "2", "--max-rate", "200", "--json"];
-    let (search, output) = limited(&flags);
-    let report = json(&output);
-    assert_told(&output, &report);
-    for (place, allowed) in [(0, 40.0), (1, 80.0)] {
-        let variant = &report["variants"][place];
-        let capacity = &variant["capacity"];
-        // What the generator spoils on a busy machine is said to be its own.
-        if capacity["known"] == "exactly" {
-            let rate = capacity["rate"].as_f64().unwrap();
-            let highest = most(allowed, 1.0, 0.02) * 1.1;
-            assert!((allowed * 0.7..highest).contains(&rate), "{variant}");
-            assert_eq!(variant["gave_way"][0][0], "errors", "{variant}");
-        }
-    }
-    let above = tries(&report).iter().filter(|one| {
+/// No try held at a rate that nginx cannot have let through.
+#[track_caller]
+fn assert_never_above(report: &Value) {
+    let above = tries(report).iter().filter(|one| {
         let allowed = if one["variant"] == "forty" { 40.0 } else { 80.0 };
         one["missed"].is_null()
             && one["void"].is_null()
             && one["rate"].as_f64().unwrap() > most(allowed, 1.0, 0.02) * 1.05
     });
     assert_eq!(above.count(), 0, "{report}");
-    if let Some(ratio) = report["variants"][1]["versus"]["ratio"]["ratio"].as_f64() {
-        assert!((1.3..3.0).contains(&ratio), "{report}");
+}
+
+/// Whether the limit of a variant was found, near where it is. What the generator spoils on a busy machine
+/// is said to be its own.
+#[track_caller]
+fn is_found(report: &Value, place: usize, allowed: f64) -> bool {
+    let variant = &report["variants"][place];
+    if variant["capacity"]["known"] != "exactly" {
+        return false;
     }
+    let rate = variant["capacity"]["rate"].as_f64().unwrap();
+    let highest = most(allowed, 1.0, 0.02) * 1.1;
+    assert!((allowed * 0.7..highest).contains(&rate), "{variant}");
+    assert_eq!(variant["gave_way"][0][0], "errors", "{variant}");
+    true
+}
+
+#[test]
+fn the_limit_of_an_nginx_that_was_told_its_limit_is_found() {
+    let flags = ["--blocks", "2", "--max-rate", "200", "--json"];
+    let (search, output, report) = undisturbed(|_| {
+        let (search, output) = limited(&flags);
+        let report = json(&output);
+        assert_told(&output, &report);
+        assert_never_above(&report);
+        let is_found =
+            [(0, 40.0), (1, 80.0)].map(|(place, allowed)| is_found(&report, place, allowed));
+        (is_found == [true; 2]).then_some((search, output, report))
+    });
+    let ratio = report["variants"][1]["versus"]["ratio"]["ratio"].as_f64().unwrap();
+    assert!((1.3..3.0).contains(&ratio), "{report}");
     assert_eq!(wrong(&report), None);
     let read = |file: &str| fs::read_to_string(search.out().join(file)).unwrap();
     // Reported again, it is the same, whatever language it was reported in between. Reading a number
@@ -285,7 +314,7 @@ fn the_limit_of_an_nginx_that_was_told_its_limit_is_found() {
     let again = |flags: &[&str]| {
         let mut command = Command::new(MADANG);
         command.args(["limit", "--report"]).arg(search.out()).args(flags);
-        command.output().unwrap()
+        command.finish()
     };
     assert_eq!(again(&[]).status.code(), output.status.code());
     let (old, page) = (read("report.json"), read("report.html"));
@@ -325,7 +354,7 @@ fn a_killed_search_goes_on_where_it_was() {
     fs::write(&journal, format!("{}\n{{\"block\": 1, \"att", kept.join("\n"))).unwrap();
     let go_on = |flags: &[&str]| {
         let mut command = Command::new(MADANG);
-        command.args(["limit", "--json"]).args(flags).arg(search.out()).output().unwrap()
+        command.args(["limit", "--json"]).args(flags).arg(search.out()).finish()
     };
     let part = go_on(&["--report"]);
     assert_eq!(part.status.code(), Some(130), "{}", text(&part));
@@ -336,9 +365,10 @@ fn a_killed_search_goes_on_where_it_was() {
     let resumed = go_on(&["--resume"]);
     let resumed_report = json(&resumed);
     // All that is left undone is refused too, unless others kept the generator from its starts.
-    let nothing = resumed_report["variants"][0]["capacity"]["known"] == "nothing";
-    let code = resumed.status.code();
-    assert!(code == Some(3) || (nothing && code == Some(1)), "{}", text(&resumed));
+    let capacity = &resumed_report["variants"][0]["capacity"];
+    let late = capacity["because"] == "generator";
+    assert_eq!(resumed.status.code(), Some(if late { 3 } else { 1 }), "{}", text(&resumed));
+    assert!(late || capacity["known"] == "nothing", "{}", text(&resumed));
     assert_eq!(tries(&resumed_report)[..3], tries(&whole)[..3]);
     assert_eq!(resumed_report["resumed"].as_array().unwrap().len(), 1);
     let written = fs::read_to_string(&journal).unwrap();
@@ -357,8 +387,7 @@ fn a_killed_search_goes_on_where_it_was() {
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
     assert!(text(&refused).contains("do not follow"), "{}", text(&refused));
     // Nor a search for a comparison.
-    let output = Command::new(MADANG).args(["compare", "--report"]).arg(search.out()).output();
-    let output = output.unwrap();
+    let output = Command::new(MADANG).args(["compare", "--report"]).arg(search.out()).finish();
     assert_eq!(output.status.code(), Some(2), "{}", text(&output));
     assert!(text(&output).contains("is of madang limit"), "{}", text(&output));
 }
@@ -438,7 +467,7 @@ fn an_interrupt_keeps_what_was_found() {
 #[test]
 fn wrong_flags_and_files_are_named_before_anything_runs() {
     let search = experiment();
-    let none = Command::new(MADANG).args(["limit", "--report", "/none"]).output().unwrap();
+    let none = Command::new(MADANG).args(["limit", "--report", "/none"]).finish();
     assert_eq!(none.status.code(), Some(2), "{}", text(&none));
     assert!(text(&none).contains("no stored run"), "{}", text(&none));
     let url = ["--url", "http://127.0.0.1:1"];

@@ -422,12 +422,11 @@ fn a_server_that_answers_and_closes_before_reading_the_body_is_heard() {
 
 #[test]
 fn slow_servers_overlap_over_virtual_users() {
-    // 40 virtual users each wait for 40 answers that come when all have asked.
+    // None is answered before the load is over: one after another, only the first would ask.
     let server = Server::start(|_| Answer::Hang);
     let script = Script::body("http.get(URL, { timeout: '200ms' });").against(&server);
     let ran = script.constant_vus(40, Duration::from_millis(100)).run();
     assert_eq!(ran.report().requests.total, 40);
-    assert!(ran.report().duration_seconds < 40.0 * 0.2 / 2.0);
 }
 
 #[test]

@@ -42,19 +42,10 @@ fn a_server_in_python_with_eight_times_the_work_is_told_from_itself() {
             ("blocks  = 20", &format!("blocks = 3\n{accept}")),
             ("\"4s\"", "\"1s\""),
             ("\"2104\"", "\"16000\""),
-            ("0.025", "10.0"),
+            // Within half as much and twice as much, where eight times as much is the other variant.
+            ("0.025", "1.0"),
         ],
     );
     let ran = lab.run("five-percent", &[]);
     assert_eq!(verdicts(&ran), ["supported", "supported"], "{}", ran.report["sentence"]);
-}
-
-#[test]
-fn the_examples_are_right_as_they_are() {
-    for name in ["nginx-gzip", "five-percent"] {
-        let mut command = std::process::Command::new(crate::MADANG);
-        let output = command.arg("compare").arg(crate::experiments().join(name)).arg("--check");
-        let output = output.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    }
 }

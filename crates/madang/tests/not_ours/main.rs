@@ -7,6 +7,7 @@ mod saturated;
 mod troubles;
 mod workflow;
 
+use madang_testing::Finish as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
@@ -68,7 +69,7 @@ impl Lab {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut command = Command::new(MADANG);
         command.arg("compare").arg(self.dir().join(place)).arg("--json").args(flags);
-        let output = command.arg("--out").arg(self.dir().join("out")).output().unwrap();
+        let output = command.arg("--out").arg(self.dir().join("out")).finish();
         let report = serde_json::from_slice(&output.stdout);
         let Output { status, stderr, .. } = output;
         let said = String::from_utf8_lossy(&stderr).into_owned();

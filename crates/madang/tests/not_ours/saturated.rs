@@ -2,7 +2,8 @@
 //! slow server is no such generator, whatever form the load has.
 //!
 //! Other tests keep the processors busy meanwhile, so a generator that does nothing wrong may be late
-//! all the same. Its rounds are refused for that, and for nothing else.
+//! all the same. Its rounds are refused for that, and for nothing else; then they are run again, until it was
+//! left in peace once.
 
 use serde_json::Value;
 
@@ -80,9 +81,23 @@ fn assert_refused(ran: &Ran) {
     assert!(!ran.warns("dropped"), "whoever is late blames nobody: {}", ran.report["warnings"]);
 }
 
-/// Taken as it is. Only where others kept the generator waiting is it called the limit.
+/// A run that is taken as it is: with a verdict, if two blocks allow one. Others may keep the generator
+/// waiting, so that it is called the limit, or spread the figures; they do not every time.
 #[track_caller]
-fn assert_taken(ran: &Ran) {
+fn taken(server: &str, script: &str, blocks: u32) -> Ran {
+    let mut runs = (0..5).map(|_| run(server, script, blocks));
+    let found = runs.find(|ran| {
+        assert_right(ran);
+        // A single block has no verdict, whatever it shows.
+        let verdict = if ran.report["complete_blocks"] == 1 { "undecided" } else { "supported" };
+        ran.code == Some(0) && ran.report["verdict"] == verdict
+    });
+    found.expect("others were in the way every time")
+}
+
+/// Never wrong: called the limit only for having been late, and never told the opposite.
+#[track_caller]
+fn assert_right(ran: &Ran) {
     let limited = |round: &&Value| round["load"]["generator"]["limited"] == true;
     for round in ran.rounds().filter(limited).map(|round| &round["load"]) {
         let generator = &round["generator"];
@@ -91,20 +106,16 @@ fn assert_taken(ran: &Ran) {
         let [used, of] = [&generator["cpu_seconds"], &round["duration_seconds"]];
         assert!(used.as_f64().unwrap() < 0.5 * of.as_f64().unwrap(), "{generator:#}");
     }
-    if !ran.rounds().any(|round| limited(&round)) {
-        // A single block has no verdict, whatever it shows.
-        let verdict = if ran.report["complete_blocks"] == 1 { "undecided" } else { "supported" };
-        assert_eq!(ran.report["verdict"], verdict, "{:#}", ran.report["warnings"]);
-        assert_eq!(ran.code, Some(0));
-    }
+    assert_ne!(ran.report["verdict"], "refuted", "{:#}", ran.report["warnings"]);
 }
 
 /// Whether one was blamed for dropped iterations, and nobody else, wherever the generator was not
 /// called the limit. Of a server that others kept from its processor nothing is said but that.
 #[track_caller]
 fn assert_blamed(ran: &Ran, warning: &str) {
-    let fair = ran.rounds().filter(|round| round["load"]["generator"]["limited"] == false);
-    for round in fair {
+    let mut fair = 0;
+    for round in ran.rounds().filter(|round| round["load"]["generator"]["limited"] == false) {
+        fair += 1;
         let warnings = round["warnings"].as_array().unwrap();
         let blames = |word: &str| warnings.iter().any(|warning| warning == word);
         let disturbed = blames("foreign_cpu") || blames("steal");
@@ -112,6 +123,7 @@ fn assert_blamed(ran: &Ran, warning: &str) {
         let all = ["overloaded", "few_users", "waiting", "starved"];
         assert_eq!(all.into_iter().filter(|word| blames(word)).count(), 1, "{round:#}");
     }
+    assert!(fair > 0, "{:#}", ran.report["warnings"]);
 }
 
 const CLOSED: &str = "executor: 'constant-vus', vus: 8, duration: '1200ms'";
@@ -153,16 +165,14 @@ fn so_are_iterations_that_computing_leaves_no_time_for() {
 
 #[test]
 fn a_slow_server_under_a_light_script_is_taken() {
-    let ran = run(&slow(), &script(CLOSED, "", ""), 2);
-    assert_taken(&ran);
+    let ran = taken(&slow(), &script(CLOSED, "", ""), 2);
     assert!(!ran.warns("dropped"), "{}", ran.report["warnings"]);
 }
 
 #[test]
 fn iterations_that_a_slow_server_leaves_no_time_for_are_no_fault_of_the_generator() {
     for scenario in [SHARED, EACH] {
-        let ran = run(&slow(), &script(scenario, "", ""), 1);
-        assert_taken(&ran);
+        let ran = taken(&slow(), &script(scenario, "", ""), 1);
         let dropped = |round: &Value| round["load"]["iterations"]["dropped"].as_u64();
         assert!(ran.rounds().all(|round| dropped(round) > Some(0)), "{scenario}");
     }
@@ -171,16 +181,14 @@ fn iterations_that_a_slow_server_leaves_no_time_for_are_no_fault_of_the_generato
 #[test]
 fn a_server_that_cannot_take_the_rate_is_told_to_be_the_reason() {
     for scenario in [ARRIVALS, RAMPING] {
-        let ran = run(&slow(), &script(scenario, "", ""), 1);
-        assert_taken(&ran);
+        let ran = taken(&slow(), &script(scenario, "", ""), 1);
         assert_blamed(&ran, "overloaded");
     }
 }
 
 #[test]
 fn virtual_users_that_sleep_are_no_fault_of_the_server() {
-    let ran = run(&nginx(), &script(ARRIVALS, "", "sleep(0.3)"), 1);
-    assert_taken(&ran);
+    let ran = taken(&nginx(), &script(ARRIVALS, "", "sleep(0.3)"), 1);
     assert_blamed(&ran, "few_users");
 }
 
@@ -188,7 +196,6 @@ fn virtual_users_that_sleep_are_no_fault_of_the_server() {
 fn too_few_virtual_users_for_answers_that_take_their_time_are_no_fault_of_the_server() {
     let dir = tempfile::tempdir().unwrap();
     let two = ARRIVALS.replace("preAllocatedVUs: 20", "preAllocatedVUs: 2");
-    let ran = run(&waiting(dir.path()), &script(&two, "", ""), 1);
-    assert_taken(&ran);
+    let ran = taken(&waiting(dir.path()), &script(&two, "", ""), 1);
     assert_blamed(&ran, "waiting");
 }

@@ -1,6 +1,7 @@
 //! The example workflow of docs/ci.md: its steps are run as GitHub would run them, on a pull request that
 //! is worse and on one that is not.
 
+use madang_testing::Finish as _;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -52,8 +53,7 @@ fn every_script_pleases_shellcheck() {
         fs::write(&file, format!("#!/bin/bash\n{script}")).unwrap();
         files.push(file);
     }
-    let output = Command::new("shellcheck").args(files).output();
-    let output = output.expect("scripts/setup installs shellcheck");
+    let output = Command::new("shellcheck").args(files).finish();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
@@ -137,7 +137,7 @@ impl Runner {
             format!("{}:{}", self.dir().join("bin").display(), std::env::var("PATH").unwrap());
         let mut bash = Command::new("bash");
         bash.args(["-e", "-c", step["run"].as_str().unwrap()]).current_dir(self.dir());
-        bash.env("PATH", path).env("GITHUB_STEP_SUMMARY", self.summary()).output().unwrap()
+        bash.env("PATH", path).env("GITHUB_STEP_SUMMARY", self.summary()).finish()
     }
 
     fn succeed(&self, step: &str) {
