@@ -128,7 +128,8 @@ async fn what_is_too_large_to_be_stored_is_shared_as_long_as_somebody_has_it() {
         let holder = kit.get_with("k", move || async move { Ok(loaded) }).await.unwrap();
         assert_eq!(kit.hit("k").await, format!("{} Coalesced", large("v")));
         drop(holder);
-        assert_eq!(kit.get("k", body("w")).await, "w Miss");
+        let again = kit.get("k", body(&large("w"))).await;
+        assert_eq!(again.trim_start_matches('w'), " Miss");
     }
     assert_eq!(kit.metrics().entries, 0);
 }

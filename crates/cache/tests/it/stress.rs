@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     thread,
     time::Duration,
@@ -140,26 +140,21 @@ fn the_budget_holds_at_every_moment_while_many_threads_fill() {
     let capacity = 100_000;
     let cache = Cache::new(&CacheConfig::with_capacity(capacity)).unwrap();
     let kit = Kit { named: cache.named("test", plain()).unwrap(), cache };
-    let done = AtomicBool::new(false);
     let watched = thread::scope(|scope| {
-        let watcher = scope.spawn(|| {
-            let mut most = 0;
-            while !done.load(Ordering::Relaxed) {
-                most = most.max(kit.cache.used_bytes()).max(kit.metrics().bytes);
-            }
-            most
-        });
         let fillers: Vec<_> = (0..3_u64)
             .map(|seed| {
                 let kit = kit.clone();
                 scope.spawn(move || fill(&kit, seed))
             })
             .collect();
+        let mut most = 0;
+        while fillers.iter().any(|filler| !filler.is_finished()) {
+            most = most.max(kit.cache.used_bytes()).max(kit.metrics().bytes);
+        }
         for filler in fillers {
             filler.join().unwrap();
         }
-        done.store(true, Ordering::Relaxed);
-        watcher.join().unwrap()
+        most
     });
     assert!(watched <= capacity, "{watched}");
     assert!(watched > capacity / 2, "not much of a test: {watched}");

@@ -4,7 +4,6 @@ use super::accounts::{log_in, me, new_user, register};
 use crate::harness::{Madang, PASSWORD, Server, Setup, database, stores};
 use serde_json::{Value, json};
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Median of a list, which must not be empty.
@@ -119,20 +118,15 @@ fn what_the_pool_cannot_take_is_refused_at_once_while_cached_reads_go_on() {
         .set("accounts.hash_queue", "2")
         .start();
     assert_eq!(server.get("/v1/tracks/1").status, 200);
-    let over = AtomicBool::new(false);
     let ((accepted, refused), reads) = std::thread::scope(|scope| {
-        let reader = scope.spawn(|| {
-            let mut connection = server.connect();
-            let mut reads = 0;
-            while !over.load(Ordering::Relaxed) {
-                assert_eq!(connection.get("/v1/tracks/1").status, 200);
-                reads += 1;
-            }
-            reads
-        });
-        let rushed = rush(&server, 24);
-        over.store(true, Ordering::Relaxed);
-        (rushed, reader.join().unwrap())
+        let rushing = scope.spawn(|| rush(&server, 24));
+        let mut connection = server.connect();
+        let mut reads = 0;
+        while !rushing.is_finished() {
+            assert_eq!(connection.get("/v1/tracks/1").status, 200);
+            reads += 1;
+        }
+        (rushing.join().unwrap(), reads)
     });
     assert!(accepted >= 1 && refused >= 1, "{accepted} accepted, {refused} refused");
     // At once, or after the longest wait where the machine is too busy even for what was taken.
