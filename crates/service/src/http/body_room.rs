@@ -296,7 +296,6 @@ impl Drop for Held {
 mod tests {
     use super::*;
     use hyper::body::Frame;
-    use madang_testing::until_async;
     use std::convert::Infallible;
     use std::task::{Context, Poll};
     use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
