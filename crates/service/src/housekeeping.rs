@@ -37,6 +37,8 @@ const OF_USERS: Leftovers = Leftovers {
     ],
 };
 
+const KINDS: [Leftovers; 3] = [tracks::LEFTOVERS, articles::LEFTOVERS, OF_USERS];
+
 /// The running thread. Dropped, it finishes what it must and ends.
 #[derive(Debug)]
 pub struct Housekeeping {
@@ -53,6 +55,10 @@ impl Housekeeping {
     pub fn start(articles: &Articles, drain_timeout: Duration) -> std::io::Result<Housekeeping> {
         let (stop, stopped) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        // Left over from before the last stop. Asked before anybody is served, and cheap.
+        if runtime.block_on(is_due(articles)).unwrap_or(true) {
+            articles.sql().deletions().notify_one();
+        }
         let (all, articles) = (articles.clone(), articles.clone());
         let thread =
             std::thread::Builder::new().name("housekeeping".to_owned()).spawn(move || {
@@ -101,19 +107,30 @@ async fn until(stopped: &watch::Receiver<bool>, work: impl Future<Output = ()>) 
 async fn sweep(articles: &Articles) {
     let deletions = articles.sql().deletions();
     loop {
-        if let Err(error) = sweep_all(articles).await {
-            tracing::debug!(%error, "rows of deleted items remain for now");
-        }
         tokio::select! {
             () = deletions.notified() => {}
             () = sleep(EVERY) => {}
         }
+        if let Err(error) = sweep_all(articles).await {
+            tracing::debug!(%error, "rows of deleted items remain for now");
+        }
     }
+}
+
+/// Whether anything is noted that hung on what was deleted, or more towns may be without posts than go at once.
+async fn is_due(articles: &Articles) -> Result<bool, StoreError> {
+    for kind in KINDS {
+        if !kind.noted(articles.sql()).await?.is_empty() {
+            return Ok(true);
+        }
+    }
+    // No deletion announces a town without posts.
+    Ok(posts::sweep_towns(articles.sql(), 0, SWEEP_ROWS).await?.is_some())
 }
 
 /// Takes away everything that is noted now.
 async fn sweep_all(articles: &Articles) -> Result<(), StoreError> {
-    for kind in [tracks::LEFTOVERS, articles::LEFTOVERS, OF_USERS] {
+    for kind in KINDS {
         sweep_kind(articles, kind).await?;
     }
     let mut after = Some(0);

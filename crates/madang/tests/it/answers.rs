@@ -98,27 +98,36 @@ fn a_thousand_readers_that_take_nothing_leave_the_process_and_the_others_alone()
     prlimit(Some(server.pid()), Resource::As, limit).unwrap();
     let before = memory(&server, "VmRSS");
 
-    let readers: Vec<_> = (0..1000)
-        .map(|number| {
-            let mut reader = server.connect();
-            reader.send(gpx(number % TRACKS));
-            reader
-        })
-        .collect();
-    // All are answered, though nobody has read: what can be held, and refusals.
-    server.until_metric("madang_http_server_connections", &[], 1000.0);
-    eventually("nothing is in work", || (server.metric(BUSY, &[]) == 0.0).then_some(()));
-    assert!(server.metric(HELD, &[]) <= ROOM as f64);
-    assert!(server.metric(HELD, &[]) > 0.0, "the kernel has taken everything: nothing is tested");
-    assert!(server.metric(REFUSED, &["reason=\"all\""]) > 0.0);
-    let during = memory(&server, "VmRSS");
-    assert!(during < before + 4 * ROOM, "{before} {during}");
-    assert_eq!(server.get("/v1/tracks").status, 200);
-    server.is_well();
+    // Twice: what the first readers leave behind does not add up.
+    for _ in 0..2 {
+        let readers: Vec<_> = (0..1000)
+            .map(|number| {
+                let mut reader = server.connect();
+                reader.send(gpx(number % TRACKS));
+                reader
+            })
+            .collect();
+        // All are answered, though nobody has read: what can be held, and refusals.
+        server.until_metric("madang_http_server_connections", &[], 1000.0);
+        eventually("nothing is in work", || (server.metric(BUSY, &[]) == 0.0).then_some(()));
+        assert!(server.metric(HELD, &[]) <= ROOM as f64);
+        assert!(
+            server.metric(HELD, &[]) > 0.0,
+            "the kernel has taken everything: nothing is tested"
+        );
+        assert!(server.metric(REFUSED, &["reason=\"all\""]) > 0.0);
+        let during = memory(&server, "VmRSS");
+        assert!(during < before + 4 * ROOM, "{before} {during}");
+        assert_eq!(server.get("/v1/tracks").status, 200);
+        server.is_well();
 
-    drop(readers);
-    eventually("no answer is on its way", || (server.metric(HELD, &[]) == 0.0).then_some(()));
-    eventually("the memory is back", || (memory(&server, "VmRSS") < before + ROOM).then_some(()));
+        drop(readers);
+        eventually("no answer is on its way", || (server.metric(HELD, &[]) == 0.0).then_some(()));
+        // The event loops keep what 1,000 connections took besides, some 50 MB, for the next ones.
+        eventually("the memory is back", || {
+            (memory(&server, "VmRSS") < before + 2 * ROOM).then_some(())
+        });
+    }
     server.is_well();
 }
 
