@@ -204,6 +204,7 @@ fn wrong_values_are_named_all_at_once() {
     );
     assert_eq!(wrong(&[("sort", "distance")]), ["sort"]);
     let answer = server.get(&query(&[("type", "장")])).problem(422);
+    server.get(&query(&[("type", "\u{84}")])).problem(422);
     assert!(answer["errors"][0]["detail"].as_str().unwrap().contains("3일장"), "{answer}");
     assert_eq!(list(&server, &[("type", "3일장")]).len(), 0);
     assert_eq!(wrong(&[("region", &"가".repeat(500))]), ["region"]);

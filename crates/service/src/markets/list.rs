@@ -170,10 +170,15 @@ fn read_region(name: &str, regions: &Regions) -> Result<RegionId, FieldError> {
 
 /// `+` in a query is a space.
 fn read_kinds(text: &str) -> Result<Vec<String>, FieldError> {
+    let wrong = || FieldError::new("type", "상설장, 5일장, 3일장, or several joined with +");
+    // Folding leaves them out.
+    if text.chars().any(char::is_control) {
+        return Err(wrong());
+    }
     let mut kinds = Vec::new();
     for part in super::folded(text).split([' ', '+']).filter(|part| !part.is_empty()) {
         if !KINDS.contains(&part) {
-            return Err(FieldError::new("type", "상설장, 5일장, 3일장, or several joined with +"));
+            return Err(wrong());
         }
         kinds.push(part.to_owned());
     }
