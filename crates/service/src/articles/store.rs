@@ -161,7 +161,7 @@ impl ArticleStore {
     }
 
     /// Deletes an article of this user; its comments and likes are gone for everybody from then on, and
-    /// their rows go later ([`OF_ARTICLE`]). `committed` runs if it was deleted.
+    /// their rows go later (`OF_ARTICLE`). `committed` runs if it was deleted.
     ///
     /// # Errors
     /// When the store cannot answer.

@@ -5,7 +5,7 @@
 //! thousand are reading is there once. Nor is a body that is too large for the cache made for each: it is
 //! shared as long as somebody reads it (`madang_cache`, values that are lent).
 //!
-//! Small answers are not counted: up to [`SMALL`] the kernel takes a whole answer, also for a client that
+//! Small answers are not counted: up to `SMALL` the kernel takes a whole answer, also for a client that
 //! reads nothing, and looking at each would cost more than it is worth. A connection holds one answer at
 //! a time, however many requests it has sent: hyper begins the next when the last is written.
 //!

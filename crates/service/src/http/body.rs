@@ -67,7 +67,7 @@ pub fn finish_version(
     Value::from_parts(ValueParts { etag_base, ..parts })
 }
 
-/// The version of a resource whose only body is this one: what [its tags](super::condition) begin with.
+/// The version of a resource whose only body is this one: what its tags begin with.
 pub fn version(body: &impl Serialize) -> Box<str> {
     // Numbers and strings into memory: cannot fail.
     base_tag(&serde_json::to_vec(body).unwrap_or_default())

@@ -103,7 +103,7 @@ impl Template {
     }
 
     /// The version of a resource that is answered as a template of this object: what
-    /// [its tags](super::condition) begin with.
+    /// its tags begin with.
     pub fn version(object: &impl Serialize) -> Box<str> {
         // Numbers and strings into memory: cannot fail.
         let mut object = serde_json::to_vec(object).unwrap_or_default();
