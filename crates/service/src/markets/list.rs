@@ -95,8 +95,9 @@ impl Written {
                 "cursor" => &mut written.cursor,
                 _ => continue,
             };
-            // A form sends what was left empty, too.
-            *place = Some(value.into_owned()).filter(|value| !value.is_empty());
+            // A form sends the words that were left empty, too.
+            let is_words = matches!(&*name, "q" | "region" | "goods" | "type");
+            *place = Some(value.into_owned()).filter(|value| !(is_words && value.is_empty()));
         }
         written
     }
