@@ -210,7 +210,7 @@ fn is_of_one_client(error: &io::Error) -> bool {
 static REFUSAL: LazyLock<String> = LazyLock::new(|| {
     let body = r#"{"type":"urn:madang:problem:unavailable","title":"Service Unavailable","status":503,"detail":"too many connections","instance":"none"}"#;
     format!(
-        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nX-Content-Type-Options: nosniff\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     )
 });
