@@ -40,26 +40,26 @@ pub enum Asked {
     Part,
 }
 
-/// A row.
+/// A row. Its example becomes JSON only where it is described: a body is read without it.
 #[derive(Debug)]
-pub struct Field<K> {
+pub struct Field<K, E> {
     name: &'static str,
     kind: K,
     required: bool,
-    example: Value,
+    example: E,
 }
 
 /// A field that must be there, unless only a [part](Asked::Part) is asked for.
-pub fn required<K>(name: &'static str, kind: K, example: impl Into<Value>) -> Field<K> {
-    Field { name, kind, required: true, example: example.into() }
+pub fn required<K, E: Into<Value>>(name: &'static str, kind: K, example: E) -> Field<K, E> {
+    Field { name, kind, required: true, example }
 }
 
 /// A field that may be missing or null.
-pub fn optional<K>(name: &'static str, kind: K, example: impl Into<Value>) -> Field<K> {
-    Field { name, kind, required: false, example: example.into() }
+pub fn optional<K, E: Into<Value>>(name: &'static str, kind: K, example: E) -> Field<K, E> {
+    Field { name, kind, required: false, example }
 }
 
-impl<K: Kind> Field<K> {
+impl<K: Kind, E: Into<Value>> Field<K, E> {
     /// Reads it.
     pub fn read(&self, body: &mut JsonObject, asked: Asked) -> Option<K::Value> {
         let wanted = self.required && asked == Asked::All || body.has(self.name);
@@ -68,7 +68,7 @@ impl<K: Kind> Field<K> {
 
     /// Describes it: its name, whether it must be there, its schema, an example.
     pub fn described(self, about: &str, asked: Asked) -> (&'static str, bool, Value, Value) {
-        let mut schema = self.kind.schema();
+        let (mut schema, example) = (self.kind.schema(), self.example.into());
         let required = self.required && asked == Asked::All;
         if !required {
             schema["type"] = json!([schema["type"], "null"]);
@@ -77,8 +77,8 @@ impl<K: Kind> Field<K> {
             }
         }
         schema["description"] = about.trim().into();
-        schema["examples"] = json!([self.example]);
-        (self.name, required, schema, self.example)
+        schema["examples"] = json!([example]);
+        (self.name, required, schema, example)
     }
 }
 
@@ -116,7 +116,7 @@ macro_rules! table {
                 asked: $crate::http::json::table::Asked,
             ) -> Self {
                 use $crate::http::json::table::Field;
-                Self { $($field: { let row: Field<$kind> = $row; row.read(body, asked) },)+ }
+                Self { $($field: { let row: Field<$kind, _> = $row; row.read(body, asked) },)+ }
             }
 
             fn described(
@@ -124,7 +124,7 @@ macro_rules! table {
             ) -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
                 use $crate::http::json::table::{Field, object};
                 let fields = vec![$({
-                    let row: Field<$kind> = $row;
+                    let row: Field<$kind, _> = $row;
                     row.described(concat!($($says),+), asked)
                 },)+];
                 object(concat!($($about),+), fields)

@@ -19,9 +19,20 @@ table! {
     /// Rating in stars; 0 or absent = not rated.
     rate: Number = optional("rate", Number(0.0..=5.0), 4.5);
     /// Lines of `[latitude, longitude, elevation?]`: degrees and metres, WGS 84; two points at least.
-    segments: Lines = required("segments", Lines, serde_json::json!([
-        [[37.5172, 126.9361, 12.5], [37.5181, 126.9402, 12.0], [37.5203, 126.9468]]
-    ]));
+    segments: Lines = required("segments", Lines, ExamplePath);
+}
+
+/// An example of a path.
+struct ExamplePath;
+
+impl From<ExamplePath> for serde_json::Value {
+    fn from(_: ExamplePath) -> Self {
+        serde_json::json!([[
+            [37.5172, 126.9361, 12.5],
+            [37.5181, 126.9402, 12.0],
+            [37.5203, 126.9468]
+        ]])
+    }
 }
 
 /// The lines of a path.
