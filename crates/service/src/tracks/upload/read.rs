@@ -6,7 +6,7 @@ use crate::http::json::what_a_line_is;
 use crate::http::{JsonBody, JsonObject, Problem};
 use bytes::Bytes;
 use http::{HeaderMap, header};
-use madang_path::{InvalidPath, Limits, MAX_ELEVATION_METRES, Path, Point, ReadError};
+use madang_path::{InvalidPath, Limits, Path, Point, ReadError};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use std::fmt;
@@ -47,11 +47,10 @@ impl table::Kind for Lines {
     }
 
     fn schema(&self) -> serde_json::Value {
-        let between =
-            |most: f64| serde_json::json!({ "type": "number", "minimum": -most, "maximum": most });
+        // Degrees and metres have bounds of their own for each place in a point, which the types that the
+        // document is made of cannot say of an array.
         let point = serde_json::json!({
-            "type": "array", "minItems": 2, "maxItems": 3,
-            "prefixItems": [between(90.0), between(180.0), between(MAX_ELEVATION_METRES)],
+            "type": "array", "minItems": 2, "maxItems": 3, "items": { "type": "number" },
         });
         let Limits { max_points, max_segments, .. } = Limits::default();
         let line = serde_json::json!({
