@@ -55,6 +55,9 @@ fn real_rounds_of_one_thing_are_rarely_told_apart() {
 
 #[test]
 fn whatever_is_predicted_of_them() {
+    if !madang_testing::drill!() {
+        return;
+    }
     for predicted in columns(NGINX).into_keys() {
         let found = recorded(predicted).false_verdicts(10, 0.05, EXPERIMENTS, 5).unwrap();
         assert!(found.predicted <= MOST && found.others <= MOST, "{predicted}: {found:?}");
@@ -64,6 +67,9 @@ fn whatever_is_predicted_of_them() {
 /// The pace of a core is measured, too, and correcting for it must not make verdicts of chance.
 #[test]
 fn nor_are_they_at_equal_pace() {
+    if !madang_testing::drill!() {
+        return;
+    }
     let mut columns = columns(PYTHON);
     let paces = columns.remove("pace").unwrap();
     for predicted in columns.keys().copied() {
