@@ -270,7 +270,7 @@ impl Run<'_> {
         let described = out.describe(description.to_json());
         let course = Course { rounds: blocks.rounds, ended, noisy: blocks.noisy };
         let mut report = Report::new(experiment, plan, description.origin(), course);
-        report.warnings.extend(blocks.journal.trouble);
+        report.warnings.extend(blocks.journal.trouble.take());
         report.warnings.extend(described.err().map(|error| words::chain(&error)));
         let written = keep(&out, &mut report);
         Finished { report, written }

@@ -87,7 +87,7 @@ fn the_page_speaks_korean() {
         "차이 없음",
         "기준",
         "백분위별",
-        "95 % 신뢰 구간",
+        "95 % 신뢰구간",
     ] {
         assert!(html.contains(part), "no {part:?}");
     }

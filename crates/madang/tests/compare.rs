@@ -390,9 +390,9 @@ fn a_killed_run_goes_on_and_is_reported_and_compared_again() {
     assert_eq!(json["regression"]["rows"].as_array().unwrap().len(), 14);
 
     // A baseline alone is reported; who wants it to fail the command says so.
-    let slower = slowed(&lab.out(), 3.0);
-    let slower = slower.path().to_str().unwrap();
-    let flags = ["--report", slower, "--baseline", out];
+    let (fast, slower) = (with_cpu(&lab.out(), 0.2), with_cpu(&lab.out(), 0.6));
+    let (fast, slower) = (fast.path().to_str().unwrap(), slower.path().to_str().unwrap());
+    let flags = ["--report", slower, "--baseline", fast];
     let told = on_results(&flags);
     assert_eq!(told.status.code(), Some(0), "{}", text_of(&told));
     assert!(text(&told.stdout).contains("Worse than the baseline."), "{}", text_of(&told));
@@ -409,16 +409,17 @@ fn a_killed_run_goes_on_and_is_reported_and_compared_again() {
     assert!(!other.out().exists(), "known before the first round");
 }
 
-/// A copy of a stored run whose good requests took so many times the CPU time, and next to no spread.
-fn slowed(from: &Path, factor: f64) -> tempfile::TempDir {
+/// A copy of a stored run whose good requests took so many milliseconds of CPU time, and next to no spread.
+fn with_cpu(from: &Path, milliseconds: f64) -> tempfile::TempDir {
     let to = tempfile::tempdir().unwrap();
     fs::copy(from.join("run.json"), to.path().join("run.json")).unwrap();
     let journal = fs::read_to_string(from.join("rounds.jsonl")).unwrap();
     let mut text = String::new();
-    for line in journal.lines() {
+    for (n, line) in journal.lines().enumerate() {
         let mut round: serde_json::Value = serde_json::from_str(line).unwrap();
-        if let Some(cpu) = round["measured"]["server"]["cpu_seconds"].as_f64() {
-            round["measured"]["server"]["cpu_seconds"] = (cpu * factor).into();
+        if let Some(good) = round["measured"]["load"]["requests"]["good"].as_f64() {
+            let each = milliseconds / 1e3 * (1.0 + n as f64 / 1e4);
+            round["measured"]["server"]["cpu_seconds"] = (good * each).into();
         }
         text += &format!("{round}\n");
     }

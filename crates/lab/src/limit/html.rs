@@ -91,7 +91,7 @@ fn searches(report: &LimitReport) -> String {
     }
     let note = lang.pick(
         "Each point is a search; below them the mean (diamond) and its 95 % interval.",
-        "점 하나가 탐색 하나입니다. 그 아래는 평균(마름모)과 95 % 신뢰 구간입니다.",
+        "점 하나가 탐색 하나입니다. 그 아래는 평균(마름모)과 95 % 신뢰구간입니다.",
     );
     let figure = page::figure(title, &svg);
     format!("<p class=\"faint\">{}</p>\n{}", escape::text(note), page::grid(&figure))

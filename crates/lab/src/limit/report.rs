@@ -216,7 +216,7 @@ impl Run<'_> {
         description.end();
         let described = out.describe(description.to_json());
         let mut report = LimitReport::new(experiment, plan, &description, outcomes);
-        report.warnings.extend(journal.trouble);
+        report.warnings.extend(journal.trouble.clone());
         report.warnings.extend(described.err().map(|error| words::chain(&error)));
         if let Err(error) = out.clean() {
             report.warnings.push(words::chain(&error));
@@ -376,7 +376,7 @@ fn warnings(plan: &LimitPlan, outcomes: &Outcomes, variants: &[VariantLimit]) ->
         && variants.iter().any(|variant| variant.searches.len() < 2)
     {
         let single =
-            lang.pick("a single block gives no interval", "블록이 하나라 신뢰 구간이 없습니다");
+            lang.pick("a single block gives no interval", "블록이 하나라 신뢰구간이 없습니다");
         lines.push(single.to_owned());
     }
     lines

@@ -78,8 +78,8 @@ impl Language {
     pub fn reason(self, verdict: Verdict) -> Option<&'static str> {
         let (Self::Ko, Verdict::Undecided(why)) = (self, verdict) else { return verdict.reason() };
         Some(match why {
-            Undecided::TooWide => "신뢰 구간이 예측한 값의 양쪽에 걸쳐 있습니다",
-            Undecided::TooFewBlocks => "완료된 블록이 두 개보다 적어 신뢰 구간이 없습니다",
+            Undecided::TooWide => "신뢰구간이 예측한 값의 양쪽에 걸쳐 있습니다",
+            Undecided::TooFewBlocks => "완료된 블록이 두 개보다 적어 신뢰구간이 없습니다",
             Undecided::NoRatio => "이 라운드들에는 비율이 없는 지표입니다",
             Undecided::NoValue => "값이 없는 라운드가 있습니다",
             Undecided::NothingGood => {
@@ -300,7 +300,7 @@ impl Language {
         match (self, ends) {
             (_, Some((low, high))) => format!("{value} ({})", self.interval(&low, &high)),
             (Self::En, None) => format!("{value} (one block: no interval)"),
-            (Self::Ko, None) => format!("{value} (블록이 하나라 신뢰 구간이 없습니다)"),
+            (Self::Ko, None) => format!("{value} (블록이 하나라 신뢰구간이 없습니다)"),
         }
     }
 
@@ -364,7 +364,7 @@ impl Language {
     pub fn interval(self, low: &str, high: &str) -> String {
         match self {
             Self::En => format!("95 % interval {low} to {high}"),
-            Self::Ko => format!("95 % 신뢰 구간 {low} ~ {high}"),
+            Self::Ko => format!("95 % 신뢰구간 {low} ~ {high}"),
         }
     }
 }

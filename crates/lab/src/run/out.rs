@@ -42,6 +42,14 @@ impl Journal {
     }
 }
 
+impl Drop for Journal {
+    /// Closing alone would leave the lock to a child that another thread is about to start: until it executes its
+    /// program it has every file of ours open.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
 /// Whether a round counts is not known yet when its line is written.
 fn line(record: &RoundRecord) -> io::Result<String> {
     let mut value = serde_json::to_value(record)?;

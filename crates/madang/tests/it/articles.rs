@@ -190,7 +190,7 @@ fn a_cached_article_is_answered_without_sql_and_a_like_keeps_it_cached() {
     let mina = server.somebody("mina");
     let id = write(&server, &mina, "cached");
     read(&server, id, None);
-    let reads = || server.metric("madang_store_reads_total", &[]);
+    let reads = || server.reads();
     let (before, loads) = (reads(), r#"cache="articles""#);
     let loaded = server.metric("madang_cache_loads_total", &[loads]);
     for _ in 0..10 {

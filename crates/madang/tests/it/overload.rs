@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_types, reason = "a test holds the write lock of the program's file")]
 
 use crate::harness::client::head;
-use crate::harness::{Answer, Connection, Server, Setup, database, stores};
+use crate::harness::{Answer, Connection, Person, Server, Setup, database, stores};
 use crate::schedules::plan;
 use crate::track_detail::LONG;
 use rusqlite::Connection as Database;
@@ -18,6 +18,18 @@ fn begin(server: &Server, request: &[u8]) -> Connection {
     let mut connection = server.connect();
     connection.send(request);
     connection
+}
+
+/// A request that creates a schedule.
+fn create(by: &Person) -> Vec<u8> {
+    let (bearer, body) = (by.bearer(), plan("walk", 1).to_string());
+    let length = body.len().to_string();
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("Authorization", bearer.as_str()),
+        ("Content-Length", length.as_str()),
+    ];
+    [head("POST", "/v1/schedules", &headers).as_bytes(), body.as_bytes()].concat()
 }
 
 fn answers(begun: Vec<Connection>) -> Vec<Answer> {
@@ -43,14 +55,7 @@ fn when_the_disk_is_stuck_writes_are_refused_and_reads_go_on() {
         .set("server.queue_time", "5ms")
         .start();
     let mina = server.somebody("mina");
-    let body = plan("walk", 1).to_string();
-    let (bearer, length) = (mina.bearer(), body.len().to_string());
-    let headers = [
-        ("Content-Type", "application/json"),
-        ("Authorization", bearer.as_str()),
-        ("Content-Length", length.as_str()),
-    ];
-    let create = [head("POST", "/v1/schedules", &headers).as_bytes(), body.as_bytes()].concat();
+    let create = create(&mina);
     let cached = format!("/v1/tracks/{}", server.track_of(LONG));
     assert_eq!(server.get(&cached).status, 200);
 
@@ -85,14 +90,7 @@ fn when_the_server_works_for_every_connection_one_more_is_answered_503() {
     let mina = server.somebody("mina");
     let lock = Database::open(database::file(dir.path())).unwrap();
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let (bearer, body) = (mina.bearer(), plan("walk", 1).to_string());
-    let length = body.len().to_string();
-    let headers = [
-        ("Content-Type", "application/json"),
-        ("Authorization", bearer.as_str()),
-        ("Content-Length", length.as_str()),
-    ];
-    let create = [head("POST", "/v1/schedules", &headers).as_bytes(), body.as_bytes()].concat();
+    let create = create(&mina);
     let working: Vec<_> = (0..3).map(|_| begin(&server, &create)).collect();
     server.until_metric(IN_FLIGHT, &[WRITES], 3.0);
     let mut refused = server.connect();
@@ -113,14 +111,7 @@ fn a_write_keeps_its_place_when_its_client_leaves() {
     let mina = server.somebody("mina");
     let lock = Database::open(database::file(dir.path())).unwrap();
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let (bearer, body) = (mina.bearer(), plan("walk", 1).to_string());
-    let length = body.len().to_string();
-    let headers = [
-        ("Content-Type", "application/json"),
-        ("Authorization", bearer.as_str()),
-        ("Content-Length", length.as_str()),
-    ];
-    let create = [head("POST", "/v1/schedules", &headers).as_bytes(), body.as_bytes()].concat();
+    let create = create(&mina);
     let leaver = begin(&server, &create);
     server.until_metric(IN_FLIGHT, &[WRITES], 1.0);
     drop(leaver);

@@ -236,11 +236,11 @@ fn places_are_listed_for_everybody_and_answered_from_the_cache() {
     assert_eq!(seen, (1..=39).collect::<Vec<_>>());
 
     server.get("/v1/locations");
-    let before = server.metric("madang_store_reads_total", &[]);
+    let before = server.reads();
     let again = server.get("/v1/locations");
     let tag = again.header("etag").unwrap();
     assert_eq!(server.get_with("/v1/locations", &[("If-None-Match", tag)]).status, 304);
-    let after = server.metric("madang_store_reads_total", &[]);
+    let after = server.reads();
     assert!((after - before).abs() < f64::EPSILON, "the store was asked again");
     for wrong in ["limit=0", "cursor=x"] {
         server.get(&format!("/v1/locations?{wrong}")).problem(422);

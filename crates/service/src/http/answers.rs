@@ -13,6 +13,7 @@
 //! takes room as well while it lasts.
 
 use super::Problem;
+use super::places::SHARE;
 use crate::ops::memory;
 use axum::body::Body;
 use axum::response::{IntoResponse as _, Response};
@@ -27,9 +28,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Answers of up to so many bytes are not counted.
 pub(crate) const SMALL: usize = 16 << 10;
-
-/// One address may take one part in so many of the room.
-const SHARE: usize = 4;
 
 /// The room of all answers. Cheap to clone.
 #[derive(Clone, Debug)]

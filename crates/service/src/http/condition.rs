@@ -83,7 +83,7 @@ impl<S: Sync> FromRequestParts<S> for Conditions {
 
 /// Who asks for a write to a `T`, and on what condition.
 pub struct By<T> {
-    /// Who.
+    /// The user who asks.
     pub user: UserId,
     holds: Option<Holds<T>>,
 }

@@ -4,19 +4,19 @@
 //! answer. Instead the connection notes in a few atomics what it is waiting for and since when, and
 //! a watchdog of its worker looks at all connections a few times a second.
 
+mod slow_write;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+pub(super) use stream::WatchedStream;
+
 use crate::config::ServerSettings;
-use std::io;
-use std::pin::Pin;
+use slow_write::SlowWrite;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
-
-/// What a client must take within the write deadline while something waits for it: with the default of
-/// 15 s, 70 kbit/s. Slower, an answer of a few megabytes would be held in memory for a quarter of an hour.
-const WRITE_PROGRESS_BYTES: u64 = 128 * 1024;
 
 /// How long what a client still sends is passed over after an answer that left its body unread.
 const LINGER_MS: u64 = 1000;
@@ -253,62 +253,6 @@ impl ConnState {
     }
 }
 
-/// The pace of a client that takes less than there is to write. Time counts while the socket refuses
-/// bytes, over any number of answers and pieces of them, until enough was taken.
-#[derive(Debug, Default)]
-struct SlowWrite {
-    /// When the socket last refused bytes; 0 = it takes them.
-    blocked_since: AtomicU64,
-    /// How long it refused them before that, since `taken` began.
-    waited_ms: AtomicU64,
-    /// Bytes since the first refusal, or since there was enough progress.
-    taken: AtomicU64,
-}
-
-impl SlowWrite {
-    fn is_blocked(&self) -> bool {
-        self.blocked_since.load(Relaxed) != 0
-    }
-
-    fn is_over(&self, now: u64, limit_ms: u64) -> bool {
-        let since = self.blocked_since.load(Relaxed);
-        since != 0 && self.waited_ms.load(Relaxed) + now.saturating_sub(since) > limit_ms
-    }
-
-    fn block(&self, now: u64) {
-        if self.is_blocked() {
-            return;
-        }
-        if self.waited_ms.load(Relaxed) == 0 {
-            self.taken.store(0, Relaxed);
-        }
-        self.blocked_since.store(now, Relaxed);
-    }
-
-    /// Nothing waits to be written any more, so the client need not take anything.
-    fn pause(&self, now: u64) {
-        let since = self.blocked_since.swap(0, Relaxed);
-        self.waited_ms.fetch_add(now.saturating_sub(since), Relaxed);
-    }
-
-    fn take(&self, bytes: usize, now: impl Fn() -> u64) {
-        let blocked = self.is_blocked();
-        if !blocked && self.waited_ms.load(Relaxed) == 0 {
-            return;
-        }
-        let taken = self.taken.load(Relaxed) + bytes as u64;
-        if taken < WRITE_PROGRESS_BYTES {
-            self.taken.store(taken, Relaxed);
-            return;
-        }
-        self.taken.store(0, Relaxed);
-        self.waited_ms.store(0, Relaxed);
-        if blocked {
-            self.blocked_since.store(now(), Relaxed);
-        }
-    }
-}
-
 /// Deadlines in milliseconds, as the watchdog compares them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
@@ -331,234 +275,5 @@ impl Limits {
     pub(super) fn watch_every(&self) -> Duration {
         let shortest = self.head_ms.min(self.write_ms).min(self.idle_ms);
         Duration::from_millis((shortest / 4).clamp(10, 250))
-    }
-}
-
-/// A socket that keeps its [`ConnState`] up to date.
-pub(super) struct WatchedStream {
-    stream: TcpStream,
-    state: Arc<ConnState>,
-}
-
-impl WatchedStream {
-    pub(super) fn new(stream: TcpStream, state: Arc<ConnState>) -> Self {
-        Self { stream, state }
-    }
-
-    fn fail_if_expired(&self) -> io::Result<()> {
-        if self.state.expired.load(Relaxed) { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
-    }
-
-    fn note_write(&self, cx: &Context<'_>, written: &Poll<io::Result<usize>>) {
-        match written {
-            Poll::Ready(Ok(bytes)) => self.state.write.take(*bytes, || self.state.clock.now()),
-            Poll::Ready(Err(_)) => {}
-            Poll::Pending => {
-                self.state.write.block(self.state.clock.now());
-                self.state.wait(cx);
-            }
-        }
-    }
-}
-
-impl AsyncRead for WatchedStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        self.fail_if_expired()?;
-        let before = buf.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
-        match &read {
-            Poll::Ready(Ok(())) if buf.filled().len() > before => {
-                self.state.has_read(&buf.filled()[before..]);
-            }
-            Poll::Ready(_) => {}
-            Poll::Pending => self.state.wait(cx),
-        }
-        read
-    }
-}
-
-impl AsyncWrite for WatchedStream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.fail_if_expired()?;
-        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.note_write(cx, &written);
-        written
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.fail_if_expired()?;
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.note_write(cx, &written);
-        written
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Called once everything buffered has been written.
-        self.state.all_is_written();
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
-        // Closing with unread bytes would reset the connection and may take the answer with it.
-        while self.state.lingers() {
-            self.fail_if_expired()?;
-            let mut unread = [0; 4096];
-            let mut unread = ReadBuf::new(&mut unread);
-            match Pin::new(&mut self.stream).poll_read(cx, &mut unread) {
-                Poll::Ready(Ok(())) if !unread.filled().is_empty() => {}
-                Poll::Ready(_) => break,
-                Poll::Pending => {
-                    self.state.wait(cx);
-                    return Poll::Pending;
-                }
-            }
-        }
-        Poll::Ready(Ok(()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LIMITS: Limits = Limits { head_ms: 100, write_ms: 200, idle_ms: 1000 };
-
-    fn at(clock: &CoarseClock, ms: u64) {
-        clock.now_ms.store(ms, Relaxed);
-    }
-
-    fn opened() -> (Arc<CoarseClock>, ConnState) {
-        let clock = Arc::new(CoarseClock::new(Instant::now()));
-        at(&clock, 1);
-        let state = ConnState::new(Arc::clone(&clock));
-        (clock, state)
-    }
-
-    #[test]
-    fn each_wait_has_its_own_deadline() {
-        let (clock, state) = opened();
-        at(&clock, 101);
-        assert_eq!(state.check(&LIMITS), None);
-        at(&clock, 102);
-        assert_eq!(state.check(&LIMITS), Some(Expired::Head), "no first byte");
-        state.has_read(b"GET");
-        assert_eq!(state.check(&LIMITS), Some(Expired::Head), "the first byte gives no more time");
-        state.has_read(b" / HTTP/1.1\r\n\r\n");
-        state.request_begins();
-        at(&clock, 9000);
-        assert_eq!(state.check(&LIMITS), None, "a request in work has its own deadline");
-        state.request_ends();
-        at(&clock, 10_000);
-        assert_eq!(state.check(&LIMITS), None);
-        at(&clock, 10_001);
-        assert_eq!(state.check(&LIMITS), Some(Expired::Idle));
-        state.has_read(b"GET");
-        assert_eq!(state.check(&LIMITS), None, "a head has begun");
-        at(&clock, 10_102);
-        assert_eq!(state.check(&LIMITS), Some(Expired::Head));
-    }
-
-    #[test]
-    fn half_a_head_that_came_with_a_request_has_the_deadline_of_a_head() {
-        for body in [false, true] {
-            let (clock, state) = opened();
-            state.has_read(b"GET / HTTP/1.1\r\n\r\nGET");
-            state.request_begins();
-            if body {
-                state.body_begins();
-                state.body_ends(false);
-                state.has_read(b"GET");
-            }
-            state.request_ends();
-            at(&clock, 102);
-            assert_eq!(state.check(&LIMITS), Some(Expired::Head), "{body}");
-        }
-    }
-
-    #[test]
-    fn a_reader_must_keep_up_a_pace_over_all_pieces_and_answers() {
-        let (clock, state) = opened();
-        state.has_read(b"GET / HTTP/1.1\r\n\r\n");
-        state.request_begins();
-        state.request_ends();
-        let write = &state.write;
-        let take = |bytes| write.take(bytes, || clock.now());
-        write.block(1);
-        take(1000);
-        at(&clock, 202);
-        assert_eq!(state.check(&LIMITS), Some(Expired::Write), "a trickle is no progress");
-        take(128 * 1024);
-        assert_eq!(state.check(&LIMITS), None);
-        at(&clock, 402);
-        assert_eq!(state.check(&LIMITS), None);
-        // Small pieces, each taken whole and late.
-        for piece in 1..=3 {
-            take(10_000);
-            state.all_is_written();
-            at(&clock, 402 + piece * 100_000);
-            assert_eq!(state.check(&LIMITS), Some(Expired::Idle), "nothing waits to be written");
-            state.request_begins();
-            state.request_ends();
-            write.block(clock.now());
-            assert_eq!(state.check(&LIMITS), None, "piece {piece}");
-        }
-        at(&clock, 300_403);
-        assert_eq!(state.check(&LIMITS), Some(Expired::Write), "1 ms more than allowed in all");
-        take(128 * 1024);
-        state.all_is_written();
-        at(&clock, 301_402);
-        assert_eq!(state.check(&LIMITS), None);
-        at(&clock, 301_404);
-        assert_eq!(state.check(&LIMITS), Some(Expired::Idle));
-    }
-
-    #[test]
-    fn a_connection_waits_for_its_client_except_while_the_server_works() {
-        let (clock, state) = opened();
-        assert_eq!(state.waits_since(), Some(1), "for a first head");
-        at(&clock, 10);
-        state.request_begins();
-        assert_eq!(state.waits_since(), None);
-        state.body_begins();
-        assert_eq!(state.waits_since(), Some(10), "for a body");
-        state.body_ends(false);
-        assert_eq!(state.waits_since(), None);
-        at(&clock, 20);
-        state.request_ends();
-        assert_eq!(state.waits_since(), Some(20), "for the next request");
-        state.write.block(15);
-        assert_eq!(state.waits_since(), Some(15), "for its reader");
-        assert!(state.expire());
-        assert_eq!(state.waits_since(), None, "it is closing");
-    }
-
-    #[test]
-    fn what_follows_an_unread_body_is_passed_over_for_a_second() {
-        let (clock, state) = opened();
-        state.request_begins();
-        state.body_begins();
-        assert!(!state.lingers());
-        state.body_ends(true);
-        assert!(state.lingers());
-        at(&clock, 1002);
-        assert!(state.lingers());
-        assert_eq!(state.check(&LIMITS), Some(Expired::Unread));
     }
 }

@@ -17,7 +17,7 @@ const ANSWER_HEADERS: &str = "etag, location, retry-after, x-request-id, idempot
 /// How long a browser may keep the answer to a preflight; Chromium keeps none for longer.
 const MAX_AGE_SECONDS: &str = "7200";
 
-/// Whom answers are for.
+/// The origins whose pages may read answers.
 #[derive(Debug)]
 pub(super) struct Cors {
     origins: CorsOrigins,

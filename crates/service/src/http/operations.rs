@@ -3,6 +3,7 @@
 //! It is meant for one or two scrapers on a private address. Whoever else finds it must not be able
 //! to take the descriptors that clients of the API need.
 
+use crate::ops::quiet_log::OncePerSecond;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -19,6 +20,8 @@ const MOST_CONNECTIONS: usize = 64;
 /// another connection.
 const LONGEST_CONNECTION: Duration = Duration::from_secs(300);
 
+static ACCEPT_ERRORS: OncePerSecond = OncePerSecond::new();
+
 /// Serves `router` until its task is ended. `head_timeout` bounds the wait for each head, so also how
 /// long a connection may idle: a scraper that comes back later opens another.
 pub(super) async fn serve(listener: TcpListener, router: Router, head_timeout: Duration) {
@@ -27,7 +30,9 @@ pub(super) async fn serve(listener: TcpListener, router: Router, head_timeout: D
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!(%error, "cannot accept connections to /metrics");
+                if let Some(unsaid) = ACCEPT_ERRORS.admit() {
+                    tracing::warn!(%error, unsaid, "cannot accept connections to /metrics");
+                }
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             }

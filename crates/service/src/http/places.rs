@@ -9,7 +9,8 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// One address may hold one part in so many, unless a setting says otherwise.
+/// One address may hold one part in so many of the connections, the bodies and the answers, unless a setting says
+/// otherwise.
 pub(super) const SHARE: usize = 4;
 
 /// Open connections of each address.

@@ -58,7 +58,7 @@ pub fn rounds(report: &Report) -> String {
     }
     let note = report.language.pick(
         "Each point is a round; below them the mean (diamond) and its 95 % interval.",
-        "점 하나가 라운드 하나입니다. 그 아래는 평균(마름모)과 95 % 신뢰 구간입니다.",
+        "점 하나가 라운드 하나입니다. 그 아래는 평균(마름모)과 95 % 신뢰구간입니다.",
     );
     format!("<p class=\"faint\">{}</p>\n{body}", text(note))
 }

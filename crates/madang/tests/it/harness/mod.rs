@@ -15,22 +15,4 @@ pub use command::{Madang, Output};
 pub use people::{PASSWORD, Person};
 pub use server::{Server, Setup};
 
-use std::time::{Duration, Instant};
-
-/// How long anything may take that is expected to happen; only a failing test waits this long.
-pub const DEADLINE: Duration = Duration::from_secs(30);
-
-/// Looks again and again until `look` finds something.
-///
-/// # Panics
-/// When it has not by the deadline; `what` says what was waited for.
-pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + DEADLINE;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < end, "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
+pub use madang_testing::{DEADLINE, until as eventually};

@@ -188,6 +188,14 @@ impl Server {
         });
     }
 
+    /// Reads of the store so far. The server's own, of its first minute, are among them and done.
+    pub fn reads(&self) -> f64 {
+        eventually("the first check of counts", || {
+            (self.metric("madang_article_check_passes_total", &[]) > 0.0).then_some(())
+        });
+        self.metric("madang_store_reads_total", &[])
+    }
+
     /// Everything logged so far.
     pub fn log(&self) -> String {
         self.log.lock().unwrap().clone()

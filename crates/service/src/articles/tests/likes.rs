@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::LikesWrite::{Behind, Direct, Discard, Queue};
+use crate::housekeeping::Housekeeping;
 use madang_testing::until_async;
 
 /// The ways that store likes.
@@ -252,8 +253,10 @@ async fn the_queue_is_written_at_the_end_until_it_can_be_or_says_what_is_lost() 
             )
             .await;
         let patience = Duration::from_millis(if mended { 60_000 } else { 300 });
-        let housekeeping = crate::housekeeping::Housekeeping::start(&system, patience).unwrap();
-        let lost = tokio::task::spawn_blocking(move || housekeeping.finish());
+        let articles = system.clone();
+        let lost = tokio::task::spawn_blocking(move || {
+            Housekeeping::start(&articles, patience).unwrap().finish()
+        });
         until_async("two flushes failed", || system.like_figures().failed_flushes >= 2).await;
         if mended {
             bench.execute("DROP TRIGGER broken").await;
