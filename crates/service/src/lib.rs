@@ -14,6 +14,7 @@
 //! | [`accounts`] | who is who |
 //! | [`schedules`] | who plans what |
 //! | [`bodies`] | what their cached bodies share |
+//! | `current` | the request that a task works for |
 //! | `housekeeping` | what is done beside the requests |
 //! | `home` | the page at `/` |
 //! | [`app`] | all of it put together |
@@ -24,6 +25,7 @@ pub mod app;
 pub mod articles;
 pub mod bodies;
 pub mod config;
+mod current;
 mod exposition;
 mod home;
 mod housekeeping;

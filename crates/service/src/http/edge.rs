@@ -9,8 +9,9 @@ use super::connection::ConnState;
 use super::cors::Cors;
 use super::server::Routes;
 use super::sharers::Sharers;
-use super::{AnswerRoom, Problem, Proxies, RequestId, current_client, head};
+use super::{AnswerRoom, Problem, Proxies, RequestId, head};
 use crate::config::Settings;
+use crate::current::Current;
 use crate::ops::metrics::{RouteMetrics, ServerMetrics};
 use crate::store::Handover;
 use axum::Router;
@@ -191,17 +192,15 @@ impl ConnService {
     /// The router's answer, as far as there is room for it and it is true.
     async fn route(&mut self, request: Request<Body>, client: IpAddr) -> Response {
         let shared = Arc::clone(&self.shared);
-        let turn = madang_guard::net::counted(client);
-        let client = shared.sharers.counted(client);
-        if request.method().is_safe() {
-            let response = current_client::on_behalf_of(turn, self.in_time(request)).await;
-            return shared.answers.hold(response, client).await;
-        }
-        let handover = Handover::default();
-        let handled = current_client::on_behalf_of(turn, self.in_time(request));
-        let response = handover.clone().watch(handled).await;
-        let mut response = shared.answers.hold(response, client).await;
-        if let Some(problem) = response.extensions_mut().get_mut::<Problem>()
+        let handover = (!request.method().is_safe()).then(Handover::default);
+        let current = Current {
+            client: Some(madang_guard::net::counted(client)),
+            handover: handover.clone(),
+        };
+        let response = current.run(self.in_time(request)).await;
+        let mut response = shared.answers.hold(response, shared.sharers.counted(client)).await;
+        if let Some(handover) = handover
+            && let Some(problem) = response.extensions_mut().get_mut::<Problem>()
             && problem.status() == StatusCode::SERVICE_UNAVAILABLE
             && handover.may_have_written()
         {

@@ -29,8 +29,8 @@
 
 mod line;
 
-use super::{Problem, current_client};
-use crate::store::handover;
+use super::Problem;
+use crate::current;
 use line::{Client, Line};
 use madang_cache::Loaded;
 use prometheus_client::metrics::histogram::Histogram;
@@ -175,7 +175,7 @@ impl Gate {
     }
 
     fn asking(&self) -> Client {
-        self.client.or_else(current_client::current)
+        self.client.or_else(current::client)
     }
 
     /// Waits for a turn.
@@ -209,18 +209,21 @@ impl Gate {
     /// # Errors
     /// When it has no turn, or when its task is ended with its event loop: what became of it is unknown
     /// then.
-    pub async fn run<T: Send + 'static>(
+    pub fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, NotRun> {
-        let permit = self.enter().await?;
-        run_to_end(async move {
-            let done = work.await;
-            drop(permit);
-            done
-        })
-        .await
-        .ok_or(NotRun::Abandoned)
+    ) -> impl Future<Output = Result<T, NotRun>> {
+        // Boxed before it is handed from future to future: each would copy all of it.
+        let work = Box::pin(work);
+        async move {
+            let permit = self.enter().await?;
+            let work = run_to_end(async move {
+                let done = work.await;
+                drop(permit);
+                done
+            });
+            work.await.ok_or(NotRun::Abandoned)
+        }
     }
 
     /// Runs the loader of a cache's entry. Only loads pass the gate, so those who wait for a load that is
@@ -345,7 +348,7 @@ impl Drop for Waiter<'_> {
 pub async fn run_to_end<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Option<T> {
-    match tokio::spawn(handover::carried(work)).await {
+    match tokio::spawn(current::carried(work)).await {
         Ok(done) => Some(done),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),

@@ -9,7 +9,6 @@ mod client;
 mod condition;
 mod connection;
 mod cors;
-mod current_client;
 pub mod edge;
 pub mod gate;
 mod head;

@@ -5,16 +5,11 @@
 //! may write carries a [`Handover`], and the one place that hands writes over marks it. The edge asks it
 //! before it says 503, which promises that nothing was done.
 //!
-//! It is found through the task, not through parameters: a handler that forgot to pass it on would lie.
-//! Work that goes on in a task of its own takes it along ([`carried`]); what is started beside a
-//! request (a sweep, a view that is counted) does not, because it is not what the request asked for.
+//! It is found through the task: see `crate::current`.
 
+use crate::current;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-
-tokio::task_local! {
-    static CURRENT: Handover;
-}
 
 /// The writes of one request.
 #[derive(Clone, Debug, Default)]
@@ -31,11 +26,6 @@ struct State {
 }
 
 impl Handover {
-    /// Runs `work`, and notes what it hands over.
-    pub async fn watch<T>(self, work: impl Future<Output = T>) -> T {
-        CURRENT.scope(self, work).await
-    }
-
     /// Whether something may have been written, or may be written yet.
     pub fn may_have_written(&self) -> bool {
         self.state.writes.load(Relaxed) > 0
@@ -47,26 +37,17 @@ impl Handover {
     }
 }
 
-/// Work that belongs to the current request, to be run in a task of its own.
-pub(crate) fn carried<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
-    let current = CURRENT.try_with(Handover::clone).ok();
-    async move {
-        match current {
-            Some(handover) => handover.watch(work).await,
-            None => work.await,
-        }
-    }
-}
-
 /// Notes that the current request makes nothing new when it is sent again.
 pub(crate) fn note_repeatable() {
-    let _ = CURRENT.try_with(|handover| handover.state.repeatable.store(true, Relaxed));
+    if let Some(handover) = current::handover() {
+        handover.state.repeatable.store(true, Relaxed);
+    }
 }
 
 /// Notes that the current request, if there is one, hands a write over. It counts until it is
 /// [`undone`](Handed::undone).
 pub(crate) fn hand_over() -> Handed {
-    let current = CURRENT.try_with(Handover::clone).ok();
+    let current = current::handover();
     if let Some(handover) = &current {
         handover.state.writes.fetch_add(1, Relaxed);
     }
@@ -89,6 +70,11 @@ impl Handed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::current::{Current, carried};
+
+    fn within<F: Future>(handover: &Handover, work: F) -> impl Future<Output = F::Output> {
+        Current { client: None, handover: Some(handover.clone()) }.run(work)
+    }
 
     #[tokio::test]
     async fn a_write_counts_until_it_is_undone_also_in_a_task_of_its_own() {
@@ -100,7 +86,7 @@ mod tests {
             let beside = tokio::spawn(async { hand_over() }).await.unwrap();
             (first, second, beside)
         };
-        let (first, second, beside) = handover.clone().watch(work).await;
+        let (first, second, beside) = within(&handover, work).await;
         beside.undone();
         first.undone();
         assert!(handover.may_have_written());
@@ -111,8 +97,8 @@ mod tests {
     #[tokio::test]
     async fn only_the_request_with_a_key_may_be_repeated() {
         let (with, without) = (Handover::default(), Handover::default());
-        with.clone().watch(async { note_repeatable() }).await;
-        without.clone().watch(async {}).await;
+        within(&with, async { note_repeatable() }).await;
+        within(&without, async {}).await;
         note_repeatable();
         assert_eq!((with.is_repeatable(), without.is_repeatable()), (true, false));
     }

@@ -2,11 +2,12 @@
 //!
 //! **Why a thread.** Left to itself SQLite copies the log into the database within the commit that makes it
 //! long, and all writes wait for that. Here the writer only appends, and this thread copies what it has
-//! appended, [`EVERY`] pages at a time, while the writer goes on.
+//! appended, [`EVERY`] pages at a time, while the writer goes on. What was appended meanwhile it copies while the
+//! writer waits, which is little: only when all is copied can the log begin anew, and one that stays short is
+//! written over the same blocks of the disk and the same memory, again and again.
 //!
 //! **Why a limit.** A log can begin anew only when all of it is in the database and nobody reads it. While
-//! reads overlap, or writes follow each other without a gap, that moment never comes, and the log grows without
-//! bound. So beyond `database.log_limit` the thread makes the moment. Reads and writes share a lock, each for as
+//! reads overlap that moment never comes, and the log grows without bound. So beyond `database.log_limit` the thread makes the moment. Reads and writes share a lock, each for as
 //! long as its transaction is open ([`Log::turn`]), and the thread asks for it alone: nobody begins from then on,
 //! what is under way ends, a read within [`PATIENCE`], the rest of the log is copied, the file is cut, and all
 //! go on. On a busy machine the thread may be late: at twice the limit the writer waits for it.
@@ -39,6 +40,8 @@ const LONGEST_REST: Duration = Duration::from_secs(60);
 /// What readers, the writer and the thread share.
 pub(super) struct Log {
     turns: RwLock<()>,
+    /// The writer's alone, who has it with each turn.
+    writes: RwLock<()>,
     /// The thread waits for all turns to end.
     waited_for: AtomicBool,
     /// Another program was in the way of the last try.
@@ -63,6 +66,7 @@ impl Log {
         let every = EVERY.min(limit.div_ceil(4));
         Arc::new(Log {
             turns: RwLock::new(()),
+            writes: RwLock::new(()),
             waited_for: AtomicBool::new(false),
             blocked: AtomicBool::new(false),
             tries: Mutex::new(()),
@@ -82,7 +86,7 @@ impl Log {
     }
 
     /// The same for the writer, who waits before when the log is far too long.
-    pub(super) fn writers_turn(&self) -> RwLockReadGuard<'_, ()> {
+    pub(super) fn writers_turn(&self) -> WritersTurn<'_> {
         let is_far_too_long =
             |(): &mut ()| self.pages.load(Relaxed) >= 2 * self.limit && !self.blocked.load(Relaxed);
         if is_far_too_long(&mut ()) {
@@ -90,7 +94,8 @@ impl Log {
             // Cut, or late: it goes on either way.
             drop(self.tried.wait_timeout_while(tries, LATE, is_far_too_long));
         }
-        self.turn()
+        let write = self.writes.read().unwrap_or_else(PoisonError::into_inner);
+        WritersTurn { _write: write, _turn: self.turn() }
     }
 
     /// Whether everybody waits for a read that has taken so long.
@@ -116,9 +121,16 @@ impl Log {
     fn copy(&self, conn: &Connection) -> Result<u64, StoreError> {
         // Whatever comes of it, the next commit need not ask again.
         self.next.store(self.pages.load(Relaxed) + self.every, Relaxed);
-        let (_, pages) = checkpoint(conn, "PASSIVE")?;
+        let first = checkpoint(conn, "PASSIVE")?;
         self.copies.fetch_add(1, Relaxed);
-        Ok(pages)
+        if first.copied < first.pages {
+            // A read keeps what follows it.
+            return Ok(first.pages);
+        }
+        let alone = self.writes.write().unwrap_or_else(PoisonError::into_inner);
+        let rest = checkpoint(conn, "PASSIVE");
+        drop(alone);
+        Ok(rest?.pages)
     }
 
     /// Copies all of it and cuts the file while nobody reads or writes; answers whether it could.
@@ -126,7 +138,7 @@ impl Log {
         self.waited_for.store(true, Relaxed);
         let alone = self.turns.write().unwrap_or_else(PoisonError::into_inner);
         self.waited_for.store(false, Relaxed);
-        let cut = checkpoint(conn, "TRUNCATE").map(|(busy, _)| !busy);
+        let cut = checkpoint(conn, "TRUNCATE").map(|done| !done.busy);
         if cut == Ok(true) {
             self.pages.store(0, Relaxed);
             self.next.store(self.every, Relaxed);
@@ -141,12 +153,29 @@ impl Log {
     }
 }
 
-/// Whether somebody was in the way, and the pages in the log.
-fn checkpoint(conn: &Connection, mode: &str) -> Result<(bool, u64), StoreError> {
+/// The turn of the writer: others may read meanwhile, and the thread does not make it wait.
+pub(super) struct WritersTurn<'a> {
+    _write: RwLockReadGuard<'a, ()>,
+    _turn: RwLockReadGuard<'a, ()>,
+}
+
+/// What came of a checkpoint.
+struct Checkpoint {
+    /// Somebody was in the way.
+    busy: bool,
+    /// Pages in the log.
+    pages: u64,
+    /// Those of them that are in the database.
+    copied: u64,
+}
+
+fn checkpoint(conn: &Connection, mode: &str) -> Result<Checkpoint, StoreError> {
     let sql = format!("PRAGMA wal_checkpoint({mode})");
-    let (busy, pages): (bool, i64) =
-        conn.query_row(&sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok((busy, u64::try_from(pages).unwrap_or(0)))
+    let count = |number: i64| u64::try_from(number).unwrap_or(0);
+    Ok(conn.query_row(&sql, [], |row| {
+        let (busy, pages, copied) = (row.get(0)?, count(row.get(1)?), count(row.get(2)?));
+        Ok(Checkpoint { busy, pages, copied })
+    })?)
 }
 
 /// What wakes the thread.

@@ -1,6 +1,7 @@
 //! Who gets a turn and who is refused, with the clock in hand.
 
 use super::*;
+use crate::current::Current;
 use std::future::pending;
 use tokio::task::yield_now;
 use tokio::time::{advance, timeout};
@@ -62,7 +63,7 @@ async fn waiter_of(gate: &Gate, n: u8) -> tokio::task::JoinHandle<Result<Permit,
     let gate = gate.clone();
     let wait = async move { gate.enter().await };
     let client = std::net::IpAddr::from([10, 0, 0, n]);
-    let waiter = tokio::spawn(current_client::on_behalf_of(client, wait));
+    let waiter = tokio::spawn(Current { client: Some(client), handover: None }.run(wait));
     yield_now().await;
     waiter
 }
@@ -107,7 +108,8 @@ async fn work_in_another_task_waits_on_behalf_of_the_client_that_started_it() {
     let held = gate.enter().await.unwrap();
     let greedy = [waiter_of(&gate, 1).await, waiter_of(&gate, 1).await];
     let client = std::net::IpAddr::from([10, 0, 0, 2]);
-    let passed = current_client::on_behalf_of(client, async { gate.for_current_client() }).await;
+    let request = Current { client: Some(client), handover: None };
+    let passed = request.run(async { gate.for_current_client() }).await;
     let modest = waiter(&passed).await;
     drop(held);
     let [first, second] = greedy;

@@ -1,0 +1,49 @@
+//! The request that the current task works for: whose it is, and what it has handed to the writer.
+//!
+//! A queue that is shared by all clients serves their addresses in turn, so every wait needs the address; and
+//! the edge must know what a request has written, or may have. Passing both through each handler and store
+//! would add parameters to all of them for the sake of two places, and a handler that forgot to pass them on
+//! would lie. So the edge attaches them to the request's task. Work that goes on in a task of its own takes them
+//! along ([`carried`]); what is started beside a request (a sweep, a view that is counted) does not,
+//! because it is not what the request asked for.
+//!
+//! Nothing here is an `async fn`: each would hold what it runs twice, once as its argument, and every write
+//! would copy some kilobytes more.
+
+use crate::store::Handover;
+use std::net::IpAddr;
+
+tokio::task_local! {
+    static CURRENT: Current;
+}
+
+/// What tasks know of the request that they work for; nothing in tasks of the server itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Current {
+    /// The address of its client, as `madang_guard::net::counted` gives it.
+    pub(crate) client: Option<IpAddr>,
+    /// Its writes, if it may write.
+    pub(crate) handover: Option<Handover>,
+}
+
+impl Current {
+    /// Runs work for this request.
+    pub(crate) fn run<F: Future>(self, work: F) -> impl Future<Output = F::Output> {
+        CURRENT.scope(self, work)
+    }
+}
+
+/// Work for the current request, to be run in a task of its own.
+pub(crate) fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
+    CURRENT.try_with(Clone::clone).unwrap_or_default().run(work)
+}
+
+/// The client of the current request.
+pub(crate) fn client() -> Option<IpAddr> {
+    CURRENT.try_with(|current| current.client).ok().flatten()
+}
+
+/// The writes of the current request.
+pub(crate) fn handover() -> Option<Handover> {
+    CURRENT.try_with(|current| current.handover.clone()).ok().flatten()
+}
