@@ -55,7 +55,8 @@ const works = {
   post: () => get(`/v1/posts/${1 + (count() % 400) * 50}`, 200),
   posts: () => get('/v1/posts?limit=20', 200),
   markets: () => get('/v1/markets?q=%EC%8B%9C%EC%9E%A5', 200),
-  wrong: () => send('POST', '/v1/auth/user/login', { nickname: 'user-0001', password: 'wrong-wrong' }, null, 401),
+  // The first few are hashed; what is measured is the refusal of all others.
+  wrong: () => send('POST', '/v1/auth/user/login', { nickname: 'user-0001', password: 'wrong-wrong' }, null, 429),
   like: ({ tokens }) => send('PUT', `/v1/articles/${1 + (exec.vu.iterationInInstance % 5000)}/like`, {}, tokens[exec.vu.idInInstance - 1], 200),
   schedule: ({ tokens }) => send('POST', '/v1/schedules', { title: 'Market day', locationId: 1, startAt: '2027-05-01T09:00:00+09:00', endAt: '2027-05-01T10:00:00+09:00' }, tokens[exec.vu.idInInstance - 1], 201),
   article: ({ tokens }) => send('POST', '/v1/articles', { title: `No. ${count()}`, content: 'What there is to say.' }, tokens[exec.vu.idInInstance - 1], 201),
