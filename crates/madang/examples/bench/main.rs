@@ -11,6 +11,7 @@ mod document;
 mod generator;
 mod lab;
 mod likes;
+mod near;
 mod posts;
 mod profiles;
 mod schedules;
@@ -25,13 +26,14 @@ use std::path::PathBuf;
 /// A part of the page: its name, which is that of its block and of its file, and what measures it.
 type Part = (&'static str, fn() -> anyhow::Result<String>);
 
-const PARTS: [Part; 17] = [
+const PARTS: [Part; 18] = [
     ("serving", serving::cached_against_nginx),
     ("settings", serving::settings_off),
     ("footprint", serving::footprint),
     ("connections", serving::connections),
     ("profiles", profiles::dist_against_release),
     ("store", store::group_commit),
+    ("near", near::near),
     ("schedules", schedules::limit),
     ("posts", posts::posts),
     ("likes", likes::likes),
