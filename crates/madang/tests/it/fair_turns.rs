@@ -78,12 +78,5 @@ fn writes_of_one_address_do_not_keep_another_from_its_turn() {
 
 /// A schedule of somebody, as bytes.
 fn create(by: &Person, hour: u32) -> Vec<u8> {
-    let (bearer, body) = (by.bearer(), plan("walk", hour).to_string());
-    let length = body.len().to_string();
-    let headers = [
-        ("Content-Type", "application/json"),
-        ("Authorization", bearer.as_str()),
-        ("Content-Length", length.as_str()),
-    ];
-    [head("POST", "/v1/schedules", &headers).as_bytes(), body.as_bytes()].concat()
+    by.posting("/v1/schedules", &plan("walk", hour))
 }

@@ -22,14 +22,7 @@ fn begin(server: &Server, request: &[u8]) -> Connection {
 
 /// A request that creates a schedule.
 fn create(by: &Person) -> Vec<u8> {
-    let (bearer, body) = (by.bearer(), plan("walk", 1).to_string());
-    let length = body.len().to_string();
-    let headers = [
-        ("Content-Type", "application/json"),
-        ("Authorization", bearer.as_str()),
-        ("Content-Length", length.as_str()),
-    ];
-    [head("POST", "/v1/schedules", &headers).as_bytes(), body.as_bytes()].concat()
+    by.posting("/v1/schedules", &plan("walk", 1))
 }
 
 fn answers(begun: Vec<Connection>) -> Vec<Answer> {

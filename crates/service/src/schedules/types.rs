@@ -48,7 +48,7 @@ pub struct AfterStart {
 pub enum Deletion {
     /// It is gone, and no longer counts.
     Deleted,
-    /// There is none of this id, or it is somebody else's: nobody is told which.
+    /// There is none of this id, or it is somebody else's; the answer does not say which.
     Absent,
     /// It is not what the condition asks for, and still there.
     Outdated,

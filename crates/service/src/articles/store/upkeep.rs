@@ -50,7 +50,7 @@ impl ArticleStore {
     }
 
     /// Sets the counts of these articles to what their rows are; answers how many were wrong. `committed`
-    /// is told each after the commit, on the writer's thread.
+    /// gets each of them after the commit, on the writer's thread.
     ///
     /// # Errors
     /// When the store cannot answer.
@@ -96,8 +96,8 @@ impl ArticleStore {
         Ok((gone, last))
     }
 
-    /// Takes these likes away, with their counts. `committed` is told each article's after the commit, on the
-    /// writer's thread.
+    /// Takes these likes away, with their counts. `committed` gets the counts of each article after the commit,
+    /// on the writer's thread.
     ///
     /// # Errors
     /// When the store cannot answer.
