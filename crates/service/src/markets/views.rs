@@ -1,7 +1,8 @@
 //! Who looked at which market: counted once for each visitor and day, off the path of reading.
 //!
 //! An answer puts a view on a bounded queue and goes. One thread takes what is there, writes it in one
-//! transaction and then shows the new counts; when the queue is full, views are dropped and counted. So
+//! transaction and then shows the new counts; when the queue is full, or a quarter of it holds views of one
+//! network, views are dropped and counted. So
 //! a crawler costs the readers nothing, and the store a transaction now and then. Views wait for
 //! [`GATHER`] at most; a crash loses those. (Likes are promises and go another way.)
 //!
@@ -26,8 +27,8 @@ mod networks;
 use super::store::{CountedViews, MarketStore};
 use super::types::MarketId;
 use crate::accounts::UserId;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
-use networks::{Networks, network};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use networks::{Networks, Waiting, network};
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 use std::collections::HashSet;
 use std::hash::Hasher as _;
@@ -39,6 +40,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Views that may wait: some 400 KB.
 const QUEUE: usize = 8192;
+/// Views of one network that may wait, so that one which looks at everything leaves room to others.
+const QUEUE_OF_NETWORK: u16 = (QUEUE / 4) as u16;
 /// Views of one transaction.
 const BATCH: usize = 1024;
 /// How long views are gathered for one.
@@ -140,6 +143,7 @@ pub struct ViewFigures {
 pub(super) struct Views {
     counts: Vec<AtomicU64>,
     queue: Sender<Message>,
+    waiting: Waiting,
     /// Taken off the queue and not yet settled.
     taken: AtomicU64,
     counted: AtomicU64,
@@ -194,6 +198,7 @@ impl Views {
         let views = Arc::new(Views {
             counts,
             queue,
+            waiting: Waiting::new(QUEUE_OF_NETWORK),
             taken: AtomicU64::new(0),
             counted: AtomicU64::new(0),
             repeated: AtomicU64::new(0),
@@ -219,11 +224,11 @@ impl Views {
 
     /// Counts a view, soon and if it is not too much.
     pub(super) fn seen(&self, view: View) {
-        match self.queue.try_send(Message::View(view)) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                self.dropped.fetch_add(1, Relaxed);
-            }
+        if !self.waiting.joins(&view) {
+            self.dropped.fetch_add(1, Relaxed);
+        } else if self.queue.try_send(Message::View(view)).is_err() {
+            self.waiting.leaves(&view);
+            self.dropped.fetch_add(1, Relaxed);
         }
     }
 
@@ -254,7 +259,7 @@ impl Worker {
     fn work(mut self, queue: &Receiver<Message>) {
         self.turn_to(korean_day(SystemTime::now()));
         while let Ok(Message::View(first)) = queue.recv() {
-            let (batch, stop) = gather(first, queue, &self.views.taken);
+            let (batch, stop) = gather(first, queue, &self.views);
             self.count(batch);
             if stop {
                 break;
@@ -341,16 +346,17 @@ impl Worker {
 }
 
 /// What comes within [`GATHER`], as far as it fits; and whether there is no more to come.
-fn gather(first: View, queue: &Receiver<Message>, taken: &AtomicU64) -> (Vec<View>, bool) {
-    let mut batch = vec![first];
-    taken.fetch_add(1, Relaxed);
+fn gather(first: View, queue: &Receiver<Message>, views: &Views) -> (Vec<View>, bool) {
+    let take = |view: View| {
+        views.waiting.leaves(&view);
+        views.taken.fetch_add(1, Relaxed);
+        view
+    };
+    let mut batch = vec![take(first)];
     let until = Instant::now() + GATHER;
     while batch.len() < BATCH {
         match queue.recv_deadline(until) {
-            Ok(Message::View(view)) => {
-                batch.push(view);
-                taken.fetch_add(1, Relaxed);
-            }
+            Ok(Message::View(view)) => batch.push(take(view)),
             Err(RecvTimeoutError::Timeout) => return (batch, false),
             Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return (batch, true),
         }

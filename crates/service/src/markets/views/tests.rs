@@ -135,6 +135,26 @@ fn views_beyond_the_queue_are_dropped_and_counted_as_such() {
 }
 
 #[test]
+fn one_network_takes_a_quarter_of_the_queue_and_another_is_counted() {
+    let bench = Bench::new();
+    let (views, queue, worker) =
+        Views::prepare(bench.store.clone(), counts(), OF_NETWORK, number).unwrap();
+    // Nobody takes anything off the queue while they come.
+    for n in 0..3 * QUEUE {
+        views.seen(view(TODAY, 1, browser("10.0.0.1", &format!("agent {n}"))));
+    }
+    let share = QUEUE / 4;
+    assert_eq!((queue.len(), views.figures().dropped), (share, (3 * QUEUE - share) as u64));
+    views.seen(view(TODAY, 2, browser("10.0.0.2", "a")));
+    views.queue.send(Message::Stop).unwrap();
+    worker.work(&queue);
+    assert_eq!((views.of(0), views.of(1)), (BROWSERS, 1));
+    // What was taken off has made room.
+    views.seen(view(TODAY, 1, browser("10.0.0.1", "again")));
+    assert_eq!(queue.len(), 1);
+}
+
+#[test]
 fn what_is_stored_of_a_visitor_says_nothing_and_changes_every_day() {
     let hash = |day, who| view(day, 1, who).visitor;
     let one = browser("10.0.0.1", "a");
