@@ -8,8 +8,8 @@
 //! would take up every place here.
 //!
 //! **In progress.** A permit is held until the work is done, not only while its client waits: work that
-//! cannot be called back ([`Gate::run`], a load for the cache) still uses the machine after its client
-//! has left. A single short statement of a read is not worth a task of its own: when its client leaves
+//! cannot be called back (a write, [`Gate::run`]; reading an upload; a load for the cache) still uses the machine
+//! after its client has left. A single short statement of a read is not worth a task of its own: when its client leaves
 //! before it has begun the store skips it, and otherwise it is over in a moment, beyond the gate but
 //! never on more connections than the store has. Such reads hold a permit of [`Gate::enter`].
 //!
@@ -31,6 +31,7 @@ mod line;
 
 use super::Problem;
 use crate::current;
+use crate::store::handover;
 use line::{Client, Line};
 use madang_cache::Loaded;
 use prometheus_client::metrics::histogram::Histogram;
@@ -203,8 +204,9 @@ impl Gate {
         }
     }
 
-    /// Does work that must not be broken off, such as a commit and what belongs after it: once it has
-    /// its turn it runs to its end in a task of its own, permit in hand, even when the client leaves.
+    /// Does a write, which must not be broken off between its commit and what belongs after it: once it has
+    /// its turn it runs to its end in a task of its own, permit in hand, even when the client leaves. So a
+    /// request that is given up meanwhile is one whose outcome is unknown.
     ///
     /// # Errors
     /// When it has no turn, or when its task is ended with its event loop: what became of it is unknown
@@ -217,8 +219,11 @@ impl Gate {
         let work = Box::pin(work);
         async move {
             let permit = self.enter().await?;
+            let begun = handover::hand_over();
             let work = run_to_end(async move {
                 let done = work.await;
+                // What it has handed over counts for itself.
+                begun.undone();
                 drop(permit);
                 done
             });

@@ -8,7 +8,7 @@ use crate::accounts::{Caller, UserId};
 use crate::app::App;
 use crate::http::{By, Conditions, Problem};
 use crate::idempotency::{IdempotencyKey, Once};
-use crate::store::{Pool, StoreError};
+use crate::store::StoreError;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse as _, Response};
@@ -67,10 +67,14 @@ pub(super) async fn create(
 ) -> Result<Response, Problem> {
     let kind = Kind::of(&headers)?;
     let name = read::name_of(query.as_deref().unwrap_or(""))?;
-    let compute = Arc::clone(&app.compute);
-    let prepared =
-        app.uploads.run(async move { prepare(&compute, kind, body, name, caller.id, key).await });
-    let (track, about, once) = prepared.await??;
+    let permit = app.uploads.enter().await?;
+    let owner = caller.id;
+    let prepare = move |(): &mut ()| {
+        // Held until this is over or not begun any more, also when the client has left meanwhile.
+        let _permit = permit;
+        prepare(kind, body, name, owner, key)
+    };
+    let (track, about, once) = app.compute.run(prepare).await.map_err(StoreError::from)??;
     let tracks = app.tracks.clone();
     let stored = app.writes.run(async move { tracks.add_once(track, once).await }).await??;
     match stored.outcome {
@@ -81,6 +85,7 @@ pub(super) async fn create(
         )),
     }
 }
+
 /// What an answer says of a track, apart from its id.
 struct About {
     name: String,
@@ -89,26 +94,22 @@ struct About {
 }
 
 /// Reading, measuring and packing a long path is no work for an event loop; nor is hashing its body.
-async fn prepare(
-    compute: &Pool<()>,
+fn prepare(
     kind: Kind,
     body: Bytes,
     name: Option<String>,
     owner: UserId,
     key: IdempotencyKey,
 ) -> Result<(PreparedTrack, About, Once), Problem> {
-    let prepared = compute.run(move |()| {
-        let once = key.of(owner, &body);
-        let Read { name, rate, path } = read::track(kind, body, name)?;
-        let about = About {
-            name: name.clone(),
-            length_metres: length(path.length_metres()),
-            points_total: path.points() as u64,
-        };
-        let track = NewTrack { name, rate, path, owner: Some(owner) };
-        Ok((TrackStore::prepare(track), about, once))
-    });
-    prepared.await.map_err(StoreError::from)?
+    let once = key.of(owner, &body);
+    let Read { name, rate, path } = read::track(kind, body, name)?;
+    let about = About {
+        name: name.clone(),
+        length_metres: length(path.length_metres()),
+        points_total: path.points() as u64,
+    };
+    let track = NewTrack { name, rate, path, owner: Some(owner) };
+    Ok((TrackStore::prepare(track), about, once))
 }
 
 /// Deletes a track. Only its owner may; public trails have none.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::current::Current;
+use crate::store::Handover;
 use std::future::pending;
 use tokio::task::yield_now;
 use tokio::time::{advance, timeout};
@@ -231,4 +232,23 @@ async fn work_without_a_turn_is_not_begun() {
 #[should_panic(expected = "of the work")]
 async fn a_panic_of_the_work_reaches_its_caller() {
     let _ = gate(1).run(async { panic!("of the work") }).await;
+}
+
+/// A write may take its time before it reaches the writer. Given up there, it is done all the same.
+#[tokio::test(start_paused = true)]
+async fn a_write_that_is_given_up_before_it_is_handed_over_may_have_been_written() {
+    let gate = gate(1);
+    let handover = Handover::default();
+    let current = Current { client: None, handover: Some(handover.clone()) };
+    let (release, released) = oneshot::channel::<()>();
+    let work = gate.run(async move { released.await.is_ok() });
+    let given_up = current.clone().run(timeout(QUEUE_TIME, work)).await;
+    assert!(given_up.is_err() && handover.may_have_written());
+    release.send(()).unwrap();
+    drop(gate.enter().await.unwrap());
+    assert!(!handover.may_have_written(), "it has handed nothing over");
+    // One that had no turn has done nothing.
+    let _held = gate.enter().await.unwrap();
+    let refused = current.run(gate.run(async {})).await;
+    assert!(matches!(refused, Err(NotRun::Shed(_))) && !handover.may_have_written());
 }
