@@ -18,7 +18,7 @@ use crate::{articles, idempotency, posts, schedules, tracks};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{MissedTickBehavior, interval_at, sleep};
 
 /// Rows of one sweeping transaction: a millisecond or two of the writer.
 pub(crate) const SWEEP_ROWS: usize = 1000;
@@ -106,13 +106,18 @@ async fn until(stopped: &watch::Receiver<bool>, work: impl Future<Output = ()>) 
 
 async fn sweep(articles: &Articles) {
     let deletions = articles.sql().deletions();
+    let mut looks = interval_at((Instant::now() + EVERY).into(), EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // No deletion announces a town without posts, and none makes all towns be read.
+    let mut towns = true;
     loop {
         tokio::select! {
             () = deletions.notified() => {}
-            () = sleep(EVERY) => {}
+            _ = looks.tick() => towns = true,
         }
-        if let Err(error) = sweep_all(articles).await {
-            tracing::debug!(%error, "rows of deleted items remain for now");
+        match sweep_all(articles, towns).await {
+            Ok(()) => towns = false,
+            Err(error) => tracing::debug!(%error, "rows of deleted items remain for now"),
         }
     }
 }
@@ -124,16 +129,15 @@ async fn is_due(articles: &Articles) -> Result<bool, StoreError> {
             return Ok(true);
         }
     }
-    // No deletion announces a town without posts.
     Ok(posts::sweep_towns(articles.sql(), 0, SWEEP_ROWS).await?.is_some())
 }
 
-/// Takes away everything that is noted now.
-async fn sweep_all(articles: &Articles) -> Result<(), StoreError> {
+/// Takes away everything that is noted now, and if so asked the towns without posts.
+async fn sweep_all(articles: &Articles, towns: bool) -> Result<(), StoreError> {
     for kind in KINDS {
         sweep_kind(articles, kind).await?;
     }
-    let mut after = Some(0);
+    let mut after = towns.then_some(0);
     while let Some(town) = after {
         after = rested(posts::sweep_towns(articles.sql(), town, SWEEP_ROWS)).await?;
     }

@@ -125,7 +125,14 @@ impl Articles {
         let mut after = (0, 0);
         loop {
             let started = Instant::now();
-            let (gone, last) = self.store.likes_of_the_gone(after, LIKES_AT_ONCE).await?;
+            let (gone, last) = match self.store.likes_of_the_gone(after, LIKES_AT_ONCE).await {
+                // Too much else to do: not a reason to begin anew.
+                Err(error) if error.is_temporary() => {
+                    sleep(AGAIN).await;
+                    continue;
+                }
+                found => found?,
+            };
             for some in gone.chunks(SWEEP_ROWS) {
                 let overlay = Arc::clone(self.likes.overlay());
                 let stored = move |id, counts| overlay.stored(id, counts);

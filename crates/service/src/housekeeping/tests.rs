@@ -113,7 +113,7 @@ async fn what_a_deleted_user_leaves_goes_and_everything_is_right_again() {
     let app = filled(dir.path());
     let operator = Connection::open(dir.path().join(FILE)).unwrap();
     operator.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM users WHERE id = 1").unwrap();
-    sweep_all(&app.articles).await.unwrap();
+    sweep_all(&app.articles, true).await.unwrap();
     for (rows, left) in [
         ("SELECT count(*) FROM deleted_users", 0),
         ("SELECT count(*) FROM tracks WHERE owner_id IS NULL", 3000),
@@ -157,6 +157,8 @@ async fn towns_without_posts_go_and_others_stay() {
     // Only the post that was removed is left.
     let operator = Connection::open(dir.path().join(FILE)).unwrap();
     operator.execute_batch("DELETE FROM posts WHERE author_id = 1").unwrap();
+    sweep_all(&app.articles, false).await.unwrap();
+    assert_eq!(number(&app.store, "SELECT count(*) FROM towns").await, 2, "not asked for");
     let mut looked = Vec::new();
     let mut after = Some(0);
     while let Some(town) = after {

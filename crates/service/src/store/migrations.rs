@@ -122,13 +122,14 @@ mod tests {
     fn a_filled_file_of_version_9_keeps_its_rows_and_lets_users_go() {
         let mut conn = filled_version_1();
         run_to(&mut conn, 9).unwrap();
-        // Of user 9 there is a run, left by a connection without foreign keys.
+        // Of users 8 and 9 something was left by a connection without foreign keys.
         conn.execute_batch(
             "PRAGMA foreign_keys = OFF;
              INSERT INTO users VALUES (1, 'mina', '-', 11, 0), (2, 'juno', '-', 11, 0);
              UPDATE tracks SET owner_id = 1 WHERE id = 7;
              INSERT INTO tracks (name, length_metres, points, start_lat, start_lon, fingerprint, created_at_ms)
              VALUES ('pole', 1, 2, -90, 180, randomblob(32), 0);
+             INSERT INTO schedule_counts VALUES (8, 1);
              INSERT INTO track_records VALUES (1, 7, 1, 100, 0, 0), (2, 7, 2, 200, 0, 0), (3, 7, 9, 50, 0, 0);
              INSERT INTO track_bests VALUES (7, 1, 100, 1), (7, 2, 200, 2), (7, 9, 50, 3);
              INSERT INTO towns VALUES (1, 11010, '혜화동');
@@ -153,7 +154,7 @@ mod tests {
         let starts = "SELECT group_concat(id || ' ' || lat || ' ' || lon || ' ' || (cell = start_cell), ', ')
              FROM (SELECT s.*, t.start_cell FROM track_starts s JOIN tracks t USING (id) ORDER BY id)";
         assert_eq!(text(starts), "7 37.5 127.0 1, 10 -90.0 180.0 1");
-        assert_eq!(number("SELECT id FROM deleted_users"), 9);
+        assert_eq!(text("SELECT group_concat(id) FROM deleted_users"), "8,9");
         assert_eq!(number("SELECT id FROM deleted_articles"), 17);
         for (table, rows) in [
             ("tracks", 2),
@@ -164,13 +165,13 @@ mod tests {
             ("article_comments", 1),
             ("article_likes", 1),
             ("schedules", 1),
-            ("schedule_counts", 1),
+            ("schedule_counts", 2),
         ] {
             assert_eq!(number(&format!("SELECT count(*) FROM {table}")), rows, "{table}");
         }
         conn.execute_batch("DELETE FROM users; UPDATE tracks SET start_lat = 10 WHERE id = 7")
             .unwrap();
-        assert_eq!(number("SELECT count(*) FROM deleted_users"), 3);
+        assert_eq!(number("SELECT count(*) FROM deleted_users"), 4);
         assert_eq!(number("SELECT count(*) FROM track_starts WHERE id = 7 AND lat = 10"), 1);
         conn.execute_batch("DELETE FROM tracks").unwrap();
         assert_eq!(number("SELECT count(*) FROM track_starts"), 0);

@@ -92,7 +92,7 @@ impl Tracks {
     /// goes away.
     ///
     /// # Errors
-    /// When the store cannot take it; nothing was stored then.
+    /// When the store cannot take it; nothing was stored then unless the error [is unknown](StoreError::is_unknown).
     pub async fn add(&self, track: NewTrack) -> Result<Stored, ChangeError> {
         // Packing and hashing a long path is no work for an event loop.
         let prepared = self.bodies.compute().run(move |()| TrackStore::prepare(track)).await;

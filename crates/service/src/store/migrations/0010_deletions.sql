@@ -88,6 +88,9 @@ CREATE INDEX tracks_by_owner ON tracks (owner_id) WHERE owner_id IS NOT NULL;
 CREATE INDEX track_records_by_user ON track_records (user_id);
 CREATE INDEX track_bests_by_user ON track_bests (user_id);
 
--- Users that were deleted before, on a connection without foreign keys, and whose runs are still ranked.
-INSERT INTO deleted_users SELECT DISTINCT user_id FROM track_bests
-  WHERE user_id NOT IN (SELECT id FROM users);
+-- Users that were deleted before, on a connection without foreign keys, and of whom something is left.
+INSERT INTO deleted_users
+  SELECT user_id FROM (
+    SELECT user_id FROM track_bests UNION SELECT user_id FROM schedules UNION SELECT user_id FROM schedule_counts
+    UNION SELECT owner_id FROM tracks UNION SELECT author_id FROM posts)
+  WHERE user_id IS NOT NULL AND user_id NOT IN (SELECT id FROM users);

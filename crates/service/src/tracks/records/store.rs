@@ -147,13 +147,15 @@ fn page(
         .collect()
 }
 
-/// Standard competition ranking: equal times share a rank, and the next one counts them all.
+/// Standard competition ranking: equal times share a rank, and the next one counts them all. The bests of a
+/// deleted user may be there for a while; they count for nobody, as they are on no page.
 fn number(conn: &Connection, track: TrackId, rows: &mut [Ranked]) -> Result<(), rusqlite::Error> {
     let Some(first) = rows.first() else { return Ok(()) };
     let faster: Option<(u64, u64)> = conn
         .prepare_cached(
             "SELECT count(*) FILTER (WHERE duration_ms < ?2), count(*) FROM track_bests
-             WHERE track_id = ?1 AND (duration_ms, user_id) < (?2, ?3)",
+             WHERE track_id = ?1 AND (duration_ms, user_id) < (?2, ?3)
+               AND user_id NOT IN (SELECT id FROM deleted_users)",
         )?
         .query_row(params![track, first.duration_ms, first.user], |row| {
             Ok((row.get(0)?, row.get(1)?))
@@ -175,11 +177,43 @@ mod tests {
     use super::super::super::store::tests::plan;
     use super::*;
 
+    fn open(dir: &tempfile::TempDir) -> Store {
+        let settings = crate::config::Sources::new().resolve().unwrap().database;
+        Store::open(dir.path(), &settings).unwrap()
+    }
+
+    /// Long before the rows of a deleted user have gone.
+    #[tokio::test]
+    async fn a_deleted_user_counts_in_no_rank_on_any_page() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(&dir);
+        let fill = |tx: &mut Tx<'_>| {
+            tx.execute_batch(
+                "INSERT INTO tracks (id, name, length_metres, points, start_lat, start_lon, fingerprint, created_at_ms)
+                 VALUES (1, 't', 1, 2, 37.5, 127, randomblob(32), 0);
+                 INSERT INTO users (id, nickname, password_hash, region_id, created_at_ms)
+                 VALUES (1, 'mina', '-', 11, 0), (2, 'juno', '-', 11, 0), (3, 'hana', '-', 11, 0), (4, 'dami', '-', 11, 0);
+                 INSERT INTO track_records SELECT id, 1, id, 100 * id, 0, 0 FROM users;
+                 INSERT INTO track_bests SELECT 1, id, 100 * id, id FROM users;
+                 DELETE FROM users WHERE id IN (1, 3);",
+            )?;
+            Ok::<_, StoreError>(())
+        };
+        store.write(fill).await.unwrap();
+        let records = RecordStore::new(store);
+        let ranks = async |after| {
+            let page = records.ranking(1, after, 1).await.unwrap().unwrap();
+            page.iter().map(|one| (one.user, one.rank)).collect::<Vec<_>>()
+        };
+        assert_eq!(ranks(None).await, [(2, 1)]);
+        let after_the_first = AfterTime { duration_ms: 200, user: 2 };
+        assert_eq!(ranks(Some(after_the_first)).await, [(4, 2)]);
+    }
+
     #[tokio::test]
     async fn the_ranking_reads_its_index_and_sorts_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let settings = crate::config::Sources::new().resolve().unwrap().database;
-        let store = Store::open(dir.path(), &settings).unwrap();
+        let store = open(&dir);
         let plan = plan(&store, ranking_sql()).await;
         assert!(
             plan.contains(

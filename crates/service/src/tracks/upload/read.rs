@@ -52,7 +52,7 @@ impl table::Kind for Lines {
         let point = serde_json::json!({
             "type": "array", "minItems": 2, "maxItems": 3, "items": { "type": "number" },
         });
-        let Limits { max_points, max_segments, .. } = Limits::default();
+        let Limits { max_points, max_segments, .. } = limits();
         let line = serde_json::json!({
             "type": "array", "minItems": 1, "maxItems": max_points, "items": point,
         });
@@ -214,6 +214,13 @@ mod tests {
         assert_eq!((read.name.as_str(), read.rate), ("한강", 4.5));
         assert_eq!(read.path.points(), 3);
         assert_eq!(read.path.start(), Point { lat: 37.5, lon: 127.0, ele: Some(12.5) });
+    }
+
+    #[test]
+    fn the_document_says_how_many_points_are_read() {
+        use table::Kind as _;
+        let most = Lines.schema()["items"]["maxItems"].as_u64();
+        assert_eq!(most, Some(MOST_POINTS as u64));
     }
 
     #[test]
