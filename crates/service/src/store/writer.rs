@@ -283,11 +283,20 @@ impl Group {
         if self.state == State::Written {
             let savepoint = self.conn.savepoint().map_err(StoreError::from)?;
             let mut tx = Tx { scope: Scope::Savepoint(savepoint), hooks: Vec::new() };
-            let value = caught(job, &mut tx)?;
-            if let Scope::Savepoint(savepoint) = tx.scope {
-                savepoint.commit().map_err(StoreError::from)?;
+            let result = caught(job, &mut tx);
+            let Tx { scope, hooks } = tx;
+            let ended = match scope {
+                Scope::Savepoint(savepoint) if result.is_ok() => savepoint.commit(),
+                Scope::Savepoint(savepoint) => savepoint.finish(),
+                Scope::Whole(_) => Ok(()),
+            };
+            if ended.is_err() {
+                // What cannot be undone must not be committed with the others.
+                self.state = State::Broken;
             }
-            return Ok((value, tx.hooks));
+            let value = result?;
+            ended.map_err(StoreError::from)?;
+            return Ok((value, hooks));
         }
         let (result, hooks) = {
             let mut tx = Tx { scope: Scope::Whole(&self.conn), hooks: Vec::new() };
@@ -388,7 +397,7 @@ fn work(conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterSta
     let mut shared = Group { conn, state: State::Clean, changes_before: 0 };
     // One that commits alone, taken from the queue while a group was gathered.
     let mut next_first = None;
-    while let Some(first) = next_first.take().or_else(|| next_job(queue, &mut shared, stats)) {
+    while let Some(first) = next_first.take().or_else(|| next_job(queue, &mut shared, stats, log)) {
         let group = if first.company == Company::Alone { 1 } else { group };
         let turn = log.writers_turn();
         let begun = shared.begin();
@@ -420,12 +429,20 @@ fn work(conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterSta
 }
 
 /// Waits for a job. As long as writes fail it tries to write something itself.
-fn next_job(queue: &Receiver<Job>, group: &mut Group, stats: &WriterStats) -> Option<Job> {
+fn next_job(
+    queue: &Receiver<Job>,
+    group: &mut Group,
+    stats: &WriterStats,
+    log: &Log,
+) -> Option<Job> {
     while stats.failure().is_some() {
         match queue.recv_timeout(TRY_EVERY) {
             Ok(job) => return Some(job),
             Err(RecvTimeoutError::Disconnected) => return None,
-            Err(RecvTimeoutError::Timeout) => group.try_to_write(stats),
+            Err(RecvTimeoutError::Timeout) => {
+                let _turn = log.writers_turn();
+                group.try_to_write(stats);
+            }
         }
     }
     queue.recv().ok()

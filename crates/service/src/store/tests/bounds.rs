@@ -3,6 +3,7 @@
 use super::super::Reader;
 use super::*;
 use crate::config::DatabaseSettings;
+use madang_testing::until;
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -17,6 +18,17 @@ fn endless(conn: &Connection) -> Result<i64, rusqlite::Error> {
     let sql =
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
     conn.query_row(sql, [], |row| row.get(0))
+}
+
+async fn with_blobs(store: &Store) {
+    let made: Result<(), StoreError> =
+        store.write(|tx| Ok(tx.execute_batch("CREATE TABLE blobs (b BLOB)")?)).await;
+    made.unwrap();
+}
+
+fn insert_blob(tx: &mut Tx<'_>) -> Result<(), StoreError> {
+    tx.execute("INSERT INTO blobs VALUES (zeroblob(65536))", [])?;
+    Ok(())
 }
 
 async fn within_a_minute<T>(work: impl Future<Output = T>) -> T {
@@ -66,9 +78,7 @@ async fn the_log_stays_short_while_reads_overlap_all_the_time() {
     let dir = tempfile::tempdir().unwrap();
     let store = open_with(dir.path(), 4, LIMIT);
     with_notes(&store).await;
-    let made: Result<(), StoreError> =
-        store.write(|tx| Ok(tx.execute_batch("CREATE TABLE blobs (b BLOB)")?)).await;
-    made.unwrap();
+    with_blobs(&store).await;
     let done = Arc::new(AtomicBool::new(false));
     let readers: Vec<_> = (0..3)
         .map(|_| {
@@ -92,11 +102,7 @@ async fn the_log_stays_short_while_reads_overlap_all_the_time() {
         .collect();
     let mut longest = 0;
     for _ in 0..300 * rounds {
-        let written: Result<usize, StoreError> = within_a_minute(
-            store.write(|tx| Ok(tx.execute("INSERT INTO blobs VALUES (zeroblob(65536))", [])?)),
-        )
-        .await;
-        assert_eq!(written, Ok(1));
+        within_a_minute(store.write(insert_blob)).await.unwrap();
         longest = longest.max(store.sizes().log_bytes);
     }
     done.store(true, Relaxed);
@@ -108,6 +114,21 @@ async fn the_log_stays_short_while_reads_overlap_all_the_time() {
     assert!(longest <= 3 * LIMIT as u64, "{longest} bytes of log, {written} written");
     assert!(store.figures().log_cuts > 0);
     assert_eq!(notes(&store).await, Vec::<i64>::new());
+}
+
+/// What makes a log that nobody reads begin anew is the second copy, for which the writer waits. Without it
+/// the log would grow to its limit, and each page would go to new blocks of the disk.
+#[tokio::test]
+async fn the_log_of_writes_alone_begins_anew_long_before_its_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open_with(dir.path(), 1, 1 << 30);
+    with_blobs(&store).await;
+    for _ in 0..1000 {
+        within_a_minute(store.write(insert_blob)).await.unwrap();
+    }
+    let log = store.sizes().log_bytes;
+    assert!(log < 32 << 20, "{log} bytes of log after 64 MiB");
+    assert_eq!(store.figures().log_cuts, 0);
 }
 
 #[tokio::test]
@@ -144,9 +165,7 @@ fn a_read_is_held_up_only_while_the_log_waits_for_it() {
         let conn = Connection::open(path).unwrap();
         let shared = Arc::clone(&log);
         let waits = scope.spawn(move || shared.cut(&conn));
-        while !log.is_held_up(Duration::from_secs(9)) {
-            std::thread::yield_now();
-        }
+        until("it waits", || log.is_held_up(Duration::from_secs(9)).then_some(()));
         assert!(!log.is_held_up(Duration::from_millis(1)), "a short one may end");
         drop(held);
         waits.join().unwrap()
