@@ -116,8 +116,10 @@ fn a_thousand_readers_that_take_nothing_leave_the_process_and_the_others_alone()
             "the kernel has taken everything: nothing is tested"
         );
         assert!(server.metric(REFUSED, &["reason=\"all\""]) > 0.0);
-        let during = memory(&server, "VmRSS");
-        assert!(during < before + 4 * ROOM, "{before} {during}");
+        // What made the answers is given back as soon as they are made.
+        eventually("the memory is what is held and what the connections take", || {
+            (memory(&server, "VmRSS") < before + 4 * ROOM).then_some(())
+        });
         assert_eq!(server.get("/v1/tracks").status, 200);
         server.is_well();
 

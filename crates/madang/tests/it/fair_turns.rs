@@ -4,6 +4,7 @@ use crate::harness::client::head;
 use crate::harness::{Connection, Person, Server, Setup, eventually, stores};
 use crate::schedules::plan;
 use crate::track_detail::LONG;
+use crate::track_uploads::line;
 
 const IN_FLIGHT: &str = "madang_work_in_flight";
 const WAITING: &str = "madang_work_waiting";
@@ -74,6 +75,22 @@ fn writes_of_one_address_do_not_keep_another_from_its_turn() {
     drop(greedy);
     server.until_metric(IN_FLIGHT, &["gate=\"writes\""], 0.0);
     server.is_well();
+}
+
+#[test]
+fn uploads_of_one_address_do_not_keep_another_from_its_turn() {
+    let server = setup().start();
+    let (mina, juno) = (server.somebody("mina"), server.somebody("juno"));
+    // As large as 400 of them fit into the room that one address has for bodies.
+    let request = mina.posting("/v1/tracks", &line(300));
+    let mut greedy = flood(&server, &request);
+    let mut modest = server.connect_from(3);
+    for points in 2..7 {
+        fill(&server, "gate=\"uploads\"", &mut greedy, &request);
+        let upload = juno.posting("/v1/tracks", &line(points));
+        let answer = modest.send(upload).answer().expect("an answer");
+        assert_eq!(answer.status, 201, "{}", answer.text());
+    }
 }
 
 /// A schedule of somebody, as bytes.

@@ -69,7 +69,8 @@ impl ArticleStore {
     /// writer's thread.
     ///
     /// # Errors
-    /// When its author is gone or the store cannot answer; nothing is stored then.
+    /// When its author is gone or the store cannot answer; nothing is stored then unless the error
+    /// [is unknown](StoreError::is_unknown).
     pub async fn create(
         &self,
         new: NewArticle,

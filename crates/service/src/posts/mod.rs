@@ -7,8 +7,8 @@
 //! large city), each with its category and without. Nobody enumerates keys, so orders, page sizes
 //! and later pages end with it. Bodies say of the owner the nickname, and nothing of whoever reads them.
 //!
-//! Limits: an area is what the tables of regions have; towns are free text, told apart by their letters. An
-//! account that an operator deletes by SQL stays in cached listings with its nickname until their time is over.
+//! Limits: an area is what the tables of regions have; towns are free text, told apart by their letters. A cached
+//! post of an account that an operator deletes by SQL has its nickname until the housekeeper comes by.
 
 mod area;
 mod categories;
@@ -109,7 +109,8 @@ impl Posts {
     /// Stores a post, `once`. Done even when the caller goes away.
     ///
     /// # Errors
-    /// When its author is gone, or the store cannot take it; nothing was stored then.
+    /// When its author is gone, or the store cannot take it; nothing was stored then unless the error
+    /// [is unknown](crate::store::StoreError::is_unknown).
     pub async fn add(&self, new: NewPost, once: Once) -> Result<Done<PostId>, ChangeError> {
         let mut stamps = area::listings(&new.values);
         let committed = self.bodies.ends(move |made: &Done<PostId>| {

@@ -63,7 +63,7 @@ impl From<CreateError> for Problem {
                 Problem::invalid_field("locationId", "an id from GET /v1/locations")
             }
             CreateError::UnknownUser => {
-                Problem::unauthorized("the account of this token no longer exists")
+                Problem::invalid_token("the account of this token no longer exists")
             }
             CreateError::Store(error) => error.into(),
         }

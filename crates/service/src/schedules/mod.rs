@@ -141,7 +141,7 @@ impl Schedules {
     ///
     /// # Errors
     /// When the limit is reached, owner or place are unknown, or the store cannot answer; nothing is
-    /// stored then.
+    /// stored then unless the error [is unknown](StoreError::is_unknown).
     pub async fn add(&self, new: NewSchedule, once: Once) -> Result<Done<ScheduleId>, CreateError> {
         let counted = Arc::clone(&self.counted);
         let committed = move || {
