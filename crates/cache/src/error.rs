@@ -28,6 +28,12 @@ pub enum CacheError<E> {
         /// When asking again makes sense.
         retry_after: Duration,
     },
+    /// Whoever the loader works for had no turn.
+    #[error("the load had no turn")]
+    NoTurn {
+        /// When asking again makes sense.
+        retry_after: Duration,
+    },
     /// The last load of this key failed a moment ago; the loader was not run again.
     // By a call: naming the field would make the derive ask that this very type can be displayed.
     #[error("the loader failed a moment ago: {}", .last.as_ref().to_string())]
@@ -60,9 +66,9 @@ impl<E> CacheError<E> {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Overloaded { retry_after } | Self::BackingOff { retry_after, .. } => {
-                Some(*retry_after)
-            }
+            Self::Overloaded { retry_after }
+            | Self::NoTurn { retry_after }
+            | Self::BackingOff { retry_after, .. } => Some(*retry_after),
             _ => None,
         }
     }
@@ -77,6 +83,7 @@ impl<E> Clone for CacheError<E> {
             Self::Panicked => Self::Panicked,
             Self::Abandoned => Self::Abandoned,
             Self::Overloaded { retry_after } => Self::Overloaded { retry_after: *retry_after },
+            Self::NoTurn { retry_after } => Self::NoTurn { retry_after: *retry_after },
             Self::BackingOff { last, retry_after } => {
                 Self::BackingOff { last: Arc::clone(last), retry_after: *retry_after }
             }

@@ -112,7 +112,7 @@ where
 fn settle<E>(leader: &Leader<E>, loaded: Loaded, begun: u64) -> Outcome<E> {
     let shared = leader.shared.upgrade();
     if let Some(shared) = &shared
-        && !matches!(loaded, Loaded::NoTurn { .. })
+        && !matches!(loaded, Loaded::NoTurn { .. } | Loaded::Overloaded { .. })
     {
         shared.flights.succeeded(&leader.key);
     }
@@ -139,6 +139,9 @@ fn settle<E>(leader: &Leader<E>, loaded: Loaded, begun: u64) -> Outcome<E> {
             Filled::Bypass(value)
         }
         Loaded::NoTurn { retry_after } => {
+            return fail(leader, CacheError::NoTurn { retry_after });
+        }
+        Loaded::Overloaded { retry_after } => {
             return fail(leader, CacheError::Overloaded { retry_after });
         }
     })

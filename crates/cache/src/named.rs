@@ -27,9 +27,15 @@ pub enum Loaded {
     Bypass(Value),
     /// There is no such thing; remembered for the policy's `negative_ttl`.
     Absent,
-    /// The loader was given no turn by a limit of its own: callers are answered as when too many
-    /// loads run, and the key is not taken for one that fails.
+    /// Whoever this loader works for had no turn. Callers who waited for it ask their own loaders, and the key is
+    /// not taken for one that fails.
     NoTurn {
+        /// When asking again makes sense.
+        retry_after: Duration,
+    },
+    /// A limit of the loader's own was reached, whoever it works for: all callers are answered as when too many
+    /// loads run, and the key is not taken for one that fails.
+    Overloaded {
         /// When asking again makes sense.
         retry_after: Duration,
     },
@@ -126,8 +132,9 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
     /// `stamps` (one to four) name the state the value depends on; the same key must always come
     /// with the same ones, since hits go by those the entry was stored with. The loader runs in a
     /// task of its own on the caller's runtime, at most once, and not when another caller is
-    /// loading the key already: then its outcome is shared. It is not cancelled when this future
-    /// is dropped. What it returns must be at least as new as the moment it was called.
+    /// loading the key already: then its outcome is shared, unless that load had
+    /// [no turn](Loaded::NoTurn): others may have to wait longer than this caller, whose own loader is then
+    /// asked. It is not cancelled when this future is dropped. What it returns must be at least as new as the moment it was called.
     ///
     /// The answer is never older than the last write on its stamps that had finished when `get`
     /// was called.
@@ -173,6 +180,8 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
         let shared = &self.shared;
         let deadline = Instant::now() + longest_load(&shared.policy);
         let mut loader = Some(loader);
+        // The load that this caller joined had no turn.
+        let mut turned_away = false;
         loop {
             let stale = match shared.find(key) {
                 Found::Fresh { value, refresh } => {
@@ -194,6 +203,14 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
                     shared.count_refusal(&error);
                     return shared.stale_or(stale, error);
                 }
+                // Not again: whoever leads may have a long queue of its own, which is not this caller's.
+                Turn::Join(_) if turned_away && let Some(loader) = loader.take() => {
+                    let Ok(_permit) = shared.permits.try_acquire() else {
+                        let retry_after = shared.policy.queue_timeout;
+                        return shared.stale_or(stale, CacheError::Overloaded { retry_after });
+                    };
+                    return shared.load_uncached(loader).await;
+                }
                 Turn::Join(receiver) => (receiver, Served::Coalesced),
                 Turn::Lead(flight, sender) => {
                     let receiver = flight.receiver.clone();
@@ -206,6 +223,11 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
             };
             shared.count_turn(served);
             match shared.wait(receiver, stale, deadline).await {
+                Waited::Done(Err(CacheError::NoTurn { .. }))
+                    if served == Served::Coalesced && !turned_away =>
+                {
+                    turned_away = true;
+                }
                 Waited::Done(outcome) => return outcome.map(|filled| answer(filled, served)),
                 Waited::Stale(lookup) => return Ok(lookup),
                 // The load went down with the runtime of whoever began it: try again, with this

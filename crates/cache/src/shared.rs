@@ -267,7 +267,9 @@ impl<E> Shared<E> {
     /// turn is not the loader's failure.
     pub(crate) fn note_failure(&self, key: &str, error: &CacheError<E>) {
         match error {
-            CacheError::Overloaded { .. } => return self.count(Counter::QueueTimeouts),
+            CacheError::Overloaded { .. } | CacheError::NoTurn { .. } => {
+                return self.count(Counter::QueueTimeouts);
+            }
             CacheError::Abandoned => return,
             _ => {}
         }
@@ -289,7 +291,8 @@ impl<E> Shared<E> {
             Ok(Loaded::Store(value)) => Ok(answer(Filled::Value(value), Served::Miss)),
             Ok(Loaded::Bypass(value)) => Ok(answer(Filled::Bypass(value), Served::Miss)),
             Ok(Loaded::Absent) => Ok(answer(Filled::Absent, Served::Miss)),
-            Ok(Loaded::NoTurn { retry_after }) => Err(CacheError::Overloaded { retry_after }),
+            Ok(Loaded::NoTurn { retry_after }) => Err(CacheError::NoTurn { retry_after }),
+            Ok(Loaded::Overloaded { retry_after }) => Err(CacheError::Overloaded { retry_after }),
             Err(error) => {
                 self.count(Counter::LoadErrors);
                 Err(CacheError::Load(Arc::new(error)))

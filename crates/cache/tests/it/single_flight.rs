@@ -167,6 +167,32 @@ async fn a_loader_without_a_turn_of_its_own_is_no_failure() {
     assert_eq!(kit.get("k", body("v")).await, "v Miss", "without a pause");
 }
 
+/// Others may have to wait longer for a turn than those who joined them.
+#[tokio::test(start_paused = true)]
+async fn whoever_joined_a_load_without_a_turn_asks_its_own_loader() {
+    let kit = Kit::new(plain());
+    let leader = kit.begin_load("k").await;
+    let (mut one, mut two) = (kit.begin("k"), kit.begin("k"));
+    until(|| kit.metrics().coalesced == 2).await;
+    let refused = leader.answer(Ok(Loaded::NoTurn { retry_after: SECOND })).await;
+    assert_eq!(refused, "error: the load had no turn");
+    // One of them leads now, and the other does not join again.
+    one.gate.reached().await;
+    two.gate.reached().await;
+    assert_eq!(two.answer(body("two")).await, "two Miss");
+    assert_eq!(one.answer(body("one")).await, "one Miss");
+    assert_eq!(kit.hit("k").await, "one Hit");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_joined_a_load_that_met_a_limit_of_all_shares_its_answer() {
+    let kit = Kit::new(plain());
+    let leader = kit.begin_load("k").await;
+    let joined = kit.join_load("k").await;
+    leader.answer(Ok(Loaded::Overloaded { retry_after: SECOND })).await;
+    assert_eq!(joined.await.unwrap(), "error: too many loads at once");
+}
+
 #[tokio::test(start_paused = true)]
 async fn loads_outdated_by_writes_still_count_against_the_limit() {
     let kit = Kit::new(Policy { max_loads_waiting: 0, ..narrow() });

@@ -126,7 +126,7 @@ impl Tracks {
         let value = match made.await? {
             Ok(value) => value,
             // A limit, and no failure of this track.
-            Err(LoadError::NoRoom) => return Ok(Loaded::NoTurn { retry_after: AGAIN }),
+            Err(LoadError::NoRoom) => return Ok(Loaded::Overloaded { retry_after: AGAIN }),
             Err(error) => return Err(error),
         };
         Ok(if kept { Loaded::Store(value) } else { Loaded::Bypass(value) })
