@@ -77,25 +77,42 @@ fn when_the_disk_is_stuck_writes_are_refused_and_reads_go_on() {
 
 #[test]
 fn when_the_server_works_for_every_connection_one_more_is_answered_503() {
-    let dir = stores::bundled();
-    let setup = Setup::new().cheap_hash().data(dir.path()).set("server.max_connections", "3");
-    let server = setup.set("server.max_connections_per_address", "100").start();
-    let mina = server.somebody("mina");
-    let lock = Database::open(database::file(dir.path())).unwrap();
-    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let create = create(&mina);
-    let working: Vec<_> = (0..3).map(|_| begin(&server, &create)).collect();
-    server.until_metric(IN_FLIGHT, &[WRITES], 3.0);
-    let mut refused = server.connect();
-    refused.answer().expect("a reason, not a reset").problem(503);
-    lock.execute_batch("ROLLBACK").unwrap();
-    // On a slow machine the store may have given up on them meanwhile.
-    answers(working).iter().filter(|answer| answer.status != 201).for_each(|late| {
-        late.problem(503);
-    });
-    // A moment passes until it looks again for connections that have gone or wait.
-    eventually("there is room again", || (server.get("/health/live").status == 200).then_some(()));
-    server.is_well();
+    for (key, other) in
+        [("server.max_connections", 503), ("server.max_connections_per_address", 200)]
+    {
+        let dir = stores::bundled();
+        let setup = Setup::new().cheap_hash().data(dir.path());
+        let setup = setup.set("server.max_connections_per_address", "100").set(key, "3");
+        let server = setup.start();
+        let mina = server.somebody("mina");
+        server.until_metric("madang_http_server_connections", &[], 0.0);
+        let lock = Database::open(database::file(dir.path())).unwrap();
+        lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let create = create(&mina);
+        let working: Vec<_> = (0..3).map(|_| begin(&server, &create)).collect();
+        server.until_metric(IN_FLIGHT, &[WRITES], 3.0);
+        // With and without a request: the answer must arrive either way.
+        for request in ["", "GET /health/live HTTP/1.1\r\nHost: test\r\n\r\n"] {
+            let mut refused = server.connect();
+            refused.try_send(request);
+            let answer = refused.answer().expect("a reason, not a reset");
+            answer.problem(503);
+            assert_eq!(answer.header("connection"), Some("close"));
+            assert!(refused.is_closed_by_the_server());
+        }
+        assert_eq!(server.connect_from(2).get("/health/live").status, other, "another address");
+        assert!(server.metric("madang_http_server_connections_refused_total", &[]) >= 2.0);
+        lock.execute_batch("ROLLBACK").unwrap();
+        // On a slow machine the store may have given up on them meanwhile.
+        answers(working).iter().filter(|answer| answer.status != 201).for_each(|late| {
+            late.problem(503);
+        });
+        // A moment passes until it looks again for connections that have gone or wait.
+        eventually("there is room again", || {
+            (server.get("/health/live").status == 200).then_some(())
+        });
+        server.is_well();
+    }
 }
 
 #[test]

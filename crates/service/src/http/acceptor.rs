@@ -1,11 +1,12 @@
 //! Accepting connections, and what happens with one too many.
 //!
-//! An address that has its share is refused. When all places are taken, the connection that has waited
-//! longest for its client makes room: opening many and sending nothing then keeps nobody out. Only when
-//! the server works for all of them is the new one refused.
+//! When all places are taken, the connection that has waited longest for its client makes room: opening many
+//! and sending nothing then keeps nobody out. When an address has its share, the one of its own that has waited
+//! longest does: those who share an address do not keep each other out either. Only when the server works for all
+//! of them is the new one refused.
 
 use super::connection::ConnState;
-use super::places::Places;
+use super::places::{Place, Places};
 use super::server::BACKLOG;
 use super::worker::{Arrival, Worker};
 use crate::ops::metrics::ServerMetrics;
@@ -50,6 +51,8 @@ pub(super) struct Acceptor<'a> {
     waiting: Vec<(u64, Weak<ConnState>)>,
     /// When a look last found too little.
     in_vain: Option<Instant>,
+    /// When it last looked for a connection of one address.
+    looked_for_one: Option<Instant>,
 }
 
 impl<'a> Acceptor<'a> {
@@ -60,7 +63,8 @@ impl<'a> Acceptor<'a> {
         metrics: Arc<ServerMetrics>,
     ) -> Self {
         let (places, refusals) = (Arc::new(places), Arc::new(Semaphore::new(MOST_REFUSALS)));
-        Self { workers, most, places, metrics, refusals, waiting: Vec::new(), in_vain: None }
+        let (waiting, in_vain, looked_for_one) = Default::default();
+        Self { workers, most, places, metrics, refusals, waiting, in_vain, looked_for_one }
     }
 
     /// Open connections of all workers.
@@ -120,7 +124,7 @@ impl<'a> Acceptor<'a> {
     }
 
     fn hand_over(&mut self, stream: TcpStream, peer: IpAddr) {
-        let Some(place) = self.places.take(peer) else { return self.refuse(stream) };
+        let Some(place) = self.place(peer) else { return self.refuse(stream) };
         if !self.has_room() {
             return self.refuse(stream);
         }
@@ -137,6 +141,28 @@ impl<'a> Acceptor<'a> {
                 worker.connections.fetch_sub(1, Ordering::AcqRel);
             }
         }
+    }
+
+    /// A place in the share of this address, if need be that of the connection of its own that has waited
+    /// longest. One more than its share is open for the moment until that has gone.
+    fn place(&mut self, peer: IpAddr) -> Option<Place> {
+        if let Some(place) = self.places.take(peer, 0) {
+            return Some(place);
+        }
+        // Each time all connections are looked through, which somebody could ask for without end.
+        if self.looked_for_one.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
+            return None;
+        }
+        self.looked_for_one = Some(Instant::now());
+        let place = self.places.take(peer, 1)?;
+        let address = self.places.counted(peer);
+        let waiting = self.workers.iter().flat_map(Worker::waiting);
+        let of_address = waiting.filter_map(|(since, state)| Some((since, state.upgrade()?)));
+        let (_, longest) = of_address
+            .filter(|(_, state)| self.places.counted(state.peer) == address)
+            .min_by_key(|(since, _)| *since)?;
+        longest.expire().then(|| self.metrics.connection_expired("displaced"))?;
+        Some(place)
     }
 
     /// Whether there is room for one more, if need be in the place of one that waits.

@@ -13,6 +13,7 @@ pub(super) use stream::WatchedStream;
 
 use crate::config::ServerSettings;
 use slow_write::SlowWrite;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
@@ -50,6 +51,8 @@ impl CoarseClock {
 #[derive(Debug)]
 pub(super) struct ConnState {
     clock: Arc<CoarseClock>,
+    /// Who is at its other end.
+    pub(super) peer: IpAddr,
     /// A request is being handled: its own deadlines hold.
     busy: AtomicBool,
     /// A first request has begun.
@@ -94,10 +97,11 @@ impl Expired {
 }
 
 impl ConnState {
-    pub(super) fn new(clock: Arc<CoarseClock>) -> Self {
+    pub(super) fn new(clock: Arc<CoarseClock>, peer: IpAddr) -> Self {
         let now = clock.now();
         Self {
             clock,
+            peer,
             busy: AtomicBool::new(false),
             begun: AtomicBool::new(false),
             half_read: AtomicBool::new(false),

@@ -40,18 +40,23 @@ impl Places {
         }
     }
 
-    /// A place for a connection from `peer`, unless that has its share already.
-    pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+    /// A place for a connection from `peer`, unless that has its share, and so many `beyond` it, already.
+    pub(super) fn take(self: &Arc<Self>, peer: IpAddr, beyond: usize) -> Option<Place> {
         let address = self.sharers.counted(peer);
         if let Some(address) = address {
             let mut open = self.lock();
             let count = open.entry(address).or_default();
-            if *count >= self.most_of_one {
+            if *count >= self.most_of_one.saturating_add(beyond) {
                 return None;
             }
             *count += 1;
         }
         Some(Place { places: Arc::clone(self), address })
+    }
+
+    /// The address under which a peer's connections are counted, if they are.
+    pub(super) fn counted(&self, peer: IpAddr) -> Option<IpAddr> {
+        self.sharers.counted(peer)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
@@ -92,21 +97,24 @@ mod tests {
     #[test]
     fn an_address_has_a_quarter_and_gets_it_back() {
         let places = Arc::new(Places::new(&settings()));
-        let held = [places.take(at("9.9.9.9")).unwrap(), places.take(at("9.9.9.9")).unwrap()];
-        assert!(places.take(at("9.9.9.9")).is_none());
-        assert!(places.take(at("::ffff:9.9.9.9")).is_none(), "the same address");
-        assert!(places.take(at("9.9.9.8")).is_some(), "another");
+        let held = [places.take(at("9.9.9.9"), 0).unwrap(), places.take(at("9.9.9.9"), 0).unwrap()];
+        assert!(places.take(at("9.9.9.9"), 0).is_none());
+        assert!(places.take(at("::ffff:9.9.9.9"), 0).is_none(), "the same address");
+        assert!(places.take(at("9.9.9.8"), 0).is_some(), "another");
+        let one_more = places.take(at("9.9.9.9"), 1).unwrap();
+        assert!(places.take(at("9.9.9.9"), 1).is_none());
+        drop(one_more);
         drop(held);
         assert!(places.lock().is_empty(), "nothing is remembered of who holds nothing");
-        assert!(places.take(at("9.9.9.9")).is_some());
+        assert!(places.take(at("9.9.9.9"), 0).is_some());
     }
 
     #[test]
     fn addresses_of_one_64_bit_network_share_one_share() {
         let places = Arc::new(Places::new(&settings()));
-        let held = ["2001:db8::1", "2001:db8::ffff:1"].map(|a| places.take(at(a)).unwrap());
-        assert!(places.take(at("2001:db8::2")).is_none());
-        assert!(places.take(at("2001:db8:0:1::1")).is_some(), "the next network");
+        let held = ["2001:db8::1", "2001:db8::ffff:1"].map(|a| places.take(at(a), 0).unwrap());
+        assert!(places.take(at("2001:db8::2"), 0).is_none());
+        assert!(places.take(at("2001:db8:0:1::1"), 0).is_some(), "the next network");
         drop(held);
     }
 
@@ -114,7 +122,7 @@ mod tests {
     fn proxies_and_the_exempt_have_no_limit() {
         let places = Arc::new(Places::new(&settings()));
         for peer in ["10.1.2.3", "::ffff:10.1.2.3", "192.0.2.1", "2001:db8:f:7::1"] {
-            let held: Vec<_> = (0..100).filter_map(|_| places.take(at(peer))).collect();
+            let held: Vec<_> = (0..100).filter_map(|_| places.take(at(peer), 0)).collect();
             assert_eq!(held.len(), 100, "{peer}");
         }
         assert!(places.lock().is_empty());
@@ -125,7 +133,7 @@ mod tests {
         let mut settings = settings();
         settings.server.max_connections_per_address = Some(1);
         let places = Arc::new(Places::new(&settings));
-        let _held = places.take(at("9.9.9.9")).unwrap();
-        assert!(places.take(at("9.9.9.9")).is_none());
+        let _held = places.take(at("9.9.9.9"), 0).unwrap();
+        assert!(places.take(at("9.9.9.9"), 0).is_none());
     }
 }

@@ -127,7 +127,7 @@ impl Loop {
         let Ok(stream) = TcpStream::from_std(stream) else { return };
         // Answers are written whole; waiting to fill a segment would only delay their end.
         let _ = stream.set_nodelay(true);
-        let state = Arc::new(ConnState::new(Arc::clone(&self.clock)));
+        let state = Arc::new(ConnState::new(Arc::clone(&self.clock), peer));
         self.lock_open().push(Arc::downgrade(&state));
         let shared = Arc::clone(&self.shared);
         let service = self.endpoint.for_connection(Arc::clone(&state), peer);

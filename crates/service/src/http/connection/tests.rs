@@ -11,7 +11,7 @@ fn at(clock: &CoarseClock, ms: u64) {
 fn opened() -> (Arc<CoarseClock>, ConnState) {
     let clock = Arc::new(CoarseClock::new(Instant::now()));
     at(&clock, 1);
-    let state = ConnState::new(Arc::clone(&clock));
+    let state = ConnState::new(Arc::clone(&clock), [127, 0, 0, 1].into());
     (clock, state)
 }
 
