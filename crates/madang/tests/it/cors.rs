@@ -86,9 +86,14 @@ fn a_preflight_is_told_the_methods_of_its_path() {
         told.sort_unstable();
         assert_eq!(told, methods, "{path}");
         let headers = answer.header("access-control-allow-headers").unwrap();
-        for name in
-            ["authorization", "content-type", "idempotency-key", "if-match", "if-none-match"]
-        {
+        for name in [
+            "authorization",
+            "content-type",
+            "idempotency-key",
+            "if-match",
+            "if-none-match",
+            "x-request-id",
+        ] {
             assert!(headers.split(", ").any(|one| one == name), "{headers}");
         }
         assert!(answer.header("access-control-max-age").is_some());

@@ -10,7 +10,7 @@
 //! a time, however many requests it has sent: hyper begins the next when the last is written.
 //!
 //! Of the room each address has a quarter, so that one alone cannot take it. The making of large bodies
-//! takes room as well while it lasts.
+//! takes room as well while it lasts, whoever it is for: so many are made at once as there are threads.
 
 use super::Problem;
 use super::places::SHARE;
@@ -89,8 +89,15 @@ impl AnswerRoom {
     }
 
     /// The answer, which holds its room until its last byte is with the kernel or its reader has gone; or a
-    /// problem, when there is no room. `client` is the address that has a share, if it has one.
-    pub(super) async fn hold(&self, response: Response, client: Option<IpAddr>) -> Response {
+    /// problem, when there is no room. `client` is the address that has a share, if it has one. The answer to a
+    /// write that was `committed` takes room that there is not, too: it cannot be refused any more, and is
+    /// bounded by what the body of a write may have.
+    pub(super) async fn hold(
+        &self,
+        response: Response,
+        client: Option<IpAddr>,
+        committed: bool,
+    ) -> Response {
         if response.body().size_hint().exact().is_none_or(|bytes| bytes <= SMALL as u64) {
             return response;
         }
@@ -101,7 +108,8 @@ impl AnswerRoom {
             Ok(whole) => whole.to_bytes(),
             Err(error) => return Problem::internal(format!("a body: {error}")).into_response(),
         };
-        match self.lend(bytes, value, client) {
+        let most = if committed { usize::MAX } else { self.inner.most };
+        match self.lend(bytes, value, client, most) {
             Ok(bytes) => Response::from_parts(parts, Body::from(bytes)),
             Err(full) => self.refuse(full).into_response(),
         }
@@ -123,6 +131,7 @@ impl AnswerRoom {
         bytes: Bytes,
         value: Option<Value>,
         client: Option<IpAddr>,
+        most: usize,
     ) -> Result<Bytes, Full> {
         // Whoever holds one of a value's encodings holds them all.
         let (place, weight) = match &value {
@@ -130,7 +139,7 @@ impl AnswerRoom {
             None => (bytes.as_ptr(), bytes.len() as u64),
         };
         let (place, weight) = (place as usize, usize::try_from(weight).unwrap_or(usize::MAX));
-        self.book().enter(place, weight, client, self.inner.most)?;
+        self.book().enter(place, weight, client, most)?;
         memory::lent();
         let room = self.clone();
         Ok(Bytes::from_owner(Lent { bytes, _value: value, room, place, weight, client }))
@@ -273,7 +282,7 @@ mod tests {
     }
 
     fn lend(room: &AnswerRoom, bytes: &Bytes, client: Option<IpAddr>) -> Result<Bytes, Full> {
-        room.lend(bytes.clone(), None, client)
+        room.lend(bytes.clone(), None, client, room.inner.most)
     }
 
     #[test]
@@ -320,18 +329,29 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_answer_to_a_committed_write_is_not_refused() {
+        let room = AnswerRoom::new(MIB);
+        let _all = lend(&room, &body(MIB), address(1)).unwrap();
+        for (committed, status) in [(false, 503), (true, 200)] {
+            let answer = Response::new(Body::from(body(SMALL + 1)));
+            let held = room.hold(answer, address(2), committed).await;
+            assert_eq!(held.status(), status);
+        }
+    }
+
+    #[tokio::test]
     async fn an_answer_is_handed_on_without_a_copy_and_a_small_one_as_it_is() {
         let room = AnswerRoom::new(MIB);
         let (large, small) = (body(SMALL + 1), body(SMALL));
         let place = large.as_ptr();
-        let held = room.hold(Response::new(Body::from(large)), None).await;
+        let held = room.hold(Response::new(Body::from(large)), None, false).await;
         assert_eq!(held.body().size_hint().exact(), Some(SMALL as u64 + 1));
         assert_eq!(room.figures().held, SMALL + 1);
         let sent = held.into_body().collect().await.unwrap().to_bytes();
         assert_eq!(sent.as_ptr(), place);
         assert_eq!(room.figures().held, SMALL + 1, "the socket may still have to take it");
         drop(sent);
-        let _small = room.hold(Response::new(Body::from(small)), None).await;
+        let _small = room.hold(Response::new(Body::from(small)), None, false).await;
         assert_eq!(room.figures().held, 0);
     }
 }

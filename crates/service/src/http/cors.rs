@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 
 /// Headers that requests of the API may have and that a page may not send unasked.
 const REQUEST_HEADERS: &str =
-    "authorization, content-type, idempotency-key, if-match, if-none-match";
+    "authorization, content-type, idempotency-key, if-match, if-none-match, x-request-id";
 /// Headers of answers that a page may read beyond those that it always may.
 const ANSWER_HEADERS: &str = "etag, location, retry-after, x-request-id, idempotent-replayed";
 /// How long a browser may keep the answer to a preflight; Chromium keeps none for longer.

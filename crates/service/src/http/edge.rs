@@ -198,11 +198,13 @@ impl ConnService {
             handover: handover.clone(),
         };
         let response = current.run(self.in_time(request)).await;
-        let mut response = shared.answers.hold(response, shared.sharers.counted(client)).await;
-        if let Some(handover) = handover
+        let written = handover.filter(Handover::may_have_written);
+        let committed = written.is_some() && response.status().is_success();
+        let client = shared.sharers.counted(client);
+        let mut response = shared.answers.hold(response, client, committed).await;
+        if let Some(handover) = written
             && let Some(problem) = response.extensions_mut().get_mut::<Problem>()
             && problem.status() == StatusCode::SERVICE_UNAVAILABLE
-            && handover.may_have_written()
         {
             // 503 says that nothing was done, which cannot be said here.
             *problem = problem.clone().with_unknown_outcome(handover.is_repeatable());

@@ -131,7 +131,7 @@ impl ServerMetrics {
         );
         http.register(
             "connections_expired",
-            "Client connections closed by a deadline",
+            "Client connections closed by the server, by reason",
             metrics.expired.clone(),
         );
         http.register_with_unit(
