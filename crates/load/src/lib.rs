@@ -15,6 +15,7 @@ mod progress;
 pub mod report;
 mod run;
 mod script;
+mod stop_signals;
 mod summary;
 
 pub use command::{Config, ExitStatus, Outcome, check, run};
@@ -25,3 +26,4 @@ pub use options::{
     Stage, Threshold, VuPool, parse_duration, parse_stage,
 };
 pub use outline::Outline;
+pub use stop_signals::StopSignals;

@@ -12,15 +12,12 @@ use madang_lab::baseline::check_same;
 use madang_lab::progress::Console;
 use madang_lab::report::Language;
 use madang_lab::{Cancel, Experiment, Options, Plan, Stored};
+use madang_load::StopSignals;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 use stored::{FailOn, Show};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::SignalKind;
 
-/// Signals this soon after the first are the same wish: `timeout` of coreutils signals the command
-/// and then its process group. Nobody presses Ctrl-C twice as fast as this and means it.
-const SAME_WISH: Duration = Duration::from_millis(500);
 /// Seeds stay below 2^53: every JSON reader can hold them exactly (RFC 8259, section 6).
 pub const SEEDS: std::ops::Range<u64> = 0..1 << 53;
 
@@ -254,27 +251,16 @@ pub fn tell(line: &str) {
 /// supervisors leave no process behind.
 pub fn watch_signals(cancel: Cancel) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (mut interrupt, mut terminate) = {
+    let mut asked = {
         let _inside = runtime.enter();
-        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+        StopSignals::listen(&[SignalKind::interrupt(), SignalKind::terminate()])?
     };
     let watch = async move {
-        let mut first: Option<Instant> = None;
-        loop {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-            match first {
-                None => {
-                    first = Some(Instant::now());
-                    cancel.cancel();
-                    tell("stopping; complete blocks are kept (again to stop at once)");
-                }
-                Some(at) if at.elapsed() < SAME_WISH => {}
-                Some(_) => Ended::Interrupted.at_once(),
-            }
-        }
+        asked.next().await;
+        cancel.cancel();
+        tell("stopping; complete blocks are kept (again to stop at once)");
+        asked.next().await;
+        Ended::Interrupted.at_once()
     };
     std::thread::Builder::new()
         .name("signals".to_owned())

@@ -3,15 +3,14 @@
 use crate::settings::SettingsArgs;
 use crate::{import, seed};
 use anyhow::Context as _;
+use madang_load::StopSignals;
 use madang_service::app::{self, App};
 use madang_service::config::{LogFormat, LogSettings, Origin, Settings};
 use madang_service::http::server::{Server, Signals};
 use madang_service::store::DirLock;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::future::poll_fn;
 use std::io::{IsTerminal as _, Write as _};
-use std::task::Poll;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::SignalKind;
 use tracing_subscriber::EnvFilter;
 
 /// Arguments of `madang serve`.
@@ -137,30 +136,17 @@ fn watch_signals(signals: Signals) -> anyhow::Result<()> {
     }
     let mut asked = {
         let _inside = runtime.enter();
-        kinds.into_iter().map(signal).collect::<std::io::Result<Vec<Signal>>>()?
+        StopSignals::listen(&kinds)?
     };
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         runtime.block_on(async {
-            any(&mut asked).await;
+            asked.next().await;
             signals.stop.notify_one();
-            any(&mut asked).await;
+            asked.next().await;
             signals.hurry.notify_one();
         });
     })?;
     Ok(())
-}
-
-/// Returns when one of the signals has come.
-async fn any(signals: &mut [Signal]) {
-    poll_fn(|cx| {
-        // Each is asked, so that each wakes this task.
-        let come = signals.iter_mut().filter_map(|signal| match signal.poll_recv(cx) {
-            Poll::Ready(come) => come,
-            Poll::Pending => None,
-        });
-        if come.count() > 0 { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
 }
 
 /// Whether whoever started this process wants it to outlive its terminal, as `nohup` does. A handler would

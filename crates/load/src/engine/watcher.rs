@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::SignalKind;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
@@ -18,6 +18,7 @@ use crate::log::Level;
 use crate::metrics::{Builtin, Measured, MetricKind, Sink};
 use crate::run::{Run, RunClock, Stop};
 use crate::script::ScriptError;
+use crate::stop_signals::StopSignals;
 
 /// How often the watching thread looks: for the progress line and a script that gave up.
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
@@ -55,7 +56,9 @@ pub(super) struct Watched {
 
 impl Watcher<'_> {
     pub(super) async fn watch(mut self) -> Result<Watched, ScriptError> {
-        let mut signals = Signals::new()?;
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate()];
+        let mut signals =
+            StopSignals::listen(&kinds).map_err(|error| ScriptError::Start(error.to_string()))?;
         let lifecycle = match self.before(&mut signals).await {
             Ok(lifecycle) => lifecycle,
             Err(error) => {
@@ -71,7 +74,7 @@ impl Watcher<'_> {
     }
 
     /// Everything before the scenarios: init code, `setup()`, its data to everybody.
-    async fn before(&mut self, signals: &mut Signals) -> Result<Lifecycle, ScriptError> {
+    async fn before(&mut self, signals: &mut StopSignals) -> Result<Lifecycle, ScriptError> {
         self.everybody_ready(signals).await?;
         let mut lifecycle = Lifecycle::default();
         let begin = Instant::now();
@@ -114,7 +117,7 @@ impl Watcher<'_> {
         }
     }
 
-    async fn scenarios(&mut self, signals: &mut Signals, lifecycle: Lifecycle) -> Watched {
+    async fn scenarios(&mut self, signals: &mut StopSignals, lifecycle: Lifecycle) -> Watched {
         let start = Instant::now() + START_DELAY;
         let start_time = SystemTime::now() + START_DELAY;
         let record_from = start + self.plan.warm_up;
@@ -141,7 +144,7 @@ impl Watcher<'_> {
         while left > 0 {
             tokio::select! {
                 _ = self.done.recv() => left -= 1,
-                () = signals.received() => {
+                () = signals.next() => {
                     if watched.aborted {
                         self.end_at_once();
                     }
@@ -186,7 +189,7 @@ impl Watcher<'_> {
     }
 
     /// Also after a signal or `exec.test.abort()`, as in k6.
-    async fn teardown(&mut self, signals: &mut Signals, watched: &mut Watched) {
+    async fn teardown(&mut self, signals: &mut StopSignals, watched: &mut Watched) {
         if !self.plan.has("teardown") || self.plan.options.no_teardown {
             return;
         }
@@ -211,7 +214,7 @@ impl Watcher<'_> {
     async fn call(
         &mut self,
         function: Function,
-        signals: &mut Signals,
+        signals: &mut StopSignals,
     ) -> Result<(crate::script::mailbox::Returned, Measured), ScriptError> {
         let call = lifecycle::call(self.run, &self.plan.options, function, self.stop.subscribe());
         let mut call = pin!(call);
@@ -219,7 +222,7 @@ impl Watcher<'_> {
         loop {
             tokio::select! {
                 result = &mut call => return result,
-                () = signals.received() => {
+                () = signals.next() => {
                     if signalled {
                         self.end_at_once();
                     }
@@ -230,7 +233,7 @@ impl Watcher<'_> {
         }
     }
 
-    async fn everybody_ready(&mut self, signals: &mut Signals) -> Result<(), ScriptError> {
+    async fn everybody_ready(&mut self, signals: &mut StopSignals) -> Result<(), ScriptError> {
         let mut left = self.loops;
         let mut tick = tokio::time::interval(WATCH_INTERVAL);
         while left > 0 {
@@ -239,7 +242,7 @@ impl Watcher<'_> {
                     ready.unwrap_or(Err(ScriptError::Interrupted))?;
                     left -= 1;
                 }
-                () = signals.received() => return Err(ScriptError::Interrupted),
+                () = signals.next() => return Err(ScriptError::Interrupted),
                 _ = tick.tick() => {
                     let ready = self.run.live.initialised.load(Ordering::Relaxed);
                     self.observer.initialising(ready, self.plan.options.planned_vus());
@@ -270,28 +273,5 @@ impl Watched {
         let all = &mut measured.sinks[Builtin::VusMax as usize];
         all.merge(&self.vus_max);
         all.add(f64::from(max_vus));
-    }
-}
-
-/// SIGINT and SIGTERM.
-struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    fn new() -> Result<Self, ScriptError> {
-        let listen = |kind| signal(kind).map_err(|error| ScriptError::Start(error.to_string()));
-        Ok(Self {
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
-        })
-    }
-
-    async fn received(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
     }
 }

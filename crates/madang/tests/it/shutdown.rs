@@ -134,10 +134,22 @@ fn a_second_signal_ends_the_wait() {
     let mut waiting = request_in_flight(&server);
     server.signal(Signal::TERM);
     until_refused(&server);
-    server.signal(Signal::TERM);
-    assert_eq!(server.wait().code(), Some(0));
+    assert_eq!(server.signalled_until_it_ends(Signal::TERM).code(), Some(0));
     assert!(waiting.is_closed_by_the_server());
     is_tidy(dir.path());
+}
+
+/// `timeout` signals a command and then its process group.
+#[test]
+fn signals_at_the_same_moment_are_one_wish() {
+    let mut server = Setup::new().set("server.drain_timeout", "1h").start();
+    let mut waiting = request_in_flight(&server);
+    for signal in [Signal::TERM, Signal::INT, Signal::TERM] {
+        server.signal(signal);
+    }
+    until_refused(&server);
+    assert_eq!(waiting.send("67890").answer().expect("an answer").status, 200);
+    assert_eq!(server.wait().code(), Some(0));
 }
 
 #[test]
@@ -145,8 +157,7 @@ fn a_second_signal_ends_the_delay_too() {
     let mut server = Setup::new().set("server.drain_delay", "1h").start();
     server.signal(Signal::TERM);
     server.until_logged("draining");
-    server.signal(Signal::TERM);
-    assert_eq!(server.wait().code(), Some(0));
+    assert_eq!(server.signalled_until_it_ends(Signal::TERM).code(), Some(0));
 }
 
 #[test]
@@ -175,8 +186,7 @@ fn while_it_waits_for_balancers_it_answers_and_says_it_is_not_ready() {
     let last = open.get("/v1/tracks");
     assert_eq!((last.status, last.header("connection")), (200, Some("close")));
     assert!(open.is_closed_by_the_server());
-    server.signal(Signal::TERM);
-    assert_eq!(server.wait().code(), Some(0));
+    assert_eq!(server.signalled_until_it_ends(Signal::TERM).code(), Some(0));
 }
 
 #[test]

@@ -221,6 +221,14 @@ impl Server {
         eventually("the server ends", || self.child.try_wait().unwrap())
     }
 
+    /// Signals it again and again until it ends: those that come soon after another are one wish.
+    pub fn signalled_until_it_ends(&mut self, signal: Signal) -> ExitStatus {
+        eventually("the server ends", || {
+            self.signal(signal);
+            self.child.try_wait().unwrap()
+        })
+    }
+
     /// Asks it to stop and asserts that it does, with success.
     pub fn stop(mut self) -> tempfile::TempDir {
         self.signal(Signal::TERM);
