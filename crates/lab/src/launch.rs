@@ -11,7 +11,7 @@ use crate::{
     database::Addresses,
     experiment::{Experiment, Target, Variant},
     host::{Host, HostError, Launch, Page, Ready},
-    record::Warning,
+    record::{FailureKind, Warning},
 };
 
 /// A server that runs already answers a single request in this time, or would be no use.
@@ -84,6 +84,16 @@ pub enum LaunchError {
     /// What it calls its address is none.
     #[error("it became ready at no address: {0}")]
     Address(String),
+}
+
+impl LaunchError {
+    /// Whose failure it is: the server's, or that of what was to start it.
+    pub fn kind(&self) -> FailureKind {
+        match self {
+            Self::Process(_) | Self::Nobody { .. } | Self::Address(_) => FailureKind::Start,
+            Self::Host(_) | Self::Io { .. } | Self::Taken { .. } => FailureKind::Machine,
+        }
+    }
 }
 
 /// Who takes longer to answer while nothing loads it would not be taken for the server at once, either.

@@ -148,7 +148,7 @@ impl Bench<'_> {
                 matches!(error, LaunchError::Process(madang_stack::Error::NotReady { .. }));
             let why = if given_up { self.must_stop(files) } else { None };
             why.unwrap_or_else(|| {
-                let mut failure = Failure::because(FailureKind::Start, &error);
+                let mut failure = Failure::because(error.kind(), &error);
                 if too_slow {
                     failure.kind = FailureKind::StartLimit;
                     failure.message.push_str("\n`start_limit` in [rounds] raises that");

@@ -13,7 +13,7 @@ use madang_service::app::AppError;
 use madang_service::config::ConfigError;
 use madang_service::http::server::BindError;
 use madang_service::store::{LockError, StoreError};
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 
 /// Printed below the help of every command.
@@ -28,7 +28,7 @@ Exit codes:
     6  the store, or the token key beside it, is unusable
     7  --fail-on matched
     8  the system under test or its data is broken: it crashed, an invariant does not hold, no
-       request succeeded
+       request succeeded, or `limit`'s goal is missed even at one request a second
   130  interrupted
 `load` has those of k6:
    99  a threshold failed
@@ -142,8 +142,10 @@ fn ended_by(cause: &(dyn std::error::Error + 'static)) -> Option<Ended> {
     if is_wrong_usage(cause) {
         return Some(Ended::WrongUsage);
     }
-    if cause.is::<BindError>() {
-        return Some(Ended::AddressTaken);
+    if let Some(error) = cause.downcast_ref::<BindError>() {
+        let is_address =
+            matches!(error.source.kind(), ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable);
+        return Some(if is_address { Ended::AddressTaken } else { Ended::Failed });
     }
     if let Some(error) = cause.downcast_ref::<LockError>() {
         let in_use = matches!(error, LockError::InUse { .. });
@@ -174,9 +176,7 @@ fn is_wrong_usage(cause: &(dyn std::error::Error + 'static)) -> bool {
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        cause
-            .downcast_ref::<std::io::Error>()
-            .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+        cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
     })
 }
 
@@ -207,6 +207,17 @@ mod tests {
         Ended::Load(ExitStatus::ScriptAborted),
         Ended::Load(ExitStatus::MarkedAsFailed),
     ];
+
+    #[test]
+    fn an_address_is_taken_when_the_system_says_so_and_not_when_it_forbids_it() {
+        let ended = |kind: ErrorKind| {
+            let address = ([127, 0, 0, 1], 80).into();
+            ended_by(&BindError { setting: "server.listen", address, source: kind.into() })
+        };
+        assert_eq!(ended(ErrorKind::AddrInUse), Some(Ended::AddressTaken));
+        assert_eq!(ended(ErrorKind::AddrNotAvailable), Some(Ended::AddressTaken));
+        assert_eq!(ended(ErrorKind::PermissionDenied), Some(Ended::Failed));
+    }
 
     #[test]
     fn each_code_has_one_cause_and_stands_in_the_table() {

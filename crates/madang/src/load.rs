@@ -219,7 +219,7 @@ pub fn run(args: Args) -> anyhow::Result<Ended> {
     let below = match Layer::from_environment(|name| std::env::var(name).ok()) {
         Ok(layer) => layer,
         Err(error) => {
-            eprintln!("madang: {error}");
+            crate::compare::tell(&format!("madang: {error}"));
             return Ok(Ended::Load(ExitStatus::InvalidConfig));
         }
     };

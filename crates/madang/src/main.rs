@@ -17,6 +17,7 @@ mod settings;
 mod supervise;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 // Answers are many small allocations; mimalloc needs fewer instructions for them than glibc.
@@ -77,7 +78,13 @@ fn main() -> ExitCode {
     let matches = command_line().get_matches();
     // What clap derived can read what clap parsed: the help is all that differs.
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    match cli.command {
+    // A panic has said what it is. Left alone it would end with 101, which the table gives to something else.
+    catch_unwind(AssertUnwindSafe(|| run(cli.command)))
+        .unwrap_or_else(|_| exit::Ended::Failed.code().into())
+}
+
+fn run(command: Command) -> ExitCode {
+    match command {
         Command::Serve(args) => exit::code(serve::run(&args)),
         Command::Config(args) => exit::code(config::run(&args)),
         Command::Import(args) => exit::code(import::run(&args)),

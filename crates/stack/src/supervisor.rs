@@ -67,17 +67,22 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Supervised {
     let order = match Arguments::parse(args) {
         Ok(arguments) => arguments,
         Err(reason) => {
-            eprintln!("supervise: {reason} (this subcommand is started by the program itself)");
+            tell(&format!("{reason} (this subcommand is started by the program itself)"));
             return Supervised::WrongUsage;
         }
     };
     match supervise(&order) {
         Ok(()) => Supervised::Done,
         Err(error) => {
-            eprintln!("supervise: {error}");
+            tell(&error.to_string());
             Supervised::Failed
         }
     }
+}
+
+/// A line on stderr, which somebody may have closed.
+fn tell(line: &str) {
+    let _ = writeln!(io::stderr(), "supervise: {line}");
 }
 
 #[derive(Debug)]

@@ -43,8 +43,10 @@ pub struct Server {
 
 /// An address that cannot be listened on.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address}: {source}{}", if source.kind() == io::ErrorKind::AddrInUse { "; another program uses it; choose another address with --listen, or port 0 for any free port" } else { "" })]
+#[error("cannot listen on {address} ({setting}): {source}{}", if source.kind() == io::ErrorKind::AddrInUse { "; another program uses it; choose another address, or port 0 for any free port" } else { "" })]
 pub struct BindError {
+    /// The setting that asks for it.
+    pub setting: &'static str,
     /// The address asked for.
     pub address: SocketAddr,
     /// What the system said.
@@ -57,7 +59,10 @@ impl Server {
     /// # Errors
     /// When an address is taken or not ours.
     pub fn bind(settings: &ServerSettings) -> Result<Server, BindError> {
-        Ok(Server { api: listen(settings.listen)?, metrics: listen(settings.metrics_listen)? })
+        Ok(Server {
+            api: listen("server.listen", settings.listen)?,
+            metrics: listen("server.metrics_listen", settings.metrics_listen)?,
+        })
     }
 
     /// Address of the API, with the port that was picked.
@@ -172,16 +177,16 @@ pub struct Signals {
     pub draining: Arc<AtomicBool>,
 }
 
-fn listen(address: SocketAddr) -> Result<StdListener, BindError> {
+fn listen(setting: &'static str, address: SocketAddr) -> Result<StdListener, BindError> {
     let bind = || {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_reuse_address(true)?;
-        // Connections inherit it.
-        socket.set_tcp_notsent_lowat(UNSENT_BYTES)?;
+        // Connections inherit it. Without it slow readers are noticed later.
+        let _ = socket.set_tcp_notsent_lowat(UNSENT_BYTES);
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
         socket.set_nonblocking(true)?;
         Ok(socket.into())
     };
-    bind().map_err(|source| BindError { address, source })
+    bind().map_err(|source| BindError { setting, address, source })
 }
