@@ -43,11 +43,11 @@ fn a_taken_port_is_named_and_no_data_is_touched() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     let args = ["serve", "--data", data.to_str().unwrap(), "--listen", &address];
-    Madang::new(args).fails_with(4).complains(&[&address, "--listen"]);
+    Madang::new(args).fails_with(4).complains(&[&address, "server.listen", "in use"]);
     assert!(!data.exists());
     let metrics = format!("server.metrics_listen={address}");
     let args = ["serve", "--listen", "127.0.0.1:0", "--set", &metrics];
-    Madang::new(args).fails_with(4).complains(&[&address]);
+    Madang::new(args).fails_with(4).complains(&[&address, "server.metrics_listen"]);
 }
 
 #[test]

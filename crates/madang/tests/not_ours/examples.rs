@@ -22,7 +22,7 @@ fn nginx_compresses_for_more_cpu_and_fewer_bytes() {
     let lab = Lab::of(
         "nginx-gzip",
         &[
-            ("blocks  = 10", &format!("blocks = 3\n{accept}")),
+            ("blocks  = 10", &format!("blocks = 6\n{accept}")),
             ("[load]", "[load]\nenv = { DURATION = \"1500ms\" }"),
             // Nothing finer can be said in so short a time on a busy machine.
             ("ratio_at_least = 2", "ratio_at_least = 1"),

@@ -16,10 +16,10 @@ fn nginx() -> String {
     format!("command = [{program:?}, \"{{port}}\", \"{{dir}}\", {answer:?}]\n{READY}")
 }
 
-/// Some 10 ms of computing for each answer, one after the other.
+/// From 10 ms of computing on a fast machine to 30 ms for each answer, one after the other.
 fn slow() -> String {
     let program = experiments().join("five-percent/server.py");
-    format!("command = [\"python3\", {program:?}, \"{{port}}\", \"20000\"]\n{READY}")
+    format!("command = [\"python3\", {program:?}, \"{{port}}\", \"60000\"]\n{READY}")
 }
 
 /// Each answer comes 30 ms after it was asked for, however many are, and costs next to nothing.

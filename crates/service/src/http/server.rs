@@ -43,7 +43,7 @@ pub struct Server {
 
 /// An address that cannot be listened on.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address} ({setting}): {source}{}", if source.kind() == io::ErrorKind::AddrInUse { "; another program uses it; choose another address, or port 0 for any free port" } else { "" })]
+#[error("cannot listen on {address} ({setting}){}", if source.kind() == io::ErrorKind::AddrInUse { "; choose another address, or port 0 for any free port" } else { "" })]
 pub struct BindError {
     /// The setting that asks for it.
     pub setting: &'static str,
