@@ -176,12 +176,13 @@ async fn whoever_joined_a_load_without_a_turn_asks_its_own_loader() {
     until(|| kit.metrics().coalesced == 2).await;
     let refused = leader.answer(Ok(Loaded::NoTurn { retry_after: SECOND })).await;
     assert_eq!(refused, "error: the load had no turn");
-    // One of them leads now, and the other does not join again.
+    // One of them leads now, whichever is woken first, and the other does not join again.
     one.gate.reached().await;
     two.gate.reached().await;
     assert_eq!(two.answer(body("two")).await, "two Miss");
     assert_eq!(one.answer(body("one")).await, "one Miss");
-    assert_eq!(kit.hit("k").await, "one Hit");
+    let kept = kit.hit("k").await;
+    assert!(["one Hit", "two Hit"].contains(&kept.as_str()), "{kept}");
 }
 
 #[tokio::test(start_paused = true)]
