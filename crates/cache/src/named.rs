@@ -134,7 +134,8 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
     /// task of its own on the caller's runtime, at most once, and not when another caller is
     /// loading the key already: then its outcome is shared, unless that load had
     /// [no turn](Loaded::NoTurn): others may have to wait longer than this caller, whose own loader is then
-    /// asked. It is not cancelled when this future is dropped. What it returns must be at least as new as the moment it was called.
+    /// asked. It is not cancelled when this future is dropped. What it returns must be at least as new as the
+    /// moment it was called.
     ///
     /// The answer is never older than the last write on its stamps that had finished when `get`
     /// was called.

@@ -305,7 +305,8 @@ impl Bodies {
         Ok(response)
     }
 
-    /// [`private`](Self::private) for the answer to a write that is committed, which cannot fail. When the pool takes no more it is not compressed, since 503 would say that nothing was done.
+    /// [`private`](Self::private) for the answer to a write that is committed, which cannot fail. When the
+    /// pool takes no more it is not compressed, since 503 would say that nothing was done.
     pub async fn of_write(&self, body: impl Serialize, headers: &HeaderMap) -> Response {
         let finish = |json, compress| finish(json, "application/json", compress);
         let value = self.committed(body, headers, finish).await;

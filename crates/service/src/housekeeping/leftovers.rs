@@ -2,8 +2,7 @@
 //!
 //! The statement that deletes is short whatever hangs on its row: a trigger notes the id, and nobody sees the
 //! rest any longer, for nothing shows rows of what is not there and ids are never used again (but a user's likes,
-//! which are counted until they have gone). A cascade
-//! instead would hold the only writer, for as long as the row has children.
+//! which are counted until they have gone). A cascade instead would hold the only writer, for as long as the row has children.
 #![allow(
     clippy::disallowed_types,
     reason = "runs the statements that systems have for what is left"
