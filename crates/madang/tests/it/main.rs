@@ -46,6 +46,7 @@ mod markets;
 mod metrics;
 mod operator;
 mod optimisations;
+mod outbox;
 mod outcomes;
 mod overload;
 mod posts;

@@ -1,0 +1,289 @@
+//! One node's knowledge of the outbox.
+
+use crate::planted::{Mistake, planted};
+use crate::position::{Position, Progress};
+use crate::timing::{Moment, Timing};
+use std::collections::VecDeque;
+
+/// Polls whose positions are kept. What ended before the oldest is taken to have ended then, which asks for
+/// more than is needed, never for less.
+const REMEMBERED: usize = 4096;
+/// Rows of one poll that share a position when a node starts: the fewer, the more bodies of others it may use.
+const CHUNK: usize = 64;
+
+/// Stands for everything a write may end. Names are hashed onto few slots; that two names share one only ends
+/// more than necessary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slot(usize);
+
+impl Slot {
+    /// The slot of a name among so many, the same on every node and in every version: FNV-1a
+    /// (draft-eastlake-fnv-21), of which the standard library's hashes promise neither.
+    #[must_use]
+    pub fn of(name: &str, slots: usize) -> Slot {
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        Slot(usize::try_from(hash % slots.max(1) as u64).unwrap_or(0))
+    }
+}
+
+/// A row of the outbox: the effects of one transaction, or nothing, where a number was not used.
+#[derive(Clone, Debug)]
+pub struct Row<P> {
+    /// Whose number it is.
+    pub lane: u8,
+    /// From 1.
+    pub number: u64,
+    /// What the transaction ended.
+    pub ends: Vec<Slot>,
+    /// What else the nodes must know, such as a token that is no longer valid.
+    pub payload: P,
+}
+
+/// What a poll has to ask for.
+#[derive(Debug)]
+pub enum Wanted<'node> {
+    /// All rows there are, and whatever else a starting node has to read, in the same session and before it.
+    Everything,
+    /// Rows of each lane, known or not, above this number.
+    Above(&'node Position),
+}
+
+/// A complete answer of the primary to [`Wanted`].
+#[derive(Clone, Debug)]
+pub struct Poll<P> {
+    /// When it was begun; if it was read in pages, the first.
+    pub began: Moment,
+    /// Which history the server remembers.
+    pub history: u64,
+    /// For each lane the number up to which rows have been deleted; read together with the rows or after them.
+    pub marks: Position,
+    /// In the order of their making, as far as that is known.
+    pub rows: Vec<Row<P>>,
+}
+
+/// What a poll led to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Applied<P> {
+    /// These are new, each given once.
+    News(Vec<P>),
+    /// What this node remembers may be wrong: it forgets everything and asks for [`Wanted::Everything`]. Until
+    /// that is applied it is not fresh.
+    StartAgain,
+}
+
+/// The slots of something, as they were when it was looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamps(Vec<(Slot, u64)>);
+
+/// Since when something is as it is: goes with a body into the shared tier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// The history it belongs to.
+    pub history: u64,
+    /// The numbers whose effects it contains at least.
+    pub position: Position,
+}
+
+/// One node's knowledge of the outbox.
+#[derive(Debug)]
+pub struct Follower {
+    timing: Timing,
+    seen: Progress,
+    /// Of which history; none while the node has to start (again).
+    history: Option<u64>,
+    /// When the latest complete poll began.
+    polled_from: Option<Moment>,
+    /// A number of this node's own: one for each poll that brought something. It means nothing elsewhere.
+    latest: u64,
+    /// For each slot the number of the poll that last ended it.
+    slots: Vec<u64>,
+    /// The highest numbers seen at each of the last polls, up to `latest`.
+    then: VecDeque<Position>,
+}
+
+impl Follower {
+    /// A node that has seen nothing yet.
+    #[must_use]
+    pub fn new(slots: usize, timing: Timing) -> Self {
+        Self {
+            timing,
+            seen: Progress::default(),
+            history: None,
+            polled_from: None,
+            latest: 0,
+            slots: vec![0; slots],
+            then: VecDeque::from([Position::default()]),
+        }
+    }
+
+    /// What the next poll has to ask for.
+    #[must_use]
+    pub fn wanted(&self) -> Wanted<'_> {
+        match self.history {
+            None => Wanted::Everything,
+            Some(_) => Wanted::Above(self.seen.closed()),
+        }
+    }
+
+    /// Learns what a poll has answered. An answer to [`Wanted::Everything`] starts the node.
+    pub fn apply<P>(&mut self, poll: Poll<P>) -> Applied<P> {
+        match self.history {
+            None => self.start(&poll),
+            Some(history) if self.is_lost(history, &poll) => {
+                self.history = None;
+                self.polled_from = None;
+                // Loads in flight must not store what they bring.
+                self.end_everything();
+                return Applied::StartAgain;
+            }
+            Some(_) => {}
+        }
+        let chunk = if self.polled_from.is_none() { CHUNK } else { usize::MAX };
+        let mut news = Vec::new();
+        let mut rows = poll.rows.into_iter().peekable();
+        while rows.peek().is_some() {
+            let mut ended = Vec::new();
+            let before = news.len();
+            for row in rows.by_ref().take(chunk) {
+                if self.add(row.lane, row.number) {
+                    ended.extend(row.ends);
+                    news.push(row.payload);
+                }
+            }
+            if news.len() > before {
+                self.latest += 1;
+                for slot in ended {
+                    self.slots[slot.0] = self.latest;
+                }
+                self.remember();
+            }
+        }
+        self.polled_from = self.polled_from.max(Some(poll.began));
+        Applied::News(news)
+    }
+
+    fn add(&mut self, lane: u8, number: u64) -> bool {
+        let new = self.seen.add(lane, number);
+        if planted(Mistake::ForgetGaps) {
+            self.seen.forget_gaps();
+        }
+        new
+    }
+
+    /// Whether this node missed something, or remembers what the server does not.
+    fn is_lost<P>(&self, history: u64, poll: &Poll<P>) -> bool {
+        let behind = !self.seen.closed().reaches(&poll.marks) && !planted(Mistake::IgnoreMarks);
+        let changed = history != poll.history && !planted(Mistake::IgnoreHistory);
+        behind || changed
+    }
+
+    /// Everything before the deletion marks may have ended any slot; what came later is among the rows.
+    fn start<P>(&mut self, poll: &Poll<P>) {
+        let marks =
+            if planted(Mistake::StartAtZero) { Position::default() } else { poll.marks.clone() };
+        self.seen = Progress::up_to(&marks);
+        self.history = Some(poll.history);
+        self.end_everything();
+    }
+
+    fn end_everything(&mut self) {
+        self.latest += 1;
+        self.slots.fill(self.latest);
+        self.then.clear();
+        self.remember();
+    }
+
+    /// Keeps the highest numbers as those of the latest poll.
+    fn remember(&mut self) {
+        if self.then.len() == REMEMBERED {
+            self.then.pop_front();
+        }
+        let ended =
+            if planted(Mistake::EndAtClosed) { self.seen.closed() } else { self.seen.highest() };
+        self.then.push_back(ended.clone());
+    }
+
+    /// Whether this node may use what it remembers for a request that arrived then. If not, the request waits
+    /// for a poll, for a bounded time.
+    ///
+    /// The clock is read after the head of the request has been, so that a stall before that does no harm.
+    #[must_use]
+    pub fn is_fresh(&self, arrival: Moment) -> bool {
+        self.history.is_some()
+            && self.polled_from.is_some_and(|from| self.timing.covers(from, arrival))
+    }
+
+    /// These slots as they are now, to be read *before* a load begins.
+    #[must_use]
+    pub fn stamps(&self, slots: &[Slot]) -> Stamps {
+        Stamps(slots.iter().map(|slot| (*slot, self.slots[slot.0])).collect())
+    }
+
+    /// Whether nothing has ended them since. Asked before something is stored, kept, joined and given out.
+    #[must_use]
+    pub fn unmoved(&self, stamps: &Stamps) -> bool {
+        stamps.0.iter().all(|(slot, then)| self.slots[slot.0] == *then)
+    }
+
+    /// The label of a load that begins now.
+    #[must_use]
+    pub fn label(&self) -> Label {
+        let highest = planted(Mistake::ClaimHighest);
+        let position = if highest { self.seen.highest() } else { self.seen.closed() };
+        Label { history: self.history.unwrap_or(0), position: position.clone() }
+    }
+
+    /// Whether something with this label contains every write that this node knows to have ended these slots.
+    /// Only a node that is [fresh](Self::is_fresh) for a request may decide so for it.
+    #[must_use]
+    pub fn admits(&self, label: &Label, slots: &[Slot]) -> bool {
+        (self.history == Some(label.history) || planted(Mistake::AnyHistory))
+            && slots.iter().all(|slot| label.position.reaches(self.ended(*slot)))
+    }
+
+    /// The highest numbers seen when this slot was last ended.
+    fn ended(&self, slot: Slot) -> &Position {
+        let age = usize::try_from(self.latest - self.slots[slot.0]).unwrap_or(usize::MAX);
+        &self.then[self.then.len().saturating_sub(age.saturating_add(1))]
+    }
+}
+
+/// How much of the outbox a replica contains, polled as the primary is.
+#[derive(Debug, Default)]
+pub struct Replica {
+    seen: Progress,
+    history: u64,
+}
+
+impl Replica {
+    /// A replica of which nothing is known.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Above which numbers rows have to be asked for, those of all lanes.
+    #[must_use]
+    pub fn wanted(&self) -> &Position {
+        self.seen.closed()
+    }
+
+    /// Learns what it answered. What it has deleted it did contain.
+    pub fn apply<P>(&mut self, poll: &Poll<P>) {
+        if self.history != poll.history {
+            *self = Self { seen: Progress::default(), history: poll.history };
+        }
+        self.seen.pass(&poll.marks);
+        for row in &poll.rows {
+            self.seen.add(row.lane, row.number);
+        }
+    }
+
+    /// What it contains at least, from now on.
+    #[must_use]
+    pub fn label(&self) -> Label {
+        Label { history: self.history, position: self.seen.closed().clone() }
+    }
+}

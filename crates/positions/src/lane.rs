@@ -1,0 +1,135 @@
+//! One node's own numbers.
+
+use crate::planted::{Mistake, planted};
+use std::collections::BTreeSet;
+
+/// Numbers that are reserved at a time: so many rows at most its successor has to write when a node dies, and
+/// so many transactions share one that reserves.
+const BLOCK: u64 = 256;
+
+/// How a transaction with a number ended, as far as its node knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// The row with this number is this transaction's.
+    Committed,
+    /// Rolled back, or its COMMIT was never answered.
+    Otherwise,
+}
+
+/// The lane that a node owns, in memory.
+///
+/// In SQL a lane has an *epoch*, raised by each claim, and the number up to which numbers are *reserved*. A row is
+/// inserted only while the epoch is the node's own, which the insert locks for reading until its transaction ends
+/// (`INSERT … SELECT … WHERE lane = ? AND epoch = ? LOCK IN SHARE MODE`): without that, a node that was paused
+/// for so long that its numbers were filled and deleted could insert a row that nobody reads. To reserve needs no
+/// such condition (`reserved = GREATEST(reserved, ?)`): a number too many only gets an empty row.
+///
+/// Who claims a lane gives every reserved number that has no row an empty one before it uses its own. Should a
+/// transaction of the predecessor still hold the number, the primary key decides which of them is the row.
+#[derive(Debug)]
+pub struct Lane {
+    lane: u8,
+    epoch: u64,
+    next: u64,
+    reserved: u64,
+    block: u64,
+    /// Taken, and not yet known to have a row.
+    open: BTreeSet<u64>,
+}
+
+impl Lane {
+    /// A lane that was claimed: all numbers up to `reserved` have rows.
+    #[must_use]
+    pub fn claimed(lane: u8, epoch: u64, reserved: u64) -> Self {
+        Self { lane, epoch, next: reserved + 1, reserved, block: BLOCK, open: BTreeSet::new() }
+    }
+
+    /// With smaller blocks, so that a simulation sees many.
+    #[cfg(test)]
+    pub(crate) fn in_blocks_of(mut self, block: u64) -> Self {
+        self.block = block;
+        self
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn lane(&self) -> u8 {
+        self.lane
+    }
+
+    /// The claim.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Up to where to reserve next. Worth doing before [`take`](Self::take) has nothing left.
+    #[must_use]
+    pub fn to_reserve(&self) -> Option<u64> {
+        let left = self.reserved + 1 - self.next;
+        (left < self.block.div_ceil(2)).then_some(self.reserved + self.block)
+    }
+
+    /// Numbers up to here are reserved in SQL.
+    pub fn reserved(&mut self, until: u64) {
+        self.reserved = self.reserved.max(until);
+    }
+
+    /// A number for a transaction, if one is reserved.
+    pub fn take(&mut self) -> Option<u64> {
+        (self.next <= self.reserved).then(|| {
+            let number = self.next;
+            self.next += 1;
+            self.open.insert(number);
+            number
+        })
+    }
+
+    /// How the transaction with this number ended. Answers whether an empty row has to be inserted now, which
+    /// either takes the number or shows that the transaction did commit; then [`filled`](Self::filled).
+    pub fn ended(&mut self, number: u64, how: Settled) -> bool {
+        if how == Settled::Committed || planted(Mistake::LeaveGap) {
+            self.open.remove(&number);
+            return false;
+        }
+        true
+    }
+
+    /// There is a row with this number.
+    pub fn filled(&mut self, number: u64) {
+        self.open.remove(&number);
+    }
+
+    /// Whether every number that was taken has its row: a node that stops waits for that.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.open.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_taken_once_and_only_when_reserved() {
+        let mut lane = Lane::claimed(3, 1, 10).in_blocks_of(4);
+        assert_eq!((lane.take(), lane.to_reserve()), (None, Some(14)));
+        lane.reserved(14);
+        assert_eq!(lane.to_reserve(), None);
+        assert_eq!([lane.take(), lane.take(), lane.take()], [Some(11), Some(12), Some(13)]);
+        assert_eq!(lane.to_reserve(), Some(18));
+        assert_eq!([lane.take(), lane.take()], [Some(14), None]);
+    }
+
+    #[test]
+    fn a_number_is_open_until_it_has_a_row() {
+        let mut lane = Lane::claimed(0, 1, 0);
+        lane.reserved(2);
+        let (first, second) = (lane.take().unwrap(), lane.take().unwrap());
+        assert!(!lane.ended(first, Settled::Committed) && lane.ended(second, Settled::Otherwise));
+        assert!(!lane.is_settled());
+        lane.filled(second);
+        assert!(lane.is_settled());
+    }
+}

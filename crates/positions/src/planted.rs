@@ -1,0 +1,77 @@
+//! Mistakes that the simulation plants to see whether it finds them. Outside of tests there are none.
+
+/// Each makes the protocol wrong in one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(test), allow(dead_code, reason = "most are planted in the simulation itself"))]
+pub(crate) enum Mistake {
+    /// A poll is dated by its end.
+    DateByEnd,
+    /// What is below the last number seen counts as seen.
+    ForgetGaps,
+    /// An end requires only the numbers without a gap before them.
+    EndAtClosed,
+    /// A body claims the last number seen.
+    ClaimHighest,
+    /// A request joins any load.
+    JoinAny,
+    /// Any body from the remote tier will do.
+    RemoteAny,
+    /// Any replica will do.
+    ReplicaAny,
+    /// A node that is not fresh chooses a replica.
+    ReplicaUnfresh,
+    /// A body carries the position at the end of its load.
+    LabelAtEnd,
+    /// A load stores though its stamps moved.
+    StoreMoved,
+    /// A body from the remote tier is kept though its stamps moved.
+    KeepMoved,
+    /// Writes are acknowledged at once.
+    NoDelay,
+    /// A hit does not compare stamps.
+    HitMoved,
+    /// The window is as long as the delay.
+    NoMargin,
+    /// A write route reveals stored state at once.
+    RevealAtOnce,
+    /// A number whose transaction did not commit gets no row.
+    LeaveGap,
+    /// Who claims a lane does not fill what its predecessor reserved.
+    ClaimUnfilled,
+    /// A row is inserted by a node that has lost its lane.
+    InsertUnowned,
+    /// Rows are deleted although there is a gap before them.
+    DeleteBeyondGap,
+    /// A node that missed deleted rows goes on.
+    IgnoreMarks,
+    /// A starting node does not ask what was deleted.
+    StartAtZero,
+    /// Bodies of another history will do.
+    AnyHistory,
+    /// A node goes on when the history has changed.
+    IgnoreHistory,
+    /// A server of a cluster is read without waiting for what others committed.
+    ReadWithoutWait,
+}
+
+#[cfg(test)]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<Mistake>> = const { std::cell::Cell::new(None) };
+}
+
+/// Whether this mistake is to be made.
+#[cfg(test)]
+pub(crate) fn planted(mistake: Mistake) -> bool {
+    PLANTED.get() == Some(mistake)
+}
+
+#[cfg(not(test))]
+pub(crate) const fn planted(_: Mistake) -> bool {
+    false
+}
+
+/// Plants this mistake on this thread, or none.
+#[cfg(test)]
+pub(crate) fn plant(mistake: Option<Mistake>) {
+    PLANTED.set(mistake);
+}

@@ -1,0 +1,144 @@
+//! How much of the outbox something contains.
+
+use std::collections::BTreeSet;
+
+/// The most lanes there are, hence nodes that write.
+pub const LANES: u8 = 64;
+
+/// A number for each lane. Lanes that are not mentioned stand at 0, before their first number.
+#[derive(Clone, Debug, Default)]
+pub struct Position(Vec<u64>);
+
+impl Position {
+    /// The number of this lane.
+    #[must_use]
+    pub fn get(&self, lane: u8) -> u64 {
+        self.0.get(usize::from(lane)).copied().unwrap_or(0)
+    }
+
+    /// Raises a lane to this number, if it is lower.
+    pub fn raise(&mut self, lane: u8, number: u64) {
+        let lane = usize::from(lane);
+        if self.0.len() <= lane {
+            self.0.resize(lane + 1, 0);
+        }
+        self.0[lane] = self.0[lane].max(number);
+    }
+
+    /// Whether each lane has come at least as far as in `other`.
+    #[must_use]
+    pub fn reaches(&self, other: &Position) -> bool {
+        other.lanes().all(|(lane, number)| self.get(lane) >= number)
+    }
+
+    /// The lanes that are mentioned, with their numbers.
+    pub fn lanes(&self) -> impl Iterator<Item = (u8, u64)> + '_ {
+        (0..=u8::MAX).zip(self.0.iter().copied())
+    }
+}
+
+impl PartialEq for Position {
+    fn eq(&self, other: &Position) -> bool {
+        self.reaches(other) && other.reaches(self)
+    }
+}
+
+impl Eq for Position {}
+
+/// Which numbers have been seen: a lower bound without gaps, an upper bound, and what lies between.
+///
+/// The two bounds are for different things, and to mix them up serves old answers: what something *contains* is
+/// known up to the first gap only, what has *ended* something may be as late as the last number seen.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Progress {
+    closed: Position,
+    highest: Position,
+    /// Seen, but above a gap.
+    loose: BTreeSet<(u8, u64)>,
+}
+
+impl Progress {
+    /// Everything up to here, and nothing else.
+    pub(crate) fn up_to(marks: &Position) -> Self {
+        Self { closed: marks.clone(), highest: marks.clone(), loose: BTreeSet::new() }
+    }
+
+    /// For each lane the last number with no gap before it.
+    pub(crate) fn closed(&self) -> &Position {
+        &self.closed
+    }
+
+    /// For each lane the last number seen.
+    pub(crate) fn highest(&self) -> &Position {
+        &self.highest
+    }
+
+    /// Notes a number; answers whether it is new.
+    pub(crate) fn add(&mut self, lane: u8, number: u64) -> bool {
+        if number <= self.closed.get(lane) || !self.loose.insert((lane, number)) {
+            return false;
+        }
+        self.highest.raise(lane, number);
+        let mut last = self.closed.get(lane);
+        while self.loose.remove(&(lane, last + 1)) {
+            last += 1;
+        }
+        self.closed.raise(lane, last);
+        true
+    }
+
+    /// Notes that everything up to here was there once.
+    pub(crate) fn pass(&mut self, marks: &Position) {
+        for (lane, mark) in marks.lanes() {
+            self.loose.retain(|(of, number)| *of != lane || *number > mark);
+            self.highest.raise(lane, mark);
+            let mut last = self.closed.get(lane).max(mark);
+            while self.loose.remove(&(lane, last + 1)) {
+                last += 1;
+            }
+            self.closed.raise(lane, last);
+        }
+    }
+
+    /// Takes all up to the last number seen for seen: what [`Mistake::ForgetGaps`](crate::planted::Mistake) does.
+    pub(crate) fn forget_gaps(&mut self) {
+        self.closed = self.highest.clone();
+        self.loose.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn position(numbers: &[u64]) -> Position {
+        Position(numbers.to_vec())
+    }
+
+    #[test]
+    fn lanes_that_are_not_mentioned_stand_at_0() {
+        assert_eq!(position(&[1, 0, 0]), position(&[1]));
+        assert!(position(&[1]).reaches(&position(&[0, 0])));
+        assert!(!position(&[9]).reaches(&position(&[1, 1])));
+    }
+
+    #[test]
+    fn a_gap_holds_the_lower_bound_until_it_is_filled() {
+        let mut seen = Progress::up_to(&position(&[4]));
+        assert!(!seen.add(0, 4) && seen.add(0, 6) && seen.add(0, 7) && !seen.add(0, 7));
+        assert_eq!((seen.closed().get(0), seen.highest().get(0)), (4, 7));
+        assert!(seen.add(0, 5));
+        assert_eq!((seen.closed().get(0), seen.highest().get(0)), (7, 7));
+        assert!(seen.loose.is_empty());
+    }
+
+    #[test]
+    fn what_was_deleted_was_there() {
+        let mut seen = Progress::default();
+        assert!(seen.add(0, 3) && seen.add(0, 6) && seen.add(1, 2));
+        seen.pass(&position(&[2, 4]));
+        assert_eq!(seen.closed(), &position(&[3, 4]));
+        assert_eq!(seen.highest(), &position(&[6, 4]));
+        assert_eq!(seen.loose, BTreeSet::from([(0, 6)]));
+    }
+}

@@ -1,0 +1,183 @@
+//! A database as far as the protocol sees it: rows of the outbox, the version of each key, lanes, marks; a log that
+//! replicas apply later.
+
+use crate::position::Position;
+use crate::{Row, Slot};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What can be read: things that single writes change, and a list of all of them.
+pub const THINGS: usize = 3;
+pub const LIST: usize = THINGS;
+pub const KEYS: usize = THINGS + 1;
+pub const LANES: u8 = 5;
+pub const SLOTS: usize = 16;
+
+/// The slots that what is read under a key depends on. The list has one of its own, which every write ends.
+pub fn slots(key: usize) -> Vec<Slot> {
+    vec![Slot::of(&format!("key:{key}"), SLOTS)]
+}
+
+/// The slots that a write on a thing ends.
+pub fn ends(thing: usize) -> Vec<Slot> {
+    [slots(thing), slots(LIST)].concat()
+}
+
+/// A commit, numbered through all histories.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    pub thing: usize,
+    /// When a failover lost it.
+    pub lost: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Logged {
+    /// A row and what was committed with it.
+    Row {
+        lane: u8,
+        number: u64,
+        commit: Option<usize>,
+    },
+    Deleted {
+        lane: u8,
+        until: u64,
+    },
+    History(u64),
+}
+
+/// A server: the primary, a replica, or one of a cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Server {
+    pub rows: BTreeMap<(u8, u64), Option<usize>>,
+    pub marks: Position,
+    /// For each key the last commit that changed it, 0 for none.
+    pub versions: [usize; KEYS],
+    pub history: u64,
+    /// How much of the log it has applied.
+    pub applied: usize,
+}
+
+impl Server {
+    pub fn apply(&mut self, entry: &Logged, commits: &[Commit]) {
+        match *entry {
+            Logged::Row { lane, number, commit } => {
+                self.rows.insert((lane, number), commit);
+                if let Some(commit) = commit {
+                    self.versions[commits[commit].thing] = commit;
+                    self.versions[LIST] = commit;
+                }
+            }
+            Logged::Deleted { lane, until } => {
+                self.rows.retain(|(of, number), _| *of != lane || *number > until);
+                self.marks.raise(lane, until);
+            }
+            Logged::History(history) => self.history = history,
+        }
+        self.applied += 1;
+    }
+
+    pub fn catch_up(&mut self, log: &[Logged], commits: &[Commit], until: usize) {
+        while self.applied < until {
+            self.apply(&log[self.applied], commits);
+        }
+    }
+
+    /// The rows of these lanes above these numbers.
+    pub fn read(
+        &self,
+        above: &Position,
+        lanes: std::ops::Range<u8>,
+        commits: &[Commit],
+    ) -> Vec<Row<Option<usize>>> {
+        let wanted = self
+            .rows
+            .iter()
+            .filter(|((lane, number), _)| lanes.contains(lane) && *number > above.get(*lane));
+        wanted
+            .map(|((lane, number), commit)| Row {
+                lane: *lane,
+                number: *number,
+                ends: commit.map_or(Vec::new(), |commit| ends(commits[commit].thing)),
+                payload: *commit,
+            })
+            .collect()
+    }
+}
+
+/// A lane's row.
+#[derive(Clone, Debug, Default)]
+pub struct LaneRow {
+    pub epoch: u64,
+    pub reserved: u64,
+    /// Until when nobody else may claim it.
+    pub leased_until: u64,
+}
+
+/// A number that an open transaction has inserted.
+pub type Open = BTreeSet<(u8, u64)>;
+
+#[derive(Debug, Default)]
+pub struct Database {
+    pub primary: Server,
+    pub log: Vec<Logged>,
+    pub logged_at: Vec<u64>,
+    /// When each row was committed, deleted ones included.
+    pub made_at: BTreeMap<(u8, u64), u64>,
+    pub commits: Vec<Commit>,
+    pub open: Open,
+    pub lanes: Vec<LaneRow>,
+}
+
+impl Database {
+    pub fn new() -> Self {
+        let mut database =
+            Self { lanes: vec![LaneRow::default(); usize::from(LANES)], ..Self::default() };
+        // Commit 0 is that nothing has been written.
+        database.commits.push(Commit { thing: 0, lost: None });
+        database.write(0, Logged::History(1));
+        database
+    }
+
+    pub fn write(&mut self, now: u64, entry: Logged) {
+        self.primary.apply(&entry, &self.commits);
+        self.log.push(entry);
+        self.logged_at.push(now);
+    }
+
+    /// Commits a row and gives its commit; if there is one with this number, that row is the error.
+    pub fn commit(
+        &mut self,
+        now: u64,
+        lane: u8,
+        number: u64,
+        thing: Option<usize>,
+    ) -> Result<usize, Option<usize>> {
+        if let Some(row) = self.primary.rows.get(&(lane, number)) {
+            return Err(*row);
+        }
+        let commit = thing.map(|thing| {
+            self.commits.push(Commit { thing, lost: None });
+            self.commits.len() - 1
+        });
+        self.made_at.insert((lane, number), now);
+        self.write(now, Logged::Row { lane, number, commit });
+        Ok(commit.unwrap_or(0))
+    }
+
+    /// A replica that has applied only so much becomes the primary.
+    pub fn fail_over(&mut self, now: u64, kept: usize) {
+        for entry in &self.log[kept..] {
+            if let Logged::Row { commit: Some(commit), .. } = entry {
+                self.commits[*commit].lost = Some(now);
+            }
+        }
+        self.log.truncate(kept);
+        self.logged_at.truncate(kept);
+        self.primary = Server::default();
+        let (log, commits) = (&self.log, &self.commits);
+        self.primary.catch_up(log, commits, kept);
+        self.open.clear();
+        let rows = &self.primary.rows;
+        self.made_at.retain(|row, _| rows.contains_key(row));
+    }
+}

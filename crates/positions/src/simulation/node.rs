@@ -1,0 +1,98 @@
+//! A node as the simulation drives it: what a service does around the protocol.
+
+use super::database::{KEYS, SLOTS, Server};
+use crate::{Follower, Label, Lane, Moment, Replica, Stamps, Timing};
+use std::time::Duration;
+
+/// A clock that gains or loses, and stops while its machine is suspended.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    pub rate: f64,
+    pub offset: f64,
+    /// Time that the machine was suspended, in µs of the world.
+    pub stopped: u64,
+    /// How often it was read: no two readings are the same.
+    pub reads: u64,
+}
+
+impl Clock {
+    pub fn read(&mut self, now: u64) -> Moment {
+        self.reads += 1;
+        let micros = (now - self.stopped) as f64 * self.rate + self.offset;
+        Moment::since_boot(Duration::from_nanos((micros * 1000.0) as u64 + self.reads))
+    }
+
+    /// How long so much time of this clock takes, in µs of the world.
+    pub fn takes(&self, time: Duration) -> u64 {
+        (time.as_nanos() as f64 / 1000.0 / self.rate).ceil() as u64
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub asked: u64,
+    pub arrival: Moment,
+    pub key: usize,
+}
+
+#[derive(Debug)]
+pub struct Flight {
+    pub id: u64,
+    pub stamps: Stamps,
+    pub waiters: Vec<Request>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Body {
+    pub version: usize,
+    pub label: Label,
+}
+
+#[derive(Debug)]
+pub struct Node {
+    /// What an earlier life has begun is not answered to this one.
+    pub life: u64,
+    pub alive: bool,
+    pub clock: Clock,
+    pub paused_until: u64,
+    pub follower: Follower,
+    pub replica: Replica,
+    pub lane: Option<Lane>,
+    /// The history in which the lane was claimed.
+    pub lane_history: u64,
+    pub claiming: bool,
+    pub cache: [Option<(usize, Stamps)>; KEYS],
+    pub flights: [Option<Flight>; KEYS],
+    pub waiting: Vec<Request>,
+    /// The poll under way.
+    pub polling: Option<u64>,
+    /// The server of a cluster that this node uses.
+    pub server: Server,
+}
+
+impl Node {
+    pub fn new(clock: Clock, timing: Timing) -> Self {
+        Self {
+            life: 0,
+            alive: true,
+            clock,
+            paused_until: 0,
+            follower: Follower::new(SLOTS, timing),
+            replica: Replica::new(),
+            lane: None,
+            lane_history: 0,
+            claiming: false,
+            cache: [const { None }; KEYS],
+            flights: [const { None }; KEYS],
+            waiting: Vec::new(),
+            polling: None,
+            server: Server::default(),
+        }
+    }
+
+    /// Everything in memory is gone.
+    pub fn restart(&mut self, timing: Timing) {
+        let server = std::mem::take(&mut self.server);
+        *self = Node { life: self.life + 1, server, ..Node::new(self.clock.clone(), timing) };
+    }
+}
