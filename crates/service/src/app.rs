@@ -99,6 +99,7 @@ impl App {
                 Cache::new(&CacheConfig::with_capacity(settings.cache.capacity as u64))?
             }
         };
+        store.remembered_in(&cache);
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let compute = Arc::new(Pool::start("compute", vec![(); threads], COMPUTE_QUEUE)?);
         let (reads, writes) = gates(settings, threads);

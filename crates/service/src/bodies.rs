@@ -2,7 +2,7 @@
 //!
 //! A hit costs one look-up and no task, no SQL and no JSON. A miss takes a place among the uncached
 //! reads, reads the store, and is written and compressed on the compute pool. A write ends the bodies that it
-//! has changed between its commit and its answer ([`Bodies::ends`]).
+//! has changed between its commit and its answer ([`Effects`](crate::store::Effects)).
 
 use crate::config::{CacheMode, CacheSettings, Settings};
 use crate::http::body::{Compress, finish, respond};
@@ -57,10 +57,6 @@ pub enum ChangeError {
     #[error("there is no such user")]
     UnknownUser,
 }
-
-/// What a write ends that was refused or changed nothing. Anybody may ask; the bodies that everybody reads must
-/// not pay for it.
-pub const NONE: Vec<Stamp> = Vec::new();
 
 /// Which cached body a request asks for.
 #[derive(Clone, Copy, Debug)]
@@ -338,23 +334,6 @@ impl Bodies {
         let (copy, compress) = (json.clone(), self.compress(false, headers));
         let finished = self.compute.run(move |()| finish(copy, compress)).await;
         finished.unwrap_or_else(|_| finish(json, Compress::NO))
-    }
-
-    /// For the writer's thread, after a commit: ends the bodies that depend on what `stamps` says of the
-    /// outcome.
-    ///
-    /// There and nowhere else, because commits, hooks and answers follow each other there in one order. So
-    /// nobody is told of a write, not even one who found it done already, while bodies from before it
-    /// are served. And nothing needs to be announced before the transaction: a load that began before the
-    /// commit is vetoed, or what it stored dies, and one that began after this brings the new state. Announced
-    /// before, a listing of everywhere would never be stored while anybody writes, nor the post that
-    /// somebody asks to remove who may not: no load stores while a write is open.
-    pub fn ends<T>(
-        &self,
-        stamps: impl FnOnce(&T) -> Vec<Stamp> + Send + 'static,
-    ) -> impl FnOnce(&T) + Send + 'static {
-        let cache = self.cache.clone();
-        move |outcome| cache.invalidate(&stamps(outcome))
     }
 }
 

@@ -145,7 +145,7 @@ async fn sweep_all(articles: &Articles, towns: bool) -> Result<(), StoreError> {
 }
 
 async fn sweep_kind(articles: &Articles, kind: Leftovers) -> Result<(), StoreError> {
-    let (store, cache) = (articles.sql(), articles.cache());
+    let store = articles.sql();
     loop {
         let noted = kind.noted(store).await?;
         if noted.is_empty() {
@@ -155,7 +155,7 @@ async fn sweep_kind(articles: &Articles, kind: Leftovers) -> Result<(), StoreErr
             articles.take_back_likes_of_the_gone().await?;
         }
         for id in noted {
-            while rested(kind.sweep(store, cache, id, SWEEP_ROWS)).await? {}
+            while rested(kind.sweep(store, id, SWEEP_ROWS)).await? {}
         }
     }
 }

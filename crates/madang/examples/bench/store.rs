@@ -91,9 +91,7 @@ fn writes_per_second(store: &Store, base: u32, kind: Kind) -> anyhow::Result<f64
                     match kind {
                         Kind::Insert => drop(tracks.insert(small(number)?).await?),
                         Kind::Rate => drop(
-                            tracks
-                                .set_rate(i64::from(writer) + 1, f64::from(number % 5), |_| ())
-                                .await?,
+                            tracks.set_rate(i64::from(writer) + 1, f64::from(number % 5)).await?,
                         ),
                     }
                     number += WRITERS;

@@ -4,7 +4,7 @@
 use madang_positions::sql;
 use madang_stack::{Supervisor, mariadb::MariaDb};
 use madang_testing::until;
-use mysql::{Conn, Opts, Row, TxOpts, prelude::Queryable as _};
+use mysql::{Conn, Opts, TxOpts, prelude::Queryable as _};
 use std::thread;
 
 const DUPLICATE: u16 = 1062;
@@ -43,14 +43,15 @@ impl Outbox {
             .unwrap()
     }
 
-    /// Waits until so many transactions wait for a lock.
-    fn until_waiting(&self, count: usize) {
+    /// Waits until so many transactions wait for the lock of a row. Not by `innodb_trx`: what it shows is only read
+    /// anew when nobody has looked for a tenth of a second.
+    fn until_waiting(&self, count: u64) {
         let mut session = self.session();
         until("transactions wait for a lock", || {
-            let waiting: Vec<Row> = session
-                .query("SELECT trx_id FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'")
+            let waiting: Option<(String, u64)> = session
+                .query_first("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
                 .unwrap();
-            (waiting.len() == count).then_some(())
+            waiting.is_some_and(|(_, now)| now == count).then_some(())
         });
     }
 }

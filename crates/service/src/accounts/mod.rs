@@ -36,7 +36,7 @@ use crate::ops::openapi::Api;
 use crate::store::{Store, StoreError};
 use madang_guard::Guard;
 use madang_guard::hash::{HashPool, StartError};
-use revoked::Revoked;
+pub(crate) use revoked::{Change, Revoked};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use utoipa_axum::routes;
@@ -100,8 +100,11 @@ impl Accounts {
     /// # Errors
     /// When store, key, threads or guard are not there.
     pub fn open(store: Store, settings: &Settings) -> Result<Self, AccountsError> {
+        let shared = store.clone();
         let store = AccountStore::new(store);
         let (rows, names, tokens, users) = store.remembered()?;
+        let revoked = Arc::new(Revoked::new(tokens, users));
+        shared.revoked_in(&revoked);
         let key = match &settings.accounts.token_key {
             Some(key) => key.clone(),
             None => TokenKey::of_directory(&settings.data_dir)?,
@@ -111,7 +114,7 @@ impl Accounts {
             store,
             regions: Regions::new(rows, names),
             tokens: Tokens::new(&key, settings.accounts.token_ttl),
-            revoked: Arc::new(Revoked::new(tokens, users)),
+            revoked,
             hasher: hashing::start(&settings.accounts)?,
             guard,
             renewals: Arc::new(Semaphore::new(1)),

@@ -74,8 +74,6 @@ pub(super) async fn logout(
 impl Accounts {
     /// Revokes the caller's token: durable before it returns.
     async fn revoke(&self, caller: &Caller) -> Result<(), Problem> {
-        let revoked = Arc::clone(&self.inner.revoked);
-        let committed = move |change| revoked.apply(&change);
-        Ok(self.store().revoke(caller.claims, token::now(), committed).await?)
+        Ok(self.store().revoke(caller.claims, token::now()).await?)
     }
 }

@@ -126,7 +126,7 @@ impl AccountStore {
                     )
                     .optional()?;
                 let Some(id) = inserted else { return Ok(None) };
-                let once = key.of(id, &request(&user.nickname, user.region));
+                let once = key.clone().of(id, &request(&user.nickname, user.region));
                 let done = once.run(tx, |_| Ok::<UserId, StoreError>(id))?;
                 Ok(Some(done.outcome))
             })
@@ -144,7 +144,7 @@ impl AccountStore {
         nickname: &str,
         region: RegionId,
     ) -> Result<bool, StoreError> {
-        let once = key.of(id, &request(nickname, region));
+        let once = key.clone().of(id, &request(nickname, region));
         if !once.has_key() {
             return Ok(false);
         }
@@ -218,20 +218,15 @@ impl AccountStore {
             .await
     }
 
-    /// Revokes a token. `committed` is told what changed, after the commit and in the order of commits.
+    /// Revokes a token.
     ///
     /// # Errors
     /// When the store cannot answer.
-    pub async fn revoke(
-        &self,
-        token: Claims,
-        now: i64,
-        committed: impl FnOnce(Change) + Send + 'static,
-    ) -> Result<(), StoreError> {
+    pub async fn revoke(&self, token: Claims, now: i64) -> Result<(), StoreError> {
         self.store
             .write(move |tx| {
                 let change = revoke(tx, &token, now)?;
-                tx.after_commit(move || committed(change));
+                tx.effects().revoke(change);
                 Ok(())
             })
             .await

@@ -158,8 +158,7 @@ async fn a_cutoff_is_never_after_the_clock() {
         expires_at: issued_at + 1_000,
     };
     let revoke = async |claims: Claims, now| {
-        let revoked = Arc::clone(&accounts.inner.revoked);
-        store.revoke(claims, now, move |change| revoked.apply(&change)).await.unwrap();
+        store.revoke(claims, now).await.unwrap();
     };
     // Logged out while the clock was 10,000 s ahead, and then once after it was set back.
     let ahead: Vec<_> = (0..revoked::MOST_OF_ONE_USER as u8).map(|id| token(id, 11_000)).collect();

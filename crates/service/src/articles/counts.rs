@@ -1,16 +1,16 @@
 //! The counts of the articles that are asked for, in memory: a cached article is answered without SQL.
 //!
 //! The truth is a row of the store. It is read when it is asked for first ([`CountMemory::fill`]), and
-//! set again by a hook of every transaction that changes it ([`CountMemory::set`]). Hooks run on the
-//! writer's thread in the order of commits and set what their transaction has left in the row, never a
+//! set again after every transaction that changes it ([`CountMemory::set`]). [Effects](crate::store::Effects) follow on
+//! the writer's thread in the order of commits and set what their transaction has left in the row, never a
 //! difference, so what is here cannot drift.
 //!
-//! **A reader and a hook at once.** A reader notes a version before it opens its transaction, and what it
-//! finds is kept only if that is still the version. Every hook takes the version further, also that of
+//! **A reader and a commit at once.** A reader notes a version before it opens its transaction, and what it
+//! finds is kept only if that is still the version. Effects take the version further, also that of
 //! an article which is not here. So a reader whose transaction began before a commit, and which is done
-//! after that commit's hook, finds another version and keeps nothing: the value of the hook stays. If it is
-//! done before the hook, the hook replaces what it kept. A reader whose transaction began after a commit
-//! whose hook has not run keeps nothing or what that hook is about to set.
+//! after that commit's effects, finds another version and keeps nothing: their value stays. If it is
+//! done before them, they replace what it kept. A reader whose transaction began after a commit
+//! whose effects have not followed keeps nothing or what they are about to set.
 //!
 //! Likes that are acknowledged and not in the row yet are added by the [`Overlay`](super::likes::Overlay),
 //! through which those fill and set who know nothing of them.
@@ -79,14 +79,14 @@ impl CountMemory {
         unchanged
     }
 
-    /// Sets what a transaction has left; for its hook alone.
+    /// Sets what a transaction has left; for what follows it alone.
     pub(super) fn set(&self, article: ArticleId, counts: Counts) {
         let mut set = self.set_of(article);
         set.version += 1;
         set.put(article, counts);
     }
 
-    /// Forgets an article that a transaction has deleted; for its hook alone.
+    /// Forgets an article that a transaction has deleted; for what follows it alone.
     pub(super) fn forget(&self, article: ArticleId) {
         let mut set = self.set_of(article);
         set.version += 1;
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_began_before_a_commit_keeps_nothing_after_its_hook() {
+    fn a_reader_that_began_before_a_commit_keeps_nothing_after_its_effects() {
         let memory = CountMemory::new();
         let before = memory.version(7);
         memory.set(7, likes(2));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reader_kept_is_replaced_by_the_hook_that_follows() {
+    fn what_a_reader_kept_is_replaced_by_the_effects_that_follow() {
         let memory = CountMemory::new();
         memory.fill(7, likes(1), memory.version(7));
         assert_eq!(memory.get(7), Some(likes(1)));

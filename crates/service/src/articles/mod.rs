@@ -37,7 +37,7 @@ pub use types::{
 pub use upkeep::KeptFigures;
 
 use crate::accounts::UserId;
-use crate::bodies::{Bodies, ChangeError, LoadError, NONE};
+use crate::bodies::{Bodies, ChangeError, LoadError};
 use crate::config::Settings;
 use crate::housekeeping::{Leftovers, Step};
 use crate::http::{By, Problem};
@@ -46,8 +46,8 @@ use crate::ops::openapi::Api;
 use crate::store::Store;
 use counts::CountMemory;
 use likes::{LikeFigures, LikeLog, LikeStore};
-pub(crate) use likes::{Replayed, replay};
-use madang_cache::{Cache, ConfigError, NamedCache, Stamp};
+pub(crate) use likes::{Overlay, Replayed, replay};
+use madang_cache::{ConfigError, NamedCache, Stamp};
 use std::sync::Arc;
 use std::time::Duration;
 use utoipa_axum::routes;
@@ -144,11 +144,6 @@ impl Articles {
         self.store.store()
     }
 
-    /// The cache of every system.
-    pub(crate) fn cache(&self) -> &Cache {
-        self.bodies.cache()
-    }
-
     /// Likes that were acknowledged and are nowhere but in memory.
     pub(crate) fn lost_likes(&self) -> u64 {
         self.likes.in_memory_alone()
@@ -164,12 +159,7 @@ impl Articles {
     /// # Errors
     /// When the store cannot take it, or its author is gone.
     pub async fn add(&self, new: NewArticle, once: Once) -> Result<Done<ArticleId>, ChangeError> {
-        let committed = self.bodies.ends(|done: &Done<ArticleId>| match done.outcome {
-            _ if done.replayed => NONE,
-            // "There is no such article" may be remembered for the id that is now taken.
-            id => vec![all_articles(), one_article(id), comments_of(id)],
-        });
-        self.store.create(new, once, committed).await
+        self.store.create(new, once).await
     }
 
     /// Changes an article of this user. Done even when the caller goes away.
@@ -184,16 +174,12 @@ impl Articles {
     ) -> Result<Owned<Edited>, ChangeError> {
         let by = by.into();
         let user = by.user;
-        let committed = self.bodies.ends(move |edited: &Owned<Edited>| match edited {
-            Owned::Done(edited) if edited.changed => vec![all_articles(), one_article(id)],
-            _ => NONE,
-        });
         let overlay = Arc::clone(self.likes.overlay());
         let seen = move |edited: &mut Edited| {
             edited.counts.likes = overlay.likes(id).unwrap_or(edited.counts.likes);
             edited.liked = overlay.state(id, user).unwrap_or(edited.liked);
         };
-        self.store.edit(id, by, edit, types::now_ms(), seen, committed).await
+        self.store.edit(id, by, edit, types::now_ms(), seen).await
     }
 
     /// Deletes an article of this user with its comments and likes. Done even when the caller goes away.
@@ -205,14 +191,7 @@ impl Articles {
         id: ArticleId,
         by: impl Into<By<Article>>,
     ) -> Result<Owned<()>, ChangeError> {
-        let overlay = Arc::clone(self.likes.overlay());
-        let cached =
-            self.bodies.ends(move |()| vec![all_articles(), one_article(id), comments_of(id)]);
-        let committed = move || {
-            overlay.forget(id);
-            cached(&());
-        };
-        Ok(self.store.delete(id, by, committed).await?)
+        Ok(self.store.delete(id, by).await?)
     }
 
     /// The counts of an article: from memory without any other work, else from the store. Nothing when

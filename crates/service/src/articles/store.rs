@@ -7,6 +7,7 @@ mod upkeep;
 pub use upkeep::Compared;
 
 use super::types::{Article, ArticleId, Author, Counts, Edit, NewArticle, Owned};
+use super::{all_articles, comments_of, one_article};
 use crate::accounts::{self, UserId};
 use crate::bodies::ChangeError;
 use crate::housekeeping::{self, Step};
@@ -65,8 +66,7 @@ impl ArticleStore {
         &self.store
     }
 
-    /// Stores an article, `once`. Here and below, `committed` is told the outcome after the commit, on the
-    /// writer's thread.
+    /// Stores an article, `once`.
     ///
     /// # Errors
     /// When its author is gone or the store cannot answer; nothing is stored then unless the error
@@ -75,13 +75,17 @@ impl ArticleStore {
         &self,
         new: NewArticle,
         once: Once,
-        committed: impl FnOnce(&Done<ArticleId>) + Send + 'static,
     ) -> Result<Done<ArticleId>, ChangeError> {
         let job = move |tx: &mut Tx<'_>| {
             author_exists(tx, new.author)?;
-            once.run(tx, |tx| Ok(insert(tx, &new)?))
+            once.run(tx, |tx| {
+                let id = insert(tx, &new)?;
+                // "There is no such article" may be remembered for the id that is now taken.
+                tx.effects().end([all_articles(), one_article(id), comments_of(id)]);
+                Ok(id)
+            })
         };
-        self.store.write_then(job, committed).await
+        self.store.write(job).await
     }
 
     /// Stores articles in one transaction; gives their ids, in order. For filling a store.
@@ -135,10 +139,9 @@ impl ArticleStore {
         by: impl Into<By<Article>>,
         edit: Edit,
         now_ms: i64,
-        seen: impl FnOnce(&mut Edited) + Send + 'static,
-        committed: impl FnOnce(&Owned<Edited>) + Send + 'static,
+        seen: impl Fn(&mut Edited) + Send + 'static,
     ) -> Result<Owned<Edited>, ChangeError> {
-        let mut by = by.into();
+        let by = by.into();
         let job = move |tx: &mut Tx<'_>| {
             let user = by.user;
             author_exists(tx, user)?;
@@ -151,6 +154,9 @@ impl ArticleStore {
                 return Ok(Owned::Outdated);
             }
             let changed = change(tx, id, &edit, now_ms).map_err(StoreError::from)?;
+            if changed {
+                tx.effects().end([all_articles(), one_article(id)]);
+            }
             let now = now_is(tx, id, user).map_err(StoreError::from)?;
             Ok(now.map_or(Owned::Absent, |(article, counts, liked)| {
                 let mut edited = Edited { article, counts, liked, changed };
@@ -158,11 +164,11 @@ impl ArticleStore {
                 Owned::Done(edited)
             }))
         };
-        self.store.write_then(job, committed).await
+        self.store.write(job).await
     }
 
     /// Deletes an article of this user; its comments and likes are gone for everybody from then on, and
-    /// their rows go later (`OF_ARTICLE`). `committed` runs if it was deleted.
+    /// their rows go later (`OF_ARTICLE`).
     ///
     /// # Errors
     /// When the store cannot answer.
@@ -170,10 +176,8 @@ impl ArticleStore {
         &self,
         id: ArticleId,
         by: impl Into<By<Article>>,
-        committed: impl FnOnce() + Send + 'static,
     ) -> Result<Owned<()>, StoreError> {
-        let deletions = self.store.deletions();
-        let mut by = by.into();
+        let by = by.into();
         self.store
             .write(move |tx| {
                 match owner(tx, id)? {
@@ -185,8 +189,10 @@ impl ArticleStore {
                     return Ok(Owned::Outdated);
                 }
                 tx.prepare_cached("DELETE FROM articles WHERE id = ?")?.execute([id])?;
-                tx.after_commit(committed);
-                tx.after_commit(move || deletions.notify_one());
+                let effects = tx.effects();
+                effects.forget(id);
+                effects.end([all_articles(), one_article(id), comments_of(id)]);
+                effects.leave_rows();
                 Ok(Owned::Done(()))
             })
             .await

@@ -122,7 +122,7 @@ pub(super) fn articles_after(bench: &Bench, write: LikesWrite, replayed: Replaye
     let mut settings = Sources::new().resolve().unwrap();
     settings.likes.write = write;
     let compute = Arc::new(crate::store::Pool::start("compute", vec![()], 8).unwrap());
-    let cache = Cache::disabled();
+    let cache = madang_cache::Cache::disabled();
     let answers = AnswerRoom::new(1 << 20);
     let bodies = Bodies::new(cache, compute, bench.gate.clone(), answers, &settings);
     Articles::new(bench.store.clone(), bodies, &settings, replayed).unwrap()

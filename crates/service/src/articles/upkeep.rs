@@ -17,7 +17,6 @@ use super::Articles;
 use super::types::ArticleId;
 use crate::housekeeping::SWEEP_ROWS;
 use crate::store::StoreError;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -105,9 +104,7 @@ impl Articles {
         }
         if !wrong.is_empty() {
             let wrong = wrong.iter().map(|one| one.article).collect();
-            let overlay = Arc::clone(self.likes.overlay());
-            let repaired = self.store.repair(wrong, move |id, counts| overlay.stored(id, counts));
-            self.kept.repaired.fetch_add(repaired.await?, Relaxed);
+            self.kept.repaired.fetch_add(self.store.repair(wrong).await?, Relaxed);
         }
         for one in &found {
             // What is pending differs from the table, and is set by those who apply it.
@@ -134,9 +131,7 @@ impl Articles {
                 found => found?,
             };
             for some in gone.chunks(SWEEP_ROWS) {
-                let overlay = Arc::clone(self.likes.overlay());
-                let stored = move |id, counts| overlay.stored(id, counts);
-                self.store.take_back(some.to_vec(), stored).await?;
+                self.store.take_back(some.to_vec()).await?;
             }
             let Some(last) = last else { return Ok(()) };
             after = last;

@@ -9,7 +9,7 @@
 )]
 
 use crate::store::{Store, StoreError, Tx};
-use madang_cache::{Cache, Stamp};
+use madang_cache::Stamp;
 
 /// One kind of things that are deleted.
 #[derive(Clone, Copy, Debug)]
@@ -50,11 +50,9 @@ impl Leftovers {
     pub(crate) async fn sweep(
         self,
         store: &Store,
-        cache: &Cache,
         id: i64,
         rows: usize,
     ) -> Result<bool, StoreError> {
-        let cache = cache.clone();
         let job = move |tx: &mut Tx<'_>| {
             let (mut left, mut ended) = (rows, Vec::new());
             for step in self.steps.iter().copied().flatten() {
@@ -68,7 +66,7 @@ impl Leftovers {
             if left > 0 {
                 tx.execute(&format!("DELETE FROM {} WHERE id = ?", self.noted), [id])?;
             }
-            tx.after_commit(move || cache.invalidate(&ended));
+            tx.effects().end(ended);
             Ok::<_, StoreError>(left == 0)
         };
         store.write(job).await

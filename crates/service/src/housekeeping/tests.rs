@@ -59,7 +59,7 @@ async fn sweeps(app: &App, kind: Leftovers, id: i64, rows: usize) -> Vec<u64> {
     let mut all = Vec::new();
     loop {
         let before = changes().await.unwrap();
-        let more = kind.sweep(store, &app.cache, id, rows).await.unwrap();
+        let more = kind.sweep(store, id, rows).await.unwrap();
         all.push(changes().await.unwrap() - before);
         if !more {
             return all;

@@ -88,14 +88,14 @@ pub struct By<T> {
     holds: Option<Holds<T>>,
 }
 
-type Holds<T> = Box<dyn FnOnce(T) -> bool + Send>;
+type Holds<T> = Box<dyn Fn(T) -> bool + Send>;
 
 impl<T> By<T> {
     /// This user, if `conditions` hold for the version of what there is then.
     pub fn new(
         user: UserId,
         conditions: Conditions,
-        version: impl FnOnce(T) -> Option<Box<str>> + Send + 'static,
+        version: impl Fn(T) -> Option<Box<str>> + Send + 'static,
     ) -> Self {
         if conditions.is_empty() {
             return Self { user, holds: None };
@@ -109,8 +109,8 @@ impl<T> By<T> {
     ///
     /// # Errors
     /// Those of `now`.
-    pub fn holds<E>(&mut self, now: impl FnOnce() -> Result<Option<T>, E>) -> Result<bool, E> {
-        let Some(holds) = self.holds.take() else { return Ok(true) };
+    pub fn holds<E>(&self, now: impl FnOnce() -> Result<Option<T>, E>) -> Result<bool, E> {
+        let Some(holds) = &self.holds else { return Ok(true) };
         // What is not there is for the write itself to find out.
         Ok(now()?.is_none_or(holds))
     }

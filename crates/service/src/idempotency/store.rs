@@ -16,7 +16,7 @@ impl Once {
     /// Those of `create`; [`StoreError::KeyReused`] when the key came with another request before. The
     /// transaction is to be rolled back then, as a write does whose job fails.
     pub(crate) fn run<T, E>(
-        self,
+        &self,
         tx: &mut Tx<'_>,
         create: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
     ) -> Result<Done<T>, E>
@@ -24,7 +24,7 @@ impl Once {
         T: Outcome,
         E: From<StoreError>,
     {
-        let Some(claim) = self.0 else { return create(tx).map(Done::now) };
+        let Some(claim) = &self.0 else { return create(tx).map(Done::now) };
         let now = now_ms();
         if let Some(outcome) = claim.find(tx, now)? {
             return Ok(Done { outcome, replayed: true });

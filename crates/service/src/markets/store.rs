@@ -98,7 +98,7 @@ impl MarketStore {
         self.store
             .write(move |tx| {
                 let mut done = Imported::default();
-                for row in rows {
+                for row in &rows {
                     match put(tx, row)? {
                         Put::Created => done.created += 1,
                         Put::Updated => done.updated += 1,
@@ -136,7 +136,7 @@ impl MarketStore {
                     tx.prepare_cached("INSERT OR IGNORE INTO market_views VALUES (?, ?, ?)")?;
                 let mut new: BTreeMap<MarketId, u64> = BTreeMap::new();
                 let mut repeated = Vec::new();
-                for view in views {
+                for &view in &views {
                     if insert.execute(params![view.day, view.market, view.visitor])? > 0 {
                         *new.entry(view.market).or_default() += 1;
                     } else {
@@ -189,19 +189,19 @@ enum Put {
     Unchanged,
 }
 
-fn put(tx: &mut Tx<'_>, row: Prepared) -> Result<Put, StoreError> {
+fn put(tx: &Tx<'_>, row: &Prepared) -> Result<Put, StoreError> {
     let there = by_key(tx, &row.key)?;
     let Some(there) = there else {
-        write(tx, None, &row)?;
+        write(tx, None, row)?;
         return Ok(Put::Created);
     };
     // The place is that of the addresses that hold: provinces of older data may have changed since.
     let place = if row.market.holds_over(&there.is) { row.place } else { there.place };
-    let market = row.market.over(&there.is);
+    let market = row.market.clone().over(&there.is);
     if market == there.is && place == there.place {
         return Ok(Put::Unchanged);
     }
-    write(tx, Some(there.id), &Prepared { market, place, ..row })?;
+    write(tx, Some(there.id), &Prepared { market, place, key: row.key.clone() })?;
     Ok(Put::Updated)
 }
 

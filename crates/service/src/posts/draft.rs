@@ -148,21 +148,21 @@ impl Changes {
     }
 
     /// Makes the changes.
-    pub(super) fn apply(self, to: &mut PostValues) {
-        fn set<T>(to: &mut T, new: Option<T>) {
+    pub(super) fn apply(&self, to: &mut PostValues) {
+        fn set<T: Clone>(to: &mut T, new: Option<&T>) {
             if let Some(new) = new {
-                *to = new;
+                to.clone_from(new);
             }
         }
-        set(&mut to.title, self.title);
-        set(&mut to.content, self.content);
-        set(&mut to.item_name, self.item_name);
-        set(&mut to.price, self.price);
-        set(&mut to.stock, self.stock);
-        set(&mut to.category, self.category);
-        set(&mut to.place, self.place);
-        set(&mut to.place.town, self.town);
-        set(&mut to.status, self.status);
+        set(&mut to.title, self.title.as_ref());
+        set(&mut to.content, self.content.as_ref());
+        set(&mut to.item_name, self.item_name.as_ref());
+        set(&mut to.price, self.price.as_ref());
+        set(&mut to.stock, self.stock.as_ref());
+        set(&mut to.category, self.category.as_ref());
+        set(&mut to.place, self.place.as_ref());
+        set(&mut to.place.town, self.town.as_ref());
+        set(&mut to.status, self.status.as_ref());
     }
 }
 

@@ -37,7 +37,7 @@ pub use types::{
 
 use crate::accounts::Accounts;
 use crate::app::AppError;
-use crate::bodies::{Bodies, ChangeError, LoadError, NONE};
+use crate::bodies::{Bodies, ChangeError, LoadError};
 use crate::config::Settings;
 use crate::housekeeping::Step;
 use crate::http::By;
@@ -112,16 +112,7 @@ impl Posts {
     /// When its author is gone, or the store cannot take it; nothing was stored then unless the error
     /// [is unknown](crate::store::StoreError::is_unknown).
     pub async fn add(&self, new: NewPost, once: Once) -> Result<Done<PostId>, ChangeError> {
-        let mut stamps = area::listings(&new.values);
-        let committed = self.bodies.ends(move |made: &Done<PostId>| {
-            if made.replayed {
-                return NONE;
-            }
-            // "There is no such post" may be remembered for the id that is now taken.
-            stamps.push(one_post(made.outcome));
-            stamps
-        });
-        self.store.create(new, once, committed).await
+        self.store.create(new, once).await
     }
 
     /// Changes a post of this author. Done even when the caller goes away.
@@ -134,11 +125,7 @@ impl Posts {
         by: impl Into<By<Post>>,
         changes: Changes,
     ) -> Result<Change<Post>, ChangeError> {
-        let committed = self.bodies.ends(move |changed: &Change<Changed>| match changed {
-            Change::Done(changed) => changed.ends(id),
-            Change::NotOwner | Change::Absent | Change::Outdated => NONE,
-        });
-        let changed = self.store.change(id, by, changes, draft::now_ms(), committed).await?;
+        let changed = self.store.change(id, by, changes, draft::now_ms()).await?;
         Ok(changed.map(|changed| changed.after))
     }
 
@@ -151,15 +138,7 @@ impl Posts {
         id: PostId,
         by: impl Into<By<Post>>,
     ) -> Result<Change<()>, ChangeError> {
-        let committed = self.bodies.ends(move |removed: &Change<PostValues>| match removed {
-            Change::Done(values) => {
-                let mut stamps = area::listings(values);
-                stamps.push(one_post(id));
-                stamps
-            }
-            Change::NotOwner | Change::Absent | Change::Outdated => NONE,
-        });
-        let removed = self.store.remove(id, by, draft::now_ms(), committed).await?;
+        let removed = self.store.remove(id, by, draft::now_ms()).await?;
         Ok(removed.map(drop))
     }
 }
@@ -170,7 +149,7 @@ impl Changed {
     fn ends(&self, id: PostId) -> Vec<Stamp> {
         let (before, after) = (&self.before, &self.after.values);
         if before == after {
-            return NONE;
+            return Vec::new();
         }
         let mut stamps = vec![one_post(id)];
         let shown = PostValues { content: before.content.clone(), ..after.clone() };

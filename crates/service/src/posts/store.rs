@@ -7,6 +7,7 @@ pub use listing::Asked;
 
 use super::draft::Changes;
 use super::types::{Category, Change, NewPost, Place, Post, PostId, PostValues, Status};
+use super::{area, one_post};
 use crate::accounts::{self, RegionId, UserId};
 use crate::bodies::ChangeError;
 use crate::http::By;
@@ -67,27 +68,25 @@ impl PostStore {
         self.store.read_blocking(all_categories)
     }
 
-    /// Stores a post, `once`. Here and below, `committed` is told the outcome after the commit, on the
-    /// writer's thread.
+    /// Stores a post, `once`.
     ///
     /// # Errors
     /// When its author is gone, or the store cannot answer; nothing is stored then.
-    pub async fn create(
-        &self,
-        new: NewPost,
-        once: Once,
-        committed: impl FnOnce(&Done<PostId>) + Send + 'static,
-    ) -> Result<Done<PostId>, ChangeError> {
+    pub async fn create(&self, new: NewPost, once: Once) -> Result<Done<PostId>, ChangeError> {
+        let listings = area::listings(&new.values);
         let job = move |tx: &mut Tx<'_>| {
             if !accounts::exists(tx, new.author).map_err(StoreError::from)? {
                 return Err(ChangeError::UnknownUser);
             }
             once.run(tx, |tx| {
                 let town = intern(tx, new.values.place.city, &new.values.place.town)?;
-                Ok(insert(tx, &new, town)?)
+                let id = insert(tx, &new, town)?;
+                // "There is no such post" may be remembered for the id that is now taken.
+                tx.effects().end(listings.iter().copied().chain([one_post(id)]));
+                Ok(id)
             })
         };
-        self.store.write_then(job, committed).await
+        self.store.write(job).await
     }
 
     /// Stores posts in one transaction, in order. For filling a store.
@@ -131,11 +130,10 @@ impl PostStore {
         by: impl Into<By<Post>>,
         changes: Changes,
         now_ms: i64,
-        committed: impl FnOnce(&Change<Changed>) + Send + 'static,
     ) -> Result<Change<Changed>, ChangeError> {
         let by = by.into();
         let job = move |tx: &mut Tx<'_>| {
-            let mut after = match owned(tx, id, by)? {
+            let mut after = match owned(tx, id, &by)? {
                 Change::Done(post) => post,
                 Change::NotOwner => return Ok(Change::NotOwner),
                 Change::Absent => return Ok(Change::Absent),
@@ -148,9 +146,11 @@ impl PostStore {
                 after.updated_at_ms = after.updated_at_ms.max(now_ms);
                 update(tx, &after)?;
             }
-            Ok(Change::Done(Changed { before, after }))
+            let changed = Changed { before, after };
+            tx.effects().end(changed.ends(id));
+            Ok(Change::Done(changed))
         };
-        self.store.write_then(job, committed).await
+        self.store.write(job).await
     }
 
     /// Removes a post of this author: nobody sees it any more. Answers what it was.
@@ -162,21 +162,21 @@ impl PostStore {
         id: PostId,
         by: impl Into<By<Post>>,
         now_ms: i64,
-        committed: impl FnOnce(&Change<PostValues>) + Send + 'static,
     ) -> Result<Change<PostValues>, ChangeError> {
         let by = by.into();
         let job = move |tx: &mut Tx<'_>| {
-            let own = owned(tx, id, by)?;
-            if matches!(own, Change::Done(_)) {
+            let own = owned(tx, id, &by)?;
+            if let Change::Done(post) = &own {
                 tx.prepare_cached(
                     "UPDATE posts SET removed = 1, updated_at_ms = max(updated_at_ms, ?) WHERE id = ?",
                 )
                 .and_then(|mut update| update.execute([now_ms, id]))
                 .map_err(StoreError::from)?;
+                tx.effects().end(area::listings(&post.values).into_iter().chain([one_post(id)]));
             }
             Ok(own.map(|post| post.values))
         };
-        self.store.write_then(job, committed).await
+        self.store.write(job).await
     }
 
     /// How many posts were ever stored, removed ones included.
@@ -191,7 +191,7 @@ impl PostStore {
 }
 
 /// The post, if it is this user's and they still exist.
-fn owned(tx: &Tx<'_>, id: PostId, mut by: By<Post>) -> Result<Change<Post>, ChangeError> {
+fn owned(tx: &Tx<'_>, id: PostId, by: &By<Post>) -> Result<Change<Post>, ChangeError> {
     if !accounts::exists(tx, by.user).map_err(StoreError::from)? {
         return Err(ChangeError::UnknownUser);
     }

@@ -42,12 +42,11 @@ impl ScheduleStore {
         if let Err(error) = limit.before(self, &new).await {
             return self.refused_before(once, error).await;
         }
-        let created = self.store.write(move |tx| {
-            let done = once.run(tx, |tx| insert(tx, &new, limit))?;
+        let job = move |tx: &mut Tx<'_>| once.run(tx, |tx| insert(tx, &new, limit));
+        let created = self.store.write_then(job, |done: &Done<Option<ScheduleId>>| {
             if done.outcome.is_some() && !done.replayed {
-                tx.after_commit(committed);
+                committed();
             }
-            Ok::<_, CreateError>(done)
         });
         created.await?.made().ok_or(CreateError::LimitReached)
     }
@@ -100,28 +99,31 @@ impl ScheduleStore {
         by: impl Into<By<Schedule>>,
         committed: impl FnOnce() + Send + 'static,
     ) -> Result<Deletion, StoreError> {
-        let mut by = by.into();
-        self.store
-            .write(move |tx| {
-                let user = by.user;
-                if !by.holds(|| find(tx, id, user))? {
-                    return Ok(Deletion::Outdated);
-                }
-                let deleted = tx
-                    .prepare_cached("DELETE FROM schedules WHERE id = ? AND user_id = ?")?
-                    .execute([id, user])?;
-                if deleted > 0 {
-                    // Only a row that went is counted down: of two deletions at once one finds nothing.
-                    tx.prepare_cached(
-                        "UPDATE schedule_counts SET n = n - 1 WHERE user_id = ? AND n > 0",
-                    )?
-                    .execute([user])?;
-                    tx.after_commit(committed);
-                    return Ok(Deletion::Deleted);
-                }
-                Ok(Deletion::Absent)
-            })
-            .await
+        let by = by.into();
+        let job = move |tx: &mut Tx<'_>| {
+            let user = by.user;
+            if !by.holds(|| find(tx, id, user))? {
+                return Ok(Deletion::Outdated);
+            }
+            let deleted = tx
+                .prepare_cached("DELETE FROM schedules WHERE id = ? AND user_id = ?")?
+                .execute([id, user])?;
+            if deleted > 0 {
+                // Only a row that went is counted down: of two deletions at once one finds nothing.
+                tx.prepare_cached(
+                    "UPDATE schedule_counts SET n = n - 1 WHERE user_id = ? AND n > 0",
+                )?
+                .execute([user])?;
+                return Ok(Deletion::Deleted);
+            }
+            Ok(Deletion::Absent)
+        };
+        let committed = |deletion: &Deletion| {
+            if *deletion == Deletion::Deleted {
+                committed();
+            }
+        };
+        self.store.write_then(job, committed).await
     }
 
     /// The schedule of this id, if it is this user's.

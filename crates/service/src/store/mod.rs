@@ -12,6 +12,7 @@
 //! The systems' `store.rs` files are the only users; no SQL type leaves them (a lint sees to that).
 #![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
+mod effects;
 mod error;
 pub(crate) mod handover;
 mod lock;
@@ -25,6 +26,7 @@ mod reserve;
 mod tests;
 mod writer;
 
+pub use effects::Effects;
 pub use error::StoreError;
 pub use handover::Handover;
 pub use lock::{DirLock, LockError};
@@ -33,8 +35,10 @@ pub(crate) use migrations::test_schema;
 pub(crate) use pool::panic_text;
 pub use pool::{Pool, PoolError};
 pub use writer::Tx;
+pub(crate) use writer::follow;
 
 use crate::config::DatabaseSettings;
+use effects::Memory;
 use log::{Checkpoints, Log};
 use reader::{Bounds, READ_TIME, Reader, Waits};
 use reserve::Reserve;
@@ -68,7 +72,7 @@ struct Inner {
     // Last: it takes the room that the closed files leave.
     _reserve: Reserve,
     log: Arc<Log>,
-    deletions: Arc<Notify>,
+    memory: Arc<Memory>,
     path: PathBuf,
 }
 
@@ -111,16 +115,18 @@ impl Store {
         let log = Log::new(settings.log_limit);
         let _checkpoints = Checkpoints::start(&path, &mut conn, &log)?;
         let (group, queue) = (settings.commit_group, settings.queue);
-        let writer = writer::Writer::start(conn, group, queue, Arc::clone(&log))
-            .map_err(|e| StoreError::Other(format!("cannot start the writer thread: {e}")))?;
+        let memory = Arc::new(Memory::default());
+        let writer =
+            writer::Writer::start(conn, group, queue, Arc::clone(&log), Arc::clone(&memory))
+                .map_err(|e| StoreError::Other(format!("cannot start the writer thread: {e}")))?;
         let count = settings.max_connections.unwrap_or_else(fitted_readers);
         let readers = (0..count)
             .map(|_| Reader::open(&path, Arc::clone(&log)))
             .collect::<Result<Vec<_>, _>>()?;
         let readers = Pool::start("store-read", readers, queue)
             .map_err(|e| StoreError::Other(format!("cannot start a reader thread: {e}")))?;
-        let (_reserve, deletions) = (Reserve::keep(dir), Arc::default());
-        let inner = Inner { readers, _checkpoints, writer, _reserve, log, deletions, path };
+        let _reserve = Reserve::keep(dir);
+        let inner = Inner { readers, _checkpoints, writer, _reserve, log, memory, path };
         Ok(Store { inner: Arc::new(inner) })
     }
 
@@ -156,7 +162,7 @@ impl Store {
 
     /// Told when something was deleted of which rows are left: the housekeeper waits for it.
     pub(crate) fn deletions(&self) -> Arc<Notify> {
-        Arc::clone(&self.inner.deletions)
+        Arc::clone(&self.inner.memory.deletions)
     }
 
     /// [`write`](Self::write) for a thread without an event loop: opening the application.
@@ -164,25 +170,27 @@ impl Store {
     where
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     {
         wait(self.write(job))
     }
 
-    /// Runs one whole write transaction on the writer thread and answers once it is durable.
+    /// Runs one whole write transaction on the writer thread and answers once it is durable. A job may be run
+    /// again when its transaction could not be committed; here it never is.
     ///
     /// Dropping the future does not undo it: a job that was taken runs and commits regardless.
     pub(crate) async fn write<T, E, F>(&self, job: F) -> Result<T, E>
     where
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     {
         self.inner.writer.run(Company::Shared, job).await
     }
 
-    /// [`write`](Self::write); `committed` is told the outcome as a hook is: on the writer's thread, after
-    /// the commit and before anybody is answered who may have seen it. It must be short.
+    /// [`write`](Self::write); `committed` is told the outcome on the writer's thread, after the commit and before
+    /// anybody is answered who may have seen it. It must be short. For what this process alone must know; the
+    /// rest belongs into [`Effects`].
     pub(crate) async fn write_then<T, E, F>(
         &self,
         job: F,
@@ -191,23 +199,27 @@ impl Store {
     where
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     {
         self.inner.writer.run_then(Company::Shared, job, committed).await
     }
 
-    /// [`write`](Self::write) with a commit of its own, as if there were no group commit.
-    pub(crate) async fn write_alone<T, E, F>(&self, job: F) -> Result<T, E>
+    /// [`write_then`](Self::write_then) with a commit of its own, as if there were no group commit.
+    pub(crate) async fn write_alone<T, E, F>(
+        &self,
+        job: F,
+        committed: impl FnOnce(&T) + Send + 'static,
+    ) -> Result<T, E>
     where
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     {
-        self.inner.writer.run(Company::Alone, job).await
+        self.inner.writer.run_then(Company::Alone, job, committed).await
     }
 
     /// [`write`](Self::write) for whoever does not wait: `settle` is told on the writer's thread what
-    /// became of it, after the commit and its hooks. It must be short: the next group waits for it.
+    /// became of it, after the commit and its effects. It must be short: the next group waits for it.
     ///
     /// # Errors
     /// When the job was not taken; `settle` is not called then.

@@ -9,7 +9,7 @@ use crate::config::Sources;
 use madang_testing::until_async;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tokio::sync::oneshot;
+use tokio::sync::Notify;
 
 fn open(dir: &std::path::Path, group: usize) -> Store {
     let settings = Sources::new().resolve().unwrap().database;
@@ -38,24 +38,25 @@ async fn notes(store: &Store) -> Vec<i64> {
         .unwrap()
 }
 
-type Job = Box<dyn FnOnce(&mut Tx<'_>) -> Result<(), StoreError> + Send>;
+type Job = Box<dyn Fn(&mut Tx<'_>) -> Result<(), StoreError> + Send>;
 
 /// Jobs that are certain to share one commit: the writer is held until all of them wait.
 async fn in_one_group(store: &Store, jobs: Vec<Job>) -> Vec<Result<(), StoreError>> {
     let (release, gate) = std::sync::mpsc::channel::<()>();
-    let (started, held) = oneshot::channel();
+    let started = Arc::new(Notify::new());
+    let held = Arc::clone(&started);
     let holder = tokio::spawn({
         let store = store.clone();
         async move {
             store
                 .write(move |_| {
-                    let _ = started.send(());
+                    started.notify_one();
                     gate.recv().map_err(|_| StoreError::Closed)
                 })
                 .await
         }
     });
-    held.await.unwrap();
+    held.notified().await;
     let count = jobs.len();
     let waiting: Vec<_> = jobs
         .into_iter()
@@ -72,6 +73,12 @@ async fn in_one_group(store: &Store, jobs: Vec<Job>) -> Vec<Result<(), StoreErro
         results.push(result.await.unwrap());
     }
     results
+}
+
+/// Whether the housekeeper was told of a deletion since this was last asked.
+fn was_told(deletions: &Notify) -> bool {
+    let told = std::pin::pin!(deletions.notified());
+    told.poll(&mut std::task::Context::from_waker(std::task::Waker::noop())).is_ready()
 }
 
 #[tokio::test]
@@ -116,20 +123,21 @@ async fn failing_jobs_at_the_head_of_a_group_leave_nothing_and_spoil_nothing() {
     with_notes(&store).await;
     let before = store.figures();
     let (release, gate) = std::sync::mpsc::channel::<()>();
-    let (started, held) = oneshot::channel();
+    let started = Arc::new(Notify::new());
+    let held = Arc::clone(&started);
     let first = tokio::spawn({
         let store = store.clone();
         async move {
             let job = move |tx: &mut Tx<'_>| {
                 insert(tx, 1)?;
-                let _ = started.send(());
+                started.notify_one();
                 gate.recv().map_err(|_| StoreError::Closed)?;
                 insert(tx, 100)
             };
             store.write(job).await
         }
     });
-    held.await.unwrap();
+    held.notified().await;
     let jobs: [(i64, Job); 4] = [
         (2, Box::new(|tx| insert(tx, 2).map(|()| panic!("a bug")))),
         (3, Box::new(|tx| insert(tx, 3))),
@@ -162,15 +170,12 @@ async fn a_failing_commit_answers_every_job_in_it_and_keeps_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), 256);
     with_notes(&store).await;
-    let hooks = Arc::new(AtomicUsize::new(0));
-    let hook = Arc::clone(&hooks);
+    let deletions = store.deletions();
     let results = in_one_group(
         &store,
         vec![
-            Box::new(move |tx| {
-                tx.after_commit(move || {
-                    hook.fetch_add(1, Ordering::Relaxed);
-                });
+            Box::new(|tx| {
+                tx.effects().leave_rows();
                 insert(tx, 1)
             }),
             // Deferred: the job itself succeeds, the COMMIT finds the missing parent.
@@ -185,7 +190,7 @@ async fn a_failing_commit_answers_every_job_in_it_and_keeps_nothing() {
         assert!(matches!(result, Err(StoreError::Commit(_))), "{result:?}");
         assert!(result.as_ref().is_err_and(StoreError::is_temporary));
     }
-    assert_eq!(hooks.load(Ordering::Relaxed), 0, "a hook ran although nothing was committed");
+    assert!(!was_told(&deletions), "an effect of what was not committed");
     assert_eq!(notes(&store).await, Vec::<i64>::new());
     assert_eq!(store.figures().failed_commits, 1);
     // The writer goes on.
@@ -226,28 +231,34 @@ async fn a_full_store_answers_every_job_of_the_group_and_recovers() {
 }
 
 #[tokio::test]
-async fn hooks_run_after_the_commit_and_before_the_answer() {
+async fn effects_and_outcome_are_told_after_the_commit_and_before_the_answer() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), 256);
     with_notes(&store).await;
     let seen = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&seen);
     let path = dir.path().join(super::FILE);
-    store
-        .write(move |tx| {
-            insert(tx, 1)?;
-            tx.after_commit(move || {
-                // Another connection sees the row: the commit has happened.
-                let conn = rusqlite::Connection::open(path).unwrap();
-                let rows: usize =
-                    conn.query_row("SELECT count(*) FROM notes", [], |r| r.get(0)).unwrap();
-                count.store(rows, Ordering::SeqCst);
-            });
-            Ok::<(), StoreError>(())
-        })
-        .await
-        .unwrap();
+    let deletions = store.deletions();
+    let told = Arc::clone(&deletions);
+    let job = |tx: &mut Tx<'_>| {
+        tx.effects().leave_rows();
+        insert(tx, 1)
+    };
+    let committed = move |(): &()| {
+        assert!(was_told(&told), "effects come first");
+        // Another connection sees the row: the commit has happened.
+        let conn = rusqlite::Connection::open(path).unwrap();
+        let rows = conn.query_row("SELECT count(*) FROM notes", [], |r| r.get(0)).unwrap();
+        count.store(rows, Ordering::SeqCst);
+    };
+    store.write_then(job, committed).await.unwrap();
     assert_eq!(seen.load(Ordering::SeqCst), 1);
+    let failed = |tx: &mut Tx<'_>| {
+        tx.effects().leave_rows();
+        Err::<(), _>(StoreError::KeyReused)
+    };
+    assert_eq!(store.write(failed).await, Err(StoreError::KeyReused));
+    assert!(!was_told(&deletions), "an effect of what was rolled back");
 }
 
 #[tokio::test]
@@ -270,22 +281,16 @@ async fn a_group_of_one_commits_each_write() {
 }
 
 #[tokio::test]
-async fn a_panicking_hook_leaves_the_write_and_the_other_hooks() {
+async fn a_panic_after_the_commit_leaves_the_write_and_its_effects() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), 256);
     with_notes(&store).await;
-    let ran = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&ran);
-    let written: Result<(), StoreError> = store
-        .write(move |tx| {
-            tx.after_commit(|| panic!("a bug in a hook"));
-            tx.after_commit(move || {
-                count.fetch_add(1, Ordering::Relaxed);
-            });
-            insert(tx, 1)
-        })
-        .await;
-    assert_eq!((written, ran.load(Ordering::Relaxed)), (Ok(()), 1));
+    let job = |tx: &mut Tx<'_>| {
+        tx.effects().leave_rows();
+        insert(tx, 1)
+    };
+    assert_eq!(store.write_then(job, |()| panic!("a bug")).await, Ok(()));
+    assert!(was_told(&store.deletions()));
     assert_eq!(notes(&store).await, [1]);
 }
 

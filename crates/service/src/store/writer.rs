@@ -1,6 +1,7 @@
 //! The writer thread: group commit for every write.
 #![allow(clippy::disallowed_types, reason = "runs the transactions of the store")]
 
+use super::effects::{Effects, Memory};
 use super::log::Log;
 use super::pool::panic_text;
 use super::{BUSY_TIMEOUT, StoreError, handover};
@@ -17,7 +18,6 @@ use tokio::sync::oneshot;
 /// Time between two tries while writes fail and nobody asks for one.
 const TRY_EVERY: Duration = Duration::from_secs(1);
 
-type Hook = Box<dyn FnOnce() + Send>;
 /// Answers a job's caller once the fate of the commit is known.
 type Settle = Box<dyn FnOnce(Result<(), StoreError>)>;
 /// Given an error, a job does not run: there is no transaction to run it in.
@@ -57,7 +57,7 @@ struct Job {
 /// One write transaction as its job sees it: it stands or falls by itself within the group's.
 pub struct Tx<'conn> {
     scope: Scope<'conn>,
-    hooks: Vec<Hook>,
+    effects: Effects,
 }
 
 /// What undoes a job.
@@ -71,10 +71,9 @@ enum Scope<'conn> {
 }
 
 impl Tx<'_> {
-    /// Runs `hook` on the writer thread after the commit and before the answer; never when the
-    /// job or the commit failed. It must be short: the next group waits for it.
-    pub fn after_commit(&mut self, hook: impl FnOnce() + Send + 'static) {
-        self.hooks.push(Box::new(hook));
+    /// What is to follow from this job once it is committed; nothing does when it fails.
+    pub fn effects(&mut self) -> &mut Effects {
+        &mut self.effects
     }
 }
 
@@ -90,7 +89,7 @@ impl Deref for Tx<'_> {
 
 impl std::fmt::Debug for Tx<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tx").field("hooks", &self.hooks.len()).finish_non_exhaustive()
+        f.debug_struct("Tx").field("effects", &self.effects).finish_non_exhaustive()
     }
 }
 
@@ -131,6 +130,7 @@ pub(super) struct Writer {
     queue: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
     stats: Arc<WriterStats>,
+    memory: Arc<Memory>,
 }
 
 impl Writer {
@@ -139,6 +139,7 @@ impl Writer {
         group: usize,
         queue: usize,
         log: Arc<Log>,
+        memory: Arc<Memory>,
     ) -> std::io::Result<Writer> {
         let (send, receive) = bounded(queue);
         let stats = Arc::new(WriterStats::default());
@@ -146,7 +147,7 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("store-write".to_owned())
             .spawn(move || work(conn, &receive, group, &counted, &log))?;
-        Ok(Writer { queue: Some(send), thread: Some(thread), stats })
+        Ok(Writer { queue: Some(send), thread: Some(thread), stats, memory })
     }
 
     pub(super) fn stats(&self) -> &WriterStats {
@@ -161,12 +162,12 @@ impl Writer {
     where
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     {
         self.run_then(company, job, |_| ()).await
     }
 
-    /// [`run`](Self::run); `committed` is told the outcome after the hooks and before the answer.
+    /// [`run`](Self::run); `committed` is told the outcome after the effects and before the answer.
     pub(super) async fn run_then<T, E, F>(
         &self,
         company: Company,
@@ -176,12 +177,12 @@ impl Writer {
     where
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     {
         let (answer, result) = oneshot::channel();
         let settle = move |outcome: Result<T, E>| {
             if let Ok(outcome) = &outcome {
-                run_hook(|| committed(outcome));
+                follow(|| committed(outcome));
             }
             // The caller may have left; the write stands all the same.
             drop(answer.send(outcome));
@@ -204,7 +205,7 @@ impl Writer {
         F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
         S: FnOnce(Result<T, E>) + Send + 'static,
     {
-        let stats = Arc::clone(&self.stats);
+        let (stats, memory) = (Arc::clone(&self.stats), Arc::clone(&self.memory));
         let handed = handover::hand_over();
         let written = handed.clone();
         let run: Run = Box::new(move |group| {
@@ -220,9 +221,9 @@ impl Writer {
                     written.undone();
                 }
                 settle(match (outcome, commit) {
-                    (Ok((value, hooks)), Ok(())) => {
+                    (Ok((value, effects)), Ok(())) => {
                         stats.committed_jobs.fetch_add(1, Ordering::Relaxed);
-                        hooks.into_iter().for_each(run_hook);
+                        follow(|| effects.apply(&memory));
                         Ok(value)
                     }
                     (Ok(_), Err(error)) => Err(E::from(error)),
@@ -270,7 +271,7 @@ impl Group {
     }
 
     /// Runs one job: an error or a panic undoes that job alone.
-    fn run<T, E, F>(&mut self, job: F) -> Result<(T, Vec<Hook>), E>
+    fn run<T, E, F>(&mut self, job: F) -> Result<(T, Effects), E>
     where
         E: From<StoreError>,
         F: FnOnce(&mut Tx<'_>) -> Result<T, E>,
@@ -282,9 +283,9 @@ impl Group {
         }
         if self.state == State::Written {
             let savepoint = self.conn.savepoint().map_err(StoreError::from)?;
-            let mut tx = Tx { scope: Scope::Savepoint(savepoint), hooks: Vec::new() };
+            let mut tx = Tx { scope: Scope::Savepoint(savepoint), effects: Effects::default() };
             let result = caught(job, &mut tx);
-            let Tx { scope, hooks } = tx;
+            let Tx { scope, effects } = tx;
             let ended = match scope {
                 Scope::Savepoint(savepoint) if result.is_ok() => savepoint.commit(),
                 Scope::Savepoint(savepoint) => savepoint.finish(),
@@ -296,16 +297,16 @@ impl Group {
             }
             let value = result?;
             ended.map_err(StoreError::from)?;
-            return Ok((value, hooks));
+            return Ok((value, effects));
         }
-        let (result, hooks) = {
-            let mut tx = Tx { scope: Scope::Whole(&self.conn), hooks: Vec::new() };
-            (caught(job, &mut tx), tx.hooks)
+        let (result, effects) = {
+            let mut tx = Tx { scope: Scope::Whole(&self.conn), effects: Effects::default() };
+            (caught(job, &mut tx), tx.effects)
         };
         match result {
             Ok(value) => {
                 self.state = State::Written;
-                Ok((value, hooks))
+                Ok((value, effects))
             }
             Err(error) => {
                 self.begin_again();
@@ -448,9 +449,9 @@ fn next_job(
     queue.recv().ok()
 }
 
-/// A hook that panics is a bug, but the write stands: the others run, and the caller is told so.
-fn run_hook(hook: impl FnOnce()) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(hook)) {
-        tracing::error!("a hook panicked after its commit: {}", panic_text(&*panic));
+/// A panic in what follows a commit is a bug, but the write stands: the rest follows, and the caller is told so.
+pub(crate) fn follow(what: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(what)) {
+        tracing::error!("a panic after a commit: {}", panic_text(&*panic));
     }
 }

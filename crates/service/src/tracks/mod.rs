@@ -23,7 +23,7 @@ pub use types::{
 };
 pub(crate) use upload::is_upload;
 
-use crate::bodies::{Bodies, ChangeError, LoadError, NONE};
+use crate::bodies::{Bodies, ChangeError, LoadError};
 use crate::config::{Settings, TrackSettings};
 use crate::housekeeping::{Leftovers, NONE as NO_BODY, Step};
 use crate::http::By;
@@ -117,12 +117,7 @@ impl Tracks {
         prepared: PreparedTrack,
         once: Once,
     ) -> Result<Done<Stored>, ChangeError> {
-        let committed = self.bodies.ends(|stored: &Done<Stored>| match stored.outcome {
-            // "There is no such track" may be remembered for the id that is now taken.
-            Stored::Created(id) if !stored.replayed => vec![all_tracks(), one_track(id)],
-            _ => NONE,
-        });
-        self.store.insert_once(prepared, once, committed).await
+        self.store.insert_once(prepared, once).await
     }
 
     /// Sets a track's rating, 0 to 5 stars; answers whether there is such a track. Done even when the
@@ -131,8 +126,7 @@ impl Tracks {
     /// # Errors
     /// As [`add`](Self::add).
     pub async fn set_rate(&self, id: TrackId, rate: f64) -> Result<bool, ChangeError> {
-        let committed = self.bodies.ends(move |there: &bool| changed(id, *there));
-        Ok(self.store.set_rate(id, rate, committed).await?)
+        Ok(self.store.set_rate(id, rate).await?)
     }
 
     /// Deletes a track; answers whether there was one. Done even when the caller goes away.
@@ -140,8 +134,7 @@ impl Tracks {
     /// # Errors
     /// As [`add`](Self::add).
     pub async fn remove(&self, id: TrackId) -> Result<bool, ChangeError> {
-        let committed = self.bodies.ends(move |there: &bool| changed(id, *there));
-        Ok(self.store.delete(id, committed).await?)
+        Ok(self.store.delete(id).await?)
     }
 
     /// Deletes a track of this owner. Done even when the caller goes away.
@@ -153,18 +146,12 @@ impl Tracks {
         id: TrackId,
         by: impl Into<By<TrackState>>,
     ) -> Result<Deleted, ChangeError> {
-        let ends = move |deleted: &Deleted| changed(id, matches!(deleted, Deleted::Gone));
-        let committed = self.bodies.ends(ends);
-        Ok(self.store.delete_owned(id, by, committed).await?)
+        Ok(self.store.delete_owned(id, by).await?)
     }
 
     fn is_kept(&self, length_metres: f64) -> bool {
         self.details.policy().enabled && length_metres >= self.settings.cache_from_metres
     }
-}
-
-fn changed(id: TrackId, changed: bool) -> Vec<Stamp> {
-    if changed { vec![all_tracks(), one_track(id)] } else { NONE }
 }
 
 fn all_tracks() -> Stamp {

@@ -1,11 +1,11 @@
 //! Transactions on tracks. One method is one whole transaction.
 #![allow(clippy::disallowed_types, reason = "this is the store of tracks: SQL types live here")]
 
-use super::near;
 use super::types::{
     AfterDistance, AfterLength, Deleted, NewTrack, Stored, StoredTrack, TrackId, TrackState,
     TrackSummary,
 };
+use super::{all_tracks, near, one_track};
 use crate::accounts::{self, UserId};
 use crate::bodies::ChangeError;
 use crate::http::By;
@@ -116,11 +116,10 @@ impl TrackStore {
     /// # Errors
     /// As [`insert`](Self::insert).
     pub async fn insert_prepared(&self, track: PreparedTrack) -> Result<Stored, ChangeError> {
-        Ok(self.insert_once(track, Once::default(), |_| ()).await?.outcome)
+        Ok(self.insert_once(track, Once::default()).await?.outcome)
     }
 
-    /// [`insert_prepared`](Self::insert_prepared), once however often the same request is sent. Here and
-    /// below, `committed` is told the outcome after the commit, on the writer's thread.
+    /// [`insert_prepared`](Self::insert_prepared), once however often the same request is sent.
     ///
     /// # Errors
     /// As [`insert`](Self::insert); [`StoreError::KeyReused`] when the key came with another request.
@@ -128,7 +127,6 @@ impl TrackStore {
         &self,
         track: PreparedTrack,
         once: Once,
-        committed: impl FnOnce(&Done<Stored>) + Send + 'static,
     ) -> Result<Done<Stored>, ChangeError> {
         let PreparedTrack(row) = track;
         let job = move |tx: &mut Tx<'_>| {
@@ -137,26 +135,34 @@ impl TrackStore {
             {
                 return Err(ChangeError::UnknownUser);
             }
-            once.run(tx, |tx| Ok(row.insert(tx).map_err(StoreError::from)?))
+            once.run(tx, |tx| {
+                let stored = row.insert(tx).map_err(StoreError::from)?;
+                if let Stored::Created(id) = stored {
+                    // "There is no such track" may be remembered for the id that is now taken.
+                    tx.effects().end([all_tracks(), one_track(id)]);
+                }
+                Ok(stored)
+            })
         };
-        self.store.write_then(job, committed).await
+        self.store.write(job).await
     }
 
     /// Sets a track's rating, 0 to 5 stars; answers whether there is such a track.
     ///
     /// # Errors
     /// When the store cannot answer, or the rating is out of range.
-    pub async fn set_rate(
-        &self,
-        id: TrackId,
-        rate: f64,
-        committed: impl FnOnce(&bool) + Send + 'static,
-    ) -> Result<bool, StoreError> {
+    pub async fn set_rate(&self, id: TrackId, rate: f64) -> Result<bool, StoreError> {
         let job = move |tx: &mut Tx<'_>| {
-            let mut update = tx.prepare_cached("UPDATE tracks SET rate = ? WHERE id = ?")?;
-            Ok(update.execute(params![rate, id])? > 0)
+            let is_there = tx
+                .prepare_cached("UPDATE tracks SET rate = ? WHERE id = ?")?
+                .execute(params![rate, id])?
+                > 0;
+            if is_there {
+                tx.effects().end([all_tracks(), one_track(id)]);
+            }
+            Ok(is_there)
         };
-        self.store.write_then(job, committed).await
+        self.store.write(job).await
     }
 
     /// Deletes a track; answers whether there was one. Its runs and its ranking are gone for everybody from then
@@ -164,17 +170,8 @@ impl TrackStore {
     ///
     /// # Errors
     /// When the store cannot answer.
-    pub async fn delete(
-        &self,
-        id: TrackId,
-        committed: impl FnOnce(&bool) + Send + 'static,
-    ) -> Result<bool, StoreError> {
-        let deletions = self.store.deletions();
-        let job = move |tx: &mut Tx<'_>| {
-            tx.after_commit(move || deletions.notify_one());
-            Ok(tx.execute("DELETE FROM tracks WHERE id = ?", [id])? > 0)
-        };
-        self.store.write_then(job, committed).await
+    pub async fn delete(&self, id: TrackId) -> Result<bool, StoreError> {
+        self.store.write(move |tx| Ok(delete(tx, id)?)).await
     }
 
     /// Deletes a track of this owner, as [`delete`](Self::delete) does.
@@ -185,10 +182,8 @@ impl TrackStore {
         &self,
         id: TrackId,
         by: impl Into<By<TrackState>>,
-        committed: impl FnOnce(&Deleted) + Send + 'static,
     ) -> Result<Deleted, StoreError> {
-        let deletions = self.store.deletions();
-        let mut by = by.into();
+        let by = by.into();
         let job = move |tx: &mut Tx<'_>| {
             let found: Option<Option<UserId>> = tx
                 .prepare_cached(
@@ -201,13 +196,12 @@ impl TrackStore {
                 Some(is) if is != Some(by.user) => Ok(Deleted::NotOwner),
                 Some(_) if !by.holds(|| state(tx, id))? => Ok(Deleted::Outdated),
                 Some(_) => {
-                    tx.execute("DELETE FROM tracks WHERE id = ?", [id])?;
-                    tx.after_commit(move || deletions.notify_one());
+                    delete(tx, id)?;
                     Ok(Deleted::Gone)
                 }
             }
         };
-        self.store.write_then(job, committed).await
+        self.store.write(job).await
     }
 
     /// How many tracks there are.
@@ -219,6 +213,16 @@ impl TrackStore {
             .read(|conn| conn.query_row("SELECT count(*) FROM tracks", [], |row| row.get(0)))
             .await
     }
+}
+
+/// Answers whether there was such a track.
+fn delete(tx: &mut Tx<'_>, id: TrackId) -> Result<bool, rusqlite::Error> {
+    let was_there = tx.execute("DELETE FROM tracks WHERE id = ?", [id])? > 0;
+    if was_there {
+        tx.effects().end([all_tracks(), one_track(id)]);
+        tx.effects().leave_rows();
+    }
+    Ok(was_there)
 }
 
 /// A new track, ready for the store.

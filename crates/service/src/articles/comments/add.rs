@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::articles::create::Created;
 use crate::articles::draft::NewCommentBody;
 use crate::articles::types::{ArticleId, CommentId, NewComment};
-use crate::articles::{Articles, comments_of, draft, no_such_article};
+use crate::articles::{Articles, draft, no_such_article};
 use crate::bodies::ChangeError;
 use crate::http::{JsonObject, Problem};
 use crate::idempotency::{Done, IdempotencyKey, Once};
@@ -57,12 +57,6 @@ impl Articles {
         new: NewComment,
         once: Once,
     ) -> Result<Done<Option<CommentId>>, ChangeError> {
-        let (article, overlay) = (new.article, Arc::clone(self.likes.overlay()));
-        let cached = self.bodies.ends(move |()| vec![comments_of(article)]);
-        let committed = move |now| {
-            overlay.stored(article, now);
-            cached(&());
-        };
-        self.comments.add(new, once, committed).await
+        self.comments.add(new, once).await
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::accounts::Caller;
 use crate::app::App;
+use crate::articles::Articles;
 use crate::articles::types::{ArticleId, CommentId, Owned};
-use crate::articles::{Articles, comments_of};
 use crate::bodies::ChangeError;
 use crate::http::{By, Conditions, Problem};
 use axum::extract::rejection::PathRejection;
@@ -54,12 +54,6 @@ impl Articles {
         id: CommentId,
         by: By<()>,
     ) -> Result<Owned<()>, ChangeError> {
-        let overlay = Arc::clone(self.likes.overlay());
-        let cached = self.bodies.ends(move |()| vec![comments_of(article)]);
-        let committed = move |now| {
-            overlay.stored(article, now);
-            cached(&());
-        };
-        Ok(self.comments.delete(article, id, by, committed).await?)
+        Ok(self.comments.delete(article, id, by).await?)
     }
 }

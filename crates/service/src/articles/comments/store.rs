@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_types, reason = "this is the store of comments: SQL types live here")]
 
 use crate::accounts::UserId;
+use crate::articles::comments_of;
 use crate::articles::store::{author, author_exists, counts};
 use crate::articles::types::{ArticleId, Comment, CommentId, Counts, NewComment, Owned};
 use crate::bodies::ChangeError;
@@ -23,8 +24,7 @@ impl CommentStore {
         Self { store }
     }
 
-    /// Stores a comment, `once`; nothing when there is no such article. `committed` is told its article's
-    /// counts after the commit, on the writer's thread.
+    /// Stores a comment, `once`; nothing when there is no such article.
     ///
     /// # Errors
     /// When its author is gone or the store cannot answer; nothing is stored then.
@@ -32,19 +32,15 @@ impl CommentStore {
         &self,
         new: NewComment,
         once: Once,
-        committed: impl FnOnce(Counts) + Send + 'static,
     ) -> Result<Done<Option<CommentId>>, ChangeError> {
         self.store
             .write(move |tx| {
                 author_exists(tx, new.author)?;
                 once.run(tx, |tx| {
-                    let Some(before) = counts(tx, new.article).map_err(StoreError::from)? else {
-                        return Ok(None);
-                    };
+                    let Some(now) = count(tx, new.article, 1)? else { return Ok(None) };
                     let id = insert(tx, &new)?;
-                    let now = Counts { comments: before.comments + 1, ..before };
-                    set_count(tx, new.article, now.comments)?;
-                    tx.after_commit(move || committed(now));
+                    tx.effects().count(new.article, now);
+                    tx.effects().end([comments_of(new.article)]);
                     Ok(Some(id))
                 })
             })
@@ -58,14 +54,13 @@ impl CommentStore {
     pub async fn add_all(&self, all: Vec<NewComment>) -> Result<(), StoreError> {
         self.store
             .write(move |tx| {
-                let mut more = BTreeMap::<ArticleId, u64>::new();
+                let mut more = BTreeMap::<ArticleId, i64>::new();
                 for new in &all {
                     insert(tx, new)?;
                     *more.entry(new.article).or_default() += 1;
                 }
                 for (article, more) in more {
-                    let now = counts(tx, article)?.unwrap_or_default().comments + more;
-                    set_count(tx, article, now)?;
+                    count(tx, article, more)?;
                 }
                 Ok(())
             })
@@ -108,8 +103,7 @@ impl CommentStore {
             .await
     }
 
-    /// Deletes a comment of this user. `committed` is told its article's counts, as with
-    /// [`add`](Self::add).
+    /// Deletes a comment of this user.
     ///
     /// # Errors
     /// When the store cannot answer.
@@ -118,12 +112,13 @@ impl CommentStore {
         article: ArticleId,
         id: CommentId,
         by: impl Into<By<()>>,
-        committed: impl FnOnce(Counts) + Send + 'static,
     ) -> Result<Owned<()>, StoreError> {
-        let mut by = by.into();
+        let by = by.into();
         self.store
             .write(move |tx| {
-                let Some(before) = counts(tx, article)? else { return Ok(Owned::Absent) };
+                if counts(tx, article)?.is_none() {
+                    return Ok(Owned::Absent);
+                }
                 let found: Option<Option<UserId>> = tx
                     .prepare_cached(
                         "SELECT u.id FROM article_comments c LEFT JOIN users u ON u.id = c.author_id
@@ -140,9 +135,10 @@ impl CommentStore {
                     return Ok(Owned::Outdated);
                 }
                 tx.prepare_cached("DELETE FROM article_comments WHERE id = ?")?.execute([id])?;
-                let now = Counts { comments: before.comments.saturating_sub(1), ..before };
-                set_count(tx, article, now.comments)?;
-                tx.after_commit(move || committed(now));
+                if let Some(now) = count(tx, article, -1)? {
+                    tx.effects().count(article, now);
+                }
+                tx.effects().end([comments_of(article)]);
                 Ok(Owned::Done(()))
             })
             .await
@@ -163,10 +159,16 @@ fn insert(tx: &Tx<'_>, new: &NewComment) -> Result<CommentId, StoreError> {
     Ok(tx.last_insert_rowid())
 }
 
-fn set_count(tx: &Tx<'_>, article: ArticleId, comments: u64) -> Result<(), StoreError> {
-    tx.prepare_cached("UPDATE articles SET comment_count = ? WHERE id = ?")?
-        .execute(params![comments, article])?;
-    Ok(())
+/// Counts so many comments more; gives what the article has now, or nothing when there is none of this id.
+fn count(tx: &Tx<'_>, article: ArticleId, more: i64) -> Result<Option<Counts>, StoreError> {
+    let mut update = tx.prepare_cached(
+        "UPDATE articles SET comment_count = max(comment_count + ?2, 0) WHERE id = ?1
+         RETURNING like_count, comment_count",
+    )?;
+    let now = update.query_row(params![article, more], |row| {
+        Ok(Counts { likes: row.get(0)?, comments: row.get(1)? })
+    });
+    Ok(now.optional()?)
 }
 
 fn comment(row: &Row<'_>) -> Result<Comment, rusqlite::Error> {

@@ -10,7 +10,7 @@
 use super::log::{Logged, log};
 use super::{Like, LikeError, Liked, Parts, pass};
 use crate::http::gate::Permit;
-use crate::store::{StoreError, Tx, handover};
+use crate::store::{StoreError, Tx, follow, handover};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -162,11 +162,14 @@ impl Shared {
             *batch.lock().unwrap_or_else(PoisonError::into_inner) = Some(callers);
             let mut logged = log(tx, &likes, &this.parts.overlay)?;
             let answers = std::mem::take(&mut logged.answers);
-            this.after_commit(tx, logged);
-            Ok::<_, StoreError>(answers)
+            Ok::<_, StoreError>((answers, logged))
         };
         let this = Arc::clone(self);
-        let settle = move |outcome| {
+        let settle = move |outcome: Result<_, StoreError>| {
+            let outcome = outcome.map(|(answers, logged)| {
+                follow(|| this.committed(&logged));
+                answers
+            });
             let callers = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
             // A job that did not run, for want of a transaction, has left them in the list.
             let more = this.settled(callers, outcome);
@@ -194,15 +197,12 @@ impl Shared {
         more
     }
 
-    fn after_commit(self: &Arc<Self>, tx: &mut Tx<'_>, logged: Logged) {
-        let this = Arc::clone(self);
-        tx.after_commit(move || {
-            this.parts.counted.committed(logged.pairs.len() as u64);
-            this.parts.overlay.logged(&logged);
-            if this.parts.overlay.backlog().0 >= MANY {
-                this.many.notify_one();
-            }
-        });
+    fn committed(&self, logged: &Logged) {
+        self.parts.counted.committed(logged.pairs.len() as u64);
+        self.parts.overlay.logged(logged);
+        if self.parts.overlay.backlog().0 >= MANY {
+            self.many.notify_one();
+        }
     }
 }
 

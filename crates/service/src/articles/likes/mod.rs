@@ -33,7 +33,7 @@ mod tests;
 
 pub(super) use figures::Counted;
 pub use figures::LikeFigures;
-pub(super) use overlay::Overlay;
+pub(crate) use overlay::Overlay;
 pub(crate) use pass::{Replayed, replay};
 pub use store::LikeStore;
 
@@ -150,6 +150,7 @@ impl LikeLog {
                 write = LikesWrite::Behind;
             }
         }
+        store.counted_in(&overlay);
         let parts =
             Parts { store: LikeStore::new(store), counts, overlay, counted: Arc::default() };
         let way = match write {
@@ -264,7 +265,7 @@ impl Parts {
             if let Some(counts) = self.overlay.fill(article, found, version) {
                 return Ok(Some(counts));
             }
-            // The hook that came between has left them, unless it was another article's.
+            // The transaction that came between has left them, unless it was another article's.
             if let Some(counts) = self.counts.get(article) {
                 return Ok(Some(counts));
             }

@@ -5,12 +5,12 @@
 //! everybody who reads likes or counts asks here, too. The counts in memory ([`CountMemory`]) are those
 //! with what is here; without that way of writing nothing is ever here, and they are those of the table.
 //!
-//! **Who changes it.** Only hooks of transactions, on the writer's thread, in the order of the jobs. So for
+//! **Who changes it.** Only what follows a commit, on the writer's thread, in the order of the jobs. So for
 //! a job of the writer nothing changes meanwhile. An earlier job of the same group may have applied
-//! something whose hook has not run: therefore what is here are states and whole counts, never differences,
+//! something that has not followed yet: therefore what is here are states and whole counts, never differences,
 //! and whoever finds an article here does not look at its row for the likes.
 //!
-//! **A reader and a hook at once.** What is here goes only after the tables have it. So who asks here
+//! **A reader and a commit at once.** What is here goes only after the tables have it. So who asks here
 //! first, finds nothing, and reads the table then, finds it there ([`state`](Overlay::state)). A count may
 //! have changed several times between the two, and in parts: a reader of one article notes its version
 //! before and reads again when that is another afterwards, as every change of an article's entry here
@@ -34,7 +34,7 @@ pub(super) type Pair = (ArticleId, UserId);
 
 /// What is logged and not applied, and the counts that everybody is shown.
 #[derive(Debug)]
-pub(in super::super) struct Overlay {
+pub(crate) struct Overlay {
     memory: Arc<CountMemory>,
     pending: Mutex<Pending>,
 }
@@ -161,20 +161,20 @@ impl Overlay {
         self.pending().listed(page)
     }
 
-    /// What a transaction has left in an article's row; for its hook alone.
-    pub(in super::super) fn stored(&self, article: ArticleId, counts: Counts) {
+    /// What a transaction has left in an article's row; for what follows it alone.
+    pub(crate) fn stored(&self, article: ArticleId, counts: Counts) {
         let mut pending = self.pending();
         pending.stored(article, counts, &self.memory);
     }
 
-    /// Forgets an article that a transaction has deleted; for its hook alone.
-    pub(in super::super) fn forget(&self, article: ArticleId) {
+    /// Forgets an article that a transaction has deleted; for what follows it alone.
+    pub(crate) fn forget(&self, article: ArticleId) {
         let mut pending = self.pending();
         pending.articles.remove(&article);
         self.memory.forget(article);
     }
 
-    /// Takes what a transaction has added to the log; for its hook, and for a start that could not apply
+    /// Takes what a transaction has added to the log; for what follows it, and for a start that could not apply
     /// what it has found there.
     pub(super) fn logged(&self, logged: &Logged) {
         let mut pending = self.pending();
@@ -222,7 +222,7 @@ impl Overlay {
         slice
     }
 
-    /// Takes away what a transaction has applied; for its hook alone.
+    /// Takes away what a transaction has applied; for what follows it alone.
     pub(super) fn applied(&self, slice: &Slice, applied: &Applied) {
         let mut pending = self.pending();
         pending.applied += 1;

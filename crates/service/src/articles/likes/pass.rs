@@ -11,8 +11,8 @@
 //! room for that, the log is laid over the tables as it was before, and passes go on trying.
 
 use super::log::{self, Folded, Logged};
-use super::overlay::{Frozen, Pair};
-use super::store::apply;
+use super::overlay::{Frozen, Pair, Slice};
+use super::store::{Applied, apply};
 use super::{Change, Like, Parts};
 use crate::store::{Store, StoreError, Tx};
 use std::sync::Arc;
@@ -69,23 +69,24 @@ async fn apply_slice(
     pairs: Vec<Pair>,
     logged: Option<i64>,
 ) -> Result<(), StoreError> {
-    let (overlay, counted) = (Arc::clone(&parts.overlay), Arc::clone(&parts.counted));
+    let overlay = Arc::clone(&parts.overlay);
     let job = move |tx: &mut Tx<'_>| {
         let slice = overlay.slice(&pairs);
         let applied = apply(tx, &slice.likes)?;
         if let Some(logged) = logged {
             log::delete(tx, logged)?;
         }
-        tx.after_commit(move || {
-            counted.applied(applied.changed);
-            overlay.applied(&slice, &applied);
-            if logged.is_some() {
-                overlay.passed();
-            }
-        });
-        Ok::<_, StoreError>(())
+        Ok::<_, StoreError>((slice, applied))
     };
-    parts.store.store.write(job).await
+    let (overlay, counted) = (Arc::clone(&parts.overlay), Arc::clone(&parts.counted));
+    let committed = move |(slice, applied): &(Slice, Applied)| {
+        counted.applied(applied.changed);
+        overlay.applied(slice, applied);
+        if logged.is_some() {
+            overlay.passed();
+        }
+    };
+    parts.store.store.write_then(job, committed).await.map(drop)
 }
 
 /// What became of the log of an earlier process.

@@ -15,7 +15,7 @@ use super::{Change, Like, LikeError, Liked, Parts};
 use crate::accounts::UserId;
 use crate::articles::types::{ArticleId, Counts};
 use crate::http::gate::Permit;
-use crate::store::StoreError;
+use crate::store::{StoreError, Tx};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -138,14 +138,11 @@ impl Shared {
     }
 
     async fn write(self: &Arc<Self>, chunk: &[Pair]) -> Result<(), StoreError> {
-        let likes = self.pending().likes(chunk);
-        let this = Arc::clone(self);
-        let written = self.parts.store.store.write(move |tx| {
-            let applied = apply(tx, &likes)?;
-            tx.after_commit(move || this.written(&likes, &applied));
-            Ok::<_, StoreError>(())
-        });
-        written.await
+        let likes: Arc<[Like]> = self.pending().likes(chunk).into();
+        let (this, sent) = (Arc::clone(self), Arc::clone(&likes));
+        let job = move |tx: &mut Tx<'_>| apply(tx, &likes);
+        let committed = move |applied: &Applied| this.written(&sent, applied);
+        self.parts.store.store.write_then(job, committed).await.map(drop)
     }
 
     fn written(&self, likes: &[Like], applied: &Applied) {

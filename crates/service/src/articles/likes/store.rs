@@ -93,7 +93,7 @@ impl LikeStore {
         self.store
             .write(move |tx| {
                 let on = |(article, user)| Like { article, user, change: super::Change::On };
-                let likes: Vec<_> = pairs.into_iter().map(on).collect();
+                let likes: Vec<_> = pairs.iter().copied().map(on).collect();
                 Ok::<_, StoreError>(apply(tx, &likes)?.changed)
             })
             .await

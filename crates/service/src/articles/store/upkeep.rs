@@ -49,21 +49,16 @@ impl ArticleStore {
             .await
     }
 
-    /// Sets the counts of these articles to what their rows are; answers how many were wrong. `committed`
-    /// gets each of them after the commit, on the writer's thread.
+    /// Sets the counts of these articles to what their rows are; answers how many were wrong.
     ///
     /// # Errors
     /// When the store cannot answer.
-    pub async fn repair(
-        &self,
-        articles: Vec<ArticleId>,
-        committed: impl Fn(ArticleId, Counts) + Send + 'static,
-    ) -> Result<u64, StoreError> {
+    pub async fn repair(&self, articles: Vec<ArticleId>) -> Result<u64, StoreError> {
         self.store
             .write(move |tx| {
                 let repaired = repair(tx, &articles)?;
                 let count = repaired.len() as u64;
-                tx.after_commit(move || repaired.iter().for_each(|(id, now)| committed(*id, *now)));
+                repaired.into_iter().for_each(|(id, now)| tx.effects().count(id, now));
                 Ok(count)
             })
             .await
@@ -96,20 +91,18 @@ impl ArticleStore {
         Ok((gone, last))
     }
 
-    /// Takes these likes away, with their counts. `committed` gets the counts of each article after the commit,
-    /// on the writer's thread.
+    /// Takes these likes away, with their counts.
     ///
     /// # Errors
     /// When the store cannot answer.
     pub(in super::super) async fn take_back(
         &self,
         likes: Vec<(ArticleId, UserId)>,
-        committed: impl Fn(ArticleId, Counts) + Send + 'static,
     ) -> Result<(), StoreError> {
         self.store
             .write(move |tx| {
                 let counted = take_back(tx, &likes)?;
-                tx.after_commit(move || counted.iter().for_each(|(id, now)| committed(*id, *now)));
+                counted.into_iter().for_each(|(id, now)| tx.effects().count(id, now));
                 Ok(())
             })
             .await

@@ -149,7 +149,7 @@ async fn a_batch_that_cannot_be_committed_is_acknowledged_to_nobody() {
             .await;
         let failed = bench.like(&log, 1, 1, Change::On).await;
         assert!(matches!(failed, Err(LikeError::Store(_))), "{way:?}: {failed:?}");
-        assert_eq!(bench.counts.get(1), None, "{way:?}: no hook ran");
+        assert_eq!(bench.counts.get(1), None, "{way:?}: nothing followed");
         bench.execute("DROP TRIGGER broken; DROP TRIGGER broken_log").await;
         let done = bench.like(&log, 1, 1, Change::On).await;
         assert_eq!(done, Ok(Liked { liked: true, count: 1 }), "{way:?}");

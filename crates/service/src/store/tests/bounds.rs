@@ -54,7 +54,7 @@ async fn a_read_whose_caller_has_left_is_given_up() {
     let dir = tempfile::tempdir().unwrap();
     let store = open_with(dir.path(), 1, 64 << 20);
     with_notes(&store).await;
-    let (began, begins) = oneshot::channel();
+    let (began, begins) = tokio::sync::oneshot::channel();
     let left = tokio::spawn({
         let store = store.clone();
         async move {

@@ -1,10 +1,10 @@
 //! `POST /v1/tracks/{id}/records`: a run.
 
 use super::super::{TrackId, Tracks};
-use super::{NewRun, StoredRun, ranking_of};
+use super::{NewRun, StoredRun};
 use crate::accounts::Caller;
 use crate::app::App;
-use crate::bodies::{ChangeError, NONE};
+use crate::bodies::ChangeError;
 use crate::http::json::table::{Asked, Number, Time, optional, required, table};
 use crate::http::rfc3339::format_utc;
 use crate::http::{JsonObject, Problem};
@@ -119,11 +119,6 @@ impl Tracks {
         run: NewRun,
         once: Once,
     ) -> Result<Done<Option<StoredRun>>, ChangeError> {
-        let track = run.track;
-        let committed = self.bodies.ends(move |stored: &Done<Option<StoredRun>>| {
-            let ranked = stored.outcome.is_some_and(|run| run.personal_best) && !stored.replayed;
-            if ranked { vec![ranking_of(track)] } else { NONE }
-        });
-        self.records.add(run, once, committed).await
+        self.records.add(run, once).await
     }
 }

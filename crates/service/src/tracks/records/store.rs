@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_types, reason = "this is the store of runs: SQL types live here")]
 
 use super::super::TrackId;
-use super::{AfterTime, NewRun, Ranked, StoredRun};
+use super::{AfterTime, NewRun, Ranked, StoredRun, ranking_of};
 use crate::accounts;
 use crate::bodies::ChangeError;
 use crate::housekeeping::{NONE, Step};
@@ -45,8 +45,7 @@ impl RecordStore {
     }
 
     /// Stores a run, `once`, and, if it is the runner's fastest on this track, makes it the one that is
-    /// ranked. Nothing when there is no such track. `committed` is told the outcome after the commit, on
-    /// the writer's thread.
+    /// ranked. Nothing when there is no such track.
     ///
     /// # Errors
     /// When the store cannot answer, or there is no such user.
@@ -54,15 +53,20 @@ impl RecordStore {
         &self,
         run: NewRun,
         once: Once,
-        committed: impl FnOnce(&Done<Option<StoredRun>>) + Send + 'static,
     ) -> Result<Done<Option<StoredRun>>, ChangeError> {
         let job = move |tx: &mut Tx<'_>| {
             if !accounts::exists(tx, run.user).map_err(StoreError::from)? {
                 return Err(ChangeError::UnknownUser);
             }
-            once.run(tx, |tx| Ok(insert(tx, &run).map_err(StoreError::from)?))
+            once.run(tx, |tx| {
+                let stored = insert(tx, &run).map_err(StoreError::from)?;
+                if stored.is_some_and(|stored| stored.personal_best) {
+                    tx.effects().end([ranking_of(run.track)]);
+                }
+                Ok(stored)
+            })
         };
-        self.store.write_then(job, committed).await
+        self.store.write(job).await
     }
 
     /// Up to `limit` runners by their best time on a track, fastest first, after a position. Nothing

@@ -109,7 +109,7 @@ async fn a_log_without_room_to_be_applied_at_the_start_is_shown_and_applied_late
         }
         let (changes, row) = (pairs.len() as u64, record::write(&pairs));
         let logged = bench.store.write(move |tx| {
-            tx.execute("INSERT INTO like_log (likes) VALUES (?)", [row])?;
+            tx.execute("INSERT INTO like_log (likes) VALUES (?)", [&row])?;
             Ok::<_, StoreError>(())
         });
         logged.await.unwrap();
@@ -155,12 +155,8 @@ async fn likes_of_what_is_gone_by_the_time_they_are_applied_are_dropped() {
     // Article 3 by its author, article 2 and two users by an operator's hand.
     assert_eq!(system.remove(3, 1).await.unwrap(), Owned::Done(()));
     bench.execute("DELETE FROM articles WHERE id = 2; DELETE FROM users WHERE id IN (2, 4)").await;
-    let cache = madang_cache::Cache::disabled();
     for article in [2, 3] {
-        assert_eq!(
-            crate::articles::LEFTOVERS.sweep(&bench.store, &cache, article, 100).await,
-            Ok(false)
-        );
+        assert_eq!(crate::articles::LEFTOVERS.sweep(&bench.store, article, 100).await, Ok(false));
     }
     assert_eq!(bench.like(log, 3, 3, Change::Off).await, Err(LikeError::NoArticle));
     assert_eq!(bench.like(log, 1, 4, Change::Off).await, Err(LikeError::NoUser));
@@ -233,16 +229,17 @@ impl Held {
     /// What is handed to the writer from here on is one group with this job.
     async fn begin(store: &Store) -> Held {
         let (release, held) = std::sync::mpsc::channel::<()>();
-        let (started, holds) = tokio::sync::oneshot::channel::<()>();
+        let started = Arc::new(tokio::sync::Notify::new());
+        let holds = Arc::clone(&started);
         let store = store.clone();
         let job = tokio::spawn(async move {
             let hold = move |_: &mut crate::store::Tx<'_>| {
-                let _ = started.send(());
+                started.notify_one();
                 held.recv().map_err(|_| StoreError::Closed)
             };
             store.write(hold).await
         });
-        holds.await.unwrap();
+        holds.notified().await;
         Held { release, job }
     }
 
