@@ -18,13 +18,14 @@ pub enum Settled {
 
 /// The lane that a node owns, in memory.
 ///
-/// In SQL a lane has an *epoch*, raised by each claim, and the number up to which numbers are *reserved*. A row is
+/// In SQL a lane has an *epoch*, a random number of its claim, and the number up to which numbers are *reserved*. A row is
 /// inserted only while the epoch is the node's own, which the insert locks for reading until its transaction ends
 /// (`INSERT … SELECT … WHERE lane = ? AND epoch = ? LOCK IN SHARE MODE`): without that, a node that was paused
 /// for so long that its numbers were filled and deleted could insert a row that nobody reads. To reserve needs no
 /// such condition (`reserved = GREATEST(reserved, ?)`): a number too many only gets an empty row.
 ///
-/// Who claims a lane gives every reserved number that has no row an empty one before it uses its own. Should a
+/// Who claims a lane gives every number an empty row that has none, up to the last that is reserved or has a row
+/// (a failover may have forgotten a reservation), before it uses its own. Should a
 /// transaction of the predecessor still hold the number, the primary key decides which of them is the row.
 #[derive(Debug)]
 pub struct Lane {
@@ -38,7 +39,7 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// A lane that was claimed: all numbers up to `reserved` have rows.
+    /// A lane that was claimed: all numbers up to `reserved` have rows, and none above it.
     #[must_use]
     pub fn claimed(lane: u8, epoch: u64, reserved: u64) -> Self {
         Self { lane, epoch, next: reserved + 1, reserved, block: BLOCK, open: BTreeSet::new() }

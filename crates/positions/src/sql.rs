@@ -33,8 +33,9 @@ pub const INSERT: &str = "INSERT INTO outbox (lane, number, effects)
 pub const FILL: &str = "INSERT INTO outbox (lane, number, effects)
      SELECT lane, ?, '' FROM outbox_lanes WHERE lane = ? AND deleted < ? LOCK IN SHARE MODE";
 
-/// Makes the lane this node's, once no transaction of its predecessor with a row is open.
-pub const CLAIM: &str = "UPDATE outbox_epochs SET epoch = epoch + 1 WHERE lane = ?";
+/// Makes the lane this node's, once no transaction of its predecessor with a row is open: epoch, lane. The epoch is
+/// drawn at random: after a failover that has forgotten a claim, the next must not look like it.
+pub const CLAIM: &str = "UPDATE outbox_epochs SET epoch = ? WHERE lane = ?";
 
 /// Reserves numbers: up to where, lane.
 pub const RESERVE: &str = "UPDATE outbox_lanes SET reserved = GREATEST(reserved, ?) WHERE lane = ?";

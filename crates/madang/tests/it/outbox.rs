@@ -156,7 +156,7 @@ fn a_claim_waits_for_open_rows_and_then_nobody_else_inserts_any() {
     assert_eq!(done(&mut paused, sql::RESERVE, (12, 0)), Ok(0));
     assert_eq!(insert(&mut paused, 4, 1), Ok(1));
     let claimed =
-        waits(&outbox, |session| done(session, sql::CLAIM, (0,)), || tx.commit().unwrap());
+        waits(&outbox, |session| done(session, sql::CLAIM, (2, 0)), || tx.commit().unwrap());
     assert_eq!(claimed, Ok(1));
     assert_eq!(insert(&mut paused, 6, 1), Ok(0));
     let reserved: Option<u64> =

@@ -42,6 +42,7 @@ pub enum Logged {
         lane: u8,
         until: u64,
     },
+    Lane(u8, Lane),
     History(u64),
 }
 
@@ -53,6 +54,7 @@ pub struct Server {
     /// For each key the last commit that changed it, 0 for none.
     pub versions: [usize; KEYS],
     pub history: u64,
+    pub lanes: [Lane; LANES as usize],
     /// How much of the log it has applied.
     pub applied: usize,
 }
@@ -71,6 +73,7 @@ impl Server {
                 self.rows.retain(|(of, number), _| *of != lane || *number > until);
                 self.marks.raise(lane, until);
             }
+            Logged::Lane(lane, now) => self.lanes[usize::from(lane)] = now,
             Logged::History(history) => self.history = history,
         }
         self.applied += 1;
@@ -105,12 +108,11 @@ impl Server {
 }
 
 /// A lane's row.
-#[derive(Clone, Debug, Default)]
-pub struct LaneRow {
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lane {
+    /// Of the claim: no two are the same.
     pub epoch: u64,
     pub reserved: u64,
-    /// Until when nobody else may claim it.
-    pub leased_until: u64,
 }
 
 /// A number that an open transaction has inserted.
@@ -125,17 +127,27 @@ pub struct Database {
     pub made_at: BTreeMap<(u8, u64), u64>,
     pub commits: Vec<Commit>,
     pub open: Open,
-    pub lanes: Vec<LaneRow>,
+    /// Until when nobody else may claim a lane.
+    pub leased_until: [u64; LANES as usize],
 }
 
 impl Database {
     pub fn new() -> Self {
-        let mut database =
-            Self { lanes: vec![LaneRow::default(); usize::from(LANES)], ..Self::default() };
+        let mut database = Self::default();
         // Commit 0 is that nothing has been written.
         database.commits.push(Commit { thing: 0, lost: None });
         database.write(0, Logged::History(1));
         database
+    }
+
+    pub fn lane(&self, lane: u8) -> Lane {
+        self.primary.lanes[usize::from(lane)]
+    }
+
+    /// The last number of a lane that has, or had, a row.
+    pub fn last(&self, lane: u8) -> u64 {
+        let rows = self.primary.rows.range((lane, 0)..=(lane, u64::MAX));
+        rows.last().map_or(0, |((_, number), _)| *number).max(self.primary.marks.get(lane))
     }
 
     pub fn write(&mut self, now: u64, entry: Logged) {

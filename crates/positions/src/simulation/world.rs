@@ -1,6 +1,6 @@
 //! The world: made-up time, chance, and what happens in it.
 
-use super::database::{Database, KEYS, LANES, LIST, Logged, Server, THINGS, slots};
+use super::database::{self, Database, KEYS, LANES, LIST, Logged, Server, THINGS, slots};
 use super::node::{Body, Clock, Flight, Node, Request};
 use crate::planted::{Mistake, planted};
 use crate::{Applied, Lane, Poll, Position, Settled, Timing, Wanted};
@@ -293,7 +293,7 @@ impl World {
     fn of_node<T>(
         &mut self,
         node: usize,
-        read: impl FnOnce(&Server, &[super::database::Commit]) -> T,
+        read: impl FnOnce(&Server, &[database::Commit]) -> T,
     ) -> T {
         let database = &self.database;
         if self.kind != Kind::Cluster {
@@ -535,8 +535,9 @@ impl World {
         }
         let lane = it.lane.as_mut().unwrap();
         if let Some(until) = lane.to_reserve() {
-            let row = &mut self.database.lanes[usize::from(lane.lane())];
+            let mut row = self.database.lane(lane.lane());
             row.reserved = row.reserved.max(until);
+            self.database.write(self.now, Logged::Lane(lane.lane(), row));
             lane.reserved(until);
         }
         let Some(number) = lane.take() else { return };
@@ -549,8 +550,7 @@ impl World {
     fn insert(&mut self, node: usize, lane: u8, epoch: u64, number: u64, thing: usize) {
         let history = self.database.primary.history;
         let database = &mut self.database;
-        let own = database.lanes[usize::from(lane)].epoch == epoch
-            && self.nodes[node].lane_history == history;
+        let own = database.lane(lane).epoch == epoch;
         let taken = database.primary.rows.contains_key(&(lane, number));
         if taken || !(own || planted(Mistake::InsertUnowned)) {
             self.nodes[node].lane.take_if(|own| (own.lane(), own.epoch()) == (lane, epoch));
@@ -683,7 +683,7 @@ impl World {
             return;
         }
         let now = self.now;
-        let free = self.database.lanes.iter().position(|row| row.leased_until < now);
+        let free = self.database.leased_until.iter().position(|until| *until < now);
         let Some(lane) = free else {
             return self.on(node, 20 * MS, move |world| {
                 world.nodes[node].claiming = false;
@@ -696,10 +696,13 @@ impl World {
     /// Claims a lane in SQL and gives every number that was reserved a row; then it is this node's, or nobody's.
     fn take_over(&mut self, node: usize, lane: u8, keep: bool) {
         let history = self.database.primary.history;
-        let row = &mut self.database.lanes[usize::from(lane)];
-        row.epoch += 1;
-        row.leased_until = self.now + LEASE;
-        let (epoch, reserved) = (row.epoch, row.reserved);
+        self.ids += 1;
+        let epoch = self.ids;
+        let reserved = self.database.lane(lane).reserved;
+        self.database.write(self.now, Logged::Lane(lane, database::Lane { epoch, reserved }));
+        self.database.leased_until[usize::from(lane)] = self.now + LEASE;
+        // Rows there may be beyond what a failover has forgotten to be reserved.
+        let reserved = reserved.max(self.database.last(lane));
         self.fill_reserved(node, lane, epoch, reserved, history, keep);
     }
 
@@ -713,8 +716,7 @@ impl World {
         keep: bool,
     ) {
         let database = &mut self.database;
-        let gone =
-            database.primary.history != history || database.lanes[usize::from(lane)].epoch != epoch;
+        let gone = database.primary.history != history || database.lane(lane).epoch != epoch;
         if gone {
             self.nodes[node].claiming &= !keep;
             return;
@@ -738,7 +740,7 @@ impl World {
             it.lane_history = history;
             self.renew(node, lane, epoch);
         } else {
-            self.database.lanes[usize::from(lane)].leased_until = 0;
+            self.database.leased_until[usize::from(lane)] = 0;
         }
     }
 
@@ -749,11 +751,10 @@ impl World {
             // Another server: the claim may be forgotten there, and numbers of before have no rows.
             it.lane = None;
         }
-        let row = &mut self.database.lanes[usize::from(lane)];
-        if row.epoch == epoch
+        if self.database.lane(lane).epoch == epoch
             && it.lane.as_ref().is_some_and(|own| (own.lane(), own.epoch()) == (lane, epoch))
         {
-            row.leased_until = self.now + LEASE;
+            self.database.leased_until[usize::from(lane)] = self.now + LEASE;
             self.on(node, LEASE / 3, move |world| world.renew(node, lane, epoch));
         }
     }
@@ -779,13 +780,14 @@ impl World {
             if until > database.primary.marks.get(lane) {
                 self.database.write(now, Logged::Deleted { lane, until });
             }
-            let row = &self.database.lanes[usize::from(lane)];
+            let row = self.database.lane(lane);
             let has_row = |n: u64| self.database.primary.rows.contains_key(&(lane, n));
-            let gap =
-                (self.database.primary.marks.get(lane) + 1..=row.reserved).any(|n| !has_row(n));
+            let gap = (self.database.primary.marks.get(lane) + 1
+                ..=row.reserved.max(self.database.last(lane)))
+                .any(|n| !has_row(n));
             let keeper = self.below(NODES as u64) as usize;
             if gap
-                && self.database.lanes[usize::from(lane)].leased_until < now
+                && self.database.leased_until[usize::from(lane)] < now
                 && self.nodes[keeper].alive
             {
                 self.take_over(keeper, lane, false);
@@ -856,19 +858,7 @@ impl World {
         self.database.fail_over(now, kept);
         self.ids += 1;
         let history = self.ids;
-        for lane in 0..LANES {
-            // What was reserved may be forgotten as well, what has rows is not.
-            let rows = self
-                .database
-                .primary
-                .rows
-                .range((lane, 0)..=(lane, u64::MAX))
-                .map(|((_, n), _)| *n);
-            let least = rows.max().unwrap_or(0).max(self.database.primary.marks.get(lane));
-            let row = &mut self.database.lanes[usize::from(lane)];
-            row.reserved = least;
-            row.leased_until = 0;
-        }
+        self.database.leased_until = Default::default();
         self.database.write(now, Logged::History(history));
         // The replica begins anew, from a copy.
         self.replica = self.database.primary.clone();
