@@ -99,6 +99,12 @@ const REFUSALS: &[Refusal] = &[
         when: |takes| takes.body,
     },
     Refusal {
+        status: "414",
+        name: "TargetTooLong",
+        description: "Path and query are longer than 8,192 bytes",
+        when: |_| true,
+    },
+    Refusal {
         status: "415",
         name: "UnsupportedMediaType",
         description: "The body has an unsupported type, or is compressed",
