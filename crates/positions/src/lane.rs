@@ -18,15 +18,15 @@ pub enum Settled {
 
 /// The lane that a node owns, in memory.
 ///
-/// In SQL a lane has an *epoch*, a random number of its claim, and the number up to which numbers are *reserved*. A row is
-/// inserted only while the epoch is the node's own, which the insert locks for reading until its transaction ends
-/// (`INSERT … SELECT … WHERE lane = ? AND epoch = ? LOCK IN SHARE MODE`): without that, a node that was paused
-/// for so long that its numbers were filled and deleted could insert a row that nobody reads. To reserve needs no
-/// such condition (`reserved = GREATEST(reserved, ?)`): a number too many only gets an empty row.
+/// In SQL a lane has an *epoch*, a random number of its claim, and the number up to which numbers are *reserved*.
+/// A row is inserted only while the epoch is the node's own, which the insert locks for reading until its
+/// transaction ends (`INSERT … SELECT … WHERE lane = ? AND epoch = ? LOCK IN SHARE MODE`): without that, a node
+/// that was paused for so long that its numbers were filled and deleted could insert a row that nobody reads. To
+/// reserve needs no such condition (`reserved = GREATEST(reserved, ?)`): a number too many only gets an empty row.
 ///
-/// Who claims a lane gives every number an empty row that has none, up to the last that is reserved or has a row
-/// (a failover may have forgotten a reservation), before it uses its own. Should a
-/// transaction of the predecessor still hold the number, the primary key decides which of them is the row.
+/// Who claims a lane gives every number that has no row an empty one, up to the last that is reserved or has a row
+/// (a failover may have forgotten a reservation), before it uses its own. Should a transaction of the predecessor
+/// still hold the number, the primary key decides which of them is the row.
 #[derive(Debug)]
 pub struct Lane {
     lane: u8,

@@ -1,9 +1,22 @@
 //! Mistakes that the simulation plants to see whether it finds them. Outside of tests there are none.
 
-/// Each makes the protocol wrong in one place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(test), allow(dead_code, reason = "most are planted in the simulation itself"))]
-pub(crate) enum Mistake {
+macro_rules! mistakes {
+    ($($(#[$about:meta])* $name:ident,)*) => {
+        /// Each makes the protocol wrong in one place.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[cfg_attr(not(test), allow(dead_code, reason = "most are planted in the simulation itself"))]
+        pub(crate) enum Mistake {
+            $($(#[$about])* $name,)*
+        }
+
+        #[cfg(test)]
+        impl Mistake {
+            pub(crate) const ALL: &[Mistake] = &[$(Mistake::$name,)*];
+        }
+    };
+}
+
+mistakes! {
     /// A poll is dated by its end.
     DateByEnd,
     /// What is below the last number seen counts as seen.

@@ -147,11 +147,6 @@ impl Bodies {
         self.cache.named(name, policy)
     }
 
-    /// The cache of every system.
-    pub fn cache(&self) -> &Cache {
-        &self.cache
-    }
-
     /// The threads for heavy work.
     pub fn compute(&self) -> &Arc<Pool<()>> {
         &self.compute

@@ -1,12 +1,12 @@
 //! What follows from a transaction once it is committed, as data.
 //!
 //! A job says it while it runs ([`Tx::effects`](super::Tx::effects)); one place applies it: on the writer's thread,
-//! after the commit and before the answer. Commits, effects and answers follow each other there in one order. So
-//! nobody is told of a write, not even one who found it done already, while something from before it is
-//! remembered. And nothing needs to be announced before the transaction: a load that began before the commit is
-//! vetoed, or what it stored dies, and one that began after this brings the new state. Announced before, a listing
-//! of everywhere would never be stored while anybody writes, nor the post that somebody asks to remove who may
-//! not: no load stores while a write is open.
+//! after the commit and before the answer. Commits, effects and answers follow each other there in one order. So no
+//! client learns of a write, not even one that found it done already, while something from before it is still
+//! remembered. Nothing needs to be announced before the transaction either: a load that began before the commit is
+//! vetoed, or what it stored dies, and a load that begins after it brings the new state. If writes were announced
+//! before, a listing of all places would never be stored while anybody writes, and anybody could keep a post out of
+//! the cache by asking to remove it: no load stores while a write is open.
 
 use crate::accounts::{Change, Revoked};
 use crate::articles::{ArticleId, Counts, Overlay};
@@ -48,7 +48,7 @@ impl Effects {
         self.revoked = Some(change);
     }
 
-    /// Rows hang on what was deleted: the housekeeper is told.
+    /// Rows that belong to what was deleted are left. Wakes the housekeeper.
     pub(crate) fn leave_rows(&mut self) {
         self.leaves_rows = true;
     }

@@ -188,9 +188,9 @@ impl Store {
         self.inner.writer.run(Company::Shared, job).await
     }
 
-    /// [`write`](Self::write); `committed` is told the outcome on the writer's thread, after the commit and before
-    /// anybody is answered who may have seen it. It must be short. For what this process alone must know; the
-    /// rest belongs into [`Effects`].
+    /// [`write`](Self::write) that calls `committed` with the outcome: on the writer's thread, after the commit and
+    /// before the answers to all who may have seen it. It must be short. It is for what only this process must
+    /// know; the rest belongs into [`Effects`].
     pub(crate) async fn write_then<T, E, F>(
         &self,
         job: F,

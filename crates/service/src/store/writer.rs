@@ -167,7 +167,7 @@ impl Writer {
         self.run_then(company, job, |_| ()).await
     }
 
-    /// [`run`](Self::run); `committed` is told the outcome after the effects and before the answer.
+    /// [`run`](Self::run) that calls `committed` with the outcome, after the effects and before the answer.
     pub(super) async fn run_then<T, E, F>(
         &self,
         company: Company,
@@ -449,7 +449,8 @@ fn next_job(
     queue.recv().ok()
 }
 
-/// A panic in what follows a commit is a bug, but the write stands: the rest follows, and the caller is told so.
+/// Runs what follows a commit. A panic in it is a bug, but the write stands: the rest still runs, and the caller gets
+/// its answer.
 pub(crate) fn follow(what: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(what)) {
         tracing::error!("a panic after a commit: {}", panic_text(&*panic));

@@ -1,0 +1,180 @@
+//! Requests, and how they are answered.
+
+use super::super::database::{KEYS, LIST, slots};
+use super::super::node::{Body, Flight, Request};
+use super::{BUSY, MS, NODES, World};
+use crate::planted::{Mistake, planted};
+
+/// A request waits so long for a fresh poll, then it is refused.
+const PATIENCE: u64 = 300 * MS;
+
+/// How an answer was made, in the order of [`World::run`]'s figures.
+#[derive(Clone, Copy, Debug)]
+enum How {
+    Hit,
+    Shared,
+    Primary,
+    Replica,
+    Joined,
+}
+
+impl World {
+    pub(super) fn ask_somewhere(&mut self) {
+        if self.now > BUSY {
+            return;
+        }
+        let (node, key, asked) =
+            (self.below(NODES as u64) as usize, self.below(KEYS as u64) as usize, self.now);
+        let travel = self.some_time(200, 2 * MS, 20);
+        self.on(node, travel, move |world| {
+            let arrival = world.nodes[node].clock.read(world.now);
+            world.serve(node, Request { asked, arrival, key });
+        });
+        let time = self.some_time(4 * MS, 4 * MS, 1);
+        self.after(time, World::ask_somewhere);
+    }
+
+    pub(super) fn serve_waiting(&mut self, node: usize) {
+        for request in std::mem::take(&mut self.nodes[node].waiting) {
+            if request.asked + PATIENCE > self.now {
+                self.serve(node, request);
+            }
+        }
+    }
+
+    fn serve(&mut self, node: usize, request: Request) {
+        let key = request.key;
+        let on = slots(key);
+        let it = &mut self.nodes[node];
+        if !it.follower.is_fresh(request.arrival) {
+            if planted(Mistake::ReplicaUnfresh) && it.follower.admits(&it.replica.label(), &on) {
+                return self.load(node, request, true, false);
+            }
+            it.waiting.push(request);
+            return self.poll(node);
+        }
+        if let Some((version, stamps)) = &it.cache[key]
+            && (it.follower.unmoved(stamps) || planted(Mistake::HitMoved))
+        {
+            let version = *version;
+            return self.answer(&request, version, How::Hit);
+        }
+        if let Some(flight) = &mut it.flights[key]
+            && (it.follower.unmoved(&flight.stamps) || planted(Mistake::JoinAny))
+        {
+            flight.waiters.push(request);
+            return;
+        }
+        if self.one_in(3) {
+            return self.choose_load(node, request);
+        }
+        let stamps = self.nodes[node].follower.stamps(&on);
+        let there = self.some_time(300, 3 * MS, 10);
+        self.on(node, there, move |world| {
+            let body = world.shared.get(&key).cloned();
+            let follower = &world.nodes[node].follower;
+            let good = body.filter(|body| {
+                planted(Mistake::RemoteAny) || follower.admits(&body.label, &slots(key))
+            });
+            let Some(body) = good else { return world.choose_load(node, request) };
+            let back = world.some_time(300, 5 * MS, 5);
+            world.on(node, back, move |world| {
+                let it = &mut world.nodes[node];
+                if it.follower.unmoved(&stamps) || planted(Mistake::KeepMoved) {
+                    it.cache[key] = Some((body.version, it.follower.stamps(&slots(key))));
+                }
+                world.answer(&request, body.version, How::Shared);
+            });
+        });
+    }
+
+    fn choose_load(&mut self, node: usize, request: Request) {
+        let it = &self.nodes[node];
+        let passes = it.follower.admits(&it.replica.label(), &slots(request.key));
+        let replica = (passes || planted(Mistake::ReplicaAny)) && !self.one_in(3);
+        self.load(node, request, replica, true);
+    }
+
+    fn load(&mut self, node: usize, request: Request, replica: bool, store: bool) {
+        let key = request.key;
+        let it = &mut self.nodes[node];
+        let stamps = it.follower.stamps(&slots(key));
+        let label = it.follower.label();
+        self.ids += 1;
+        let id = self.ids;
+        let mut alone = vec![request];
+        if store {
+            let waiters = std::mem::take(&mut alone);
+            // Whoever waits for an older load gets its answer all the same.
+            let older = it.flights[key].replace(Flight { id, stamps: stamps.clone(), waiters });
+            if let Some(older) = older {
+                self.nodes[node].flights[key].as_mut().unwrap().waiters.extend(older.waiters);
+            }
+        }
+        let time = self.some_time(4 * MS, 40 * MS, 4);
+        let snapshot = self.below(time);
+        let (history, life) = (self.database.primary.history, self.nodes[node].life);
+        self.after(snapshot, move |world| {
+            if world.database.primary.history != history {
+                // The session has died with its server.
+                return world.on_life(node, life, 0, move |world| {
+                    if world.nodes[node].flights[key].as_ref().is_some_and(|flight| flight.id == id)
+                    {
+                        world.nodes[node].flights[key] = None;
+                    }
+                });
+            }
+            let version = if replica {
+                world.replica.versions[key]
+            } else {
+                world.of_node(node, |server, _| server.versions[key])
+            };
+            world.on_life(node, life, time - snapshot, move |world| {
+                let it = &mut world.nodes[node];
+                let flight = it.flights[key].take_if(|flight| flight.id == id);
+                let waiters = flight.map_or(alone, |flight| flight.waiters);
+                let now = it.follower.stamps(&slots(key));
+                let label = if planted(Mistake::LabelAtEnd) { it.follower.label() } else { label };
+                let unmoved = it.follower.unmoved(&stamps);
+                if store && (unmoved || planted(Mistake::StoreMoved)) {
+                    it.cache[key] = Some((version, now));
+                }
+                // A body whose stamps have moved may go to the others: its label says what it contains.
+                if store && (unmoved || world.one_in(3)) {
+                    let time = world.some_time(300, 20 * MS, 10);
+                    world.after(time, move |world| {
+                        drop(world.shared.insert(key, Body { version, label }));
+                    });
+                }
+                for (n, waiter) in waiters.iter().enumerate() {
+                    let how = if replica { How::Replica } else { How::Primary };
+                    world.answer(waiter, version, if n == 0 { how } else { How::Joined });
+                }
+            });
+        });
+    }
+
+    fn answer(&mut self, request: &Request, version: usize, how: How) {
+        self.served[how as usize] += 1;
+        let commits = &self.database.commits;
+        let concerns = |commit: usize| request.key == LIST || commits[commit].thing == request.key;
+        let before = self
+            .acknowledged
+            .iter()
+            .filter(|(at, _)| *at <= request.asked)
+            .map(|(_, commit)| *commit);
+        let needed =
+            before.filter(|commit| commits[*commit].lost.is_none() && concerns(*commit)).max();
+        let (now, asked) = (self.now, request.asked);
+        if version < needed.unwrap_or(0) {
+            self.fault = Some(format!(
+                "{how:?} at {now}: {version} although {needed:?} was acknowledged before {asked}"
+            ));
+        }
+        let grace = 2 * self.timing.delay().as_micros() as u64;
+        if commits[version].lost.is_some_and(|lost| lost + grace < asked) {
+            self.fault =
+                Some(format!("{how:?} at {now}: {version}, which was lost before {asked}"));
+        }
+    }
+}
