@@ -11,6 +11,7 @@
 
 use std::io::{Read, Write as _};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::task::Poll;
 use std::thread::JoinHandle;
@@ -19,6 +20,26 @@ use std::time::{Duration, Instant};
 /// How long anything may take that is expected to happen. Only a failing test waits this long, so it is
 /// generous: other tests, and people, may keep the machine busy.
 pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// An empty database of its own on the MariaDB that `scripts/with-mariadb` has started; nothing without one. A test
+/// that opens its store with this runs over both stores: once by itself, once in that script.
+///
+/// # Panics
+/// When there is a server and it makes no database.
+#[must_use]
+pub fn database() -> Option<String> {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let server = std::env::var("MADANG_TEST_MARIADB").ok()?;
+    let name = format!("test_{}_{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+    let port = server.rsplit(':').next().unwrap_or_default();
+    let make = format!("CREATE DATABASE {name}");
+    let client = Command::new("mariadb")
+        .args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--user=root"])
+        .args([&format!("--port={port}"), "--execute", &make])
+        .status();
+    assert!(client.is_ok_and(|status| status.success()), "{server} makes no database");
+    Some(format!("{server}/{name}"))
+}
 
 /// How long a whole command may run, such as a comparison with its rounds.
 pub const LONGEST: Duration = Duration::from_secs(600);

@@ -28,7 +28,8 @@ mod tests;
 pub use caller::{Caller, MaybeCaller};
 pub use key::{KeyError, TokenKey};
 pub use regions::{LONGEST as LONGEST_REGION, RegionError, RegionId, RegionRow, Regions};
-pub use store::{AccountStore, Credentials, NewUser, User, exists};
+pub use store::{AccountStore, Credentials, NewUser, User};
+pub(crate) use store::{exists, stays};
 pub use token::{Claims, TokenError, TokenId, Tokens};
 
 use crate::config::Settings;

@@ -1,13 +1,11 @@
 //! Transactions on accounts. One method is one whole transaction.
-#![allow(clippy::disallowed_types, reason = "this is the store of accounts: SQL types live here")]
 
 use super::UserId;
 use super::regions::{RegionId, RegionRow};
 use super::revoked::{Change, Cutoff, MARGIN_SECONDS, MOST_OF_ONE_USER};
 use super::token::{Claims, TokenId};
 use crate::idempotency::IdempotencyKey;
-use crate::store::{Store, StoreError, Tx};
-use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
+use crate::store::{Conn, Row, Sql, Store, StoreError, Tx, Value, params};
 
 /// Expired rows that one log-out takes away with its own write.
 const SWEPT_AT_ONCE: usize = 256;
@@ -111,20 +109,11 @@ impl AccountStore {
     ) -> Result<Option<UserId>, StoreError> {
         self.store
             .write(move |tx| {
-                let inserted = tx
-                    .prepare_cached(
-                        "INSERT INTO users (nickname, password_hash, region_id, created_at_ms)
-                         VALUES (:nickname, :hash, :region, :now)
-                         ON CONFLICT (nickname) DO NOTHING RETURNING id",
-                    )?
-                    .query_row(
-                        named_params! {
-                            ":nickname": user.nickname, ":hash": user.password_hash,
-                            ":region": user.region, ":now": user.created_at_ms,
-                        },
-                        |row| row.get(0),
-                    )
-                    .optional()?;
+                let inserted = tx.insert_new(
+                    "INSERT INTO users (nickname, password_hash, region_id, created_at_ms)
+                     VALUES (?, ?, ?, ?)",
+                    params![user.nickname, user.password_hash, user.region, user.created_at_ms],
+                )?;
                 let Some(id) = inserted else { return Ok(None) };
                 let once = key.clone().of(id, &request(&user.nickname, user.region));
                 let done = once.run(tx, |_| Ok::<UserId, StoreError>(id))?;
@@ -159,17 +148,17 @@ impl AccountStore {
     pub async fn credentials(&self, nickname: String) -> Result<Option<Credentials>, StoreError> {
         self.store
             .read(move |conn| {
-                conn.prepare_cached(
+                conn.first(
                     "SELECT id, nickname, password_hash FROM users WHERE nickname = ?",
-                )?
-                .query_row([nickname], |row| {
-                    Ok(Credentials {
-                        id: row.get(0)?,
-                        nickname: row.get(1)?,
-                        password_hash: row.get(2)?,
-                    })
-                })
-                .optional()
+                    params![nickname],
+                    |row| {
+                        Ok(Credentials {
+                            id: row.get(0)?,
+                            nickname: row.get(1)?,
+                            password_hash: row.get(2)?,
+                        })
+                    },
+                )
             })
             .await
     }
@@ -181,18 +170,18 @@ impl AccountStore {
     pub async fn find(&self, id: UserId) -> Result<Option<User>, StoreError> {
         self.store
             .read(move |conn| {
-                conn.prepare_cached(
+                conn.first(
                     "SELECT id, nickname, region_id, created_at_ms FROM users WHERE id = ?",
-                )?
-                .query_row([id], |row| {
-                    Ok(User {
-                        id: row.get(0)?,
-                        nickname: row.get(1)?,
-                        region: row.get(2)?,
-                        created_at_ms: row.get(3)?,
-                    })
-                })
-                .optional()
+                    params![id],
+                    |row| {
+                        Ok(User {
+                            id: row.get(0)?,
+                            nickname: row.get(1)?,
+                            region: row.get(2)?,
+                            created_at_ms: row.get(3)?,
+                        })
+                    },
+                )
             })
             .await
     }
@@ -210,10 +199,9 @@ impl AccountStore {
     ) -> Result<bool, StoreError> {
         self.store
             .write(move |tx| {
-                let mut update = tx.prepare_cached(
-                    "UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = ?",
-                )?;
-                Ok(update.execute(params![new, id, old])? > 0)
+                let update =
+                    "UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = ?";
+                Ok(tx.run(update, params![new, id, old])? > 0)
             })
             .await
     }
@@ -233,13 +221,20 @@ impl AccountStore {
     }
 }
 
-/// Whether the user still exists, within a transaction that writes something of theirs: a token says
-/// only that they did when it was issued. One look into the primary key, and no race.
+/// Whether there is such a user. A token says only that there was when it was issued.
 ///
 /// # Errors
-/// As SQL has it.
-pub fn exists(conn: &Connection, id: UserId) -> Result<bool, rusqlite::Error> {
-    conn.prepare_cached("SELECT 1 FROM users WHERE id = ?")?.exists([id])
+/// When the store cannot answer.
+pub(crate) fn exists(conn: &Conn<'_>, id: UserId) -> Result<bool, StoreError> {
+    conn.exists("SELECT 1 FROM users WHERE id = ?", params![id])
+}
+
+/// The same within a transaction that writes something of theirs: the user stays until its end.
+///
+/// # Errors
+/// As [`exists`].
+pub(crate) fn stays(tx: &Tx<'_>, id: UserId) -> Result<bool, StoreError> {
+    tx.keep("users", id)
 }
 
 /// What makes two sign-ups the same request. Not the password: its fingerprint would have to be quick,
@@ -248,60 +243,62 @@ fn request(nickname: &str, region: RegionId) -> Vec<u8> {
     format!("{region} {nickname}").into_bytes()
 }
 
-fn revoke(tx: &Tx<'_>, token: &Claims, now: i64) -> Result<Change, rusqlite::Error> {
+fn revoke(tx: &Tx<'_>, token: &Claims, now: i64) -> Result<Change, StoreError> {
     let mut change = Change::default();
-    let added = tx
-        .prepare_cached(
-            "INSERT INTO revoked_tokens (id, user_id, issued_at, expires_at) VALUES (?, ?, ?, ?)
-             ON CONFLICT (id) DO NOTHING",
-        )?
-        .execute(params![token.id.0, token.user, token.issued_at, token.expires_at])?;
-    change.added = (added > 0).then_some(token.id);
+    let added = tx.insert_new(
+        "INSERT INTO revoked_tokens (id, user_id, issued_at, expires_at) VALUES (?, ?, ?, ?)",
+        params![token.id.0, token.user, token.issued_at, token.expires_at],
+    )?;
+    change.added = added.map(|_| token.id);
     fold(tx, token.user, now, &mut change)?;
     let dead = now - MARGIN_SECONDS;
-    change.forgotten.extend(ids(
-        tx,
-        "DELETE FROM revoked_tokens WHERE id IN
-           (SELECT id FROM revoked_tokens WHERE expires_at < ? LIMIT ?) RETURNING id",
-        params![dead, SWEPT_AT_ONCE],
-    )?);
-    let users = tx
-        .prepare_cached("DELETE FROM revoked_users WHERE expires_at < ? RETURNING user_id")?
-        .query_map([dead], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
-    change.forgotten_users = users;
+    change.forgotten.extend(ids(tx, EXPIRED, params![dead, SWEPT_AT_ONCE])?);
+    let users = "DELETE FROM revoked_users WHERE expires_at < ? RETURNING user_id";
+    change.forgotten_users = tx.rows(users, params![dead], |row| row.get(0))?;
     Ok(change)
 }
+
+const EXPIRED: Sql<'_> = Sql::each(
+    "DELETE FROM revoked_tokens WHERE id IN
+       (SELECT id FROM revoked_tokens WHERE expires_at < ? LIMIT ?) RETURNING id",
+    "DELETE FROM revoked_tokens WHERE expires_at < ? LIMIT ? RETURNING id",
+);
+
+const CUT_OFF: Sql<'_> = Sql::each(
+    "INSERT INTO revoked_users (user_id, until, expires_at)
+     SELECT user_id, max(issued_at), max(expires_at) FROM revoked_tokens
+     WHERE user_id = ? AND issued_at <= ? GROUP BY user_id
+     ON CONFLICT (user_id) DO UPDATE SET until = max(until, excluded.until),
+                                         expires_at = max(expires_at, excluded.expires_at)",
+    "INSERT INTO revoked_users (user_id, until, expires_at)
+     SELECT user_id, max(issued_at), max(expires_at) FROM revoked_tokens
+     WHERE user_id = ? AND issued_at <= ? GROUP BY user_id
+     ON DUPLICATE KEY UPDATE until = GREATEST(until, VALUES(until)),
+                             expires_at = GREATEST(expires_at, VALUES(expires_at))",
+);
 
 /// Folds the older half of a user's revocations into a cutoff when there are too many. Tokens that were
 /// issued and revoked while the clock was ahead of `now` stay: a cutoff after now would refuse every
 /// token that the user is given until then.
-fn fold(tx: &Tx<'_>, user: UserId, now: i64, change: &mut Change) -> Result<(), rusqlite::Error> {
-    let count: usize = tx
-        .prepare_cached("SELECT count(*) FROM revoked_tokens WHERE user_id = ?")?
-        .query_row([user], |row| row.get(0))?;
+fn fold(tx: &Tx<'_>, user: UserId, now: i64, change: &mut Change) -> Result<(), StoreError> {
+    let count: usize =
+        tx.one("SELECT count(*) FROM revoked_tokens WHERE user_id = ?", params![user])?;
     if count <= MOST_OF_ONE_USER {
         return Ok(());
     }
-    let until: i64 = tx
-        .prepare_cached(
-            "SELECT issued_at FROM revoked_tokens WHERE user_id = ? ORDER BY issued_at LIMIT 1 OFFSET ?",
-        )?
-        .query_row(params![user, count / 2], |row| row.get(0))?;
+    let until: i64 = tx.one(
+        "SELECT issued_at FROM revoked_tokens WHERE user_id = ? ORDER BY issued_at LIMIT 1 OFFSET ?",
+        params![user, count / 2],
+    )?;
     let until = until.min(now);
-    let cutoff = tx
-        .prepare_cached(
-            "INSERT INTO revoked_users (user_id, until, expires_at)
-             SELECT user_id, max(issued_at), max(expires_at) FROM revoked_tokens
-             WHERE user_id = :user AND issued_at <= :until GROUP BY user_id
-             ON CONFLICT (user_id) DO UPDATE SET until = max(until, excluded.until),
-                                                 expires_at = max(expires_at, excluded.expires_at)
-             RETURNING until, expires_at",
-        )?
-        .query_row(named_params! { ":user": user, ":until": until }, |row| {
+    let cutoff = if tx.run(CUT_OFF, params![user, until])? > 0 {
+        let read = "SELECT until, expires_at FROM revoked_users WHERE user_id = ?";
+        tx.first(read, params![user], |row| {
             Ok(Cutoff { until: row.get(0)?, expires_at: row.get(1)? })
-        })
-        .optional()?;
+        })?
+    } else {
+        None
+    };
     change.folded = cutoff.map(|cutoff| (user, cutoff));
     change.forgotten = ids(
         tx,
@@ -311,23 +308,23 @@ fn fold(tx: &Tx<'_>, user: UserId, now: i64, change: &mut Change) -> Result<(), 
     Ok(())
 }
 
-fn ids(
+fn ids<'s>(
     tx: &Tx<'_>,
-    sql: &str,
-    values: &[&dyn rusqlite::ToSql],
-) -> Result<Vec<TokenId>, rusqlite::Error> {
-    tx.prepare_cached(sql)?.query_map(values, |row| Ok(TokenId(row.get(0)?)))?.collect()
+    sql: impl Into<Sql<'s>>,
+    values: &[Value<'_>],
+) -> Result<Vec<TokenId>, StoreError> {
+    tx.rows(sql, values, |row| Ok(TokenId(row.get(0)?)))
 }
 
 fn all<T>(
-    conn: &Connection,
+    conn: &Conn<'_>,
     sql: &str,
-    read: impl FnMut(&Row<'_>) -> Result<T, rusqlite::Error>,
-) -> Result<Vec<T>, rusqlite::Error> {
-    conn.prepare(sql)?.query_map([], read)?.collect()
+    read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    conn.rows(sql, &[], read)
 }
 
-fn region(row: &Row<'_>) -> Result<RegionRow, rusqlite::Error> {
+fn region(row: &Row<'_>) -> Result<RegionRow, StoreError> {
     Ok(RegionRow {
         id: row.get(0)?,
         province: row.get(1)?,

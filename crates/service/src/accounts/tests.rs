@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 /// A directory, and settings for it with a hash that costs little.
 fn settings() -> (tempfile::TempDir, Settings) {
     let dir = tempfile::tempdir().unwrap();
-    let mut settings = Sources::new().resolve().unwrap();
+    let mut settings = Sources::of_test().resolve().unwrap();
     settings.data_dir = dir.path().to_owned();
     settings.accounts.hash = "bcrypt:4".parse().unwrap();
     (dir, settings)

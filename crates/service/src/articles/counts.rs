@@ -15,10 +15,13 @@
 //! Likes that are acknowledged and not in the row yet are added by the [`Overlay`](super::likes::Overlay),
 //! through which those fill and set who know nothing of them.
 //!
+//! Where other processes change rows, too, nothing is remembered: each look is a look into the store.
+//!
 //! Bounded: sets of eight, chosen by a hash of the id; the version belongs to a set. In a full set the one
 //! goes that was not asked for since the hand last passed (Corbató 1968, "clock").
 
 use super::types::{ArticleId, Counts};
+use crate::store::Store;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Places of a set.
@@ -29,6 +32,7 @@ const SETS: usize = 4096;
 /// Counts of articles.
 pub(super) struct CountMemory {
     sets: Box<[Mutex<Set>]>,
+    remembers: bool,
 }
 
 /// How often the articles of a set were changed.
@@ -51,8 +55,17 @@ struct Set {
 }
 
 impl CountMemory {
-    pub(super) fn new() -> Self {
-        Self { sets: (0..SETS).map(|_| Mutex::default()).collect() }
+    fn new() -> Self {
+        Self { sets: (0..SETS).map(|_| Mutex::default()).collect(), remembers: true }
+    }
+
+    /// For this store.
+    pub(super) fn of(store: &Store) -> Self {
+        if store.is_shared() {
+            Self { sets: Box::new([Mutex::default()]), remembers: false }
+        } else {
+            Self::new()
+        }
     }
 
     /// The counts of an article, if they are here.
@@ -71,6 +84,9 @@ impl CountMemory {
     /// Keeps what a reader has found, unless something has changed since it noted the version; answers
     /// whether it did.
     pub(super) fn fill(&self, article: ArticleId, counts: Counts, since: Version) -> bool {
+        if !self.remembers {
+            return true;
+        }
         let mut set = self.set_of(article);
         let unchanged = set.version == since.0;
         if unchanged {
@@ -81,6 +97,9 @@ impl CountMemory {
 
     /// Sets what a transaction has left; for what follows it alone.
     pub(super) fn set(&self, article: ArticleId, counts: Counts) {
+        if !self.remembers {
+            return;
+        }
         let mut set = self.set_of(article);
         set.version += 1;
         set.put(article, counts);

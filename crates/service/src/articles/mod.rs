@@ -39,7 +39,7 @@ pub use upkeep::KeptFigures;
 use crate::accounts::UserId;
 use crate::bodies::{Bodies, ChangeError, LoadError};
 use crate::config::Settings;
-use crate::housekeeping::{Leftovers, Step};
+use crate::housekeeping::Leftovers;
 use crate::http::{By, Problem};
 use crate::idempotency::{Done, Once};
 use crate::ops::openapi::Api;
@@ -69,11 +69,7 @@ const LISTS_TTL: Duration = Duration::from_secs(1);
 pub(crate) const LEFTOVERS: Leftovers =
     Leftovers { noted: "deleted_articles", steps: &[store::OF_ARTICLE] };
 
-/// What a user leaves who is deleted: articles and comments without an author. Likes are found in another way.
-pub(crate) const OF_USER: &[Step] = &[
-    Step { sql: store::ARTICLES_OF_USER, ends: |id| Some(one_article(id)) },
-    Step { sql: store::COMMENTS_OF_USER, ends: |article| Some(comments_of(article)) },
-];
+pub(crate) use store::OF_USER;
 
 /// The system: its stores, its cached bodies, the counts that go into them. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -101,7 +97,7 @@ impl Articles {
         replayed: Replayed,
     ) -> Result<Self, ConfigError> {
         let ttl = settings.cache.ttl;
-        let counts = Arc::new(CountMemory::new());
+        let counts = Arc::new(CountMemory::of(&store));
         Ok(Self {
             likes: LikeLog::new(store.clone(), Arc::clone(&counts), &settings.likes, replayed),
             comments: CommentStore::new(store.clone()),

@@ -23,13 +23,16 @@ pub(super) struct Bench {
 impl Bench {
     /// A store with the users 1 to 8, who have no articles yet.
     async fn new() -> Bench {
+        Self::on(&Sources::of_test()).await
+    }
+
+    async fn on(sources: &Sources) -> Bench {
         let dir = tempfile::tempdir().unwrap();
-        let settings = Sources::new().resolve().unwrap().database;
-        let store = Store::open(dir.path(), &settings).unwrap();
+        let store = Store::open(dir.path(), &sources.resolve().unwrap().database).unwrap();
         let bench = Bench {
             articles: ArticleStore::new(store.clone()),
             comments: CommentStore::new(store.clone()),
-            counts: Arc::new(CountMemory::new()),
+            counts: Arc::new(CountMemory::of(&store)),
             gate: Gate::new(1000, Duration::from_secs(10)),
             store,
             _dir: dir,
@@ -47,11 +50,37 @@ impl Bench {
 
     /// With so many articles of user 1: 1 and on.
     pub(super) async fn with_articles(count: i64) -> Bench {
-        let bench = Bench::new().await;
+        Bench::new().await.filled(count).await
+    }
+
+    /// The same on the embedded store: for what only that one has, which is a log, and counts in memory.
+    pub(super) async fn embedded(count: i64) -> Bench {
+        Bench::on(&Sources::new()).await.filled(count).await
+    }
+
+    async fn filled(self, count: i64) -> Bench {
+        let bench = self;
         let new = (1..=count).map(|n| article(1, &format!("article {n}"))).collect();
         let ids = bench.articles.create_all(new).await.unwrap();
         assert_eq!(ids, (1..=count).collect::<Vec<_>>());
         bench
+    }
+
+    /// Makes the table of likes refuse every row, until it is mended.
+    pub(super) async fn break_likes(&self) {
+        let refuse = if self.store.is_shared() {
+            "SIGNAL SQLSTATE '45000'"
+        } else {
+            "BEGIN SELECT raise(ABORT, 'no'); END"
+        };
+        let sql =
+            format!("CREATE TRIGGER broken BEFORE INSERT ON article_likes FOR EACH ROW {refuse}");
+        let done: Result<(), StoreError> = self.store.write(move |tx| tx.definition(&sql)).await;
+        done.unwrap();
+    }
+
+    pub(super) async fn mend_likes(&self) {
+        self.execute("DROP TRIGGER broken").await;
     }
 
     pub(super) fn log(&self, write: LikesWrite) -> LikeLog {
@@ -62,12 +91,12 @@ impl Bench {
     pub(super) async fn execute(&self, sql: impl Into<String>) {
         let sql = sql.into();
         let done: Result<(), StoreError> =
-            self.store.write(move |tx: &mut Tx<'_>| Ok(tx.execute_batch(&sql)?)).await;
+            self.store.write(move |tx: &mut Tx<'_>| tx.batch(&sql)).await;
         done.unwrap();
     }
 
     pub(super) async fn number(&self, sql: &'static str) -> i64 {
-        self.store.read(move |conn| conn.query_row(sql, [], |row| row.get(0))).await.unwrap()
+        self.store.read(move |conn| conn.one(sql, &[])).await.unwrap()
     }
 
     pub(super) async fn like(
@@ -84,11 +113,11 @@ impl Bench {
     /// Every pair of an article and a user who likes it.
     pub(super) async fn rows(&self) -> HashSet<(ArticleId, UserId)> {
         let rows = self.store.read(|conn| {
-            conn.prepare("SELECT article_id, user_id FROM article_likes")?
-                .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-                .collect()
+            conn.rows("SELECT article_id, user_id FROM article_likes", &[], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
         });
-        rows.await.unwrap()
+        rows.await.unwrap().into_iter().collect()
     }
 
     /// Asserts that every count is the number of its rows.
@@ -119,7 +148,7 @@ pub(super) fn articles(bench: &Bench) -> Articles {
 
 /// The same after a start has found something in the log, with this way of writing likes.
 pub(super) fn articles_after(bench: &Bench, write: LikesWrite, replayed: Replayed) -> Articles {
-    let mut settings = Sources::new().resolve().unwrap();
+    let mut settings = Sources::of_test().resolve().unwrap();
     settings.likes.write = write;
     let compute = Arc::new(crate::store::Pool::start("compute", vec![()], 8).unwrap());
     let cache = madang_cache::Cache::disabled();

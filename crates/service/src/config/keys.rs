@@ -222,10 +222,20 @@ const GENERAL: &[Key] = &[
         "Compression for clients that accept it (gzip, br, zstd); a cached body is compressed once",
         |s, v| s.compression = switch(v)?
     ),
+    Key {
+        // It holds a password.
+        secret: true,
+        ..key!(
+            "database.url" = "",
+            "mysql://USER:PASSWORD@HOST:PORT/DATABASE, or empty",
+            "MariaDB database that holds the data, for several nodes; empty = a file in the data directory",
+            |s, v| s.database.url = database_url(v)?
+        )
+    },
     key!(
         "database.max_connections" = "auto",
         "auto or 1 to 256",
-        "Number of read connections to the store; auto = one per core, at least 2",
+        "Number of read connections to the store (file: auto = one per core, at least 2), or of all connections to MariaDB (auto = 48)",
         |s, v| s.database.max_connections = auto(v, 256)?
     ),
     key!(
@@ -326,6 +336,7 @@ pub(super) fn blank() -> Settings {
             max_connections: None,
             commit_group: 0,
             queue: 0,
+            url: None,
             log_limit: 0,
         },
         cache: CacheSettings::blank(),
@@ -362,6 +373,15 @@ fn limit(value: &str) -> Result<Option<u32>, String> {
     }
     let most = whole(value, 1, 1_000_000)?;
     u32::try_from(most).map(Some).map_err(|_| String::new())
+}
+
+/// Whether it can be reached is for the start to find out.
+fn database_url(value: &str) -> Result<Option<String>, String> {
+    if value.is_empty() {
+        return Ok(None);
+    }
+    let is_url = value.strip_prefix("mysql://").is_some_and(|rest| rest.contains('/'));
+    if is_url { Ok(Some(value.to_owned())) } else { Err(String::new()) }
 }
 
 fn limit_check(value: &str) -> Result<LimitCheck, String> {

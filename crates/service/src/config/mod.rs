@@ -110,9 +110,11 @@ pub struct ServerSettings {
     pub drain_timeout: Duration,
 }
 
-/// `database.*`: the embedded store.
-#[derive(Clone, Debug, PartialEq)]
+/// `database.*`: the store.
+#[derive(Clone, PartialEq)]
 pub struct DatabaseSettings {
+    /// A server that holds the data; `None` = a file in the data directory.
+    pub url: Option<String>,
     /// Reading connections; `None` = fitted to the store (one per core, at least 2).
     pub max_connections: Option<usize>,
     /// Most writes that share one commit; 1 = a commit for each write.
@@ -121,6 +123,13 @@ pub struct DatabaseSettings {
     pub queue: usize,
     /// Size in bytes of the write-ahead log at which everything pauses until it is in the database.
     pub log_limit: usize,
+}
+
+impl std::fmt::Debug for DatabaseSettings {
+    /// Without the URL: it holds a password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DatabaseSettings").finish_non_exhaustive()
+    }
 }
 
 /// `tracks.*`.

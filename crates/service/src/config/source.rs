@@ -83,8 +83,13 @@ pub enum ConfigError {
 const HIDDEN: &str = "(hidden)";
 
 /// Environment variables that belong to Madang but are not settings.
-const RESERVED_VARIABLES: &[&str] =
-    &["MADANG_CONFIG", "MADANG_DRILLS", "MADANG_SKIPPED_FILE", "MADANG_TEST_DATA"];
+const RESERVED_VARIABLES: &[&str] = &[
+    "MADANG_CONFIG",
+    "MADANG_DRILLS",
+    "MADANG_SKIPPED_FILE",
+    "MADANG_TEST_DATA",
+    "MADANG_TEST_MARIADB",
+];
 
 /// Values of all sources, the later ones winning.
 #[derive(Debug, Default)]
@@ -93,6 +98,17 @@ pub struct Sources {
 }
 
 impl Sources {
+    /// The defaults, and the store of a test: see [`madang_testing::database`].
+    #[cfg(test)]
+    pub(crate) fn of_test() -> Self {
+        let mut sources = Self::new();
+        if let Some(url) = madang_testing::database() {
+            let flag = Origin::Flag("test".to_owned());
+            sources.set("database.url", &url, flag).expect("a URL of MariaDB");
+        }
+        sources
+    }
+
     /// Nothing but defaults.
     pub fn new() -> Self {
         Self::default()

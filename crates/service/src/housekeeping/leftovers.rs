@@ -8,7 +8,7 @@
     reason = "runs the statements that systems have for what is left"
 )]
 
-use crate::store::{Store, StoreError, Tx};
+use crate::store::{Store, StoreError, Tx, params};
 use madang_cache::Stamp;
 
 /// One kind of things that are deleted.
@@ -20,12 +20,14 @@ pub(crate) struct Leftovers {
     pub(crate) steps: &'static [&'static [Step]],
 }
 
-/// A statement that changes up to `?2` of the rows that hang on the id `?1`, and says of each by its `RETURNING`
-/// which cached body ends.
+/// How one kind of rows that hang on an id goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
-    /// The statement. It does not find again what it has changed.
-    pub(crate) sql: &'static str,
+    /// Finds up to `?2` of the rows that hang on the id `?1`: their keys, and what their cached bodies are named by. It
+    /// does not find again what was changed.
+    pub(crate) find: &'static str,
+    /// Changes the row of the key `?2` that hangs on the id `?1`.
+    pub(crate) change: &'static str,
     /// Which body ends with a row.
     pub(crate) ends: fn(i64) -> Option<Stamp>,
 }
@@ -40,9 +42,7 @@ impl Leftovers {
     /// Ids of which something may be left, the oldest first.
     pub(crate) async fn noted(self, store: &Store) -> Result<Vec<i64>, StoreError> {
         let sql = format!("SELECT id FROM {} ORDER BY id LIMIT {AT_ONCE}", self.noted);
-        store
-            .read(move |conn| conn.prepare_cached(&sql)?.query_map([], |r| r.get(0))?.collect())
-            .await
+        store.read(move |conn| conn.rows(&sql, &[], |r| r.get(0))).await
     }
 
     /// Takes away up to `rows` rows of what is left of `id` in one transaction; answers whether there may be
@@ -56,15 +56,17 @@ impl Leftovers {
         let job = move |tx: &mut Tx<'_>| {
             let (mut left, mut ended) = (rows, Vec::new());
             for step in self.steps.iter().copied().flatten() {
-                let changed: Vec<i64> = tx
-                    .prepare_cached(step.sql)?
-                    .query_map(rusqlite::params![id, left], |row| row.get(0))?
-                    .collect::<Result<_, _>>()?;
-                ended.extend(changed.iter().copied().filter_map(step.ends));
-                left -= changed.len().min(left);
+                let found = tx.rows(step.find, params![id, left], |row| {
+                    Ok((row.get::<i64>(0)?, row.get::<i64>(1)?))
+                })?;
+                for (key, body) in &found {
+                    tx.run(step.change, params![id, key])?;
+                    ended.extend((step.ends)(*body));
+                }
+                left -= found.len().min(left);
             }
             if left > 0 {
-                tx.execute(&format!("DELETE FROM {} WHERE id = ?", self.noted), [id])?;
+                tx.run(&format!("DELETE FROM {} WHERE id = ?", self.noted), params![id])?;
             }
             tx.effects().end(ended);
             Ok::<_, StoreError>(left == 0)

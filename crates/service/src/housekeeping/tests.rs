@@ -49,13 +49,14 @@ fn filled(dir: &std::path::Path) -> App {
 }
 
 async fn number(store: &Store, sql: &'static str) -> i64 {
-    store.read(move |conn| conn.query_row(sql, [], |row| row.get(0))).await.unwrap()
+    store.read(move |conn| conn.one(sql, &[])).await.unwrap()
 }
 
 /// Sweeps of what is left of one id, and the rows that each changed.
 async fn sweeps(app: &App, kind: Leftovers, id: i64, rows: usize) -> Vec<u64> {
     let store = &app.store;
-    let changes = || store.write(|tx: &mut Tx<'_>| Ok::<_, StoreError>(tx.total_changes()));
+    let changes =
+        || store.write(|tx: &mut Tx<'_>| Ok::<_, StoreError>(tx.embedded().total_changes()));
     let mut all = Vec::new();
     loop {
         let before = changes().await.unwrap();
@@ -100,10 +101,12 @@ fn every_statement_of_a_sweep_finds_its_rows_in_an_index() {
         .iter()
         .flat_map(|kind| kind.steps.iter().copied().flatten())
     {
-        let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {}", step.sql)).unwrap();
-        let plan: Vec<String> =
-            explain.query_map([1, 1], |row| row.get(3)).unwrap().map(Result::unwrap).collect();
-        assert!(plan.iter().all(|line| !line.starts_with("SCAN")), "{}: {plan:?}", step.sql);
+        for sql in [step.find, step.change] {
+            let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let plan: Vec<String> =
+                explain.query_map([1, 1], |row| row.get(3)).unwrap().map(Result::unwrap).collect();
+            assert!(plan.iter().all(|line| !line.starts_with("SCAN")), "{sql}: {plan:?}");
+        }
     }
 }
 

@@ -45,8 +45,8 @@ const SWEEP_TRANSACTIONS: u32 = 100;
 
 /// What a user leaves who is deleted.
 pub(crate) const OF_USER: &[Step] = &[Step {
-    sql: "DELETE FROM idempotency_keys WHERE user_id = ?1 AND number IN
-          (SELECT number FROM idempotency_keys WHERE user_id = ?1 LIMIT ?2) RETURNING number",
+    find: "SELECT number, number FROM idempotency_keys WHERE user_id = ?1 LIMIT ?2",
+    change: "DELETE FROM idempotency_keys WHERE user_id = ?1 AND number = ?2",
     ends: NONE,
 }];
 

@@ -1,9 +1,7 @@
 //! Outcomes beside their keys, in the transaction of the create.
-#![allow(clippy::disallowed_types, reason = "this is the store of keys: SQL types live here")]
 
 use super::{Claim, Done, KEYS_PER_USER, Once, Outcome, now_ms};
-use crate::store::{Store, StoreError, Tx};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use crate::store::{Conn, Sql, Store, StoreError, Tx, params};
 
 impl Once {
     /// Runs `create`, unless the same request has made something before: then that is its outcome.
@@ -26,12 +24,16 @@ impl Once {
     {
         let Some(claim) = &self.0 else { return create(tx).map(Done::now) };
         let now = now_ms();
-        if let Some(outcome) = claim.find(tx, now)? {
+        let before = if tx.is_shared() { claim.claim(tx, now)? } else { claim.find(tx, now)? };
+        if let Some(outcome) = before {
             return Ok(Done { outcome, replayed: true });
         }
         let outcome = create(tx)?;
-        if outcome.is_made() {
-            claim.keep(tx, &outcome, now)?;
+        match (outcome.is_made(), tx.is_shared()) {
+            (true, true) => claim.fill(tx, &outcome)?,
+            (true, false) => claim.keep(tx, &outcome, now)?,
+            (false, true) => claim.release(tx)?,
+            (false, false) => {}
         }
         Ok(Done::now(outcome))
     }
@@ -40,72 +42,127 @@ impl Once {
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub(crate) fn find<T: Outcome>(&self, conn: &Connection) -> Result<Option<T>, StoreError> {
+    pub(crate) fn find<T: Outcome>(&self, conn: &Conn<'_>) -> Result<Option<T>, StoreError> {
         self.0.as_ref().map_or(Ok(None), |claim| claim.find(conn, now_ms()))
     }
 }
 
 impl Claim {
-    fn find<T: Outcome>(&self, conn: &Connection, now: i64) -> Result<Option<T>, StoreError> {
-        let mut find = conn.prepare_cached(
+    fn find<T: Outcome>(&self, conn: &Conn<'_>, now: i64) -> Result<Option<T>, StoreError> {
+        let found = conn.first(
             "SELECT fingerprint, outcome FROM idempotency_keys
-             WHERE user_id = ? AND route = ? AND key = ? AND expires_at_ms > ?",
+             WHERE user_id = ? AND route = ? AND `key` = ? AND expires_at_ms > ?",
+            params![self.user, self.route, self.key, now],
+            |row| Ok((row.get::<Vec<u8>>(0)?, row.get::<String>(1)?)),
         )?;
-        let found: Option<(Vec<u8>, String)> = find
-            .query_row(params![self.user, self.route, self.key, now], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
-            .optional()?;
-        let Some((fingerprint, outcome)) = found else { return Ok(None) };
+        found.map(|(fingerprint, outcome)| self.outcome(&fingerprint, &outcome)).transpose()
+    }
+
+    /// What a row says, if it is of the same request.
+    fn outcome<T: Outcome>(&self, fingerprint: &[u8], outcome: &str) -> Result<T, StoreError> {
         if fingerprint != self.fingerprint {
             return Err(StoreError::KeyReused);
         }
-        serde_json::from_str(&outcome).map(Some).map_err(|e| {
+        serde_json::from_str(outcome).map_err(|e| {
             StoreError::Other(format!("cannot read the outcome stored with a key: {e}"))
         })
     }
 
-    fn keep<T: Outcome>(&self, conn: &Connection, outcome: &T, now: i64) -> Result<(), StoreError> {
+    /// Where the same request may run at the same time: makes the row first, which the other then waits for. Answers
+    /// what the other has made.
+    fn claim<T: Outcome>(&self, tx: &Tx<'_>, now: i64) -> Result<Option<T>, StoreError> {
+        let insert = "INSERT INTO idempotency_keys (user_id, route, `key`, fingerprint, outcome, expires_at_ms)
+             VALUES (?, ?, ?, ?, '', ?)";
+        let expires = now.saturating_add(self.keep_ms);
+        let values = params![self.user, self.route, self.key, self.fingerprint, expires];
+        loop {
+            if tx.insert_new(insert, values)?.is_some() {
+                return Ok(None);
+            }
+            let found: Option<(Vec<u8>, String, i64)> = tx.first(
+                "SELECT fingerprint, outcome, expires_at_ms FROM idempotency_keys
+                 WHERE user_id = ? AND route = ? AND `key` = ? FOR UPDATE",
+                params![self.user, self.route, self.key],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            )?;
+            match found {
+                Some((fingerprint, outcome, expires)) if expires > now => {
+                    return self.outcome(&fingerprint, &outcome).map(Some);
+                }
+                // Expired, and no sweep has found it yet; or it is gone: nothing was made.
+                Some(_) => self.release(tx)?,
+                None => {}
+            }
+        }
+    }
+
+    /// Writes the outcome into the claimed row, and takes the oldest keys of the user away.
+    fn fill<T: Outcome>(&self, tx: &Tx<'_>, outcome: &T) -> Result<(), StoreError> {
         let outcome = serde_json::to_string(outcome)
             .map_err(|e| StoreError::Other(format!("cannot store an outcome: {e}")))?;
-        let number: i64 = conn
-            .prepare_cached(
-                "SELECT coalesce(max(number), 0) + 1 FROM idempotency_keys WHERE user_id = ?",
-            )?
-            .query_row([self.user], |row| row.get(0))?;
+        tx.run(
+            "UPDATE idempotency_keys SET outcome = ? WHERE user_id = ? AND route = ? AND `key` = ?",
+            params![outcome, self.user, self.route, self.key],
+        )?;
+        let oldest: Option<i64> = tx.first(
+            "SELECT number FROM idempotency_keys WHERE user_id = ? ORDER BY number DESC LIMIT 1 OFFSET ?",
+            params![self.user, KEYS_PER_USER],
+            |row| row.get(0),
+        )?;
+        if let Some(oldest) = oldest {
+            let delete = "DELETE FROM idempotency_keys WHERE user_id = ? AND number <= ?";
+            tx.run(delete, params![self.user, oldest])?;
+        }
+        Ok(())
+    }
+
+    /// Takes the row away: nothing was made.
+    fn release(&self, tx: &Tx<'_>) -> Result<(), StoreError> {
+        let delete = "DELETE FROM idempotency_keys WHERE user_id = ? AND route = ? AND `key` = ?";
+        tx.run(delete, params![self.user, self.route, self.key]).map(drop)
+    }
+
+    fn keep<T: Outcome>(&self, conn: &Conn<'_>, outcome: &T, now: i64) -> Result<(), StoreError> {
+        let outcome = serde_json::to_string(outcome)
+            .map_err(|e| StoreError::Other(format!("cannot store an outcome: {e}")))?;
+        let number: i64 = conn.only(
+            "SELECT coalesce(max(number), 0) + 1 FROM idempotency_keys WHERE user_id = ?",
+            params![self.user],
+            |row| row.get(0),
+        )?;
         // Replaces an expired row of the same key that no sweep has found yet.
-        conn.prepare_cached(
+        conn.run(
             "INSERT OR REPLACE INTO idempotency_keys
              (user_id, route, key, number, fingerprint, outcome, expires_at_ms)
              VALUES (?, ?, ?, ?, ?, ?, ?)",
-        )?
-        .execute(params![
-            self.user,
-            self.route,
-            self.key,
-            number,
-            self.fingerprint,
-            outcome,
-            now.saturating_add(self.keep_ms)
-        ])?;
-        conn.prepare_cached("DELETE FROM idempotency_keys WHERE user_id = ? AND number <= ?")?
-            .execute(params![self.user, number - i64::from(KEYS_PER_USER)])?;
+            params![
+                self.user,
+                self.route,
+                self.key,
+                number,
+                self.fingerprint,
+                outcome,
+                now.saturating_add(self.keep_ms)
+            ],
+        )?;
+        conn.run(
+            "DELETE FROM idempotency_keys WHERE user_id = ? AND number <= ?",
+            params![self.user, number - i64::from(KEYS_PER_USER)],
+        )?;
         Ok(())
     }
 }
 
 /// Deletes up to so many expired rows, in one transaction; answers how many.
 pub(super) async fn sweep(store: &Store, now: i64, rows: u32) -> Result<usize, StoreError> {
-    store
-        .write(move |tx| {
-            let mut delete = tx.prepare_cached(
-                "DELETE FROM idempotency_keys WHERE (user_id, number) IN
-                 (SELECT user_id, number FROM idempotency_keys WHERE expires_at_ms <= ? LIMIT ?)",
-            )?;
-            Ok(delete.execute(params![now, rows])?)
-        })
-        .await
+    store.write(move |tx| tx.run(EXPIRED, params![now, rows])).await
 }
+
+const EXPIRED: Sql<'_> = Sql::each(
+    "DELETE FROM idempotency_keys WHERE (user_id, number) IN
+     (SELECT user_id, number FROM idempotency_keys WHERE expires_at_ms <= ? LIMIT ?)",
+    "DELETE FROM idempotency_keys WHERE expires_at_ms <= ? LIMIT ?",
+);
 
 #[cfg(test)]
 mod tests;

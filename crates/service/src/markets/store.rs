@@ -1,10 +1,8 @@
 //! Markets in the store: the only place that knows their tables.
-#![allow(clippy::disallowed_types, reason = "this is a store: SQL types live here")]
 
 use super::types::{Market, MarketId, NewMarket, Place};
 use super::views::View;
-use crate::store::{Store, StoreError, Tx};
-use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
+use crate::store::{Row, Sql, Store, StoreError, Tx, params};
 use std::collections::BTreeMap;
 
 /// Columns of a market in the order that [`market`] reads them.
@@ -63,8 +61,7 @@ impl MarketStore {
     pub fn all(&self) -> Result<Vec<Market>, StoreError> {
         self.store.read_blocking(|conn| {
             let sql = format!("SELECT {COLUMNS} FROM markets ORDER BY id");
-            let mut statement = conn.prepare(&sql)?;
-            statement.query_map([], market)?.collect()
+            conn.rows(&sql, &[], market)
         })
     }
 
@@ -74,8 +71,8 @@ impl MarketStore {
     /// When the store cannot answer.
     pub fn view_counts(&self) -> Result<Vec<(MarketId, u64)>, StoreError> {
         self.store.read_blocking(|conn| {
-            let mut statement = conn.prepare("SELECT market_id, views FROM market_view_counts")?;
-            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+            let sql = "SELECT market_id, views FROM market_view_counts";
+            conn.rows(sql, &[], |row| Ok((row.get(0)?, row.get(1)?)))
         })
     }
 
@@ -85,7 +82,7 @@ impl MarketStore {
     /// When the store cannot answer.
     pub async fn count(&self) -> Result<u64, StoreError> {
         self.store
-            .read(|conn| conn.query_row("SELECT count(*) FROM markets", [], |row| row.get(0)))
+            .read(|conn| conn.only("SELECT count(*) FROM markets", &[], |row| row.get(0)))
             .await
     }
 
@@ -117,10 +114,8 @@ impl MarketStore {
     pub async fn set_facilities(&self, rows: Vec<(MarketId, u32)>) -> Result<usize, StoreError> {
         self.store
             .write(move |tx| {
-                let mut update = tx.prepare_cached(
-                    "UPDATE markets SET facilities = ?2 WHERE id = ?1 AND facilities IS NOT ?2",
-                )?;
-                rows.iter().try_fold(0, |n, (id, bits)| Ok(n + update.execute(params![id, bits])?))
+                rows.iter()
+                    .try_fold(0, |n, (id, bits)| Ok(n + tx.run(FACILITIES, params![id, bits])?))
             })
             .await
     }
@@ -132,25 +127,24 @@ impl MarketStore {
     pub(super) async fn count_views(&self, views: Vec<View>) -> Result<CountedViews, StoreError> {
         self.store
             .write(move |tx| {
-                let mut insert =
-                    tx.prepare_cached("INSERT OR IGNORE INTO market_views VALUES (?, ?, ?)")?;
+                let insert = "INSERT INTO market_views (day, market_id, visitor) VALUES (?, ?, ?)";
                 let mut new: BTreeMap<MarketId, u64> = BTreeMap::new();
                 let mut repeated = Vec::new();
                 for &view in &views {
-                    if insert.execute(params![view.day, view.market, view.visitor])? > 0 {
+                    let values = params![view.day, view.market, view.visitor];
+                    if tx.insert_new(insert, values)?.is_some() {
                         *new.entry(view.market).or_default() += 1;
                     } else {
                         repeated.push(view);
                     }
                 }
-                let mut add = tx.prepare_cached(
-                    "INSERT INTO market_view_counts VALUES (?1, ?2, 0)
-                     ON CONFLICT (market_id) DO UPDATE SET views = views + ?2 RETURNING views",
-                )?;
-                let counts = new.into_iter().map(|(id, n)| {
-                    Ok::<_, rusqlite::Error>((id, add.query_row(params![id, n], |row| row.get(0))?))
-                });
-                Ok(CountedViews { counts: counts.collect::<Result<_, _>>()?, repeated })
+                let count = |(id, n): (MarketId, u64)| {
+                    tx.run(ADD_VIEWS, params![id, n])?;
+                    let views = "SELECT views FROM market_view_counts WHERE market_id = ?";
+                    Ok::<_, StoreError>((id, tx.one(views, params![id])?))
+                };
+                let counts = new.into_iter().map(count).collect::<Result<_, _>>()?;
+                Ok(CountedViews { counts, repeated })
             })
             .await
     }
@@ -162,20 +156,14 @@ impl MarketStore {
     pub(super) async fn settle_views(&self, day: u32, most: usize) -> Result<usize, StoreError> {
         self.store
             .write(move |tx| {
-                let mut old = tx.prepare_cached(
-                    "DELETE FROM market_views WHERE (day, market_id, visitor) IN
-                       (SELECT day, market_id, visitor FROM market_views WHERE day < ? LIMIT ?)
-                     RETURNING market_id",
-                )?;
                 let mut gone: BTreeMap<MarketId, usize> = BTreeMap::new();
-                for id in old.query_map(params![day, most], |row| row.get(0))? {
-                    *gone.entry(id?).or_default() += 1;
+                for id in tx.rows(OLD_VIEWS, params![day, most], |row| row.get(0))? {
+                    *gone.entry(id).or_default() += 1;
                 }
-                let mut settle = tx.prepare_cached(
-                    "UPDATE market_view_counts SET settled = settled + ? WHERE market_id = ?",
-                )?;
+                let settle =
+                    "UPDATE market_view_counts SET settled = settled + ? WHERE market_id = ?";
                 for (id, n) in &gone {
-                    settle.execute(params![n, id])?;
+                    tx.run(settle, params![n, id])?;
                 }
                 Ok(gone.values().sum())
             })
@@ -205,44 +193,82 @@ fn put(tx: &Tx<'_>, row: &Prepared) -> Result<Put, StoreError> {
     Ok(Put::Updated)
 }
 
-fn by_key(conn: &Connection, key: &str) -> Result<Option<Market>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM markets WHERE natural_key = ?");
-    Ok(conn.prepare_cached(&sql)?.query_row([key], market).optional()?)
+fn by_key(tx: &Tx<'_>, key: &str) -> Result<Option<Market>, StoreError> {
+    let read = format!("SELECT {COLUMNS} FROM markets WHERE natural_key = ?");
+    let lock = format!("{read} FOR UPDATE");
+    tx.first(Sql::each(&read, &lock), params![key], market)
 }
 
 /// A new row when `id` is none: then the number is the store's to choose.
-fn write(conn: &Connection, id: Option<MarketId>, row: &Prepared) -> Result<(), StoreError> {
+fn write(tx: &Tx<'_>, id: Option<MarketId>, row: &Prepared) -> Result<(), StoreError> {
     let Prepared { key, place, market } = row;
-    let mut put = conn.prepare_cached(
-        "INSERT INTO markets (id, natural_key, name, kind, cycle, road_address, lot_address, province_id,
-           municipality_id, lat, lon, stores, goods, vouchers, homepage, public_toilet, parking,
-           founded_year, phone, data_date, provider)
-         VALUES (:id, :key, :name, :kind, :cycle, :road, :lot, :province, :municipality, :lat, :lon,
-           :stores, :goods, :vouchers, :homepage, :toilet, :parking, :founded, :phone, :date, :provider)
-         ON CONFLICT (id) DO UPDATE SET name = :name, kind = :kind, cycle = :cycle, road_address = :road,
-           lot_address = :lot, province_id = :province, municipality_id = :municipality, lat = :lat,
-           lon = :lon, stores = :stores, goods = :goods, vouchers = :vouchers, homepage = :homepage,
-           public_toilet = :toilet, parking = :parking, founded_year = :founded, phone = :phone,
-           data_date = :date, provider = :provider",
+    let (goods, vouchers) = (market.goods.join("+"), market.vouchers.join("+"));
+    let (lat, lon) = (market.position.map(|p| p.0), market.position.map(|p| p.1));
+    let sql = if id.is_none() { INSERT } else { UPDATE };
+    // Of an update the key comes last: it is what the row is found by.
+    tx.run(
+        sql,
+        params![
+            market.name,
+            market.kind,
+            market.cycle,
+            market.road_address,
+            market.lot_address,
+            place.province,
+            place.municipality,
+            lat,
+            lon,
+            market.stores,
+            goods,
+            vouchers,
+            market.homepage,
+            market.public_toilet,
+            market.parking,
+            market.founded_year,
+            market.phone,
+            market.data_date,
+            market.provider,
+            key
+        ],
     )?;
-    put.execute(named_params! {
-        ":id": id, ":key": key, ":name": market.name, ":kind": market.kind, ":cycle": market.cycle,
-        ":road": market.road_address, ":lot": market.lot_address, ":province": place.province,
-        ":municipality": place.municipality, ":lat": market.position.map(|p| p.0),
-        ":lon": market.position.map(|p| p.1), ":stores": market.stores,
-        ":goods": market.goods.join("+"), ":vouchers": market.vouchers.join("+"),
-        ":homepage": market.homepage, ":toilet": market.public_toilet, ":parking": market.parking,
-        ":founded": market.founded_year, ":phone": market.phone, ":date": market.data_date,
-        ":provider": market.provider,
-    })?;
     Ok(())
 }
 
-fn market(row: &Row<'_>) -> Result<Market, rusqlite::Error> {
+const INSERT: &str =
+    "INSERT INTO markets (name, kind, cycle, road_address, lot_address, province_id, municipality_id, lat, lon,
+       stores, goods, vouchers, homepage, public_toilet, parking, founded_year, phone, data_date, provider, natural_key)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
+const UPDATE: &str =
+    "UPDATE markets SET name = ?, kind = ?, cycle = ?, road_address = ?, lot_address = ?, province_id = ?,
+       municipality_id = ?, lat = ?, lon = ?, stores = ?, goods = ?, vouchers = ?, homepage = ?, public_toilet = ?,
+       parking = ?, founded_year = ?, phone = ?, data_date = ?, provider = ?
+     WHERE natural_key = ?";
+
+const FACILITIES: Sql<'_> = Sql::each(
+    "UPDATE markets SET facilities = ?2 WHERE id = ?1 AND facilities IS NOT ?2",
+    "UPDATE markets SET facilities = ?2 WHERE id = ?1 AND NOT facilities <=> ?2",
+);
+
+const ADD_VIEWS: Sql<'_> = Sql::each(
+    "INSERT INTO market_view_counts (market_id, views, settled) VALUES (?1, ?2, 0)
+     ON CONFLICT (market_id) DO UPDATE SET views = views + ?2",
+    "INSERT INTO market_view_counts (market_id, views, settled) VALUES (?1, ?2, 0)
+     ON DUPLICATE KEY UPDATE views = views + ?2",
+);
+
+const OLD_VIEWS: Sql<'_> = Sql::each(
+    "DELETE FROM market_views WHERE (day, market_id, visitor) IN
+       (SELECT day, market_id, visitor FROM market_views WHERE day < ? LIMIT ?)
+     RETURNING market_id",
+    "DELETE FROM market_views WHERE day < ? LIMIT ? RETURNING market_id",
+);
+
+fn market(row: &Row<'_>) -> Result<Market, StoreError> {
     let list = |text: String| {
         text.split('+').filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<_>>()
     };
-    let position = row.get::<_, Option<f64>>(8)?.zip(row.get::<_, Option<f64>>(9)?);
+    let position = row.get::<Option<f64>>(8)?.zip(row.get::<Option<f64>>(9)?);
     Ok(Market {
         id: row.get(0)?,
         place: Place { province: row.get(6)?, municipality: row.get(7)? },

@@ -57,8 +57,11 @@ pub(crate) fn router() -> Api {
 }
 
 /// What a user leaves who is deleted: posts without an author.
-pub(crate) const OF_USER: &[Step] =
-    &[Step { sql: store::POSTS_OF_USER, ends: |id| Some(one_post(id)) }];
+pub(crate) const OF_USER: &[Step] = &[Step {
+    find: "SELECT id, id FROM posts WHERE author_id = ?1 LIMIT ?2",
+    change: "UPDATE posts SET author_id = NULL WHERE author_id = ?1 AND id = ?2",
+    ends: |id| Some(one_post(id)),
+}];
 
 /// The system: its store and its cached bodies.
 #[derive(Clone, Debug)]

@@ -1,5 +1,4 @@
 //! Transactions on posts. One method is one whole transaction; listings are in `store/listing.rs`.
-#![allow(clippy::disallowed_types, reason = "this is the store of posts: SQL types live here")]
 
 mod listing;
 
@@ -12,8 +11,7 @@ use crate::accounts::{self, RegionId, UserId};
 use crate::bodies::ChangeError;
 use crate::http::By;
 use crate::idempotency::{Done, Once};
-use crate::store::{Store, StoreError, Tx};
-use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
+use crate::store::{Conn, Row, Sql, Store, StoreError, Tx, params};
 use std::collections::HashMap;
 
 /// Whoever is gone is nobody, be it that the column still says who it was.
@@ -22,10 +20,6 @@ const FIND: &str =
         p.state_id, p.city_id, t.name, p.status, p.created_at_ms, p.updated_at_ms, u.id
    FROM posts p JOIN towns t ON t.id = p.town_id LEFT JOIN users u ON u.id = p.author_id
   WHERE p.id = ? AND p.removed = 0";
-
-/// A user's posts stay without an author.
-pub(super) const POSTS_OF_USER: &str = "UPDATE posts SET author_id = NULL WHERE id IN
-     (SELECT id FROM posts WHERE author_id = ?1 LIMIT ?2) RETURNING id";
 
 /// The next `?2` towns after `?1`, and whether there is no post in them.
 const TOWNS: &str = "SELECT id, NOT EXISTS (SELECT 1 FROM posts WHERE town_id = t.id)
@@ -75,7 +69,7 @@ impl PostStore {
     pub async fn create(&self, new: NewPost, once: Once) -> Result<Done<PostId>, ChangeError> {
         let listings = area::listings(&new.values);
         let job = move |tx: &mut Tx<'_>| {
-            if !accounts::exists(tx, new.author).map_err(StoreError::from)? {
+            if !accounts::stays(tx, new.author)? {
                 return Err(ChangeError::UnknownUser);
             }
             once.run(tx, |tx| {
@@ -167,11 +161,12 @@ impl PostStore {
         let job = move |tx: &mut Tx<'_>| {
             let own = owned(tx, id, &by)?;
             if let Change::Done(post) = &own {
-                tx.prepare_cached(
-                    "UPDATE posts SET removed = 1, updated_at_ms = max(updated_at_ms, ?) WHERE id = ?",
-                )
-                .and_then(|mut update| update.execute([now_ms, id]))
-                .map_err(StoreError::from)?;
+                tx.run(
+                    "UPDATE posts SET removed = 1,
+                       updated_at_ms = CASE WHEN updated_at_ms < ?1 THEN ?1 ELSE updated_at_ms END
+                     WHERE id = ?2",
+                    params![now_ms, id],
+                )?;
                 tx.effects().end(area::listings(&post.values).into_iter().chain([one_post(id)]));
             }
             Ok(own.map(|post| post.values))
@@ -184,18 +179,17 @@ impl PostStore {
     /// # Errors
     /// When the store cannot answer.
     pub async fn count(&self) -> Result<u64, StoreError> {
-        self.store
-            .read(|conn| conn.query_row("SELECT count(*) FROM posts", [], |row| row.get(0)))
-            .await
+        self.store.read(|conn| conn.only("SELECT count(*) FROM posts", &[], |row| row.get(0))).await
     }
 }
 
 /// The post, if it is this user's and they still exist.
 fn owned(tx: &Tx<'_>, id: PostId, by: &By<Post>) -> Result<Change<Post>, ChangeError> {
-    if !accounts::exists(tx, by.user).map_err(StoreError::from)? {
+    if !accounts::stays(tx, by.user)? {
         return Err(ChangeError::UnknownUser);
     }
-    Ok(match find(tx, id).map_err(StoreError::from)? {
+    tx.hold("posts", id)?;
+    Ok(match find(tx, id)? {
         None => Change::Absent,
         Some((post, author)) if author == Some(by.user) => {
             let holds = by.holds(|| Ok::<_, ChangeError>(Some(post.clone())))?;
@@ -206,20 +200,29 @@ fn owned(tx: &Tx<'_>, id: PostId, by: &By<Post>) -> Result<Change<Post>, ChangeE
 }
 
 /// The post of this id and its author's, unless it was removed.
-fn find(conn: &Connection, id: PostId) -> Result<Option<(Post, Option<UserId>)>, rusqlite::Error> {
-    conn.prepare_cached(FIND)?.query_row([id], |row| Ok((post(row)?, row.get(14)?))).optional()
+fn find(conn: &Conn<'_>, id: PostId) -> Result<Option<(Post, Option<UserId>)>, StoreError> {
+    conn.first(FIND, params![id], |row| Ok((post(row)?, row.get(14)?)))
 }
 
 /// The id of a town, which it gets when it is named for the first time.
 fn intern(tx: &Tx<'_>, city: RegionId, name: &str) -> Result<i64, StoreError> {
-    let mut look = tx.prepare_cached("SELECT id FROM towns WHERE city_id = ? AND name = ?")?;
-    if let Some(id) = look.query_row(params![city, name], |row| row.get(0)).optional()? {
+    let look = || tx.first(TOWN, params![city, name], |row| row.get(0));
+    if let Some(id) = look()? {
         return Ok(id);
     }
-    tx.prepare_cached("INSERT INTO towns (city_id, name) VALUES (?, ?)")?
-        .execute(params![city, name])?;
-    Ok(tx.last_insert_rowid())
+    let insert = "INSERT INTO towns (city_id, name) VALUES (?, ?)";
+    match tx.insert_new(insert, params![city, name])? {
+        Some(id) => Ok(id),
+        // Somebody else has named it meanwhile.
+        None => look()?.ok_or(StoreError::Busy),
+    }
 }
+
+/// It must stay until the post is there.
+const TOWN: Sql<'_> = Sql::each(
+    "SELECT id FROM towns WHERE city_id = ? AND name = ?",
+    "SELECT id FROM towns WHERE city_id = ? AND name = ? LOCK IN SHARE MODE",
+);
 
 /// Takes away the towns without posts among the next `limit` after this one; answers the last of these, if
 /// there may be more. Posts that were removed keep theirs.
@@ -232,9 +235,7 @@ pub(crate) async fn sweep_towns(
     limit: usize,
 ) -> Result<Option<i64>, StoreError> {
     let found = store.read(move |conn| {
-        conn.prepare_cached(TOWNS)?
-            .query_map(params![after, limit], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<Result<Vec<(i64, bool)>, _>>()
+        conn.rows(TOWNS, params![after, limit], |row| Ok((row.get(0)?, row.get(1)?)))
     });
     let found = found.await?;
     let last = found.last().filter(|_| found.len() == limit).map(|(id, _)| *id);
@@ -243,10 +244,9 @@ pub(crate) async fn sweep_towns(
     if !unused.is_empty() {
         let job = move |tx: &mut Tx<'_>| {
             // Somebody may have offered something there meanwhile.
-            let mut delete = tx.prepare_cached(
-                "DELETE FROM towns WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM posts WHERE town_id = ?1)",
-            )?;
-            unused.iter().try_for_each(|id| delete.execute([id]).map(drop))?;
+            let delete = "DELETE FROM towns
+                 WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM posts WHERE town_id = ?1)";
+            unused.iter().try_for_each(|id| tx.run(delete, params![id]).map(drop))?;
             Ok::<_, StoreError>(())
         };
         store.write(job).await?;
@@ -255,54 +255,68 @@ pub(crate) async fn sweep_towns(
 }
 
 fn insert(tx: &Tx<'_>, new: &NewPost, town: i64) -> Result<PostId, StoreError> {
-    let values = &new.values;
-    tx.prepare_cached(
+    let PostValues { title, content, item_name, price, stock, category, place, status } =
+        &new.values;
+    tx.insert(
         "INSERT INTO posts (author_id, category_id, state_id, city_id, town_id, price, stock, status, removed,
                             created_at_ms, updated_at_ms, title, item_name, content)
-         VALUES (:author, :category, :state, :city, :town, :price, :stock, :status, :removed,
-                 :now, :now, :title, :item, :content)",
-    )?
-    .execute(named_params! {
-        ":author": new.author, ":category": values.category, ":state": values.place.state,
-        ":city": values.place.city, ":town": town, ":price": values.price, ":stock": values.stock,
-        ":status": number_of(values.status), ":removed": new.removed, ":now": new.created_at_ms,
-        ":title": values.title, ":item": values.item_name, ":content": values.content,
-    })?;
-    Ok(tx.last_insert_rowid())
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10, ?11, ?12, ?13)",
+        params![
+            new.author,
+            category,
+            place.state,
+            place.city,
+            town,
+            price,
+            stock,
+            number_of(*status),
+            new.removed,
+            new.created_at_ms,
+            title,
+            item_name,
+            content
+        ],
+    )
 }
 
 fn update(tx: &Tx<'_>, post: &Post) -> Result<(), StoreError> {
-    let values = &post.values;
-    let town = intern(tx, values.place.city, &values.place.town)?;
-    tx.prepare_cached(
-        "UPDATE posts SET category_id = :category, state_id = :state, city_id = :city, town_id = :town,
-                price = :price, stock = :stock, status = :status, updated_at_ms = :now,
-                title = :title, item_name = :item, content = :content
-          WHERE id = :id",
-    )?
-    .execute(named_params! {
-        ":id": post.id, ":category": values.category, ":state": values.place.state,
-        ":city": values.place.city, ":town": town, ":price": values.price, ":stock": values.stock,
-        ":status": number_of(values.status), ":now": post.updated_at_ms,
-        ":title": values.title, ":item": values.item_name, ":content": values.content,
-    })?;
+    let PostValues { title, content, item_name, price, stock, category, place, status } =
+        &post.values;
+    let town = intern(tx, place.city, &place.town)?;
+    tx.run(
+        "UPDATE posts SET category_id = ?, state_id = ?, city_id = ?, town_id = ?, price = ?, stock = ?,
+                status = ?, updated_at_ms = ?, title = ?, item_name = ?, content = ?
+          WHERE id = ?",
+        params![
+            category,
+            place.state,
+            place.city,
+            town,
+            price,
+            stock,
+            number_of(*status),
+            post.updated_at_ms,
+            title,
+            item_name,
+            content,
+            post.id
+        ],
+    )?;
     Ok(())
 }
 
-fn all_categories(conn: &Connection) -> Result<Vec<Category>, rusqlite::Error> {
-    conn.prepare_cached("SELECT id, slug, name, name_english FROM post_categories ORDER BY id")?
-        .query_map([], |row| {
-            Ok(Category {
-                id: row.get(0)?,
-                slug: row.get(1)?,
-                name: row.get(2)?,
-                name_english: row.get(3)?,
-            })
-        })?
-        .collect()
+fn all_categories(conn: &Conn<'_>) -> Result<Vec<Category>, StoreError> {
+    conn.rows("SELECT id, slug, name, name_english FROM post_categories ORDER BY id", &[], |row| {
+        Ok(Category {
+            id: row.get(0)?,
+            slug: row.get(1)?,
+            name: row.get(2)?,
+            name_english: row.get(3)?,
+        })
+    })
 }
 
-fn post(row: &Row<'_>) -> Result<Post, rusqlite::Error> {
+fn post(row: &Row<'_>) -> Result<Post, StoreError> {
     Ok(Post {
         id: row.get(0)?,
         author: row.get(1)?,

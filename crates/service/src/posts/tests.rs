@@ -20,7 +20,7 @@ impl Bench {
     /// A store with two users, 1 and 2, and these settings.
     async fn new(settings: &[(&str, &str)]) -> Bench {
         let dir = tempfile::tempdir().unwrap();
-        let mut sources = Sources::new();
+        let mut sources = Sources::of_test();
         let flag = || Origin::Flag("--set".to_owned());
         sources.set("data.dir", dir.path().to_str().unwrap(), flag()).unwrap();
         for (key, value) in settings {
@@ -35,7 +35,7 @@ impl Bench {
 
     async fn execute(&self, sql: &'static str) {
         let done: Result<(), StoreError> =
-            self.app.store.write(move |tx: &mut Tx<'_>| Ok(tx.execute_batch(sql)?)).await;
+            self.app.store.write(move |tx: &mut Tx<'_>| tx.batch(sql)).await;
         done.unwrap();
     }
 

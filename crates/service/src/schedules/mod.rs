@@ -50,12 +50,13 @@ pub(crate) fn router() -> Api {
 /// What a user leaves who is deleted.
 pub(crate) const OF_USER: &[Step] = &[
     Step {
-        sql: "DELETE FROM schedules WHERE id IN
-              (SELECT id FROM schedules WHERE user_id = ?1 LIMIT ?2) RETURNING id",
+        find: "SELECT id, id FROM schedules WHERE user_id = ?1 LIMIT ?2",
+        change: "DELETE FROM schedules WHERE user_id = ?1 AND id = ?2",
         ends: NONE,
     },
     Step {
-        sql: "DELETE FROM schedule_counts WHERE user_id = ?1 AND ?2 > 0 RETURNING user_id",
+        find: "SELECT user_id, user_id FROM schedule_counts WHERE user_id = ?1 LIMIT ?2",
+        change: "DELETE FROM schedule_counts WHERE user_id = ?1 AND user_id = ?2",
         ends: NONE,
     },
 ];

@@ -1,6 +1,5 @@
 //! Transactions on schedules and their places. One method is one whole transaction; the functions below
 //! are the parts that the ways of enforcing the limit share.
-#![allow(clippy::disallowed_types, reason = "this is the store of schedules: SQL types live here")]
 
 use super::CreateError;
 use super::limit::Limit;
@@ -8,8 +7,7 @@ use super::types::{AfterStart, Deletion, Location, LocationId, NewSchedule, Sche
 use crate::accounts::{self, UserId};
 use crate::http::By;
 use crate::idempotency::{Done, Once};
-use crate::store::{Store, StoreError, Tx};
-use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
+use crate::store::{Conn, Row, Sql, Store, StoreError, Tx, params};
 
 const COLUMNS: &str = "id, user_id, location_id, title, start_at_ms, end_at_ms, created_at_ms";
 
@@ -75,7 +73,7 @@ impl ScheduleStore {
         self.store
             .write(move |tx| {
                 for of_one in all.chunk_by(|a, b| a.user == b.user) {
-                    if !accounts::exists(tx, of_one[0].user)? {
+                    if !accounts::stays(tx, of_one[0].user)? {
                         return Err(StoreError::Constraint("there is no such user".to_owned()));
                     }
                     for new in of_one {
@@ -105,15 +103,14 @@ impl ScheduleStore {
             if !by.holds(|| find(tx, id, user))? {
                 return Ok(Deletion::Outdated);
             }
-            let deleted = tx
-                .prepare_cached("DELETE FROM schedules WHERE id = ? AND user_id = ?")?
-                .execute([id, user])?;
+            let deleted =
+                tx.run("DELETE FROM schedules WHERE id = ? AND user_id = ?", params![id, user])?;
             if deleted > 0 {
                 // Only a row that went is counted down: of two deletions at once one finds nothing.
-                tx.prepare_cached(
+                tx.run(
                     "UPDATE schedule_counts SET n = n - 1 WHERE user_id = ? AND n > 0",
-                )?
-                .execute([user])?;
+                    params![user],
+                )?;
                 return Ok(Deletion::Deleted);
             }
             Ok(Deletion::Absent)
@@ -148,9 +145,7 @@ impl ScheduleStore {
             .read(move |conn| {
                 // Before every begin, so that the first page needs no query of its own.
                 let (start, id) = after.map_or((i64::MIN, 0), |a| (a.start_at_ms, a.id));
-                conn.prepare_cached(&page_sql())?
-                    .query_map(params![user, start, id, limit], schedule)?
-                    .collect()
+                conn.rows(PAGE, params![user, start, id, limit], schedule)
             })
             .await
     }
@@ -163,7 +158,7 @@ impl ScheduleStore {
         self.store
             .read(move |conn| {
                 let sql = format!("SELECT {COLUMNS} FROM schedules WHERE user_id = ?");
-                conn.prepare_cached(&sql)?.query_map([user], schedule)?.collect()
+                conn.rows(&sql, params![user], schedule)
             })
             .await
     }
@@ -183,9 +178,9 @@ impl ScheduleStore {
     pub async fn counts(&self) -> Result<Vec<(UserId, u64)>, StoreError> {
         self.store
             .read(|conn| {
-                conn.prepare_cached("SELECT user_id, n FROM schedule_counts ORDER BY user_id")?
-                    .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-                    .collect()
+                conn.rows("SELECT user_id, n FROM schedule_counts ORDER BY user_id", &[], |row| {
+                    Ok((row.get(0)?, row.get(1)?))
+                })
             })
             .await
     }
@@ -201,23 +196,15 @@ impl ScheduleStore {
     ) -> Result<Vec<Location>, StoreError> {
         self.store
             .read(move |conn| {
-                conn.prepare_cached(
-                    "SELECT id, name, name_english, lat, lon FROM locations WHERE id > ? ORDER BY id LIMIT ?",
-                )?
-                .query_map(params![after, limit], location)?
-                .collect()
+                conn.rows("SELECT id, name, name_english, lat, lon FROM locations WHERE id > ? ORDER BY id LIMIT ?", params![after, limit], location)
             })
             .await
     }
 }
 
-fn find(
-    conn: &Connection,
-    id: ScheduleId,
-    user: UserId,
-) -> Result<Option<Schedule>, rusqlite::Error> {
+fn find(conn: &Conn<'_>, id: ScheduleId, user: UserId) -> Result<Option<Schedule>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM schedules WHERE id = ? AND user_id = ?");
-    conn.prepare_cached(&sql)?.query_row([id, user], schedule).optional()
+    conn.first(&sql, params![id, user], schedule)
 }
 
 /// The write transaction of a create, but for what must be known of it afterwards: nothing when the
@@ -227,7 +214,7 @@ pub(super) fn insert(
     new: &NewSchedule,
     limit: Limit,
 ) -> Result<Option<ScheduleId>, CreateError> {
-    if !accounts::exists(tx, new.user).map_err(StoreError::from)? {
+    if !limit.finds_owner(tx, new.user)? {
         return Err(CreateError::UnknownUser);
     }
     limit.insert(tx, new).map_err(|error| why(tx, new, error))
@@ -236,49 +223,56 @@ pub(super) fn insert(
 /// What a constraint that refused a new row means: SQLite does not say which one it was.
 fn why(tx: &Tx<'_>, new: &NewSchedule, error: StoreError) -> CreateError {
     let StoreError::Constraint(_) = &error else { return error.into() };
-    let has_place = tx
-        .prepare_cached("SELECT 1 FROM locations WHERE id = ?")
-        .and_then(|mut look| look.exists([new.location]));
-    if has_place == Ok(false) { CreateError::UnknownLocation } else { error.into() }
+    match tx.exists("SELECT 1 FROM locations WHERE id = ?", params![new.location]) {
+        Ok(false) => CreateError::UnknownLocation,
+        _ => error.into(),
+    }
 }
 
 /// Inserts a row; the count is up to the caller.
 pub(super) fn insert_row(tx: &Tx<'_>, new: &NewSchedule) -> Result<ScheduleId, StoreError> {
-    tx.prepare_cached(
+    tx.insert(
         "INSERT INTO schedules (user_id, location_id, title, start_at_ms, end_at_ms, created_at_ms)
-         VALUES (:user, :location, :title, :start, :end, :now)",
-    )?
-    .execute(named_params! {
-        ":user": new.user, ":location": new.location, ":title": new.title,
-        ":start": new.start_at_ms, ":end": new.end_at_ms, ":now": new.created_at_ms,
-    })?;
-    Ok(tx.last_insert_rowid())
+         VALUES (?, ?, ?, ?, ?, ?)",
+        params![
+            new.user,
+            new.location,
+            new.title,
+            new.start_at_ms,
+            new.end_at_ms,
+            new.created_at_ms
+        ],
+    )
 }
 
 /// Takes a user's count up by `rows`, from nothing if there is none yet.
 pub(super) fn count_up(tx: &Tx<'_>, user: UserId, rows: u64) -> Result<(), StoreError> {
-    tx.prepare_cached(
-        "INSERT INTO schedule_counts (user_id, n) VALUES (?, ?)
-         ON CONFLICT (user_id) DO UPDATE SET n = n + excluded.n",
-    )?
-    .execute(params![user, rows])?;
+    tx.run(COUNT_UP, params![user, rows])?;
     Ok(())
 }
 
+const COUNT_UP: Sql<'_> = Sql::each(
+    "INSERT INTO schedule_counts (user_id, n) VALUES (?, ?)
+     ON CONFLICT (user_id) DO UPDATE SET n = n + excluded.n",
+    "INSERT INTO schedule_counts (user_id, n) VALUES (?, ?)
+     ON DUPLICATE KEY UPDATE n = n + VALUES(n)",
+);
+
 /// How many rows a user has, by counting them.
-pub(super) fn count_rows(conn: &Connection, user: UserId) -> Result<u64, rusqlite::Error> {
-    conn.prepare_cached("SELECT count(*) FROM schedules WHERE user_id = ?")?
-        .query_row([user], |row| row.get(0))
+pub(super) fn count_rows(conn: &Conn<'_>, user: UserId) -> Result<u64, StoreError> {
+    conn.only("SELECT count(*) FROM schedules WHERE user_id = ?", params![user], |row| row.get(0))
 }
 
-pub(super) fn page_sql() -> String {
-    format!(
-        "SELECT {COLUMNS} FROM schedules WHERE user_id = ? AND (start_at_ms, id) > (?, ?)
-         ORDER BY start_at_ms, id LIMIT ?"
-    )
-}
+/// SQLite seeks by a pair; MariaDB does by two ranges.
+pub(super) const PAGE: Sql<'_> = Sql::each(
+    "SELECT id, user_id, location_id, title, start_at_ms, end_at_ms, created_at_ms FROM schedules
+     WHERE user_id = ?1 AND (start_at_ms, id) > (?2, ?3) ORDER BY start_at_ms, id LIMIT ?4",
+    "SELECT id, user_id, location_id, title, start_at_ms, end_at_ms, created_at_ms FROM schedules
+     WHERE user_id = ?1 AND (start_at_ms > ?2 OR start_at_ms = ?2 AND id > ?3)
+     ORDER BY start_at_ms, id LIMIT ?4",
+);
 
-fn schedule(row: &Row<'_>) -> Result<Schedule, rusqlite::Error> {
+fn schedule(row: &Row<'_>) -> Result<Schedule, StoreError> {
     Ok(Schedule {
         id: row.get(0)?,
         values: NewSchedule {
@@ -292,7 +286,7 @@ fn schedule(row: &Row<'_>) -> Result<Schedule, rusqlite::Error> {
     })
 }
 
-fn location(row: &Row<'_>) -> Result<Location, rusqlite::Error> {
+fn location(row: &Row<'_>) -> Result<Location, StoreError> {
     Ok(Location {
         id: row.get(0)?,
         name: row.get(1)?,

@@ -15,6 +15,9 @@ pub enum StoreError {
     /// longer. Answered 503.
     #[error("the read was interrupted: {0}")]
     GivenUp(&'static str),
+    /// The database server cannot be reached. Answered 503.
+    #[error("the database cannot be reached: {0}")]
+    Unreachable(String),
     /// The store is closing. Answered 503.
     #[error("the store is closing")]
     Closed,
@@ -61,6 +64,7 @@ impl StoreError {
             self,
             StoreError::Busy
                 | StoreError::GivenUp(_)
+                | StoreError::Unreachable(_)
                 | StoreError::Closed
                 | StoreError::Commit(_)
                 | StoreError::Unknown(_)

@@ -61,20 +61,30 @@ impl<S: Send + 'static> Pool<S> {
         F: FnOnce(&mut S) -> T + Send + 'static,
     {
         let (answer, result) = oneshot::channel();
-        let job: Job<S> = Box::new(move |state| {
+        self.hand_over(move |state| {
             if answer.is_closed() {
                 return;
             }
             let outcome = catch_unwind(AssertUnwindSafe(|| job(state)));
             // The caller may have left meanwhile; its result is then nobody's.
             let _ = answer.send(outcome.map_err(|panic| PoolError::Panicked(panic_text(&*panic))));
-        });
-        match self.queue.as_ref().map(|queue| queue.try_send(job)) {
-            Some(Ok(())) => {}
-            Some(Err(TrySendError::Full(_))) => return Err(PoolError::Full),
-            Some(Err(TrySendError::Disconnected(_))) | None => return Err(PoolError::Closed),
-        }
+        })?;
         result.await.unwrap_or(Err(PoolError::Closed))
+    }
+
+    /// [`run`](Self::run) for whoever does not wait. The job must not panic.
+    ///
+    /// # Errors
+    /// When the queue is full or the pool closes: the job does not run then.
+    pub(crate) fn hand_over(
+        &self,
+        job: impl FnOnce(&mut S) + Send + 'static,
+    ) -> Result<(), PoolError> {
+        let queue = self.queue.as_ref().ok_or(PoolError::Closed)?;
+        queue.try_send(Box::new(job)).map_err(|refused| match refused {
+            TrySendError::Full(_) => PoolError::Full,
+            TrySendError::Disconnected(_) => PoolError::Closed,
+        })
     }
 
     /// Jobs waiting now.

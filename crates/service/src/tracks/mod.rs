@@ -48,9 +48,21 @@ pub(crate) const LEFTOVERS: Leftovers =
 
 /// What a user leaves who is deleted: tracks without an owner. Their runs go, and their places in rankings.
 pub(crate) const OF_USER: &[Step] = &[
-    Step { sql: store::TRACKS_OF_USER, ends: NO_BODY },
-    Step { sql: records::BESTS_OF_USER, ends: |track| Some(records::ranking_of(track)) },
-    Step { sql: records::RUNS_OF_USER, ends: NO_BODY },
+    Step {
+        find: "SELECT id, id FROM tracks WHERE owner_id = ?1 LIMIT ?2",
+        change: "UPDATE tracks SET owner_id = NULL WHERE owner_id = ?1 AND id = ?2",
+        ends: NO_BODY,
+    },
+    Step {
+        find: "SELECT track_id, track_id FROM track_bests WHERE user_id = ?1 LIMIT ?2",
+        change: "DELETE FROM track_bests WHERE user_id = ?1 AND track_id = ?2",
+        ends: |track| Some(records::ranking_of(track)),
+    },
+    Step {
+        find: "SELECT id, id FROM track_records WHERE user_id = ?1 LIMIT ?2",
+        change: "DELETE FROM track_records WHERE user_id = ?1 AND id = ?2",
+        ends: NO_BODY,
+    },
 ];
 
 /// The system: its store, its cached bodies, and what they are made with.

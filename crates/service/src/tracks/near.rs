@@ -10,16 +10,16 @@
 //! **Limit.** Starts that are equally far from the centre to within the size of their cells have to be read
 //! before the first of them is known: a hundred thousand on a circle around exactly this point. A search reads
 //! [`MOST_ROWS`] rows at most and then gives up; it never answers in a wrong order.
-#![allow(clippy::disallowed_types, reason = "this is the store of tracks: SQL types live here")]
 
 mod cell;
 #[cfg(test)]
 mod tests;
 
 use super::types::{AfterDistance, TrackId};
+use crate::store::{Conn, Row, StoreError, Value, params};
 use cell::Cell;
+pub(super) use cell::code_of;
 use madang_path::{Point, distance_metres};
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
@@ -32,16 +32,16 @@ const MOST_ROWS: usize = 100_000;
 /// Up to `limit` tracks after `after`, nearest first, equally near ones by id; nothing when that would
 /// read too many rows.
 pub(super) fn search(
-    conn: &Connection,
+    conn: &Conn<'_>,
     centre: Point,
     after: Option<AfterDistance>,
     limit: usize,
-) -> Result<Option<Vec<(TrackId, f64)>>, rusqlite::Error> {
+) -> Result<Option<Vec<(TrackId, f64)>>, StoreError> {
     Search::new(conn, centre, after, limit).run()
 }
 
 struct Search<'conn> {
-    conn: &'conn Connection,
+    conn: &'conn Conn<'conn>,
     centre: Point,
     after: Option<AfterDistance>,
     limit: usize,
@@ -69,7 +69,7 @@ enum What {
 
 impl<'conn> Search<'conn> {
     fn new(
-        conn: &'conn Connection,
+        conn: &'conn Conn<'conn>,
         centre: Point,
         after: Option<AfterDistance>,
         limit: usize,
@@ -77,7 +77,7 @@ impl<'conn> Search<'conn> {
         Search { conn, centre, after, limit, queue: BinaryHeap::new(), rows: 0 }
     }
 
-    fn run(&mut self) -> Result<Option<Vec<(TrackId, f64)>>, rusqlite::Error> {
+    fn run(&mut self) -> Result<Option<Vec<(TrackId, f64)>>, StoreError> {
         let mut found = Vec::with_capacity(self.limit.min(128));
         self.offer_cell(Cell::WORLD);
         while found.len() < self.limit
@@ -114,7 +114,7 @@ impl<'conn> Search<'conn> {
     }
 
     /// Puts into the queue what is in a cell.
-    fn open(&mut self, cell: Cell) -> Result<(), rusqlite::Error> {
+    fn open(&mut self, cell: Cell) -> Result<(), StoreError> {
         let few = self.read(FEW, params![cell.codes().start(), cell.codes().end(), LEAF + 1])?;
         if few.len() <= LEAF {
             few.iter().for_each(|start| self.offer_start(start));
@@ -131,7 +131,7 @@ impl<'conn> Search<'conn> {
 
     /// The same for the smallest cell, a few millimetres wide: each of its spots by itself, which is one
     /// unless rows were written by hand.
-    fn open_spots(&mut self, code: i64) -> Result<(), rusqlite::Error> {
+    fn open_spots(&mut self, code: i64) -> Result<(), StoreError> {
         let mut next = self.spot(SPOT_NORTH, params![code, -91.0])?;
         while let Some(spot) = next
             && self.rows <= MOST_ROWS
@@ -156,33 +156,21 @@ impl<'conn> Search<'conn> {
         Ok(())
     }
 
-    fn read(
-        &mut self,
-        sql: &str,
-        values: &[&dyn rusqlite::ToSql],
-    ) -> Result<Vec<Start>, rusqlite::Error> {
-        let mut statement = self.conn.prepare_cached(sql)?;
-        let found =
-            statement.query_map(values, |row| Ok(Start { at: at(row)?, id: row.get(2)? }))?;
-        let found: Vec<_> = found.collect::<Result<_, _>>()?;
+    fn read(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Start>, StoreError> {
+        let read = |row: &Row<'_>| Ok(Start { at: at(row)?, id: row.get(2)? });
+        let found = self.conn.rows(sql, values, read)?;
         self.rows += found.len();
         Ok(found)
     }
 
-    fn end_of(&mut self, sql: &str, cell: Cell) -> Result<i64, rusqlite::Error> {
+    fn end_of(&mut self, sql: &str, cell: Cell) -> Result<i64, StoreError> {
         self.rows += 1;
-        self.conn
-            .prepare_cached(sql)?
-            .query_row(params![cell.codes().start(), cell.codes().end()], |row| row.get(0))
+        self.conn.one(sql, params![cell.codes().start(), cell.codes().end()])
     }
 
-    fn spot(
-        &mut self,
-        sql: &str,
-        values: &[&dyn rusqlite::ToSql],
-    ) -> Result<Option<Point>, rusqlite::Error> {
+    fn spot(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Option<Point>, StoreError> {
         self.rows += 1;
-        self.conn.prepare_cached(sql)?.query_row(values, at).optional()
+        self.conn.first(sql, values, at)
     }
 }
 
@@ -198,7 +186,7 @@ const SPOT_EAST: &str =
 const ON_SPOT: &str = "SELECT lat, lon, id FROM track_starts
      WHERE cell = ? AND lat = ? AND lon = ? AND id > ? ORDER BY id LIMIT ?";
 
-fn at(row: &Row<'_>) -> Result<Point, rusqlite::Error> {
+fn at(row: &Row<'_>) -> Result<Point, StoreError> {
     Ok(Point { lat: row.get(0)?, lon: row.get(1)?, ele: None })
 }
 

@@ -1,5 +1,4 @@
 //! Transactions on tracks. One method is one whole transaction.
-#![allow(clippy::disallowed_types, reason = "this is the store of tracks: SQL types live here")]
 
 use super::types::{
     AfterDistance, AfterLength, Deleted, NewTrack, Stored, StoredTrack, TrackId, TrackState,
@@ -10,17 +9,12 @@ use crate::accounts::{self, UserId};
 use crate::bodies::ChangeError;
 use crate::http::By;
 use crate::idempotency::{Done, Once};
-use crate::store::{Store, StoreError, Tx};
+use crate::store::{Conn, Row, Sql, Store, StoreError, Tx, params};
 use madang_path::{Point, compact};
-use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
 use sha2::{Digest as _, Sha256};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const SUMMARY: &str = "t.id, t.name, t.rate, t.length_metres, t.points, t.start_lat, t.start_lon";
-
-/// A user's tracks stay without an owner.
-pub(super) const TRACKS_OF_USER: &str = "UPDATE tracks SET owner_id = NULL WHERE id IN
-     (SELECT id FROM tracks WHERE owner_id = ?1 LIMIT ?2) RETURNING id";
 
 /// Tracks in the store.
 #[derive(Clone, Debug)]
@@ -44,13 +38,11 @@ impl TrackStore {
     pub async fn find(&self, id: TrackId) -> Result<Option<StoredTrack>, StoreError> {
         self.store.read(move |conn| {
             let sql = format!("SELECT {SUMMARY}, p.path, t.fingerprint FROM tracks t JOIN track_paths p ON p.track_id = t.id WHERE t.id = ?");
-            conn.prepare_cached(&sql)?
-                .query_row([id], |row| {
+            conn.first(&sql, params![id], |row| {
                     let summary = summary(row)?;
                     let state = TrackState { fingerprint: row.get(8)?, rate: summary.rate };
                     Ok(StoredTrack { summary, path: row.get(7)?, state })
                 })
-                .optional()
         })
         .await
     }
@@ -68,9 +60,7 @@ impl TrackStore {
             .read(move |conn| {
                 // Beyond every length, so that the first page needs no query of its own.
                 let (length, id) = after.map_or((f64::MAX, i64::MAX), |a| (a.length_metres, a.id));
-                conn.prepare_cached(&length_sql())?
-                    .query_map(params![length, id, limit], summary)?
-                    .collect()
+                conn.rows(BY_LENGTH, params![length, id, limit], summary)
             })
             .await
     }
@@ -87,12 +77,9 @@ impl TrackStore {
     ) -> Result<Vec<Near>, StoreError> {
         let found = self.store.read(move |conn| {
             let Some(found) = near::search(conn, centre, after, limit)? else { return Ok(None) };
-            let mut track = conn.prepare_cached(&summary_sql())?;
-            found
-                .into_iter()
-                .map(|(id, metres)| Ok((track.query_row([id], summary)?, metres)))
-                .collect::<Result<Vec<_>, rusqlite::Error>>()
-                .map(Some)
+            let sql = summary_sql();
+            let track = |(id, metres)| Ok((conn.only(&sql, params![id], summary)?, metres));
+            found.into_iter().map(track).collect::<Result<Vec<_>, StoreError>>().map(Some)
         });
         found.await?.ok_or(StoreError::GivenUp("too many tracks are equally far from there"))
     }
@@ -131,12 +118,12 @@ impl TrackStore {
         let PreparedTrack(row) = track;
         let job = move |tx: &mut Tx<'_>| {
             if let Some(owner) = row.owner
-                && !accounts::exists(tx, owner).map_err(StoreError::from)?
+                && !accounts::stays(tx, owner)?
             {
                 return Err(ChangeError::UnknownUser);
             }
             once.run(tx, |tx| {
-                let stored = row.insert(tx).map_err(StoreError::from)?;
+                let stored = row.insert(tx)?;
                 if let Stored::Created(id) = stored {
                     // "There is no such track" may be remembered for the id that is now taken.
                     tx.effects().end([all_tracks(), one_track(id)]);
@@ -153,10 +140,8 @@ impl TrackStore {
     /// When the store cannot answer, or the rating is out of range.
     pub async fn set_rate(&self, id: TrackId, rate: f64) -> Result<bool, StoreError> {
         let job = move |tx: &mut Tx<'_>| {
-            let is_there = tx
-                .prepare_cached("UPDATE tracks SET rate = ? WHERE id = ?")?
-                .execute(params![rate, id])?
-                > 0;
+            let is_there =
+                tx.run("UPDATE tracks SET rate = ? WHERE id = ?", params![rate, id])? > 0;
             if is_there {
                 tx.effects().end([all_tracks(), one_track(id)]);
             }
@@ -171,7 +156,7 @@ impl TrackStore {
     /// # Errors
     /// When the store cannot answer.
     pub async fn delete(&self, id: TrackId) -> Result<bool, StoreError> {
-        self.store.write(move |tx| Ok(delete(tx, id)?)).await
+        self.store.write(move |tx| delete(tx, id)).await
     }
 
     /// Deletes a track of this owner, as [`delete`](Self::delete) does.
@@ -185,12 +170,12 @@ impl TrackStore {
     ) -> Result<Deleted, StoreError> {
         let by = by.into();
         let job = move |tx: &mut Tx<'_>| {
-            let found: Option<Option<UserId>> = tx
-                .prepare_cached(
-                    "SELECT u.id FROM tracks t LEFT JOIN users u ON u.id = t.owner_id WHERE t.id = ?",
-                )?
-                .query_row([id], |row| row.get(0))
-                .optional()?;
+            tx.hold("tracks", id)?;
+            let found: Option<Option<UserId>> = tx.first(
+                "SELECT u.id FROM tracks t LEFT JOIN users u ON u.id = t.owner_id WHERE t.id = ?",
+                params![id],
+                |row| row.get(0),
+            )?;
             match found {
                 None => Ok(Deleted::Missing),
                 Some(is) if is != Some(by.user) => Ok(Deleted::NotOwner),
@@ -210,15 +195,24 @@ impl TrackStore {
     /// When the store cannot answer.
     pub async fn count(&self) -> Result<u64, StoreError> {
         self.store
-            .read(|conn| conn.query_row("SELECT count(*) FROM tracks", [], |row| row.get(0)))
+            .read(|conn| conn.only("SELECT count(*) FROM tracks", &[], |row| row.get(0)))
             .await
     }
 }
 
 /// Answers whether there was such a track.
-fn delete(tx: &mut Tx<'_>, id: TrackId) -> Result<bool, rusqlite::Error> {
-    let was_there = tx.execute("DELETE FROM tracks WHERE id = ?", [id])? > 0;
+fn delete(tx: &mut Tx<'_>, id: TrackId) -> Result<bool, StoreError> {
+    // In a file triggers keep the starts and take the path away, so that it also follows from what an operator does
+    // by hand. A server's account may not be allowed to make triggers.
+    if tx.is_shared() {
+        tx.run("DELETE FROM track_starts WHERE id = ?", params![id])?;
+        tx.run("DELETE FROM track_paths WHERE track_id = ?", params![id])?;
+    }
+    let was_there = tx.run("DELETE FROM tracks WHERE id = ?", params![id])? > 0;
     if was_there {
+        if tx.is_shared() {
+            tx.insert_new("INSERT INTO deleted_tracks (id) VALUES (?)", params![id])?;
+        }
         tx.effects().end([all_tracks(), one_track(id)]);
         tx.effects().leave_rows();
     }
@@ -270,42 +264,47 @@ fn stored(point: Point) -> Point {
 }
 
 impl NewRow {
-    fn insert(&self, conn: &Connection) -> Result<Stored, rusqlite::Error> {
-        let inserted = conn
-            .prepare_cached(
-                "INSERT INTO tracks (name, rate, length_metres, points, start_lat, start_lon, fingerprint, created_at_ms, owner_id)
-                 VALUES (:name, :rate, :length, :points, :lat, :lon, :fingerprint, :now, :owner)
-                 ON CONFLICT (fingerprint) DO NOTHING RETURNING id",
-            )?
-            .query_row(
-                named_params! {
-                    ":name": self.name, ":rate": self.rate, ":length": self.length_metres,
-                    ":points": self.points, ":lat": self.start.lat, ":lon": self.start.lon,
-                    ":fingerprint": self.fingerprint, ":now": self.created_at_ms,
-                    ":owner": self.owner,
-                },
-                |row| row.get(0),
-            )
-            .optional()?;
+    fn insert(&self, tx: &Tx<'_>) -> Result<Stored, StoreError> {
+        let inserted = tx.insert_new(
+            "INSERT INTO tracks (name, rate, length_metres, points, start_lat, start_lon, fingerprint, created_at_ms, owner_id)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            params![
+                self.name,
+                self.rate,
+                self.length_metres,
+                self.points,
+                self.start.lat,
+                self.start.lon,
+                self.fingerprint,
+                self.created_at_ms,
+                self.owner
+            ],
+        )?;
         let Some(id) = inserted else {
-            return conn
-                .prepare_cached("SELECT id FROM tracks WHERE fingerprint = ?")?
-                .query_row([self.fingerprint], |row| row.get(0))
-                .map(Stored::Exists);
+            // The other may be deleted before it can be read: then the store is asked again.
+            let same = "SELECT id FROM tracks WHERE fingerprint = ?";
+            let id = tx.first(same, params![self.fingerprint], |row| row.get(0))?;
+            return id.map(Stored::Exists).ok_or(StoreError::Busy);
         };
-        conn.prepare_cached("INSERT INTO track_paths (track_id, path) VALUES (?, ?)")?
-            .execute(params![id, self.path])?;
+        tx.run("INSERT INTO track_paths (track_id, path) VALUES (?, ?)", params![id, self.path])?;
+        if tx.is_shared() {
+            let cell = near::code_of(self.start);
+            tx.run(
+                "INSERT INTO track_starts (cell, lat, lon, id) VALUES (?, ?, ?, ?)",
+                params![cell, self.start.lat, self.start.lon, id],
+            )?;
+        }
         Ok(Stored::Created(id))
     }
 }
 
-fn state(conn: &Connection, id: TrackId) -> Result<Option<TrackState>, rusqlite::Error> {
-    conn.prepare_cached("SELECT fingerprint, rate FROM tracks WHERE id = ?")?
-        .query_row([id], |row| Ok(TrackState { fingerprint: row.get(0)?, rate: row.get(1)? }))
-        .optional()
+fn state(conn: &Conn<'_>, id: TrackId) -> Result<Option<TrackState>, StoreError> {
+    conn.first("SELECT fingerprint, rate FROM tracks WHERE id = ?", params![id], |row| {
+        Ok(TrackState { fingerprint: row.get(0)?, rate: row.get(1)? })
+    })
 }
 
-fn summary(row: &Row<'_>) -> Result<TrackSummary, rusqlite::Error> {
+fn summary(row: &Row<'_>) -> Result<TrackSummary, StoreError> {
     Ok(TrackSummary {
         id: row.get(0)?,
         name: row.get(1)?,
@@ -320,25 +319,29 @@ fn summary_sql() -> String {
     format!("SELECT {SUMMARY} FROM tracks t WHERE t.id = ?")
 }
 
-fn length_sql() -> String {
-    format!(
-        "SELECT {SUMMARY} FROM tracks t WHERE (t.length_metres, t.id) < (?, ?)
-         ORDER BY t.length_metres DESC, t.id DESC LIMIT ?"
-    )
-}
+/// SQLite seeks by a pair; MariaDB does by two ranges.
+const BY_LENGTH: Sql<'_> = Sql::each(
+    "SELECT t.id, t.name, t.rate, t.length_metres, t.points, t.start_lat, t.start_lon FROM tracks t
+     WHERE (t.length_metres, t.id) < (?1, ?2) ORDER BY t.length_metres DESC, t.id DESC LIMIT ?3",
+    "SELECT t.id, t.name, t.rate, t.length_metres, t.points, t.start_lat, t.start_lon FROM tracks t
+     WHERE t.length_metres < ?1 OR t.length_metres = ?1 AND t.id < ?2
+     ORDER BY t.length_metres DESC, t.id DESC LIMIT ?3",
+);
 
 #[cfg(test)]
 pub(crate) mod tests {
+    #![allow(clippy::disallowed_types, reason = "asks SQLite for its plans")]
+
     use super::*;
 
     /// What SQLite intends to do for a statement.
     pub(crate) async fn plan(store: &Store, sql: &str) -> String {
         let sql = format!("EXPLAIN QUERY PLAN {sql}");
         let rows = store.read(move |conn| {
-            let mut statement = conn.prepare(&sql)?;
+            let mut statement = conn.embedded().prepare(&sql)?;
             let nothing = rusqlite::params_from_iter(vec![0; statement.parameter_count()]);
             let rows = statement.query_map(nothing, |row| row.get::<_, String>(3))?;
-            rows.collect::<Result<Vec<_>, _>>()
+            Ok(rows.collect::<Result<Vec<_>, _>>()?)
         });
         rows.await.unwrap().join("\n")
     }
@@ -348,7 +351,7 @@ pub(crate) mod tests {
         let dir = tempfile::tempdir().unwrap();
         let settings = crate::config::Sources::new().resolve().unwrap().database;
         let store = Store::open(dir.path(), &settings).unwrap();
-        let length = plan(&store, &length_sql()).await;
+        let length = plan(&store, BY_LENGTH.sqlite()).await;
         assert!(length.contains("USING INDEX tracks_by_length (length_metres<?)"), "{length}");
         assert!(!length.contains("TEMP B-TREE"), "{length}");
     }

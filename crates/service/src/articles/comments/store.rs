@@ -1,5 +1,4 @@
 //! Transactions on comments. One method is one whole transaction.
-#![allow(clippy::disallowed_types, reason = "this is the store of comments: SQL types live here")]
 
 use crate::accounts::UserId;
 use crate::articles::comments_of;
@@ -8,8 +7,7 @@ use crate::articles::types::{ArticleId, Comment, CommentId, Counts, NewComment, 
 use crate::bodies::ChangeError;
 use crate::http::By;
 use crate::idempotency::{Done, Once};
-use crate::store::{Store, StoreError, Tx};
-use rusqlite::{OptionalExtension as _, Row, params};
+use crate::store::{Row, Store, StoreError, Tx, params};
 use std::collections::BTreeMap;
 
 /// Comments in the store.
@@ -73,9 +71,7 @@ impl CommentStore {
     /// When the store cannot answer.
     pub async fn count(&self) -> Result<u64, StoreError> {
         self.store
-            .read(|conn| {
-                conn.query_row("SELECT count(*) FROM article_comments", [], |row| row.get(0))
-            })
+            .read(|conn| conn.only("SELECT count(*) FROM article_comments", &[], |row| row.get(0)))
             .await
     }
 
@@ -95,10 +91,7 @@ impl CommentStore {
                 if counts(conn, article)?.is_none() {
                     return Ok(None);
                 }
-                conn.prepare_cached(page_sql())?
-                    .query_map(params![article, after, limit], comment)?
-                    .collect::<Result<_, _>>()
-                    .map(Some)
+                conn.rows(page_sql(), params![article, after, limit], comment).map(Some)
             })
             .await
     }
@@ -116,16 +109,15 @@ impl CommentStore {
         let by = by.into();
         self.store
             .write(move |tx| {
-                if counts(tx, article)?.is_none() {
+                if !tx.hold("articles", article)? {
                     return Ok(Owned::Absent);
                 }
-                let found: Option<Option<UserId>> = tx
-                    .prepare_cached(
-                        "SELECT u.id FROM article_comments c LEFT JOIN users u ON u.id = c.author_id
+                let found: Option<Option<UserId>> = tx.first(
+                    "SELECT u.id FROM article_comments c LEFT JOIN users u ON u.id = c.author_id
                          WHERE c.id = ? AND c.article_id = ?",
-                    )?
-                    .query_row([id, article], |row| row.get(0))
-                    .optional()?;
+                    params![id, article],
+                    |row| row.get(0),
+                )?;
                 match found {
                     None => return Ok(Owned::Absent),
                     Some(author) if author != Some(by.user) => return Ok(Owned::NotOwner),
@@ -134,7 +126,7 @@ impl CommentStore {
                 if !by.holds(|| Ok::<_, StoreError>(Some(())))? {
                     return Ok(Owned::Outdated);
                 }
-                tx.prepare_cached("DELETE FROM article_comments WHERE id = ?")?.execute([id])?;
+                tx.run("DELETE FROM article_comments WHERE id = ?", params![id])?;
                 if let Some(now) = count(tx, article, -1)? {
                     tx.effects().count(article, now);
                 }
@@ -152,26 +144,21 @@ pub(in super::super) fn page_sql() -> &'static str {
 }
 
 fn insert(tx: &Tx<'_>, new: &NewComment) -> Result<CommentId, StoreError> {
-    tx.prepare_cached(
-        "INSERT INTO article_comments (article_id, author_id, content, created_at_ms) VALUES (?, ?, ?, ?)",
-    )?
-    .execute(params![new.article, new.author, new.content, new.created_at_ms])?;
-    Ok(tx.last_insert_rowid())
+    tx.insert("INSERT INTO article_comments (article_id, author_id, content, created_at_ms) VALUES (?, ?, ?, ?)", params![new.article, new.author, new.content, new.created_at_ms])
 }
 
 /// Counts so many comments more; gives what the article has now, or nothing when there is none of this id.
 fn count(tx: &Tx<'_>, article: ArticleId, more: i64) -> Result<Option<Counts>, StoreError> {
-    let mut update = tx.prepare_cached(
-        "UPDATE articles SET comment_count = max(comment_count + ?2, 0) WHERE id = ?1
-         RETURNING like_count, comment_count",
+    tx.run(
+        "UPDATE articles SET comment_count =
+           CASE WHEN comment_count + ?1 < 0 THEN 0 ELSE comment_count + ?1 END
+         WHERE id = ?2",
+        params![more, article],
     )?;
-    let now = update.query_row(params![article, more], |row| {
-        Ok(Counts { likes: row.get(0)?, comments: row.get(1)? })
-    });
-    Ok(now.optional()?)
+    counts(tx, article)
 }
 
-fn comment(row: &Row<'_>) -> Result<Comment, rusqlite::Error> {
+fn comment(row: &Row<'_>) -> Result<Comment, StoreError> {
     Ok(Comment {
         id: row.get(0)?,
         author: author(row, 1)?,

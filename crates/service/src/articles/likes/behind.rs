@@ -8,6 +8,7 @@
 //! [`Overlay`](super::overlay::Overlay): the next one would not see it.
 
 use super::log::{Logged, log};
+use super::store::apply;
 use super::{Like, LikeError, Liked, Parts, pass};
 use crate::http::gate::Permit;
 use crate::store::{StoreError, Tx, follow, handover};
@@ -154,23 +155,29 @@ impl Shared {
 
     /// Hands the writer a job for whatever waits when it runs.
     fn submit(self: &Arc<Self>) {
-        let taken = Arc::new(Mutex::new(None));
+        let taken: Arc<Mutex<Option<Batch>>> = Arc::default();
         let (this, batch) = (Arc::clone(self), Arc::clone(&taken));
         let job = move |tx: &mut Tx<'_>| {
-            let Batch { likes, callers } = this.take();
-            // Out of this job's hands before anything can fail: who waits is answered in any case.
-            *batch.lock().unwrap_or_else(PoisonError::into_inner) = Some(callers);
-            let mut logged = log(tx, &likes, &this.parts.overlay)?;
+            // Where a failure leaves it, too: who waits is answered in any case, and a job that is run again does the
+            // same once more.
+            let mut batch = batch.lock().unwrap_or_else(PoisonError::into_inner);
+            let Batch { likes, .. } = batch.get_or_insert_with(|| this.take());
+            if tx.is_shared() {
+                let applied = apply(tx, likes)?;
+                return Ok((applied.answers, Written::Applied(applied.changed)));
+            }
+            let mut logged = log(tx, likes, &this.parts.overlay)?;
             let answers = std::mem::take(&mut logged.answers);
-            Ok::<_, StoreError>((answers, logged))
+            Ok::<_, StoreError>((answers, Written::Logged(logged)))
         };
         let this = Arc::clone(self);
         let settle = move |outcome: Result<_, StoreError>| {
-            let outcome = outcome.map(|(answers, logged)| {
-                follow(|| this.committed(&logged));
+            let outcome = outcome.map(|(answers, written)| {
+                follow(|| this.committed(&written));
                 answers
             });
-            let callers = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let taken = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let callers = taken.map(|batch| batch.callers);
             // A job that did not run, for want of a transaction, has left them in the list.
             let more = this.settled(callers, outcome);
             if more {
@@ -197,13 +204,26 @@ impl Shared {
         more
     }
 
-    fn committed(&self, logged: &Logged) {
+    fn committed(&self, written: &Written) {
+        let logged = match written {
+            Written::Logged(logged) => logged,
+            Written::Applied(changed) => return self.parts.counted.committed(*changed),
+        };
         self.parts.counted.committed(logged.pairs.len() as u64);
         self.parts.overlay.logged(logged);
         if self.parts.overlay.backlog().0 >= MANY {
             self.many.notify_one();
         }
     }
+}
+
+/// What a batch has come to.
+enum Written {
+    /// One row of the log.
+    Logged(Logged),
+    /// So many rows of the tables, on a server: no other transaction waits for this one there, but for the articles
+    /// that both are about.
+    Applied(u64),
 }
 
 /// Tells those who wait. Whoever has left does not hear it; the like stands all the same.

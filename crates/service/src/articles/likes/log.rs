@@ -4,7 +4,6 @@
 //! Spread over many articles the likes of a batch have none of them in common, and those who wait do so
 //! for the sync of all of them. Here a batch is one row at the end of one table, some four bytes a like.
 //! Their tables follow in [`pass`](super::pass).
-#![allow(clippy::disallowed_types, reason = "this is the store of likes: SQL types live here")]
 
 use super::batch::{OfArticle, Sorted};
 use super::overlay::{Overlay, Pair};
@@ -14,8 +13,7 @@ use super::{Like, LikeError, Liked};
 use crate::accounts::{self, UserId};
 use crate::articles::store::{counts, likes};
 use crate::articles::types::{ArticleId, Counts};
-use crate::store::{StoreError, Tx};
-use rusqlite::Connection;
+use crate::store::{Conn, StoreError, Tx, params};
 use std::collections::{BTreeMap, HashMap};
 
 /// What a transaction has logged.
@@ -43,9 +41,8 @@ pub(super) fn log(tx: &Tx<'_>, likes: &[Like], overlay: &Overlay) -> Result<Logg
         decide(tx, &of_article, overlay, &mut users, &mut logged)?;
     }
     if !logged.pairs.is_empty() {
-        tx.prepare_cached("INSERT INTO like_log (likes) VALUES (?)")?
-            .execute([record::write(&logged.pairs)])?;
-        logged.row = Some(tx.last_insert_rowid());
+        let insert = "INSERT INTO like_log (likes) VALUES (?)";
+        logged.row = Some(tx.insert(insert, params![record::write(&logged.pairs)])?);
         logged.changes = logged.pairs.len() as u64;
     }
     Ok(logged)
@@ -95,31 +92,26 @@ pub(super) struct Folded {
     pub(super) changes: u64,
 }
 
-/// Reads the log; the inner error is that of a row.
-pub(super) fn read(conn: &Connection) -> Result<Result<Folded, StoreError>, rusqlite::Error> {
-    let mut statement = conn.prepare("SELECT seq, likes FROM like_log ORDER BY seq")?;
-    let mut rows = statement.query([])?;
+/// Reads the log.
+pub(super) fn read(conn: &Conn<'_>) -> Result<Folded, StoreError> {
     let mut folded = Folded::default();
-    while let Some(row) = rows.next()? {
+    let rows = "SELECT seq, likes FROM like_log ORDER BY seq";
+    conn.rows(rows, &[], |row| {
         let (seq, likes): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
-        match record::read(&likes) {
-            Ok(pairs) => {
-                folded.changes += pairs.len() as u64;
-                folded.pairs.extend(pairs);
-            }
-            Err(error) => {
-                let text = format!("row {seq} of the log of likes cannot be read: {error}");
-                return Ok(Err(StoreError::Corrupt(text)));
-            }
-        }
+        let pairs = record::read(&likes).map_err(|error| {
+            StoreError::Corrupt(format!("row {seq} of the log of likes cannot be read: {error}"))
+        })?;
+        folded.changes += pairs.len() as u64;
+        folded.pairs.extend(pairs);
         folded.last = Some(seq);
-    }
-    Ok(Ok(folded))
+        Ok(())
+    })?;
+    Ok(folded)
 }
 
 /// What of the log is not in the tables, as if it had just been logged: for a process that starts and cannot
 /// apply it. What is of an absent article or by an absent user would be refused, so it is not there.
-pub(super) fn not_applied(conn: &Connection, folded: &Folded) -> Result<Logged, rusqlite::Error> {
+pub(super) fn not_applied(conn: &Conn<'_>, folded: &Folded) -> Result<Logged, StoreError> {
     let mut logged = Logged { row: folded.last, changes: folded.changes, ..Logged::default() };
     let mut known = None;
     for (&(article, user), &liked) in &folded.pairs {
@@ -138,6 +130,6 @@ pub(super) fn not_applied(conn: &Connection, folded: &Folded) -> Result<Logged, 
 
 /// Takes away rows up to this one.
 pub(super) fn delete(tx: &Tx<'_>, last: i64) -> Result<(), StoreError> {
-    tx.prepare_cached("DELETE FROM like_log WHERE seq <= ?")?.execute([last])?;
+    tx.run("DELETE FROM like_log WHERE seq <= ?", params![last])?;
     Ok(())
 }

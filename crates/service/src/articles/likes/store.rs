@@ -1,13 +1,11 @@
 //! Transactions on likes.
-#![allow(clippy::disallowed_types, reason = "this is the store of likes: SQL types live here")]
 
 use super::batch::{Fold, OfArticle, Sorted};
 use super::{Like, LikeError, Liked, Look, Overlay};
 use crate::accounts::{self, UserId};
 use crate::articles::store::{counts, likes};
 use crate::articles::types::{ArticleId, Counts};
-use crate::store::{Store, StoreError, Tx};
-use rusqlite::params;
+use crate::store::{Store, StoreError, Tx, params};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -119,6 +117,9 @@ fn apply_one(
     applied: &mut Applied,
 ) -> Result<(), StoreError> {
     let article = of_article.article();
+    if !tx.hold("articles", article)? {
+        return Ok(());
+    }
     let Some(counted) = counts(tx, article)? else { return Ok(()) };
     let mut before = HashMap::new();
     let (mut added, mut removed) = (0u64, 0u64);
@@ -137,8 +138,7 @@ fn apply_one(
     }
     let likes = (counted.likes + added).saturating_sub(removed);
     if likes != counted.likes {
-        tx.prepare_cached("UPDATE articles SET like_count = ? WHERE id = ?")?
-            .execute(params![likes, article])?;
+        tx.run("UPDATE articles SET like_count = ? WHERE id = ?", params![likes, article])?;
     }
     applied.changed += added + removed;
     applied.counts.push((article, Counts { likes, ..counted }));
@@ -153,7 +153,7 @@ pub(super) fn exists(
 ) -> Result<bool, StoreError> {
     match known.entry(user) {
         Entry::Occupied(known) => Ok(*known.get()),
-        Entry::Vacant(vacant) => Ok(*vacant.insert(accounts::exists(tx, user)?)),
+        Entry::Vacant(vacant) => Ok(*vacant.insert(accounts::stays(tx, user)?)),
     }
 }
 
@@ -175,14 +175,11 @@ fn change(tx: &Tx<'_>, article: ArticleId, user: UserId, fold: Fold) -> Result<b
 }
 
 fn insert(tx: &Tx<'_>, article: ArticleId, user: UserId) -> Result<bool, StoreError> {
-    let mut insert = tx.prepare_cached(
-        "INSERT INTO article_likes (article_id, user_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
-    )?;
-    Ok(insert.execute([article, user])? > 0)
+    let insert = "INSERT INTO article_likes (article_id, user_id) VALUES (?, ?)";
+    Ok(tx.insert_new(insert, params![article, user])?.is_some())
 }
 
 fn delete(tx: &Tx<'_>, article: ArticleId, user: UserId) -> Result<bool, StoreError> {
-    let mut delete =
-        tx.prepare_cached("DELETE FROM article_likes WHERE article_id = ? AND user_id = ?")?;
-    Ok(delete.execute([article, user])? > 0)
+    let delete = "DELETE FROM article_likes WHERE article_id = ? AND user_id = ?";
+    Ok(tx.run(delete, params![article, user])? > 0)
 }

@@ -106,7 +106,7 @@ async fn whatever_is_applied_when_everybody_sees_what_was_acknowledged() {
     const ARTICLES: i64 = 6;
     for seed in 0..12 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let bench = Bench::with_articles(ARTICLES).await;
+        let bench = Bench::embedded(ARTICLES).await;
         let (mut model, mut pass) = (Model::default(), None);
         let mut system = articles(&bench);
         for at in 0..150 {
@@ -201,7 +201,7 @@ fn more_users(last: i64) -> String {
 async fn no_reader_misses_a_like_or_sees_a_count_go_back_while_passes_run() {
     const ARTICLES: i64 = 3;
     const USERS: i64 = 150;
-    let bench = Arc::new(Bench::with_articles(ARTICLES).await);
+    let bench = Arc::new(Bench::embedded(ARTICLES).await);
     bench.execute(more_users(USERS)).await;
     let system = Arc::new(articles(&bench));
     // Of each article: how many likes were acknowledged.

@@ -4,13 +4,11 @@
 //! the page before, then those with fewer. `(like_count, id) < (?, ?)` says the same in one, but
 //! SQLite seeks by the first column alone when the second is the row's own id, and would read past
 //! all that have been shown.
-#![allow(clippy::disallowed_types, reason = "this is the store of articles: SQL types live here")]
 
 use super::{ArticleStore, author};
 use crate::articles::likes::Overlay;
 use crate::articles::types::{After, Counts, Order, Summary};
-use crate::store::StoreError;
-use rusqlite::{Connection, Row};
+use crate::store::{Conn, Row, StoreError, params};
 use std::sync::Arc;
 
 /// A way through an index from a position on.
@@ -83,11 +81,11 @@ impl ArticleStore {
 }
 
 fn page(
-    conn: &Connection,
+    conn: &Conn<'_>,
     order: Order,
     after: Option<After>,
     limit: usize,
-) -> Result<Vec<Summary>, rusqlite::Error> {
+) -> Result<Vec<Summary>, StoreError> {
     let After { likes, id } = after.unwrap_or(After { likes: i64::MAX, id: i64::MAX });
     match order {
         Order::Newest => walk(conn, Walk::Newest, id, limit),
@@ -102,26 +100,17 @@ fn page(
     }
 }
 
-fn walk(
-    conn: &Connection,
-    walk: Walk,
-    from: i64,
-    limit: usize,
-) -> Result<Vec<Summary>, rusqlite::Error> {
-    conn.prepare_cached(&walk_sql(walk))?
-        .query_map(rusqlite::params![from, limit], summary)?
-        .collect()
+fn walk(conn: &Conn<'_>, walk: Walk, from: i64, limit: usize) -> Result<Vec<Summary>, StoreError> {
+    conn.rows(&walk_sql(walk), params![from, limit], summary)
 }
 
 fn of_likes(
-    conn: &Connection,
+    conn: &Conn<'_>,
     likes: i64,
     before: i64,
     limit: usize,
-) -> Result<Vec<Summary>, rusqlite::Error> {
-    conn.prepare_cached(&walk_sql(Walk::WithLikes))?
-        .query_map(rusqlite::params![likes, before, limit], summary)?
-        .collect()
+) -> Result<Vec<Summary>, StoreError> {
+    conn.rows(&walk_sql(Walk::WithLikes), params![likes, before, limit], summary)
 }
 
 pub(in super::super) fn walk_sql(walk: Walk) -> String {
@@ -137,7 +126,7 @@ pub(in super::super) fn walk_sql(walk: Walk) -> String {
     )
 }
 
-fn summary(row: &Row<'_>) -> Result<Summary, rusqlite::Error> {
+fn summary(row: &Row<'_>) -> Result<Summary, StoreError> {
     Ok(Summary {
         id: row.get(0)?,
         author: author(row, 1)?,

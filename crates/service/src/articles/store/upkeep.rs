@@ -1,11 +1,9 @@
 //! What is done behind the requests: counts are compared with rows, likes of users who are gone are taken back.
-#![allow(clippy::disallowed_types, reason = "this is the store of articles: SQL types live here")]
 
-use super::ArticleStore;
+use super::{ArticleStore, counts};
 use crate::accounts::UserId;
 use crate::articles::types::{ArticleId, Counts};
-use crate::store::{StoreError, Tx};
-use rusqlite::{OptionalExtension as _, params};
+use crate::store::{StoreError, Tx, params};
 use std::collections::BTreeMap;
 
 /// The counts of an article in one snapshot.
@@ -31,20 +29,20 @@ impl ArticleStore {
     ) -> Result<Vec<Compared>, StoreError> {
         self.store
             .read(move |conn| {
-                conn.prepare_cached(
+                conn.rows(
                     "SELECT a.id, a.like_count, a.comment_count,
                        (SELECT count(*) FROM article_likes WHERE article_id = a.id),
                        (SELECT count(*) FROM article_comments WHERE article_id = a.id)
                      FROM articles a WHERE a.id > ? ORDER BY a.id LIMIT ?",
-                )?
-                .query_map(params![after, limit], |row| {
-                    Ok(Compared {
-                        article: row.get(0)?,
-                        kept: Counts { likes: row.get(1)?, comments: row.get(2)? },
-                        rows: Counts { likes: row.get(3)?, comments: row.get(4)? },
-                    })
-                })?
-                .collect()
+                    params![after, limit],
+                    |row| {
+                        Ok(Compared {
+                            article: row.get(0)?,
+                            kept: Counts { likes: row.get(1)?, comments: row.get(2)? },
+                            rows: Counts { likes: row.get(3)?, comments: row.get(4)? },
+                        })
+                    },
+                )
             })
             .await
     }
@@ -75,15 +73,13 @@ impl ArticleStore {
         limit: usize,
     ) -> Result<(Vec<(ArticleId, UserId)>, Option<(ArticleId, UserId)>), StoreError> {
         let found = self.store.read(move |conn| {
-            conn.prepare_cached(
+            conn.rows(
                 "SELECT article_id, user_id, NOT EXISTS (SELECT 1 FROM users WHERE id = user_id)
                  FROM article_likes WHERE (article_id, user_id) > (?, ?)
                  ORDER BY article_id, user_id LIMIT ?",
-            )?
-            .query_map(params![after.0, after.1, limit], |row| {
-                Ok(((row.get(0)?, row.get(1)?), row.get(2)?))
-            })?
-            .collect::<Result<Vec<(_, bool)>, _>>()
+                params![after.0, after.1, limit],
+                |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)),
+            )
         });
         let found = found.await?;
         let last = found.last().filter(|_| found.len() == limit).map(|(like, _)| *like);
@@ -112,44 +108,37 @@ impl ArticleStore {
 fn take_back(
     tx: &Tx<'_>,
     likes: &[(ArticleId, UserId)],
-) -> Result<BTreeMap<ArticleId, Counts>, rusqlite::Error> {
-    let mut delete =
-        tx.prepare_cached("DELETE FROM article_likes WHERE article_id = ? AND user_id = ?")?;
-    let mut count = tx.prepare_cached(
-        "UPDATE articles SET like_count = max(like_count - ?2, 0) WHERE id = ?1
-         RETURNING like_count, comment_count",
-    )?;
+) -> Result<BTreeMap<ArticleId, Counts>, StoreError> {
     let mut counted = BTreeMap::new();
     for (article, user) in likes {
-        let deleted = delete.execute([article, user])?;
+        tx.hold("articles", *article)?;
+        let delete = "DELETE FROM article_likes WHERE article_id = ? AND user_id = ?";
+        let deleted = tx.run(delete, params![article, user])?;
         if deleted == 0 {
             continue;
         }
-        let now = count
-            .query_row(params![article, deleted], |row| {
-                Ok(Counts { likes: row.get(0)?, comments: row.get(1)? })
-            })
-            .optional()?;
+        tx.run(
+            "UPDATE articles SET like_count =
+               CASE WHEN like_count < ?2 THEN 0 ELSE like_count - ?2 END
+             WHERE id = ?1",
+            params![article, deleted],
+        )?;
+        let now = counts(tx, *article)?;
         counted.extend(now.map(|now| (*article, now)));
     }
     Ok(counted)
 }
 
-fn repair(
-    tx: &Tx<'_>,
-    articles: &[ArticleId],
-) -> Result<Vec<(ArticleId, Counts)>, rusqlite::Error> {
-    let mut repair = tx.prepare_cached(
-        "UPDATE articles SET (like_count, comment_count) =
-           ((SELECT count(*) FROM article_likes WHERE article_id = ?1),
-            (SELECT count(*) FROM article_comments WHERE article_id = ?1))
-         WHERE id = ?1 RETURNING like_count, comment_count",
-    )?;
+fn repair(tx: &Tx<'_>, articles: &[ArticleId]) -> Result<Vec<(ArticleId, Counts)>, StoreError> {
+    let repair = "UPDATE articles SET
+           like_count = (SELECT count(*) FROM article_likes WHERE article_id = ?1),
+           comment_count = (SELECT count(*) FROM article_comments WHERE article_id = ?1)
+         WHERE id = ?1";
     let mut repaired = Vec::with_capacity(articles.len());
     for id in articles {
-        let now = repair
-            .query_row([id], |row| Ok(Counts { likes: row.get(0)?, comments: row.get(1)? }))
-            .optional()?;
+        tx.hold("articles", *id)?;
+        tx.run(repair, params![id])?;
+        let now = counts(tx, *id)?;
         repaired.extend(now.map(|now| (*id, now)));
     }
     Ok(repaired)

@@ -33,18 +33,22 @@ impl Make {
     }
 }
 
+/// A table of things without properties.
+const MADE: Sql<'_> = Sql::each(
+    "CREATE TABLE made (id INTEGER PRIMARY KEY)",
+    "CREATE TABLE made (id INTEGER PRIMARY KEY AUTO_INCREMENT)",
+);
+
 fn insert(tx: &Tx<'_>) -> Result<i64, StoreError> {
-    Ok(tx.query_row("INSERT INTO made DEFAULT VALUES RETURNING id", [], |row| row.get(0))?)
+    tx.insert("INSERT INTO made (id) VALUES (NULL)", &[])
 }
 
 impl Bench {
     async fn new() -> Bench {
         let dir = tempfile::tempdir().unwrap();
-        let settings = Sources::new().resolve().unwrap().database;
+        let settings = Sources::of_test().resolve().unwrap().database;
         let store = Store::open(dir.path(), &settings).unwrap();
-        let made: Result<(), StoreError> = store
-            .write(|tx| Ok(tx.execute_batch("CREATE TABLE made (id INTEGER PRIMARY KEY)")?))
-            .await;
+        let made: Result<(), StoreError> = store.write(|tx| tx.run(MADE, &[]).map(drop)).await;
         made.unwrap();
         Bench { store, _dir: dir }
     }
@@ -54,7 +58,7 @@ impl Bench {
     }
 
     async fn number(&self, sql: &'static str) -> i64 {
-        self.store.read(move |conn| conn.query_row(sql, [], |row| row.get(0))).await.unwrap()
+        self.store.read(move |conn| conn.one(sql, &[])).await.unwrap()
     }
 
     async fn rows(&self) -> (i64, i64) {
@@ -144,7 +148,9 @@ async fn refusals_and_failures_are_forgotten() {
         .await;
     assert_eq!(undone, Err(StoreError::Busy));
     assert_eq!(bench.rows().await, (0, 0));
-    assert_eq!(bench.make(MAKE).await, Ok(Done::now(1)));
+    // A server does not give an id again that a broken off transaction has had.
+    let id = if bench.store.is_shared() { 2 } else { 1 };
+    assert_eq!(bench.make(MAKE).await, Ok(Done::now(id)));
 }
 
 #[tokio::test]

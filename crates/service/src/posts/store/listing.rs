@@ -9,13 +9,11 @@
 //! those beyond that price. `(price, id) > (?, ?)` says the same in one, but SQLite 3.54 seeks to the price
 //! alone when the id is the row's own, and reads past all that have been shown: with round prices that
 //! is tens of thousands.
-#![allow(clippy::disallowed_types, reason = "this is the store of posts: SQL types live here")]
 
 use super::super::area::{Area, with_districts};
 use super::super::types::{After, CategoryId, Order, Place, PostId, PostSummary};
 use super::{PostStore, status_of};
-use crate::store::StoreError;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use crate::store::{Conn, Row, Sql, StoreError, params};
 
 const SUMMARY: &str =
     "SELECT p.id, p.title, p.item_name, p.price, p.stock, p.category_id, p.state_id, p.city_id,
@@ -44,8 +42,7 @@ impl PostStore {
         self.store
             .read(move |conn| {
                 let found = merged(conn, &asked, limit)?;
-                let mut look = conn.prepare_cached(SUMMARY)?;
-                found.into_iter().map(|(_, id)| look.query_row([id], summary)).collect()
+                found.into_iter().map(|(_, id)| conn.only(SUMMARY, params![id], summary)).collect()
             })
             .await
     }
@@ -55,7 +52,7 @@ impl PostStore {
 type Found = (i64, PostId);
 
 /// The first of what is found in all parts and all categories.
-fn merged(conn: &Connection, asked: &Asked, limit: usize) -> Result<Vec<Found>, rusqlite::Error> {
+fn merged(conn: &Conn<'_>, asked: &Asked, limit: usize) -> Result<Vec<Found>, StoreError> {
     let categories = match asked.category {
         Some(category) => vec![category],
         None => all_ids(conn)?,
@@ -76,22 +73,20 @@ fn merged(conn: &Connection, asked: &Asked, limit: usize) -> Result<Vec<Found>, 
 
 /// Adds up to `limit` posts of one category in one part of the area.
 fn walk(
-    conn: &Connection,
+    conn: &Conn<'_>,
     asked: &Asked,
     (part, category): (i64, CategoryId),
     limit: usize,
     found: &mut Vec<Found>,
-) -> Result<(), rusqlite::Error> {
+) -> Result<(), StoreError> {
     let column = column(&asked.area);
     let mut search = |walk, price, id, limit| {
         let before = found.len();
-        let mut statement = conn.prepare_cached(&walk_sql(column, walk))?;
-        let rows = statement
-            .query_map(params![part, category, price, id, limit], |r| Ok((r.get(0)?, r.get(1)?)))?;
-        for row in rows {
-            found.push(row?);
-        }
-        Ok::<_, rusqlite::Error>(found.len() - before)
+        let (sqlite, maria) = (walk_sql(column, walk), walk_maria(column, walk));
+        let values = params![part, category, price, id, limit];
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        found.extend(conn.rows(Sql::each(&sqlite, &maria), values, read)?);
+        Ok::<_, StoreError>(found.len() - before)
     };
     let (same_price, beyond, nowhere) = match asked.order {
         Order::Newest => {
@@ -152,40 +147,44 @@ fn walk_sql(column: Option<&str>, walk: Walk) -> String {
     )
 }
 
+/// The same for MariaDB, which names an index in another way.
+fn walk_maria(column: Option<&str>, walk: Walk) -> String {
+    let sql = walk_sql(column, walk);
+    let end = sql.find("\n         WHERE").unwrap_or(sql.len());
+    format!("{})\n{}", sql[..end].replace("INDEXED BY ", "FORCE INDEX ("), &sql[end..])
+}
+
 /// What an area is searched for: ids in its column. A town that nobody has named has no part.
-fn parts(conn: &Connection, area: &Area) -> Result<Vec<i64>, rusqlite::Error> {
+fn parts(conn: &Conn<'_>, area: &Area) -> Result<Vec<i64>, StoreError> {
     match area {
         Area::Everywhere => Ok(vec![0]),
         Area::State(id) => Ok(vec![*id]),
         Area::City(id) => cities(conn, *id),
         Area::Town(city, name) => {
-            let mut look =
-                conn.prepare_cached("SELECT id FROM towns WHERE city_id = ? AND name = ?")?;
+            let look = "SELECT id FROM towns WHERE city_id = ? AND name = ?";
             let mut found = Vec::new();
             for city in cities(conn, *city)? {
-                found.extend(
-                    look.query_row(params![city, name], |row| row.get::<_, i64>(0)).optional()?,
-                );
+                found.extend(conn.first(look, params![city, name], |row| row.get::<i64>(0))?);
             }
             Ok(found)
         }
     }
 }
 
-fn cities(conn: &Connection, city: i64) -> Result<Vec<i64>, rusqlite::Error> {
+fn cities(conn: &Conn<'_>, city: i64) -> Result<Vec<i64>, StoreError> {
     let codes = with_districts(city);
-    conn.prepare_cached("SELECT id FROM regions WHERE id BETWEEN ? AND ?")?
-        .query_map([codes.start(), codes.end()], |row| row.get(0))?
-        .collect()
+    conn.rows(
+        "SELECT id FROM regions WHERE id BETWEEN ? AND ?",
+        params![codes.start(), codes.end()],
+        |row| row.get(0),
+    )
 }
 
-fn all_ids(conn: &Connection) -> Result<Vec<CategoryId>, rusqlite::Error> {
-    conn.prepare_cached("SELECT id FROM post_categories")?
-        .query_map([], |row| row.get(0))?
-        .collect()
+fn all_ids(conn: &Conn<'_>) -> Result<Vec<CategoryId>, StoreError> {
+    conn.rows("SELECT id FROM post_categories", &[], |row| row.get(0))
 }
 
-fn summary(row: &Row<'_>) -> Result<PostSummary, rusqlite::Error> {
+fn summary(row: &Row<'_>) -> Result<PostSummary, StoreError> {
     Ok(PostSummary {
         id: row.get(0)?,
         title: row.get(1)?,

@@ -6,8 +6,8 @@
 
 use super::super::store;
 use super::super::types::{NewSchedule, ScheduleId};
-use crate::store::{StoreError, Tx};
-use rusqlite::{OptionalExtension as _, params};
+use crate::accounts::UserId;
+use crate::store::{StoreError, Tx, params};
 
 /// Inserts if the count, taken up by one, stays within `most`.
 pub(super) fn insert(
@@ -15,19 +15,19 @@ pub(super) fn insert(
     new: &NewSchedule,
     most: u32,
 ) -> Result<Option<ScheduleId>, StoreError> {
-    let mut take = tx.prepare_cached(
-        "UPDATE schedule_counts SET n = n + 1 WHERE user_id = :user AND n < :most",
-    )?;
-    if take.execute(params![new.user, most])? == 0 {
-        // Full, or the first of this user: the row is made when it is needed.
-        let full: Option<bool> = tx
-            .prepare_cached("SELECT n >= ? FROM schedule_counts WHERE user_id = ?")?
-            .query_row(params![most, new.user], |row| row.get(0))
-            .optional()?;
-        if full.unwrap_or(most == 0) {
+    if !take(tx, new.user, most)? {
+        // Full, or the first of this user: the row is made when it is needed. Two may make it at once.
+        let made = "INSERT INTO schedule_counts (user_id, n) VALUES (?, 0)";
+        tx.insert_new(made, params![new.user])?;
+        if !take(tx, new.user, most)? {
             return Ok(None);
         }
-        store::count_up(tx, new.user, 1)?;
     }
     store::insert_row(tx, new).map(Some)
+}
+
+/// Counts one more, if that is allowed.
+fn take(tx: &Tx<'_>, user: UserId, most: u32) -> Result<bool, StoreError> {
+    let update = "UPDATE schedule_counts SET n = n + 1 WHERE user_id = ? AND n < ?";
+    Ok(tx.run(update, params![user, most])? > 0)
 }

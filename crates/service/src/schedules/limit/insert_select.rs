@@ -6,8 +6,7 @@
 
 use super::super::store;
 use super::super::types::{NewSchedule, ScheduleId};
-use crate::store::{StoreError, Tx};
-use rusqlite::named_params;
+use crate::store::{StoreError, Tx, params};
 
 /// Inserts if the statement's own count is below `most`.
 pub(super) fn insert(
@@ -15,20 +14,13 @@ pub(super) fn insert(
     new: &NewSchedule,
     most: u32,
 ) -> Result<Option<ScheduleId>, StoreError> {
-    let mut insert = tx.prepare_cached(
+    let insert =
         "INSERT INTO schedules (user_id, location_id, title, start_at_ms, end_at_ms, created_at_ms)
-         SELECT :user, :location, :title, :start, :end, :now
-         WHERE (SELECT count(*) FROM schedules WHERE user_id = :user) < :most",
-    )?;
-    let rows = insert.execute(named_params! {
-        ":user": new.user, ":location": new.location, ":title": new.title,
-        ":start": new.start_at_ms, ":end": new.end_at_ms, ":now": new.created_at_ms,
-        ":most": most,
-    })?;
-    if rows == 0 {
-        return Ok(None);
-    }
-    let id = tx.last_insert_rowid();
+         SELECT ?1, ?2, ?3, ?4, ?5, ?6
+         WHERE (SELECT count(*) FROM schedules s WHERE s.user_id = ?1) < ?7";
+    let NewSchedule { user, location, title, start_at_ms, end_at_ms, created_at_ms } = new;
+    let values = params![user, location, title, start_at_ms, end_at_ms, created_at_ms, most];
+    let Some(id) = tx.insert_some(insert, values)? else { return Ok(None) };
     store::count_up(tx, new.user, 1)?;
     Ok(Some(id))
 }

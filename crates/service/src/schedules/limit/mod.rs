@@ -33,6 +33,7 @@ mod unlimited;
 use super::CreateError;
 use super::store::ScheduleStore;
 use super::types::{NewSchedule, ScheduleId};
+use crate::accounts::{self, UserId};
 use crate::config::LimitCheck;
 use crate::store::{StoreError, Tx};
 
@@ -62,6 +63,15 @@ impl Limit {
             LimitCheck::InsertSelect | LimitCheck::RowLock | LimitCheck::Counter => return Ok(()),
         };
         if found < u64::from(most) { Ok(()) } else { Err(CreateError::LimitReached) }
+    }
+
+    /// Whether there is such a user, who stays so long. The lock of `row-lock` must be this look: a lock that others
+    /// share cannot become one's own while they wait for the same.
+    pub(super) fn finds_owner(self, tx: &Tx<'_>, user: UserId) -> Result<bool, StoreError> {
+        match (self.most, self.check) {
+            (Some(_), LimitCheck::RowLock) => tx.hold("users", user),
+            _ => accounts::stays(tx, user),
+        }
     }
 
     /// Inserts the row, unless the user has as many as allowed; the count follows.

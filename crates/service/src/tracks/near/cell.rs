@@ -32,6 +32,23 @@ pub(super) struct Cell {
     last: i64,
 }
 
+/// The code of a start, as the generated column of the file has it.
+pub(in super::super) fn code_of(start: Point) -> i64 {
+    // Within the range of the type: degrees are checked before they are stored.
+    let x = ((start.lon + 180.0) / 360.0 * LAST_LON) as u64;
+    let y = ((start.lat + 90.0) / 180.0 * LAST_LAT) as u64;
+    (spread(x) | spread(y) << 1) as i64
+}
+
+/// A zero after each of the lower 32 bits (H. S. Warren, "Hacker's Delight", 7-2).
+const fn spread(bits: u64) -> u64 {
+    let bits = (bits | bits << 16) & 0x0000_ffff_0000_ffff;
+    let bits = (bits | bits << 8) & 0x00ff_00ff_00ff_00ff;
+    let bits = (bits | bits << 4) & 0x0f0f_0f0f_0f0f_0f0f;
+    let bits = (bits | bits << 2) & 0x3333_3333_3333_3333;
+    (bits | bits << 1) & 0x5555_5555_5555_5555
+}
+
 /// A rectangle of degrees; it never crosses the 180th meridian.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {

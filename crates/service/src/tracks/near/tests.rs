@@ -1,10 +1,11 @@
 //! Nearest-first against a full scan, and how much it reads.
+#![allow(clippy::disallowed_types, reason = "fills the tables and looks at them")]
 
 use super::*;
 use crate::store::test_schema;
 use proptest::prelude::*;
 
-fn store(starts: &[(f64, f64)]) -> Connection {
+fn store(starts: &[(f64, f64)]) -> rusqlite::Connection {
     let conn = test_schema();
     conn.execute_batch("BEGIN").unwrap();
     let mut insert = conn
@@ -22,7 +23,7 @@ fn store(starts: &[(f64, f64)]) -> Connection {
 }
 
 /// So many tracks of which number `i` starts at these expressions.
-fn many(count: usize, lat: &str, lon: &str) -> Connection {
+fn many(count: usize, lat: &str, lon: &str) -> rusqlite::Connection {
     let conn = test_schema();
     let sql = format!(
         "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n LIMIT {count})
@@ -39,17 +40,18 @@ fn point(lat: f64, lon: f64) -> Point {
 
 /// A page and the rows that it took.
 fn page(
-    conn: &Connection,
+    conn: &rusqlite::Connection,
     centre: Point,
     after: Option<AfterDistance>,
 ) -> (Option<Vec<(TrackId, f64)>>, usize) {
-    let mut search = Search::new(conn, centre, after, 20);
+    let conn = Conn::sqlite(conn);
+    let mut search = Search::new(&conn, centre, after, 20);
     let found = search.run().unwrap();
     (found, search.rows)
 }
 
 /// The rows of so many pages, each from the last one's cursor.
-fn rows_of_pages(conn: &Connection, centre: Point, pages: usize) -> Vec<usize> {
+fn rows_of_pages(conn: &rusqlite::Connection, centre: Point, pages: usize) -> Vec<usize> {
     let mut after = None;
     let mut all = Vec::new();
     for number in 0..pages {
@@ -104,11 +106,11 @@ proptest! {
         all.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
         let mut after = None;
         for wanted in all.chunks(limit) {
-            let found = search(&conn, centre, after, limit).unwrap().unwrap();
+            let found = search(&Conn::sqlite(&conn), centre, after, limit).unwrap().unwrap();
             prop_assert_eq!(&found[..], wanted);
             after = wanted.last().map(|(id, metres)| AfterDistance { metres: *metres, id: *id });
         }
-        prop_assert_eq!(search(&conn, centre, after, limit).unwrap(), Some(Vec::new()));
+        prop_assert_eq!(search(&Conn::sqlite(&conn), centre, after, limit).unwrap(), Some(Vec::new()));
     }
 }
 
@@ -132,7 +134,7 @@ fn tracks_a_few_centimetres_apart_are_no_dearer_than_those_of_a_country() {
         many(100_000, &format!("37.5 + (i / 317) * {step}"), &format!("127.0 + (i % 317) * {step}"))
     };
     let (dense, wide) = (grid("0.0000003"), grid("0.01"));
-    let rows = |conn: &Connection, step: f64| {
+    let rows = |conn: &rusqlite::Connection, step: f64| {
         rows_of_pages(conn, point(37.5 + 100.5 * step, 127.0 + 100.3 * step), 50)
     };
     for rows in [rows(&dense, 0.000_000_3), rows(&wide, 0.01)] {

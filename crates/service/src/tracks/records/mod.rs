@@ -8,8 +8,8 @@ pub(super) mod add;
 pub(super) mod ranking;
 mod store;
 
+pub(super) use store::OF_TRACK;
 pub use store::RecordStore;
-pub(super) use store::{BESTS_OF_USER, OF_TRACK, RUNS_OF_USER};
 
 use super::TrackId;
 use crate::accounts::UserId;

@@ -1,5 +1,4 @@
 //! Transactions on runs and the ranking. One method is one whole transaction.
-#![allow(clippy::disallowed_types, reason = "this is the store of runs: SQL types live here")]
 
 use super::super::TrackId;
 use super::{AfterTime, NewRun, Ranked, StoredRun, ranking_of};
@@ -7,30 +6,21 @@ use crate::accounts;
 use crate::bodies::ChangeError;
 use crate::housekeeping::{NONE, Step};
 use crate::idempotency::{Done, Once};
-use crate::store::{Store, StoreError, Tx};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use crate::store::{Conn, Sql, Store, StoreError, Tx, params};
 
 /// What hangs on a track.
 pub(in super::super) const OF_TRACK: &[Step] = &[
     Step {
-        sql: "DELETE FROM track_bests WHERE track_id = ?1 AND user_id IN
-              (SELECT user_id FROM track_bests WHERE track_id = ?1 LIMIT ?2) RETURNING user_id",
+        find: "SELECT user_id, user_id FROM track_bests WHERE track_id = ?1 LIMIT ?2",
+        change: "DELETE FROM track_bests WHERE track_id = ?1 AND user_id = ?2",
         ends: NONE,
     },
     Step {
-        sql: "DELETE FROM track_records WHERE id IN
-              (SELECT id FROM track_records WHERE track_id = ?1 LIMIT ?2) RETURNING id",
+        find: "SELECT id, id FROM track_records WHERE track_id = ?1 LIMIT ?2",
+        change: "DELETE FROM track_records WHERE track_id = ?1 AND id = ?2",
         ends: NONE,
     },
 ];
-
-/// Takes a user out of rankings.
-pub(in super::super) const BESTS_OF_USER: &str =
-    "DELETE FROM track_bests WHERE user_id = ?1 AND track_id IN
-     (SELECT track_id FROM track_bests WHERE user_id = ?1 LIMIT ?2) RETURNING track_id";
-/// Takes a user's runs away.
-pub(in super::super) const RUNS_OF_USER: &str = "DELETE FROM track_records WHERE id IN
-     (SELECT id FROM track_records WHERE user_id = ?1 LIMIT ?2) RETURNING id";
 
 /// Runs in the store.
 #[derive(Clone, Debug)]
@@ -55,11 +45,11 @@ impl RecordStore {
         once: Once,
     ) -> Result<Done<Option<StoredRun>>, ChangeError> {
         let job = move |tx: &mut Tx<'_>| {
-            if !accounts::exists(tx, run.user).map_err(StoreError::from)? {
+            if !accounts::stays(tx, run.user)? {
                 return Err(ChangeError::UnknownUser);
             }
             once.run(tx, |tx| {
-                let stored = insert(tx, &run).map_err(StoreError::from)?;
+                let stored = insert(tx, &run)?;
                 if stored.is_some_and(|stored| stored.personal_best) {
                     tx.effects().end([ranking_of(run.track)]);
                 }
@@ -93,79 +83,90 @@ impl RecordStore {
     }
 }
 
-fn exists(conn: &Connection, track: TrackId) -> Result<bool, rusqlite::Error> {
-    conn.prepare_cached("SELECT 1 FROM tracks WHERE id = ?")?.exists([track])
+fn exists(conn: &Conn<'_>, track: TrackId) -> Result<bool, StoreError> {
+    conn.exists("SELECT 1 FROM tracks WHERE id = ?", params![track])
 }
 
-fn insert(tx: &Tx<'_>, run: &NewRun) -> Result<Option<StoredRun>, rusqlite::Error> {
-    if !exists(tx, run.track)? {
+fn insert(tx: &Tx<'_>, run: &NewRun) -> Result<Option<StoredRun>, StoreError> {
+    if !tx.keep("tracks", run.track)? {
         return Ok(None);
     }
-    let id = tx
-        .prepare_cached(
-            "INSERT INTO track_records (track_id, user_id, duration_ms, ran_at_ms, created_at_ms)
-             VALUES (?, ?, ?, ?, ?) RETURNING id",
-        )?
-        .query_row(
-            params![run.track, run.user, run.duration_ms, run.ran_at_ms, run.created_at_ms],
-            |row| row.get(0),
-        )?;
+    let id = tx.insert(
+        "INSERT INTO track_records (track_id, user_id, duration_ms, ran_at_ms, created_at_ms)
+         VALUES (?, ?, ?, ?, ?)",
+        params![run.track, run.user, run.duration_ms, run.ran_at_ms, run.created_at_ms],
+    )?;
     // One statement decides and writes: however runs of one runner interleave, the fastest stays,
     // and of equal ones the first.
-    let changed = tx
-        .prepare_cached(
-            "INSERT INTO track_bests (track_id, user_id, duration_ms, record_id) VALUES (?, ?, ?, ?)
-             ON CONFLICT (track_id, user_id) DO UPDATE
-             SET duration_ms = excluded.duration_ms, record_id = excluded.record_id
-             WHERE excluded.duration_ms < duration_ms",
-        )?
-        .execute(params![run.track, run.user, run.duration_ms, id])?;
-    Ok(Some(StoredRun { id, personal_best: changed > 0, ran_at_ms: run.ran_at_ms }))
+    tx.run(BEST, params![run.track, run.user, run.duration_ms, id])?;
+    let best: i64 = tx.one(
+        "SELECT record_id FROM track_bests WHERE track_id = ? AND user_id = ?",
+        params![run.track, run.user],
+    )?;
+    Ok(Some(StoredRun { id, personal_best: best == id, ran_at_ms: run.ran_at_ms }))
 }
 
-fn ranking_sql() -> &'static str {
+/// MariaDB assigns from left to right, so the time comes last.
+const BEST: Sql<'_> = Sql::each(
+    "INSERT INTO track_bests (track_id, user_id, duration_ms, record_id) VALUES (?, ?, ?, ?)
+     ON CONFLICT (track_id, user_id) DO UPDATE
+     SET duration_ms = excluded.duration_ms, record_id = excluded.record_id
+     WHERE excluded.duration_ms < duration_ms",
+    "INSERT INTO track_bests (track_id, user_id, duration_ms, record_id) VALUES (?, ?, ?, ?)
+     ON DUPLICATE KEY UPDATE
+     record_id = IF(VALUES(duration_ms) < duration_ms, VALUES(record_id), record_id),
+     duration_ms = LEAST(duration_ms, VALUES(duration_ms))",
+);
+
+/// SQLite seeks by a pair; MariaDB does by two ranges.
+const RANKING: Sql<'_> = Sql::each(
     "SELECT b.record_id, b.user_id, u.nickname, b.duration_ms, r.ran_at_ms
      FROM track_bests b JOIN users u ON u.id = b.user_id JOIN track_records r ON r.id = b.record_id
-     WHERE b.track_id = ? AND (b.duration_ms, b.user_id) > (?, ?)
-     ORDER BY b.duration_ms, b.user_id LIMIT ?"
-}
+     WHERE b.track_id = ?1 AND (b.duration_ms, b.user_id) > (?2, ?3)
+     ORDER BY b.duration_ms, b.user_id LIMIT ?4",
+    "SELECT b.record_id, b.user_id, u.nickname, b.duration_ms, r.ran_at_ms
+     FROM track_bests b FORCE INDEX (track_bests_by_time)
+     JOIN users u ON u.id = b.user_id JOIN track_records r ON r.id = b.record_id
+     WHERE b.track_id = ?1 AND (b.duration_ms > ?2 OR b.duration_ms = ?2 AND b.user_id > ?3)
+     ORDER BY b.duration_ms, b.user_id LIMIT ?4",
+);
+
+const BEFORE: Sql<'_> = Sql::each(
+    "SELECT count(CASE WHEN duration_ms < ?2 THEN 1 END), count(*) FROM track_bests
+     WHERE track_id = ?1 AND (duration_ms, user_id) < (?2, ?3)
+       AND user_id NOT IN (SELECT id FROM deleted_users)",
+    "SELECT count(CASE WHEN duration_ms < ?2 THEN 1 END), count(*) FROM track_bests
+     WHERE track_id = ?1 AND (duration_ms < ?2 OR duration_ms = ?2 AND user_id < ?3)
+       AND user_id NOT IN (SELECT id FROM deleted_users)",
+);
 
 fn page(
-    conn: &Connection,
+    conn: &Conn<'_>,
     track: TrackId,
     after: Option<AfterTime>,
     limit: usize,
-) -> Result<Vec<Ranked>, rusqlite::Error> {
+) -> Result<Vec<Ranked>, StoreError> {
     let (duration, user) = after.map_or((-1, 0), |after| (after.duration_ms, after.user));
-    conn.prepare_cached(ranking_sql())?
-        .query_map(params![track, duration, user, limit], |row| {
-            Ok(Ranked {
-                id: row.get(0)?,
-                user: row.get(1)?,
-                nickname: row.get(2)?,
-                duration_ms: row.get(3)?,
-                ran_at_ms: row.get(4)?,
-                rank: 0,
-            })
-        })?
-        .collect()
+    conn.rows(RANKING, params![track, duration, user, limit], |row| {
+        Ok(Ranked {
+            id: row.get(0)?,
+            user: row.get(1)?,
+            nickname: row.get(2)?,
+            duration_ms: row.get(3)?,
+            ran_at_ms: row.get(4)?,
+            rank: 0,
+        })
+    })
 }
 
 /// Standard competition ranking: equal times share a rank, and the next one counts them all. The bests of a
 /// deleted user may be there for a while; they count for nobody, as they are on no page.
-fn number(conn: &Connection, track: TrackId, rows: &mut [Ranked]) -> Result<(), rusqlite::Error> {
+fn number(conn: &Conn<'_>, track: TrackId, rows: &mut [Ranked]) -> Result<(), StoreError> {
     let Some(first) = rows.first() else { return Ok(()) };
-    let faster: Option<(u64, u64)> = conn
-        .prepare_cached(
-            "SELECT count(*) FILTER (WHERE duration_ms < ?2), count(*) FROM track_bests
-             WHERE track_id = ?1 AND (duration_ms, user_id) < (?2, ?3)
-               AND user_id NOT IN (SELECT id FROM deleted_users)",
-        )?
-        .query_row(params![track, first.duration_ms, first.user], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
-        .optional()?;
-    let (faster, before) = faster.unwrap_or_default();
+    let (faster, before) =
+        conn.only(BEFORE, params![track, first.duration_ms, first.user], |row| {
+            Ok((row.get::<u64>(0)?, row.get::<u64>(1)?))
+        })?;
     let (mut rank, mut time) = (faster + 1, first.duration_ms);
     for (position, row) in (before + 1..).zip(rows) {
         if row.duration_ms != time {
@@ -192,7 +193,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = open(&dir);
         let fill = |tx: &mut Tx<'_>| {
-            tx.execute_batch(
+            tx.batch(
                 "INSERT INTO tracks (id, name, length_metres, points, start_lat, start_lon, fingerprint, created_at_ms)
                  VALUES (1, 't', 1, 2, 37.5, 127, randomblob(32), 0);
                  INSERT INTO users (id, nickname, password_hash, region_id, created_at_ms)
@@ -218,7 +219,7 @@ mod tests {
     async fn the_ranking_reads_its_index_and_sorts_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let store = open(&dir);
-        let plan = plan(&store, ranking_sql()).await;
+        let plan = plan(&store, RANKING.sqlite()).await;
         assert!(
             plan.contains(
                 "USING COVERING INDEX track_bests_by_time (track_id=? AND duration_ms>?)"

@@ -7,7 +7,7 @@ use std::task::Poll;
 #[tokio::test]
 async fn a_log_that_is_applied_again_changes_nothing_not_even_after_half_of_a_pass() {
     for half in [false, true] {
-        let bench = Bench::with_articles(4).await;
+        let bench = Bench::embedded(4).await;
         let log = bench.log(LikesWrite::Behind);
         let mut random = fastrand::Rng::with_seed(11);
         let mut model = Model::default();
@@ -32,7 +32,7 @@ async fn a_log_that_is_applied_again_changes_nothing_not_even_after_half_of_a_pa
 
 #[tokio::test]
 async fn a_row_of_the_log_that_cannot_be_read_is_named_and_nothing_is_applied() {
-    let bench = Bench::with_articles(1).await;
+    let bench = Bench::embedded(1).await;
     bench.like(&bench.log(LikesWrite::Behind), 1, 1, Change::On).await.unwrap();
     for (row, reason) in [("x'07'", "format"), ("x'0105'", "cut off"), ("x''", "cut off")] {
         bench.execute(format!("INSERT INTO like_log VALUES (7, {row})")).await;
@@ -49,24 +49,20 @@ async fn a_row_of_the_log_that_cannot_be_read_is_named_and_nothing_is_applied() 
 
 #[tokio::test]
 async fn what_cannot_be_applied_stays_in_the_log_and_is_applied_later() {
-    let bench = Bench::with_articles(2).await;
+    let bench = Bench::embedded(2).await;
     let log = bench.log(LikesWrite::Behind);
     for user in 1..=3 {
         bench.like(&log, 1, user, Change::On).await.unwrap();
     }
     bench.like(&log, 1, 3, Change::Toggle).await.unwrap();
-    bench
-        .execute(
-            "CREATE TRIGGER broken BEFORE INSERT ON article_likes BEGIN SELECT raise(ABORT, 'no'); END",
-        )
-        .await;
+    bench.break_likes().await;
     log.flush().await;
     let figures = log.figures();
     assert_eq!((figures.failed_flushes, figures.pending, figures.applied), (1, 3, 0));
     assert!(figures.lag > Duration::ZERO);
     assert_eq!((log.waiting(1, 2), log.waiting(1, 3)), (Some(true), Some(false)));
     assert_eq!(bench.like(&log, 1, 4, Change::On).await, Ok(Liked { liked: true, count: 3 }));
-    bench.execute("DROP TRIGGER broken").await;
+    bench.mend_likes().await;
     log.flush().await;
     let figures = log.figures();
     assert_eq!((figures.pending, figures.applied, figures.lag), (0, 3, Duration::ZERO));
@@ -88,7 +84,7 @@ async fn restarted_without_room(bench: &Bench, write: LikesWrite) -> Articles {
 async fn a_log_without_room_to_be_applied_at_the_start_is_shown_and_applied_later() {
     const USERS: i64 = 600;
     for way in [LikesWrite::Behind, LikesWrite::Direct] {
-        let bench = Bench::with_articles(3).await;
+        let bench = Bench::embedded(3).await;
         bench.execute(more_users(USERS)).await;
         let mut model = Model::default();
         let direct = bench.log(LikesWrite::Direct);
@@ -109,7 +105,7 @@ async fn a_log_without_room_to_be_applied_at_the_start_is_shown_and_applied_late
         }
         let (changes, row) = (pairs.len() as u64, record::write(&pairs));
         let logged = bench.store.write(move |tx| {
-            tx.execute("INSERT INTO like_log (likes) VALUES (?)", [&row])?;
+            tx.run("INSERT INTO like_log (likes) VALUES (?)", crate::store::params![row])?;
             Ok::<_, StoreError>(())
         });
         logged.await.unwrap();
@@ -140,7 +136,7 @@ async fn a_log_without_room_to_be_applied_at_the_start_is_shown_and_applied_late
 
 #[tokio::test]
 async fn likes_of_what_is_gone_by_the_time_they_are_applied_are_dropped() {
-    let bench = Bench::with_articles(3).await;
+    let bench = Bench::embedded(3).await;
     let system = articles(&bench);
     let log = &system.likes;
     for (article, user) in [(1, 1), (1, 2), (2, 2), (2, 3), (3, 2)] {
@@ -172,7 +168,7 @@ async fn likes_of_what_is_gone_by_the_time_they_are_applied_are_dropped() {
 
 #[tokio::test]
 async fn likes_are_refused_when_the_log_is_full_and_taken_again_after_a_pass() {
-    let bench = Bench::with_articles(1).await;
+    let bench = Bench::embedded(1).await;
     let log = bench.log(LikesWrite::Behind);
     let behind = Behind::bounded(log.parts.clone(), 4);
     let like = |user, change| {
@@ -192,7 +188,7 @@ async fn likes_are_refused_when_the_log_is_full_and_taken_again_after_a_pass() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn batches_are_small_while_the_log_is_long() {
-    let bench = Arc::new(Bench::with_articles(50).await);
+    let bench = Arc::new(Bench::embedded(50).await);
     let log = bench.log(LikesWrite::Behind);
     let behind = Behind::bounded(log.parts.clone(), 600);
     let mut batches = Vec::new();
@@ -261,7 +257,7 @@ async fn begun<F: Future>(future: F) -> std::pin::Pin<Box<F>> {
 async fn a_pair_that_is_reversed_in_the_group_of_its_slice_stays_reversed() {
     for case in 0..8 {
         let (on, batch_first, crashes) = (case & 1 > 0, case & 2 > 0, case & 4 > 0);
-        let bench = Bench::with_articles(1).await;
+        let bench = Bench::embedded(1).await;
         let (system, mut model) = (articles(&bench), Model::default());
         let (log, pair) = (&system.likes, (1, 2));
         let mut changes = vec![((1, 1), Change::On)];

@@ -4,8 +4,8 @@
 
 mod bounds;
 
-use super::{Store, StoreError, Tx};
 use crate::config::Sources;
+use crate::store::{Store, StoreError, Tx, params};
 use madang_testing::until_async;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,21 +19,19 @@ fn open(dir: &std::path::Path, group: usize) -> Store {
 /// A table of their own, so that the tests need no knowledge of any system.
 async fn with_notes(store: &Store) {
     let made: Result<(), StoreError> =
-        store.write(|tx| Ok(tx.execute_batch("CREATE TABLE notes (id INTEGER PRIMARY KEY, n INTEGER NOT NULL CHECK (n < 100));
-            CREATE TABLE parts (note INTEGER NOT NULL REFERENCES notes (id) DEFERRABLE INITIALLY DEFERRED);")?)).await;
+        store.write(|tx| tx.batch("CREATE TABLE notes (id INTEGER PRIMARY KEY, n INTEGER NOT NULL CHECK (n < 100));
+            CREATE TABLE parts (note INTEGER NOT NULL REFERENCES notes (id) DEFERRABLE INITIALLY DEFERRED);")).await;
     made.unwrap();
 }
 
 fn insert(tx: &Tx<'_>, n: i64) -> Result<(), StoreError> {
-    tx.execute("INSERT INTO notes (n) VALUES (?)", [n])?;
+    tx.run("INSERT INTO notes (n) VALUES (?)", params![n])?;
     Ok(())
 }
 
 async fn notes(store: &Store) -> Vec<i64> {
     store
-        .read(|conn| {
-            conn.prepare("SELECT n FROM notes ORDER BY id")?.query_map([], |r| r.get(0))?.collect()
-        })
+        .read(|conn| conn.rows("SELECT n FROM notes ORDER BY id", &[], |row| row.get(0)))
         .await
         .unwrap()
 }
@@ -179,9 +177,7 @@ async fn a_failing_commit_answers_every_job_in_it_and_keeps_nothing() {
                 insert(tx, 1)
             }),
             // Deferred: the job itself succeeds, the COMMIT finds the missing parent.
-            Box::new(|tx| {
-                Ok(tx.execute("INSERT INTO parts (note) VALUES (4711)", []).map(drop)?)
-            }),
+            Box::new(|tx| tx.run("INSERT INTO parts (note) VALUES (4711)", &[]).map(drop)),
             Box::new(|tx| insert(tx, 2)),
         ],
     )
@@ -205,7 +201,11 @@ async fn a_full_store_answers_every_job_of_the_group_and_recovers() {
     with_notes(&store).await;
     let limit = |pages: i64| {
         move |tx: &mut Tx<'_>| -> Result<(), StoreError> {
-            Ok(tx.query_row(&format!("PRAGMA max_page_count={pages}"), [], |_| Ok(()))?)
+            Ok(tx.embedded().query_row(
+                &format!("PRAGMA max_page_count={pages}"),
+                [],
+                |_| Ok(()),
+            )?)
         }
     };
     store.write(limit(1)).await.unwrap();
@@ -214,7 +214,7 @@ async fn a_full_store_answers_every_job_of_the_group_and_recovers() {
         Box::new(|tx| {
             let many = "WITH RECURSIVE c(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM c WHERE i < 100000)
                         INSERT INTO notes (id, n) SELECT i, 1 FROM c";
-            Ok(tx.execute(many, []).map(drop)?)
+            tx.run(many, &[]).map(drop)
         }),
         Box::new(|tx| insert(tx, 2)),
     ])
@@ -300,7 +300,7 @@ async fn a_transaction_that_cannot_begin_answers_everybody_with_the_true_reason(
     let store = open(dir.path(), 256);
     with_notes(&store).await;
     store
-        .write(|tx| Ok::<(), StoreError>(tx.busy_timeout(std::time::Duration::ZERO)?))
+        .write(|tx| Ok::<(), StoreError>(tx.embedded().busy_timeout(std::time::Duration::ZERO)?))
         .await
         .unwrap();
     // Another writer, where none should be, holds the lock.
@@ -321,7 +321,7 @@ async fn a_commit_that_changed_nothing_is_not_counted() {
     with_notes(&store).await;
     let before = store.figures();
     let nothing: Result<usize, StoreError> =
-        store.write(|tx| Ok(tx.execute("UPDATE notes SET n = 1", [])?)).await;
+        store.write(|tx| tx.run("UPDATE notes SET n = 1", &[])).await;
     assert_eq!(nothing, Ok(0));
     let refused: Result<(), StoreError> = store
         .write(|tx| {

@@ -5,7 +5,7 @@
 //! read. So a small file of zeros takes that room while there is some, and gives it back when a
 //! start finds none. Nothing depends on it: failing to write it is no error.
 
-use super::private;
+use crate::store::private;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

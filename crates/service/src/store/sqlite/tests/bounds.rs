@@ -3,6 +3,7 @@
 use super::super::Reader;
 use super::*;
 use crate::config::DatabaseSettings;
+use crate::store::Conn;
 use madang_testing::until;
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -14,20 +15,20 @@ fn open_with(dir: &std::path::Path, readers: usize, log_limit: usize) -> Store {
     Store::open(dir, &settings).unwrap()
 }
 
-fn endless(conn: &Connection) -> Result<i64, rusqlite::Error> {
+fn endless(conn: &Conn<'_>) -> Result<i64, StoreError> {
     let sql =
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
-    conn.query_row(sql, [], |row| row.get(0))
+    conn.one(sql, &[])
 }
 
 async fn with_blobs(store: &Store) {
     let made: Result<(), StoreError> =
-        store.write(|tx| Ok(tx.execute_batch("CREATE TABLE blobs (b BLOB)")?)).await;
+        store.write(|tx| tx.batch("CREATE TABLE blobs (b BLOB)")).await;
     made.unwrap();
 }
 
 fn insert_blob(tx: &mut Tx<'_>) -> Result<(), StoreError> {
-    tx.execute("INSERT INTO blobs VALUES (zeroblob(65536))", [])?;
+    tx.run("INSERT INTO blobs VALUES (zeroblob(65536))", &[])?;
     Ok(())
 }
 
@@ -58,7 +59,7 @@ async fn a_read_whose_caller_has_left_is_given_up() {
     let left = tokio::spawn({
         let store = store.clone();
         async move {
-            let job = move |conn: &Connection| {
+            let job = move |conn: &Conn<'_>| {
                 let _ = began.send(());
                 endless(conn)
             };
@@ -85,11 +86,11 @@ async fn the_log_stays_short_while_reads_overlap_all_the_time() {
             let (store, done) = (store.clone(), Arc::clone(&done));
             tokio::spawn(async move {
                 // A snapshot, held for some milliseconds; the next one of another task begins before it ends.
-                let job = |conn: &Connection| {
-                    conn.query_row("SELECT count(*) FROM notes", [], |_| Ok(()))?;
+                let job = |conn: &Conn<'_>| {
+                    conn.only("SELECT count(*) FROM notes", &[], |_| Ok(()))?;
                     let some = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50000)
                                 SELECT count(*) FROM n";
-                    conn.query_row(some, [], |_| Ok(()))
+                    conn.only(some, &[], |_| Ok(()))
                 };
                 let mut reads = 0;
                 while !done.load(Relaxed) {

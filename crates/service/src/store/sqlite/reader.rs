@@ -1,8 +1,8 @@
 //! One reading connection: every read has a deadline, and ends when nobody waits for it.
 #![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
-use super::StoreError;
 use super::log::Log;
+use super::{Conn, StoreError};
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Time that a read of a request may take: half of the default of `server.request_timeout`, and far more
 /// than anything takes that a request can ask for.
-pub(super) const READ_TIME: Duration = Duration::from_secs(5);
+pub(in crate::store) const READ_TIME: Duration = Duration::from_secs(5);
 
 /// Steps of SQLite's virtual machine between two looks at the clock: some 20 µs.
 const STEPS: i32 = 1000;
@@ -56,7 +56,7 @@ impl Reader {
     pub(super) fn run<T>(
         &mut self,
         bounds: Bounds,
-        job: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
+        job: impl FnOnce(&Conn<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let _turn = self.log.turn();
         let (began, log) = (Instant::now(), Arc::clone(&self.log));
@@ -69,7 +69,7 @@ impl Reader {
         };
         self.conn.progress_handler(STEPS, Some(is_over))?;
         let tx = self.conn.unchecked_transaction()?;
-        let value = job(&tx)?;
+        let value = job(&Conn::sqlite(&tx))?;
         tx.finish()?;
         Ok(value)
     }

@@ -1,14 +1,11 @@
 //! The writer thread: group commit for every write.
 #![allow(clippy::disallowed_types, reason = "runs the transactions of the store")]
 
-use super::effects::{Effects, Memory};
 use super::log::Log;
-use super::pool::panic_text;
-use super::{BUSY_TIMEOUT, StoreError, handover};
+use super::{BUSY_TIMEOUT, Conn, Effects, Memory, StoreError, Tx, handover};
+use crate::store::tx::{caught, follow};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
-use rusqlite::{Connection, Savepoint};
-use std::ops::Deref;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use rusqlite::Connection;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -42,7 +39,7 @@ enum State {
 
 /// With whom a job commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Company {
+pub(in crate::store) enum Company {
     /// With those that wait.
     Shared,
     /// In a group of one.
@@ -54,48 +51,9 @@ struct Job {
     run: Run,
 }
 
-/// One write transaction as its job sees it: it stands or falls by itself within the group's.
-pub struct Tx<'conn> {
-    scope: Scope<'conn>,
-    effects: Effects,
-}
-
-/// What undoes a job.
-enum Scope<'conn> {
-    /// The end of the whole transaction, in which there is nothing but this job. SQLite copies each page
-    /// that a savepoint may have to bring back, to a file when there are many: for a batch of likes, which
-    /// is mostly alone, half of all bytes written.
-    Whole(&'conn Connection),
-    /// A savepoint: others have written before.
-    Savepoint(Savepoint<'conn>),
-}
-
-impl Tx<'_> {
-    /// What is to follow from this job once it is committed; nothing does when it fails.
-    pub fn effects(&mut self) -> &mut Effects {
-        &mut self.effects
-    }
-}
-
-impl Deref for Tx<'_> {
-    type Target = Connection;
-    fn deref(&self) -> &Connection {
-        match &self.scope {
-            Scope::Whole(conn) => conn,
-            Scope::Savepoint(savepoint) => savepoint,
-        }
-    }
-}
-
-impl std::fmt::Debug for Tx<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tx").field("effects", &self.effects).finish_non_exhaustive()
-    }
-}
-
 /// Counters of the writer, all since the start.
 #[derive(Debug, Default)]
-pub(super) struct WriterStats {
+pub(in crate::store) struct WriterStats {
     /// Commits that changed something and succeeded; each synced the log once.
     pub commits: AtomicU64,
     /// Jobs that succeeded, whether or not they changed anything.
@@ -112,7 +70,7 @@ pub(super) struct WriterStats {
 
 impl WriterStats {
     /// Why writes fail now; nothing while they succeed.
-    pub(super) fn failure(&self) -> Option<StoreError> {
+    pub(in crate::store) fn failure(&self) -> Option<StoreError> {
         self.lock_failure().clone()
     }
 
@@ -126,7 +84,7 @@ impl WriterStats {
     }
 }
 
-pub(super) struct Writer {
+pub(in crate::store) struct Writer {
     queue: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
     stats: Arc<WriterStats>,
@@ -150,7 +108,7 @@ impl Writer {
         Ok(Writer { queue: Some(send), thread: Some(thread), stats, memory })
     }
 
-    pub(super) fn stats(&self) -> &WriterStats {
+    pub(in crate::store) fn stats(&self) -> &WriterStats {
         &self.stats
     }
 
@@ -158,17 +116,8 @@ impl Writer {
         self.queue.as_ref().map_or(0, Sender::len)
     }
 
-    pub(super) async fn run<T, E, F>(&self, company: Company, job: F) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    {
-        self.run_then(company, job, |_| ()).await
-    }
-
-    /// [`run`](Self::run) that calls `committed` with the outcome, after the effects and before the answer.
-    pub(super) async fn run_then<T, E, F>(
+    /// Runs one job; calls `committed` with the outcome, after the effects and before the answer.
+    pub(in crate::store) async fn run_then<T, E, F>(
         &self,
         company: Company,
         job: F,
@@ -193,7 +142,7 @@ impl Writer {
 
     /// Hands a job over; `settle` is told on the writer's thread what became of it, unless the job was
     /// not taken.
-    pub(super) fn submit<T, E, F, S>(
+    pub(in crate::store) fn submit<T, E, F, S>(
         &self,
         company: Company,
         job: F,
@@ -281,28 +230,14 @@ impl Group {
             let text = "an earlier write of the same group ended it".to_owned();
             return Err(StoreError::Commit(text).into());
         }
+        // SQLite copies each page that a savepoint may have to bring back, to a file when there are many: for a batch
+        // of likes, which is mostly alone, half of all bytes written. So the first job has the whole transaction.
         if self.state == State::Written {
-            let savepoint = self.conn.savepoint().map_err(StoreError::from)?;
-            let mut tx = Tx { scope: Scope::Savepoint(savepoint), effects: Effects::default() };
-            let result = caught(job, &mut tx);
-            let Tx { scope, effects } = tx;
-            let ended = match scope {
-                Scope::Savepoint(savepoint) if result.is_ok() => savepoint.commit(),
-                Scope::Savepoint(savepoint) => savepoint.finish(),
-                Scope::Whole(_) => Ok(()),
-            };
-            if ended.is_err() {
-                // What cannot be undone must not be committed with the others.
-                self.state = State::Broken;
-            }
-            let value = result?;
-            ended.map_err(StoreError::from)?;
-            return Ok((value, effects));
+            return self.run_after_others(job);
         }
-        let (result, effects) = {
-            let mut tx = Tx { scope: Scope::Whole(&self.conn), effects: Effects::default() };
-            (caught(job, &mut tx), tx.effects)
-        };
+        let mut tx = Tx::new(Conn::sqlite(&self.conn));
+        let result = caught(job, &mut tx);
+        let effects = tx.effects;
         match result {
             Ok(value) => {
                 self.state = State::Written;
@@ -313,6 +248,28 @@ impl Group {
                 Err(error)
             }
         }
+    }
+
+    /// The same in a savepoint: others have written before.
+    fn run_after_others<T, E, F>(&mut self, job: F) -> Result<(T, Effects), E>
+    where
+        E: From<StoreError>,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, E>,
+    {
+        self.conn.execute_batch("SAVEPOINT job").map_err(StoreError::from)?;
+        let mut tx = Tx::new(Conn::sqlite(&self.conn));
+        let result = caught(job, &mut tx);
+        let effects = tx.effects;
+        let end = if result.is_ok() { "RELEASE job" } else { "ROLLBACK TO job; RELEASE job" };
+        // A job that met a full disk has ended the whole transaction, and with it the savepoint.
+        let ended = self.conn.execute_batch(end);
+        if ended.is_err() {
+            // What cannot be undone must not be committed with the others.
+            self.state = State::Broken;
+        }
+        let value = result?;
+        ended.map_err(StoreError::from)?;
+        Ok((value, effects))
     }
 
     /// Undoes the only job so far. If the transaction cannot begin once more, the group is over: nobody's
@@ -382,17 +339,6 @@ impl Group {
     }
 }
 
-fn caught<T, E, F>(job: F, tx: &mut Tx<'_>) -> Result<T, E>
-where
-    E: From<StoreError>,
-    F: FnOnce(&mut Tx<'_>) -> Result<T, E>,
-{
-    match catch_unwind(AssertUnwindSafe(|| job(tx))) {
-        Ok(result) => result,
-        Err(panic) => Err(StoreError::Panic(panic_text(&*panic)).into()),
-    }
-}
-
 fn work(conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterStats, log: &Log) {
     let mut settle: Vec<Settle> = Vec::with_capacity(group.min(256));
     let mut shared = Group { conn, state: State::Clean, changes_before: 0 };
@@ -447,12 +393,4 @@ fn next_job(
         }
     }
     queue.recv().ok()
-}
-
-/// Runs what follows a commit. A panic in it is a bug, but the write stands: the rest still runs, and the caller gets
-/// its answer.
-pub(crate) fn follow(what: impl FnOnce()) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(what)) {
-        tracing::error!("a panic after a commit: {}", panic_text(&*panic));
-    }
 }

@@ -1,0 +1,321 @@
+//! MariaDB: a bounded number of threads with a connection each, for reads and for writes. There is no writer thread:
+//! InnoDB commits transactions in groups by itself.
+//!
+//! A transaction that meets another one (deadlock, lock that was waited for too long, failed certification), or loses
+//! its connection before the commit, has done nothing and is run again, a bounded number of times with a random rest
+//! between. One whose connection is lost *during* the commit may have been committed: [`StoreError::Unknown`].
+
+mod schema;
+mod session;
+
+pub(in crate::store) use session::Session;
+
+use super::effects::{Effects, Memory};
+use super::sql::Conn;
+use super::tx::{caught, follow};
+use super::{Pool, StoreError, StoreFigures, Tx, handover};
+use crate::config::DatabaseSettings;
+use mysql::{Opts, OptsBuilder};
+use session::{Trouble, Use, is_refusal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// Connections of each kind when the settings do not say: enough for the server to commit in groups.
+const READS: usize = 16;
+const WRITES: usize = 32;
+/// Time after which a transaction is not run again.
+const RETRY_TIME: Duration = Duration::from_secs(5);
+/// Longest rest before the first repetition; it doubles with each, up to the longest of all.
+const FIRST_REST: Duration = Duration::from_millis(2);
+const LONGEST_REST: Duration = Duration::from_millis(100);
+
+/// A server, as one node uses it.
+pub(super) struct Maria {
+    reads: Pool<Seat>,
+    writes: Pool<Seat>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    options: OptsBuilder,
+    memory: Arc<Memory>,
+    counted: Counted,
+}
+
+#[derive(Default)]
+struct Counted {
+    commits: AtomicU64,
+    jobs: AtomicU64,
+    failed_jobs: AtomicU64,
+    failed_commits: AtomicU64,
+    commit_micros: AtomicU64,
+    retries: AtomicU64,
+}
+
+/// The state of a thread: its connection, while there is one.
+struct Seat {
+    shared: Arc<Shared>,
+    purpose: Use,
+    session: Option<Session>,
+}
+
+impl Maria {
+    pub(super) fn open(
+        url: &str,
+        settings: &DatabaseSettings,
+        memory: &Arc<Memory>,
+    ) -> Result<Self, StoreError> {
+        let options = Opts::from_url(url)
+            .map_err(|error| StoreError::CannotOpen(format!("database.url: {error}")))?;
+        if options.get_db_name().is_none_or(str::is_empty) {
+            return Err(StoreError::CannotOpen("database.url names no database".to_owned()));
+        }
+        let options = OptsBuilder::from_opts(options);
+        schema::prepare(&Session::connect(&options, Use::Writes)?)?;
+        let counted = Counted::default();
+        let shared = Arc::new(Shared { options, memory: Arc::clone(memory), counted });
+        let (reads, writes) = sizes(settings.max_connections);
+        let pool = |name, purpose, size| {
+            let seats =
+                (0..size).map(|_| Seat { shared: Arc::clone(&shared), purpose, session: None });
+            Pool::start(name, seats.collect(), settings.queue)
+                .map_err(|e| StoreError::Other(format!("cannot start a thread: {e}")))
+        };
+        let reads = pool("store-read", Use::Reads, reads)?;
+        let writes = pool("store-write", Use::Writes, writes)?;
+        Ok(Self { reads, writes, shared })
+    }
+
+    pub(super) async fn read<T, F>(&self, time: Option<Duration>, job: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Conn<'_>) -> Result<T, StoreError> + Send + 'static,
+    {
+        let (answer, result) = oneshot::channel();
+        self.reads.hand_over(move |seat: &mut Seat| {
+            if !answer.is_closed() {
+                seat.read(time, job, |found| drop(answer.send(found)));
+            }
+        })?;
+        result.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    pub(super) async fn write<T, E, F>(
+        &self,
+        job: F,
+        committed: impl FnOnce(&T) + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        let (answer, result) = oneshot::channel();
+        self.submit(job, move |outcome: Result<T, E>| {
+            if let Ok(outcome) = &outcome {
+                follow(|| committed(outcome));
+            }
+            drop(answer.send(outcome));
+        })?;
+        result.await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
+    }
+
+    pub(super) fn submit<T, E, F, S>(&self, job: F, settle: S) -> Result<(), StoreError>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        S: FnOnce(Result<T, E>) + Send + 'static,
+    {
+        let handed = handover::hand_over();
+        let written = handed.clone();
+        let taken = self.writes.hand_over(move |seat: &mut Seat| {
+            let (outcome, is_unknown) = seat.write(&job);
+            if outcome.is_err() && !is_unknown {
+                written.undone();
+            }
+            settle(outcome.map(|(value, effects)| {
+                follow(|| effects.apply(&seat.shared.memory));
+                value
+            }));
+        });
+        taken.map_err(|error| {
+            handed.undone();
+            error.into()
+        })
+    }
+
+    pub(super) fn figures(&self) -> StoreFigures {
+        let counted = &self.shared.counted;
+        StoreFigures {
+            commits: counted.commits.load(Relaxed),
+            committed_jobs: counted.jobs.load(Relaxed),
+            failed_jobs: counted.failed_jobs.load(Relaxed),
+            failed_commits: counted.failed_commits.load(Relaxed),
+            commit_micros: counted.commit_micros.load(Relaxed),
+            waiting_writes: self.writes.waiting() as u64,
+            reads: self.reads.jobs(),
+            waiting_reads: self.reads.waiting() as u64,
+            retries: counted.retries.load(Relaxed),
+            ..StoreFigures::default()
+        }
+    }
+}
+
+/// A third of the connections reads.
+fn sizes(all: Option<usize>) -> (usize, usize) {
+    let Some(all) = all else { return (READS, WRITES) };
+    let reads = (all / 3).max(1);
+    (reads, all.saturating_sub(reads).max(1))
+}
+
+impl Seat {
+    fn session(&mut self) -> Result<&Session, StoreError> {
+        if self.session.is_none() {
+            self.session = Some(Session::connect(&self.shared.options, self.purpose)?);
+        }
+        self.session.as_ref().ok_or(StoreError::Closed)
+    }
+
+    /// Runs a read; `answer` has its outcome before the transaction is ended, which nobody needs to wait for.
+    fn read<T>(
+        &mut self,
+        time: Option<Duration>,
+        job: impl FnOnce(&Conn<'_>) -> Result<T, StoreError>,
+        answer: impl FnOnce(Result<T, StoreError>),
+    ) {
+        let session = match self.begin_read(time) {
+            Ok(session) => session,
+            Err(error) => return answer(Err(error)),
+        };
+        let found =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(&Conn::maria(session))));
+        answer(found.unwrap_or_else(|panic| Err(StoreError::Panic(super::panic_text(&*panic)))));
+        let is_over = session.batch("COMMIT").is_ok();
+        if session.take_trouble() == Some(Trouble::Lost) || !is_over {
+            self.session = None;
+        }
+    }
+
+    /// Begins a read; a connection that was lost while nobody used it is made anew.
+    fn begin_read(&mut self, time: Option<Duration>) -> Result<&Session, StoreError> {
+        let seconds = time.map_or(0.0, |time| time.as_secs_f64());
+        if self.session()?.begin_read(seconds).is_err() {
+            self.session = None;
+            self.session()?.begin_read(seconds)?;
+        }
+        self.session()
+    }
+
+    /// Runs a write until it is committed or refused; and whether its outcome is unknown.
+    fn write<T, E, F>(&mut self, job: &F) -> (Result<(T, Effects), E>, bool)
+    where
+        E: From<StoreError>,
+        F: Fn(&mut Tx<'_>) -> Result<T, E>,
+    {
+        let began = Instant::now();
+        let shared = Arc::clone(&self.shared);
+        let counted = &shared.counted;
+        let mut rest = FIRST_REST;
+        loop {
+            let tried = self.try_write(job);
+            let may_again = began.elapsed() < RETRY_TIME;
+            match tried {
+                Tried::Committed(value, effects) => {
+                    counted.jobs.fetch_add(1, Relaxed);
+                    return (Ok((value, effects)), false);
+                }
+                Tried::Again(_) if may_again => {
+                    counted.retries.fetch_add(1, Relaxed);
+                    std::thread::sleep(rest.mul_f64(fastrand::f64()));
+                    rest = (rest * 2).min(LONGEST_REST);
+                }
+                Tried::Again(error) | Tried::Refused(error) => {
+                    counted.failed_jobs.fetch_add(1, Relaxed);
+                    return (Err(error), false);
+                }
+                Tried::Unknown(error) => {
+                    counted.failed_commits.fetch_add(1, Relaxed);
+                    return (Err(StoreError::Unknown(error).into()), true);
+                }
+            }
+        }
+    }
+
+    fn try_write<T, E, F>(&mut self, job: &F) -> Tried<T, E>
+    where
+        E: From<StoreError>,
+        F: Fn(&mut Tx<'_>) -> Result<T, E>,
+    {
+        let begun = self.session().and_then(|session| session.batch("START TRANSACTION"));
+        if let Err(error) = begun {
+            let had_one = self.session.take().is_some();
+            return if had_one { Tried::Again(error.into()) } else { Tried::Refused(error.into()) };
+        }
+        let Some(session) = self.session.as_ref() else {
+            return Tried::Refused(StoreError::Closed.into());
+        };
+        let mut tx = Tx::new(Conn::maria(session));
+        let result = caught(job, &mut tx);
+        let effects = tx.effects;
+        let (value, error) = match result {
+            Ok(value) => (Some(value), None),
+            Err(error) => (None, Some(error)),
+        };
+        match (session.take_trouble(), value, error) {
+            (None, Some(value), _) => self.commit(value, effects),
+            (trouble, _, error) => {
+                let undone = trouble != Some(Trouble::Lost) && session.command("ROLLBACK").is_ok();
+                if !undone {
+                    self.session = None;
+                }
+                let error = error.unwrap_or_else(|| E::from(StoreError::Busy));
+                if trouble.is_some() { Tried::Again(error) } else { Tried::Refused(error) }
+            }
+        }
+    }
+
+    fn commit<T, E>(&mut self, value: T, effects: Effects) -> Tried<T, E>
+    where
+        E: From<StoreError>,
+    {
+        let Some(session) = self.session.as_ref() else {
+            return Tried::Refused(StoreError::Closed.into());
+        };
+        let started = Instant::now();
+        let result = session.command("COMMIT");
+        let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.shared.counted.commit_micros.fetch_add(micros, Relaxed);
+        match (result, session.take_trouble()) {
+            (Ok(()), _) => {
+                self.shared.counted.commits.fetch_add(1, Relaxed);
+                Tried::Committed(value, effects)
+            }
+            (Err(error), Some(Trouble::Conflict)) => {
+                Tried::Again(StoreError::of_server(&error).into())
+            }
+            // The server has said that it did not commit; whatever is left of the transaction goes with the session.
+            (Err(error), None) if is_refusal(&error) => {
+                self.session = None;
+                Tried::Refused(StoreError::Commit(error.to_string()).into())
+            }
+            (Err(error), _) => {
+                self.session = None;
+                Tried::Unknown(error.to_string())
+            }
+        }
+    }
+}
+
+/// How one try of a write ended.
+enum Tried<T, E> {
+    Committed(T, Effects),
+    /// Nothing is done, and the same job may succeed.
+    Again(E),
+    /// Nothing is done.
+    Refused(E),
+    /// It may be committed.
+    Unknown(String),
+}

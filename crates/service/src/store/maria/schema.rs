@@ -1,0 +1,153 @@
+//! The schema on a server: its versions, and what the server must be.
+
+use super::Session;
+use crate::store::StoreError;
+
+/// Each file brings the schema from version `index` to `index + 1`. Every statement of it can be run again: on a
+/// server a change of a table commits by itself, and what was broken off between two of them is begun anew.
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_all.sql")];
+
+/// Files whose `INSERT` statements fill tables of the first version with what is always there.
+const CONSTANTS: [&str; 3] = [
+    include_str!("../sqlite/migrations/0002_accounts.sql"),
+    include_str!("../sqlite/migrations/0003_schedules.sql"),
+    include_str!("../sqlite/migrations/0007_posts.sql"),
+];
+
+/// What is said of the schema: one row.
+const META: &str = "CREATE TABLE IF NOT EXISTS madang_schema (
+  only_row TINYINT PRIMARY KEY CHECK (only_row = 1),
+  version  BIGINT NOT NULL
+) ENGINE = InnoDB";
+
+/// The oldest server: it answers the rows that an insert or a delete has changed, and skips locks.
+const OLDEST: (u32, u32) = (10, 6);
+
+/// Refuses a server that cannot keep the promises, then brings the schema up to date. Of several nodes that start at
+/// once one does, the others wait for it.
+pub(super) fn prepare(session: &Session) -> Result<(), StoreError> {
+    look_at_server(session)?;
+    let lock = "SELECT GET_LOCK(CONCAT('madang.schema.', DATABASE()), 60)";
+    if number(session, lock)? != Some(1) {
+        return Err(StoreError::Other(
+            "another node has been changing the schema for a minute".to_owned(),
+        ));
+    }
+    let migrated = migrate(session);
+    session.batch("DO RELEASE_LOCK(CONCAT('madang.schema.', DATABASE()))")?;
+    migrated
+}
+
+fn migrate(session: &Session) -> Result<(), StoreError> {
+    let tables = "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE()";
+    let ours = "SELECT count(*) FROM information_schema.tables
+         WHERE table_schema = DATABASE() AND table_name = 'madang_schema'";
+    if number(session, ours)? == Some(0) && number(session, tables)? != Some(0) {
+        return Err(StoreError::Foreign("the database belongs to another program".to_owned()));
+    }
+    session.batch(META)?;
+    session.batch("INSERT IGNORE INTO madang_schema (only_row, version) VALUES (1, 0)")?;
+    let version = number(session, "SELECT version FROM madang_schema")?.unwrap_or(0);
+    let version = usize::try_from(version).unwrap_or(usize::MAX);
+    if version > MIGRATIONS.len() {
+        return Err(StoreError::Foreign(format!(
+            "the database has schema version {version}, this program knows up to {}; use a newer program",
+            MIGRATIONS.len()
+        )));
+    }
+    for (done, file) in MIGRATIONS.iter().enumerate().skip(version) {
+        for statement in statements(file) {
+            session.batch(&created(&statement))?;
+        }
+        if done == 0 {
+            for insert in CONSTANTS.iter().copied().flat_map(statements) {
+                if let Some(values) = insert.strip_prefix("INSERT INTO ") {
+                    session.batch(&format!("INSERT IGNORE INTO {values}"))?;
+                }
+            }
+        }
+        session.batch(&format!("UPDATE madang_schema SET version = {}", done + 1))?;
+    }
+    Ok(())
+}
+
+/// Without what comes from the server's configuration.
+fn created(statement: &str) -> String {
+    if statement.starts_with("CREATE TABLE") {
+        format!("{statement} ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin")
+    } else {
+        statement.to_owned()
+    }
+}
+
+/// The statements of a file, which end with a `;` at the end of a line, without comments.
+fn statements(file: &str) -> Vec<String> {
+    let lines: String = file
+        .lines()
+        .map(|line| line.split_once("--").map_or(line, |(before, _)| before).trim_end())
+        .filter(|line| !line.is_empty())
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    let statements = lines.split(";\n").map(str::trim).filter(|one| !one.is_empty());
+    statements.map(str::to_owned).collect()
+}
+
+fn look_at_server(session: &Session) -> Result<(), StoreError> {
+    let rows = session.query(
+        "SELECT @@version, @@read_only + 0, @@innodb_flush_log_at_trx_commit + 0, @@log_bin + 0, @@sync_binlog + 0",
+        &[],
+    )?;
+    let row = rows
+        .first()
+        .ok_or_else(|| StoreError::Other("the server does not say what it is".to_owned()))?;
+    let version: String = row.get(0).unwrap_or_default();
+    let number = |at: usize| row.get::<i64, _>(at).unwrap_or(-1);
+    let refused = |text: String| Err(StoreError::CannotOpen(text));
+    let mut parts = version.split('.').map_while(|part| part.parse::<u32>().ok());
+    let found = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    if !version.contains("MariaDB") || found < OLDEST {
+        let (major, minor) = OLDEST;
+        return refused(format!(
+            "the server is {version}; MariaDB {major}.{minor} or newer is needed"
+        ));
+    }
+    if number(1) != 0 {
+        return refused("the server is read-only: database.url must name the primary".to_owned());
+    }
+    if number(2) != 1 {
+        return refused(
+            "the server may lose acknowledged commits: set innodb_flush_log_at_trx_commit = 1"
+                .to_owned(),
+        );
+    }
+    if number(3) != 0 && number(4) != 1 {
+        return refused("the server may lose acknowledged commits: set sync_binlog = 1".to_owned());
+    }
+    Ok(())
+}
+
+fn number(session: &Session, sql: &str) -> Result<Option<i64>, StoreError> {
+    Ok(session.query(sql, &[])?.first().and_then(|row| row.get(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_cut_into_statements_without_comments() {
+        let file = "-- one; two\nCREATE TABLE a (\n  b INT -- ; c\n);\n\nINSERT INTO a VALUES\n  ('x;y');\n";
+        assert_eq!(
+            statements(file),
+            ["CREATE TABLE a (\n  b INT\n)", "INSERT INTO a VALUES\n  ('x;y')"]
+        );
+    }
+
+    #[test]
+    fn the_constants_are_inserts_of_five_tables() {
+        let all: Vec<_> = CONSTANTS.iter().copied().flat_map(statements).collect();
+        let tables = all.iter().filter_map(|one| one.strip_prefix("INSERT INTO "));
+        let tables: Vec<_> = tables.filter_map(|one| one.split(' ').next()).collect();
+        assert_eq!(tables, ["regions", "region_names", "locations", "post_categories"]);
+    }
+}

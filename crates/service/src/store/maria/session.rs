@@ -1,0 +1,297 @@
+//! One connection to the server: statements prepared once, and what went wrong last.
+
+use crate::store::{StoreError, Value};
+use mysql::prelude::Queryable as _;
+use mysql::{Conn, DriverError, Error, OptsBuilder, Params};
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io::ErrorKind;
+use std::time::Duration;
+
+/// Statements that a session keeps prepared; a server has 16,382 of them for all of its sessions.
+const PREPARED: usize = 64;
+/// Time for a connection to be made.
+const CONNECT_TIME: Duration = Duration::from_secs(3);
+/// Time in which a server answers or is taken for lost: longer than any statement may take.
+const ANSWER_TIME: Duration = Duration::from_secs(20);
+
+/// Numbers of errors that say that a transaction met another one and may be run again: a deadlock, a lock that was
+/// waited for too long, and the failed certification of a cluster (<https://mariadb.com/kb/en/mariadb-error-codes/>).
+const DEADLOCK: u16 = 1213;
+const LOCK_WAIT_TIMEOUT: u16 = 1205;
+const RECORD_CHANGED: u16 = 1020;
+/// A key is taken.
+const DUPLICATE: u16 = 1062;
+
+/// What keeps a transaction from being committed, though nothing is wrong with its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// It met another one.
+    Conflict,
+    /// The connection is lost.
+    Lost,
+}
+
+/// What a statement has done.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::store) struct Done {
+    /// Rows that it found or inserted.
+    pub(in crate::store) rows: usize,
+    /// The id of the row that it inserted.
+    pub(in crate::store) id: i64,
+}
+
+/// A connection.
+pub(in crate::store) struct Session {
+    conn: RefCell<Conn>,
+    /// Texts with `?1` and `?2` as the server wants them.
+    texts: RefCell<HashMap<String, Text>>,
+    trouble: Cell<Option<Trouble>>,
+    /// Time of a query as it is set, in seconds.
+    time: Cell<f64>,
+}
+
+/// A statement with `?` only, and which value each of them is.
+#[derive(Clone, Debug)]
+struct Text {
+    sql: String,
+    order: Vec<usize>,
+}
+
+/// For what a session is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// Reads: all queries of a transaction see one moment.
+    Reads,
+    /// Writes: each statement sees what is committed, and holds what it changes.
+    Writes,
+}
+
+impl Session {
+    pub(super) fn connect(options: &OptsBuilder, purpose: Use) -> Result<Self, StoreError> {
+        let isolation = match purpose {
+            Use::Reads => "REPEATABLE READ",
+            Use::Writes => "READ COMMITTED",
+        };
+        let options = options
+            .clone()
+            .stmt_cache_size(PREPARED)
+            .tcp_connect_timeout(Some(CONNECT_TIME))
+            .read_timeout(Some(ANSWER_TIME))
+            .write_timeout(Some(ANSWER_TIME))
+            .tcp_nodelay(true)
+            // An update that leaves a row as it is has found it all the same.
+            .additional_capabilities(mysql::consts::CapabilityFlags::CLIENT_FOUND_ROWS)
+            .init(vec![
+                "SET NAMES utf8mb4 COLLATE utf8mb4_bin",
+                "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO'",
+                // Locks of a process that was stopped go when it does not go on.
+                "SET SESSION idle_transaction_timeout = 10, innodb_lock_wait_timeout = 5, time_zone = '+00:00'",
+            ]);
+        let mut conn = Conn::new(options).map_err(|error| StoreError::of_server(&error))?;
+        conn.query_drop(format!("SET SESSION TRANSACTION ISOLATION LEVEL {isolation}"))
+            .map_err(|error| StoreError::of_server(&error))?;
+        Ok(Self {
+            conn: RefCell::new(conn),
+            texts: RefCell::default(),
+            trouble: Cell::new(None),
+            time: Cell::new(0.0),
+        })
+    }
+
+    /// All rows of a query.
+    pub(in crate::store) fn query(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> Result<Vec<mysql::Row>, StoreError> {
+        self.execute(sql, values, |result| result.collect::<Result<Vec<_>, _>>())
+            .map_err(|error| StoreError::of_server(&error))
+    }
+
+    /// Changes rows.
+    pub(in crate::store) fn run(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> Result<Done, StoreError> {
+        self.execute(sql, values, done).map_err(|error| StoreError::of_server(&error))
+    }
+
+    /// Inserts a row; nothing when its key is taken.
+    pub(in crate::store) fn run_unless_taken(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> Result<Option<Done>, StoreError> {
+        match self.execute(sql, values, done) {
+            Ok(done) => Ok(Some(done)),
+            Err(Error::MySqlError(error)) if error.code == DUPLICATE => Ok(None),
+            Err(error) => Err(StoreError::of_server(&error)),
+        }
+    }
+
+    /// Statements without values, of which none answers rows.
+    pub(in crate::store) fn batch(&self, sql: &str) -> Result<(), StoreError> {
+        self.command(sql).map_err(|error| StoreError::of_server(&error))
+    }
+
+    /// The same with the server's own error.
+    pub(super) fn command(&self, sql: &str) -> Result<(), Error> {
+        let result = self.conn.borrow_mut().query_drop(sql);
+        self.note(&result);
+        result
+    }
+
+    /// Begins a read whose queries may take so many seconds; 0 = as long as they take.
+    pub(super) fn begin_read(&self, seconds: f64) -> Result<(), StoreError> {
+        if self.time.get() != seconds {
+            self.batch(&format!("SET SESSION max_statement_time = {seconds}"))?;
+            self.time.set(seconds);
+        }
+        self.batch("START TRANSACTION READ ONLY")
+    }
+
+    /// What kept the last statements from their end, and forgets it.
+    pub(super) fn take_trouble(&self) -> Option<Trouble> {
+        self.trouble.take()
+    }
+
+    fn execute<T>(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        read: impl FnOnce(&mut mysql::QueryResult<'_, '_, '_, mysql::Binary>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let (sql, values) = self.ordered(sql, values);
+        let params = if values.is_empty() { Params::Empty } else { Params::Positional(values) };
+        let mut conn = self.conn.borrow_mut();
+        let result = conn.prep(sql.as_ref()).and_then(|statement| {
+            let mut result = conn.exec_iter(&statement, params)?;
+            read(&mut result)
+        });
+        self.note(&result);
+        result
+    }
+
+    /// The text as the server wants it, with its values.
+    fn ordered<'s>(&self, sql: &'s str, values: &[Value<'_>]) -> (Cow<'s, str>, Vec<mysql::Value>) {
+        if !has_numbers(sql) {
+            return (Cow::Borrowed(sql), values.iter().map(mysql::Value::from).collect());
+        }
+        let mut texts = self.texts.borrow_mut();
+        let text = match texts.get(sql) {
+            Some(known) => known,
+            None => texts.entry(sql.to_owned()).or_insert_with(|| Text::of(sql)),
+        };
+        let of = |at: &usize| values.get(*at).map_or(mysql::Value::NULL, mysql::Value::from);
+        (Cow::Owned(text.sql.clone()), text.order.iter().map(of).collect())
+    }
+
+    fn note<T>(&self, result: &Result<T, Error>) {
+        let trouble = match result {
+            Err(Error::MySqlError(error))
+                if [DEADLOCK, LOCK_WAIT_TIMEOUT, RECORD_CHANGED].contains(&error.code) =>
+            {
+                Trouble::Conflict
+            }
+            Err(error) if is_lost(error) => Trouble::Lost,
+            _ => return,
+        };
+        self.trouble.set(Some(trouble));
+    }
+}
+
+fn done(result: &mut mysql::QueryResult<'_, '_, '_, mysql::Binary>) -> Result<Done, Error> {
+    let rows = usize::try_from(result.affected_rows()).unwrap_or(usize::MAX);
+    let id = result.last_insert_id().and_then(|id| i64::try_from(id).ok()).unwrap_or_default();
+    Ok(Done { rows, id })
+}
+
+/// Whether the connection cannot be used any longer.
+pub(super) fn is_lost(error: &Error) -> bool {
+    match error {
+        // The server is going down, has ended the connection, or takes no part in its cluster.
+        Error::MySqlError(error) => {
+            [1047, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1317, 1927, 1928, 4031]
+                .contains(&error.code)
+        }
+        Error::IoError(_) | Error::CodecError(_) => true,
+        Error::DriverError(error) => !matches!(
+            error,
+            DriverError::MismatchedStmtParams(..) | DriverError::UnknownAuthPlugin(_)
+        ),
+        _ => false,
+    }
+}
+
+fn has_numbers(sql: &str) -> bool {
+    sql.as_bytes().windows(2).any(|pair| pair[0] == b'?' && pair[1].is_ascii_digit())
+}
+
+impl Text {
+    fn of(sql: &str) -> Self {
+        let (mut text, mut order) = (String::with_capacity(sql.len()), Vec::new());
+        let mut rest = sql;
+        while let Some(at) = rest.find('?') {
+            text.push_str(&rest[..=at]);
+            rest = &rest[at + 1..];
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            // A statement has either kind; the next one follows the last, as in SQLite.
+            let number = rest[..digits].parse::<usize>().unwrap_or(order.len() + 1);
+            order.push(number.saturating_sub(1));
+            rest = &rest[digits..];
+        }
+        text.push_str(rest);
+        Self { sql: text, order }
+    }
+}
+
+impl StoreError {
+    /// What an error of the server, or of the way to it, means.
+    pub(super) fn of_server(error: &Error) -> Self {
+        let text = error.to_string();
+        match error {
+            Error::MySqlError(error) => match error.code {
+                DEADLOCK | LOCK_WAIT_TIMEOUT | RECORD_CHANGED | 1040 | 1203 | 1226 => {
+                    StoreError::Busy
+                }
+                // Keys, references, ranges, lengths, nulls, checks.
+                DUPLICATE | 1048 | 1216 | 1217 | 1264 | 1366 | 1406 | 1451 | 1452 | 4025 => {
+                    StoreError::Constraint(text)
+                }
+                1969 | 3024 => StoreError::GivenUp("the time limit has passed"),
+                1021 | 1114 => StoreError::Full(text),
+                1290 | 1792 | 1836 => StoreError::ReadOnly(text),
+                1044 | 1045 | 1049 | 1142 | 1143 | 1227 | 1698 => StoreError::CannotOpen(text),
+                _ if is_lost(&Error::MySqlError(error.clone())) => StoreError::Unreachable(text),
+                _ => StoreError::Other(text),
+            },
+            Error::IoError(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+            {
+                StoreError::Unreachable("it does not answer".to_owned())
+            }
+            _ => StoreError::Unreachable(text),
+        }
+    }
+}
+
+/// Whether the server said this.
+pub(super) fn is_refusal(error: &Error) -> bool {
+    matches!(error, Error::MySqlError(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbered_values_become_as_many_as_they_are_used() {
+        let text = Text::of("SELECT ?2 WHERE a = ?1 AND b > ?2 LIMIT ?3");
+        assert_eq!(text.sql, "SELECT ? WHERE a = ? AND b > ? LIMIT ?");
+        assert_eq!(text.order, [1, 0, 1, 2]);
+        assert!(!has_numbers("SELECT ? LIMIT ?"));
+    }
+}

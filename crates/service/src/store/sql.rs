@@ -1,0 +1,274 @@
+//! SQL as the systems write it: one connection, one statement, one row, whichever engine is behind them.
+//!
+//! A system's store is written once. Most statements are the same text on SQLite and on MariaDB; where they are not,
+//! [`Sql::each`] has both side by side. Parameters are `?`, or `?1`, `?2` when one is used twice.
+#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
+
+mod value;
+
+pub(crate) use value::{Cell, Column, Parameter, Value, params};
+
+use super::StoreError;
+use super::maria::Session;
+
+/// A statement.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sql<'a> {
+    sqlite: &'a str,
+    maria: &'a str,
+}
+
+impl<'a> Sql<'a> {
+    /// One text for each engine, with the same parameters and columns.
+    pub(crate) const fn each(sqlite: &'a str, maria: &'a str) -> Self {
+        Self { sqlite, maria }
+    }
+
+    /// The text for SQLite.
+    #[cfg(test)]
+    pub(crate) fn sqlite(self) -> &'a str {
+        self.sqlite
+    }
+}
+
+impl<'a> From<&'a str> for Sql<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::each(text, text)
+    }
+}
+
+impl<'a> From<&'a String> for Sql<'a> {
+    fn from(text: &'a String) -> Self {
+        Self::each(text, text)
+    }
+}
+
+/// A connection within a transaction.
+#[derive(Clone, Copy)]
+pub(crate) struct Conn<'c>(Engine<'c>);
+
+#[derive(Clone, Copy)]
+enum Engine<'c> {
+    Sqlite(&'c rusqlite::Connection),
+    Maria(&'c Session),
+}
+
+/// A row while it is read.
+pub(crate) struct Row<'r>(Cells<'r>);
+
+enum Cells<'r> {
+    Sqlite(&'r rusqlite::Row<'r>),
+    Maria(&'r mysql::Row),
+}
+
+impl Row<'_> {
+    /// The value of the column at `at`, from 0.
+    ///
+    /// # Errors
+    /// When there is no such column, or it holds something else.
+    pub(crate) fn get<T: Column>(&self, at: usize) -> Result<T, StoreError> {
+        let cell = match self.0 {
+            Cells::Sqlite(row) => Cell::of_sqlite(row.get_ref(at)?),
+            Cells::Maria(row) => row.as_ref(at).and_then(Cell::of_maria),
+        };
+        cell.and_then(T::read).ok_or_else(|| {
+            StoreError::Other(format!("column {at} is no {}", std::any::type_name::<T>()))
+        })
+    }
+}
+
+impl<'c> Conn<'c> {
+    pub(crate) fn sqlite(conn: &'c rusqlite::Connection) -> Self {
+        Self(Engine::Sqlite(conn))
+    }
+
+    pub(super) fn maria(session: &'c Session) -> Self {
+        Self(Engine::Maria(session))
+    }
+
+    /// All rows of a query.
+    ///
+    /// # Errors
+    /// When the store cannot answer, as all of these.
+    pub(crate) fn rows<'s, T>(
+        &self,
+        sql: impl Into<Sql<'s>>,
+        values: &[Value<'_>],
+        mut read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let sql = sql.into();
+        match self.0 {
+            Engine::Sqlite(conn) => {
+                let mut statement = conn.prepare_cached(sql.sqlite)?;
+                let mut rows = statement.query(rusqlite::params_from_iter(values))?;
+                let mut found = Vec::new();
+                while let Some(row) = rows.next()? {
+                    found.push(read(&Row(Cells::Sqlite(row)))?);
+                }
+                Ok(found)
+            }
+            Engine::Maria(session) => {
+                let rows = session.query(sql.maria, values)?;
+                rows.iter().map(|row| read(&Row(Cells::Maria(row)))).collect()
+            }
+        }
+    }
+
+    /// The first row of a query, if there is one.
+    pub(crate) fn first<'s, T>(
+        &self,
+        sql: impl Into<Sql<'s>>,
+        values: &[Value<'_>],
+        read: impl FnOnce(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let sql = sql.into();
+        match self.0 {
+            Engine::Sqlite(conn) => {
+                let mut statement = conn.prepare_cached(sql.sqlite)?;
+                let mut rows = statement.query(rusqlite::params_from_iter(values))?;
+                rows.next()?.map(|row| read(&Row(Cells::Sqlite(row)))).transpose()
+            }
+            Engine::Maria(session) => {
+                let rows = session.query(sql.maria, values)?;
+                rows.first().map(|row| read(&Row(Cells::Maria(row)))).transpose()
+            }
+        }
+    }
+
+    /// The only row of a query that always has one.
+    pub(crate) fn only<'s, T>(
+        &self,
+        sql: impl Into<Sql<'s>>,
+        values: &[Value<'_>],
+        read: impl FnOnce(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let found = self.first(sql, values, read)?;
+        found.ok_or_else(|| StoreError::Other("a query found no row".to_owned()))
+    }
+
+    /// The first column of the only row.
+    pub(crate) fn one<'s, T: Column>(
+        &self,
+        sql: impl Into<Sql<'s>>,
+        values: &[Value<'_>],
+    ) -> Result<T, StoreError> {
+        self.only(sql, values, |row| row.get(0))
+    }
+
+    /// Whether a query finds anything.
+    pub(crate) fn exists<'s>(
+        &self,
+        sql: impl Into<Sql<'s>>,
+        values: &[Value<'_>],
+    ) -> Result<bool, StoreError> {
+        Ok(self.first(sql, values, |_| Ok(()))?.is_some())
+    }
+
+    /// Changes rows; answers how many were found (an update that leaves a row as it is counts it).
+    pub(crate) fn run<'s>(
+        &self,
+        sql: impl Into<Sql<'s>>,
+        values: &[Value<'_>],
+    ) -> Result<usize, StoreError> {
+        let sql = sql.into();
+        match self.0 {
+            Engine::Sqlite(conn) => {
+                let mut statement = conn.prepare_cached(sql.sqlite)?;
+                Ok(statement.execute(rusqlite::params_from_iter(values))?)
+            }
+            Engine::Maria(session) => Ok(session.run(sql.maria, values)?.rows),
+        }
+    }
+
+    /// Inserts one row; answers the id that the store has chosen.
+    pub(crate) fn insert<'s>(
+        &self,
+        sql: impl Into<Sql<'s>>,
+        values: &[Value<'_>],
+    ) -> Result<i64, StoreError> {
+        let sql = sql.into();
+        match self.0 {
+            Engine::Sqlite(conn) => {
+                conn.prepare_cached(sql.sqlite)?.execute(rusqlite::params_from_iter(values))?;
+                Ok(conn.last_insert_rowid())
+            }
+            Engine::Maria(session) => Ok(session.run(sql.maria, values)?.id),
+        }
+    }
+
+    /// [`insert`](Self::insert) with a statement that may insert nothing.
+    pub(crate) fn insert_some<'s>(
+        &self,
+        sql: impl Into<Sql<'s>>,
+        values: &[Value<'_>],
+    ) -> Result<Option<i64>, StoreError> {
+        let sql = sql.into();
+        match self.0 {
+            Engine::Sqlite(conn) => {
+                let mut statement = conn.prepare_cached(sql.sqlite)?;
+                let rows = statement.execute(rusqlite::params_from_iter(values))?;
+                Ok((rows > 0).then(|| conn.last_insert_rowid()))
+            }
+            Engine::Maria(session) => {
+                let done = session.run(sql.maria, values)?;
+                Ok((done.rows > 0).then_some(done.id))
+            }
+        }
+    }
+
+    /// [`insert`](Self::insert), unless a row with the same key is there. `INSERT INTO table (…) VALUES (…)` is to
+    /// end there: what the engine does with a key that is taken follows from the method.
+    pub(crate) fn insert_new(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> Result<Option<i64>, StoreError> {
+        match self.0 {
+            Engine::Sqlite(conn) => {
+                let sql = format!("{sql} ON CONFLICT DO NOTHING");
+                let mut statement = conn.prepare_cached(&sql)?;
+                let rows = statement.execute(rusqlite::params_from_iter(values))?;
+                Ok((rows > 0).then(|| conn.last_insert_rowid()))
+            }
+            Engine::Maria(session) => {
+                let inserted = session.run_unless_taken(sql, values)?;
+                Ok(inserted.map(|done| done.id))
+            }
+        }
+    }
+
+    /// Whether other transactions write at the same time, so that what was read may change before it is written.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.0, Engine::Maria(_))
+    }
+
+    /// Statements without values, a `;` after each, of which none answers rows.
+    #[cfg(test)]
+    pub(crate) fn batch(&self, sql: &str) -> Result<(), StoreError> {
+        match self.0 {
+            Engine::Sqlite(conn) => Ok(conn.execute_batch(sql)?),
+            Engine::Maria(session) => {
+                let statements = sql.split(';').map(str::trim).filter(|one| !one.is_empty());
+                statements.into_iter().try_for_each(|one| session.run(one, &[]).map(drop))
+            }
+        }
+    }
+
+    /// One statement without values, which may hold a `;`.
+    #[cfg(test)]
+    pub(crate) fn definition(&self, sql: &str) -> Result<(), StoreError> {
+        match self.0 {
+            Engine::Sqlite(conn) => Ok(conn.execute_batch(sql)?),
+            Engine::Maria(session) => session.batch(sql),
+        }
+    }
+
+    /// Statements for SQLite alone, on its own connection.
+    #[cfg(test)]
+    pub(crate) fn embedded(&self) -> &'c rusqlite::Connection {
+        match self.0 {
+            Engine::Sqlite(conn) => conn,
+            Engine::Maria(_) => panic!("a test of the embedded store met another"),
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Values on their way into a statement and out of a row.
+#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
+
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+
+/// A parameter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Value<'a> {
+    Null,
+    Integer(i64),
+    Real(f64),
+    Text(&'a str),
+    Bytes(&'a [u8]),
+}
+
+/// What can be a parameter.
+pub(crate) trait Parameter {
+    /// Its value.
+    fn value(&self) -> Value<'_>;
+}
+
+/// `params![a, b]`: the parameters of a statement.
+macro_rules! params {
+    ($($value:expr),* $(,)?) => { &[$($crate::store::Parameter::value(&$value)),*] };
+}
+pub(crate) use params;
+
+macro_rules! integers {
+    ($($kind:ty),*) => {$(
+        impl Parameter for $kind {
+            fn value(&self) -> Value<'_> {
+                // Beyond the range of a column is beyond every value in it.
+                Value::Integer(i64::try_from(*self).unwrap_or(i64::MAX))
+            }
+        }
+
+        impl Column for $kind {
+            fn read(cell: Cell<'_>) -> Option<Self> {
+                cell.integer().and_then(|value| value.try_into().ok())
+            }
+        }
+    )*};
+}
+integers!(i64, i32, i16, u64, u32, u16, u8, usize);
+
+impl Parameter for bool {
+    fn value(&self) -> Value<'_> {
+        Value::Integer(i64::from(*self))
+    }
+}
+
+impl Parameter for f64 {
+    fn value(&self) -> Value<'_> {
+        Value::Real(*self)
+    }
+}
+
+impl Parameter for str {
+    fn value(&self) -> Value<'_> {
+        Value::Text(self)
+    }
+}
+
+impl Parameter for String {
+    fn value(&self) -> Value<'_> {
+        Value::Text(self)
+    }
+}
+
+impl Parameter for Box<str> {
+    fn value(&self) -> Value<'_> {
+        Value::Text(self)
+    }
+}
+
+impl Parameter for Vec<u8> {
+    fn value(&self) -> Value<'_> {
+        Value::Bytes(self)
+    }
+}
+
+impl<const N: usize> Parameter for [u8; N] {
+    fn value(&self) -> Value<'_> {
+        Value::Bytes(self)
+    }
+}
+
+impl<T: Parameter> Parameter for Option<T> {
+    fn value(&self) -> Value<'_> {
+        self.as_ref().map_or(Value::Null, T::value)
+    }
+}
+
+impl<T: Parameter + ?Sized> Parameter for &T {
+    fn value(&self) -> Value<'_> {
+        T::value(self)
+    }
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Value::Null => ValueRef::Null,
+            Value::Integer(value) => ValueRef::Integer(*value),
+            Value::Real(value) => ValueRef::Real(*value),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Bytes(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+impl From<&Value<'_>> for mysql::Value {
+    fn from(value: &Value<'_>) -> Self {
+        match *value {
+            Value::Null => mysql::Value::NULL,
+            Value::Integer(value) => mysql::Value::Int(value),
+            Value::Real(value) => mysql::Value::Double(value),
+            Value::Text(text) => mysql::Value::Bytes(text.as_bytes().to_vec()),
+            Value::Bytes(bytes) => mysql::Value::Bytes(bytes.to_vec()),
+        }
+    }
+}
+
+/// What a row has in one column. MariaDB does not tell text from bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Cell<'a> {
+    Null,
+    Integer(i64),
+    Real(f64),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Cell<'a> {
+    pub(super) fn of_sqlite(value: ValueRef<'a>) -> Option<Self> {
+        Some(match value {
+            ValueRef::Null => Cell::Null,
+            ValueRef::Integer(value) => Cell::Integer(value),
+            ValueRef::Real(value) => Cell::Real(value),
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Cell::Bytes(bytes),
+        })
+    }
+
+    pub(super) fn of_maria(value: &'a mysql::Value) -> Option<Self> {
+        Some(match value {
+            mysql::Value::NULL => Cell::Null,
+            mysql::Value::Int(value) => Cell::Integer(*value),
+            mysql::Value::UInt(value) => Cell::Integer(i64::try_from(*value).ok()?),
+            mysql::Value::Float(value) => Cell::Real(f64::from(*value)),
+            mysql::Value::Double(value) => Cell::Real(*value),
+            mysql::Value::Bytes(bytes) => Cell::Bytes(bytes),
+            mysql::Value::Date(..) | mysql::Value::Time(..) => return None,
+        })
+    }
+
+    fn integer(self) -> Option<i64> {
+        match self {
+            Cell::Integer(value) => Some(value),
+            Cell::Null | Cell::Real(_) | Cell::Bytes(_) => None,
+        }
+    }
+}
+
+/// What a column can be read as.
+pub(crate) trait Column: Sized {
+    /// Nothing when the cell holds something else.
+    fn read(cell: Cell<'_>) -> Option<Self>;
+}
+
+impl Column for bool {
+    fn read(cell: Cell<'_>) -> Option<Self> {
+        cell.integer().map(|value| value != 0)
+    }
+}
+
+impl Column for f64 {
+    fn read(cell: Cell<'_>) -> Option<Self> {
+        match cell {
+            Cell::Real(value) => Some(value),
+            Cell::Null | Cell::Integer(_) | Cell::Bytes(_) => None,
+        }
+    }
+}
+
+impl Column for String {
+    fn read(cell: Cell<'_>) -> Option<Self> {
+        match cell {
+            Cell::Bytes(bytes) => std::str::from_utf8(bytes).ok().map(str::to_owned),
+            Cell::Null | Cell::Integer(_) | Cell::Real(_) => None,
+        }
+    }
+}
+
+impl Column for Vec<u8> {
+    fn read(cell: Cell<'_>) -> Option<Self> {
+        match cell {
+            Cell::Bytes(bytes) => Some(bytes.to_vec()),
+            Cell::Null | Cell::Integer(_) | Cell::Real(_) => None,
+        }
+    }
+}
+
+impl<const N: usize> Column for [u8; N] {
+    fn read(cell: Cell<'_>) -> Option<Self> {
+        match cell {
+            Cell::Bytes(bytes) => bytes.try_into().ok(),
+            Cell::Null | Cell::Integer(_) | Cell::Real(_) => None,
+        }
+    }
+}
+
+impl<T: Column> Column for Option<T> {
+    fn read(cell: Cell<'_>) -> Option<Self> {
+        match cell {
+            Cell::Null => Some(None),
+            cell => T::read(cell).map(Some),
+        }
+    }
+}
