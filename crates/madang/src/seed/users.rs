@@ -8,10 +8,8 @@ use madang_guard::hash::{HashError, Password, Scheme};
 use madang_service::accounts::{NewUser, RegionId, UserId};
 use madang_service::app::App;
 use madang_service::config::Settings;
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use tokio::task::JoinHandle;
 
 /// Where users live: some of each kind of place.
 const REGIONS: [&str; 8] = [
@@ -81,25 +79,18 @@ async fn part(
         ids.push(found.map(|user| user.id));
     }
     let hashes = hashes.make(missing.len())?;
-    // Spawned in order and so written in order: ids follow the names.
-    let mut writes: VecDeque<JoinHandle<_>> = VecDeque::new();
-    for (number, password_hash) in missing.iter().zip(hashes) {
-        let user = NewUser {
-            nickname: nickname(*number),
-            password_hash,
-            region: *Random::at(wanted.seed, "users", *number, 0).one_of(regions),
-            created_at_ms: wanted.epoch,
-        };
-        let store = app.accounts.store().clone();
-        writes.push_back(tokio::spawn(async move { store.insert(user).await }));
-    }
-    let new = writes.len() as u64;
+    let user = |(number, password_hash): (&u32, String)| NewUser {
+        nickname: nickname(*number),
+        password_hash,
+        region: *Random::at(wanted.seed, "users", *number, 0).one_of(regions),
+        created_at_ms: wanted.epoch,
+    };
+    let users: Vec<_> = missing.iter().zip(hashes).map(user).collect();
+    let new = users.len() as u64;
+    let mut stored = app.accounts.store().insert_all(users).await?.into_iter();
     for id in ids.iter_mut().filter(|id| id.is_none()) {
-        if let Some(write) = writes.pop_front() {
-            *id = write.await??;
-        }
+        *id = stored.next().flatten();
     }
-    // The directory is ours alone: nobody took a name between the look and the insert.
     let ids: Option<Vec<_>> = ids.into_iter().collect();
     Ok((ids.context("a nickname was taken by another process")?, new))
 }

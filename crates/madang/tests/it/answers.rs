@@ -2,7 +2,7 @@
 //! address, and memory that comes back.
 
 use crate::harness::client::head;
-use crate::harness::{Connection, Madang, Server, Setup, eventually};
+use crate::harness::{Connection, Madang, Server, Setup, database, eventually};
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use rustix::process::{Resource, Rlimit, prlimit};
 use std::fmt::Write as _;
@@ -22,8 +22,8 @@ const TRACKS: usize = 8;
 
 /// A fresh data directory with them.
 fn store() -> tempfile::TempDir {
-    static FILLED: OnceLock<tempfile::TempDir> = OnceLock::new();
-    let filled = FILLED.get_or_init(|| {
+    static FILLED: [OnceLock<tempfile::TempDir>; 2] = [OnceLock::new(), OnceLock::new()];
+    let filled = FILLED[usize::from(database::on_server())].get_or_init(|| {
         let (dir, files) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let files: Vec<_> = (0..TRACKS)
             .map(|number| {
@@ -36,8 +36,7 @@ fn store() -> tempfile::TempDir {
         dir
     });
     let copy = tempfile::tempdir().unwrap();
-    let file = crate::harness::database::file;
-    std::fs::copy(file(filled.path()), file(copy.path())).unwrap();
+    database::copy(filled.path(), copy.path());
     copy
 }
 

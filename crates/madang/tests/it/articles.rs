@@ -229,7 +229,11 @@ fn what_a_vanished_account_wrote_stays_without_a_name_and_its_likes_go() {
     }
     server.stop();
     // As an operator's shell has it: foreign keys are not enforced there unless asked for.
-    database::execute(dir.path(), "DELETE FROM users WHERE nickname = 'mina'");
+    database::execute(
+        dir.path(),
+        "INSERT INTO deleted_users SELECT id FROM users WHERE nickname = 'mina';
+         DELETE FROM users WHERE nickname = 'mina'",
+    );
     let server = Setup::new().cheap_hash().data(dir.path()).start();
     let article = read(&server, id, None).json();
     assert_eq!((&article["author"], &article["commentCount"]), (&Value::Null, &json!(1)));
@@ -274,7 +278,7 @@ fn the_rows_of_a_deleted_article_go_behind_its_back() {
     let rows = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)";
     database::execute(
         dir.path(),
-        &format!("{rows} INSERT INTO article_likes SELECT {id}, i + 1000 FROM n"),
+        &format!("INSERT INTO article_likes {rows} SELECT {id}, i + 1000 FROM n"),
     );
     say(&server, id, &mina, "x");
     assert_eq!(server.delete(&format!("/v1/articles/{id}"), Some(&mina)).status, 204);

@@ -32,7 +32,7 @@ fn row(name: &str) -> String {
 }
 
 fn value(dir: &Path, column: &str) -> String {
-    database::text(dir, &format!("select cast({column} as text) from markets order by id"))
+    database::text(dir, &format!("select cast({column} as char) from markets order by id"))
 }
 
 /// A file of the larger collection; says so when it is not there.
@@ -272,7 +272,7 @@ fn dates_are_read_as_people_write_them_and_others_are_named() {
         "warning {input}:5: 넷시장 is imported without 데이터기준일자: invalid value 작년\n"
     );
     assert_eq!(said.stderr, wanted);
-    let dates = "select group_concat(data_date) from (select data_date from markets order by id)";
+    let dates = "select group_concat(data_date) from (select data_date from markets order by id) t";
     assert_eq!(database::text(dir.path(), dates), "2025-11-04,2025-11-04,2025-11-04,,");
 }
 
@@ -420,7 +420,7 @@ fn editions_imported_again_and_in_either_order_change_nothing_and_lose_nothing()
             let phones = database::number(dir.path(), "select count(phone) from markets");
             let all = "select group_concat(name || coalesce(phone, '') || coalesce(province_id, '') ||
                  coalesce(municipality_id, '') || goods || provider || data_date || coalesce(stores, ''))
-               from (select * from markets order by id)";
+               from (select * from markets order by id) t";
             (phones, database::text(dir.path(), all))
         };
         let before = rows();

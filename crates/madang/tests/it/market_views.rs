@@ -138,7 +138,7 @@ fn days_that_are_over_are_folded_into_the_counts() {
         dir.path(),
         "insert into market_view_counts values (4, 9000, 0);
          insert into market_views select 100, 4, randomblob(16) from
-           (with recursive n(i) as (select 1 union all select i + 1 from n where i < 9000) select i from n);",
+           (with recursive n(i) as (select 1 union all select i + 1 from n where i < 9000) select i from n) t;",
     );
     let server = Setup::new().data(dir.path()).start();
     crate::harness::eventually("old rows are gone", || {

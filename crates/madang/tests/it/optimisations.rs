@@ -36,6 +36,7 @@ const OPTIMISATIONS: &[(&str, &[&str])] = &[
 const OTHERS: &[&str] = &[
     "unsafe_experiments",
     "database.queue",
+    "database.url",
     "database.log_limit",
     "schedules.limit",
     "cache.max_entry",

@@ -208,7 +208,10 @@ fn a_schedule_of_somebody_who_is_gone_is_refused_as_unauthorized() {
     let server = Setup::new().cheap_hash().data(dir.path()).start();
     let mina = server.somebody("mina");
     made(&server, &mina, &plan("mine", 0));
-    database::execute(dir.path(), "PRAGMA foreign_keys = ON; DELETE FROM users");
+    database::execute(
+        dir.path(),
+        "PRAGMA foreign_keys = ON; INSERT INTO deleted_users SELECT id FROM users; DELETE FROM users",
+    );
     server.post("/v1/schedules", Some(&mina), &plan("mine", 1)).problem(401);
     server.stop();
     let _server = Setup::new().cheap_hash().data(dir.path()).start();

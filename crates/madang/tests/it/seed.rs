@@ -22,14 +22,14 @@ fn number(dir: &Path, sql: &str) -> i64 {
 /// A number that changes when any row but a password's hash does.
 fn contents(dir: &Path) -> Vec<String> {
     let rows = [
-        "SELECT group_concat(id || nickname || region_id || created_at_ms) FROM (SELECT * FROM users ORDER BY id)",
+        "SELECT group_concat(id || nickname || region_id || created_at_ms) FROM (SELECT * FROM users ORDER BY id) t",
         "SELECT coalesce(group_concat(id || ' ' || user_id || ' ' || location_id || title || start_at_ms || ' ' || end_at_ms), '')
-         FROM (SELECT * FROM schedules ORDER BY id)",
+         FROM (SELECT * FROM schedules ORDER BY id) t",
         "SELECT coalesce(group_concat(user_id || ' ' || n), '') FROM schedule_counts",
         "SELECT coalesce(group_concat(id || ' ' || author_id || ' ' || category_id || ' ' || town_id || ' ' || price
              || ' ' || stock || status || removed || created_at_ms || title || item_name || content), '')
-         FROM (SELECT * FROM posts ORDER BY id)",
-        "SELECT coalesce(group_concat(id || ' ' || city_id || name), '') FROM (SELECT * FROM towns ORDER BY id)",
+         FROM (SELECT * FROM posts ORDER BY id) t",
+        "SELECT coalesce(group_concat(id || ' ' || city_id || name), '') FROM (SELECT * FROM towns ORDER BY id) t",
     ];
     rows.iter().map(|sql| database::text(dir, sql)).collect()
 }
@@ -82,7 +82,7 @@ fn what_is_there_is_not_added_again_and_what_is_missing_is() {
     assert_eq!(number(dir.path(), "SELECT count(*) FROM schedule_counts WHERE n = 5"), 4);
     // The rows are those of a run at once; only their ids tell how they came.
     succeeds(other.path(), &["--users", "4", "--schedules-per-user", "5"]);
-    let rows = "SELECT group_concat(r) FROM (SELECT user_id || title || start_at_ms AS r FROM schedules ORDER BY r)";
+    let rows = "SELECT group_concat(r ORDER BY r) FROM (SELECT user_id || title || start_at_ms AS r FROM schedules) t";
     assert_eq!(database::text(dir.path(), rows), database::text(other.path(), rows));
 }
 
@@ -98,12 +98,13 @@ fn seeded_posts_are_in_their_listings_and_every_50th_was_removed() {
     succeeds(whole.path(), &["--users", "3", "--posts", "300"]);
     assert_eq!(contents(dir.path()), contents(whole.path()), "a larger run extends a smaller one");
 
-    let removed =
-        "SELECT group_concat(id) FROM (SELECT id FROM posts WHERE removed = 1 ORDER BY id)";
+    let removed = "SELECT group_concat(id ORDER BY id) FROM posts WHERE removed = 1";
     assert_eq!(database::text(dir.path(), removed), "50,100,150,200,250,300");
     assert_eq!(number(dir.path(), "SELECT count(DISTINCT status) FROM posts"), 3);
     assert_eq!(number(dir.path(), "SELECT count(DISTINCT category_id) FROM posts"), 12);
-    assert_eq!(number(dir.path(), "SELECT count(*) FROM pragma_foreign_key_check"), 0);
+    if !database::on_server() {
+        assert_eq!(number(dir.path(), "SELECT count(*) FROM pragma_foreign_key_check"), 0);
+    }
     let server = Setup::new().data(dir.path()).start();
     let page = server.get("/v1/posts?limit=100").json();
     let ids: Vec<_> =

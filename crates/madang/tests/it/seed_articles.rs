@@ -18,11 +18,11 @@ fn number(dir: &Path, sql: &str) -> i64 {
 fn contents(dir: &Path) -> Vec<String> {
     [
         "SELECT group_concat(id || ' ' || author_id || title || content || created_at_ms || ' ' || like_count || ' ' || comment_count)
-         FROM (SELECT * FROM articles JOIN article_contents ON article_id = id ORDER BY id)",
+         FROM (SELECT * FROM articles JOIN article_contents ON article_id = id ORDER BY id) t",
         "SELECT group_concat(id || ' ' || article_id || ' ' || author_id || content || created_at_ms)
-         FROM (SELECT * FROM article_comments ORDER BY id)",
+         FROM (SELECT * FROM article_comments ORDER BY id) t",
         "SELECT group_concat(article_id || ' ' || user_id)
-         FROM (SELECT * FROM article_likes ORDER BY article_id, user_id)",
+         FROM (SELECT * FROM article_likes ORDER BY article_id, user_id) t",
     ]
     .iter()
     .map(|sql| database::text(dir, sql))

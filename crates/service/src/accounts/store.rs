@@ -98,6 +98,14 @@ impl AccountStore {
         self.insert_once(user, IdempotencyKey::default()).await
     }
 
+    /// Stores accounts in one transaction, in order; none for a nickname that is taken. For filling a store.
+    ///
+    /// # Errors
+    /// When the store cannot answer; none is stored then.
+    pub async fn insert_all(&self, users: Vec<NewUser>) -> Result<Vec<Option<UserId>>, StoreError> {
+        self.store.write(move |tx| users.iter().map(|user| insert(tx, user)).collect()).await
+    }
+
     /// [`insert`](Self::insert), with the key of the request beside it.
     ///
     /// # Errors
@@ -109,11 +117,7 @@ impl AccountStore {
     ) -> Result<Option<UserId>, StoreError> {
         self.store
             .write(move |tx| {
-                let inserted = tx.insert_new(
-                    "INSERT INTO users (nickname, password_hash, region_id, created_at_ms)
-                     VALUES (?, ?, ?, ?)",
-                    params![user.nickname, user.password_hash, user.region, user.created_at_ms],
-                )?;
+                let inserted = insert(tx, &user)?;
                 let Some(id) = inserted else { return Ok(None) };
                 let once = key.clone().of(id, &request(&user.nickname, user.region));
                 let done = once.run(tx, |_| Ok::<UserId, StoreError>(id))?;
@@ -219,6 +223,13 @@ impl AccountStore {
             })
             .await
     }
+}
+
+fn insert(tx: &Tx<'_>, user: &NewUser) -> Result<Option<UserId>, StoreError> {
+    tx.insert_new(
+        "INSERT INTO users (nickname, password_hash, region_id, created_at_ms) VALUES (?, ?, ?, ?)",
+        params![user.nickname, user.password_hash, user.region, user.created_at_ms],
+    )
 }
 
 /// Whether there is such a user. A token says only that there was when it was issued.

@@ -1,6 +1,6 @@
 //! The program as a command that runs to its end.
 
-use super::eventually;
+use super::{database, eventually};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -66,6 +66,7 @@ impl Madang {
     }
 
     pub fn spawn(mut self) -> (Child, tempfile::TempDir) {
+        database::name_in(&mut self.command);
         let child = self.command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         (child, self.home)
     }
@@ -75,6 +76,7 @@ impl Madang {
     /// # Panics
     /// When that takes longer than the deadline.
     pub fn run(mut self) -> Output {
+        database::name_in(&mut self.command);
         let mut child = self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stdout = collect(child.stdout.take().unwrap());
         let stderr = collect(child.stderr.take().unwrap());

@@ -1,28 +1,122 @@
-//! The database file, seen and changed behind the program's back.
+//! The database, seen and changed behind the program's back: a file, or where `scripts/with-mariadb` runs the tests, a
+//! database of its own for each data directory.
 #![allow(clippy::disallowed_types, reason = "a test looks at the file the program wrote")]
 
+use mysql::prelude::Queryable as _;
 use rusqlite::{Connection, OpenFlags};
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
 
 /// The database file in a data directory.
-pub fn file(dir: &Path) -> std::path::PathBuf {
+pub fn file(dir: &Path) -> PathBuf {
     dir.join("madang.db")
+}
+
+/// Names the database of a command's data directory to it, where tests run on a server: each directory has one there.
+pub fn name_in(command: &mut Command) {
+    let args: Vec<_> = command.get_args().collect();
+    let opens =
+        args.first().is_some_and(|first| ["serve", "import", "seed"].iter().any(|c| first == c));
+    let dir = args.iter().position(|arg| *arg == "--data").and_then(|at| args.get(at + 1));
+    if let Some(url) = dir.filter(|_| opens).and_then(|dir| url(Path::new(dir))) {
+        command.env("MADANG_DATABASE_URL", url);
+    }
+}
+
+/// Tests about the file of the embedded store, its lock, its log, or the memory that goes with it: they use one in any
+/// case.
+const ON_FILES: [&str; 17] = [
+    "answers::a_thousand_readers_that_take_nothing",
+    "articles::a_cached_article_is_answered_without_sql",
+    "copies::",
+    "disk::",
+    "durability::",
+    "exit_codes::a_taken_address",
+    "faults::",
+    "home_",
+    "import_refusals::an_import_whose_reader_has_gone",
+    "likes::a_log_that_cannot_be_read",
+    "likes_crash::",
+    "operator::",
+    "outbox::",
+    "outcomes::",
+    "overload::a_write_keeps_its_place",
+    "overload::when_the_",
+    "private_files::",
+];
+
+/// Whether this test runs on a server.
+pub fn on_server() -> bool {
+    // The name of a test's thread is the test's.
+    let thread = std::thread::current();
+    let on_file =
+        thread.name().is_some_and(|name| ON_FILES.iter().any(|module| name.starts_with(module)));
+    !on_file && std::env::var_os("MADANG_TEST_MARIADB").is_some()
+}
+
+/// The database of a data directory, where tests run on a server.
+fn url(dir: &Path) -> Option<String> {
+    if !on_server() {
+        return None;
+    }
+    static URLS: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
+    let mut urls = URLS.lock().unwrap();
+    if !urls.contains_key(dir) {
+        urls.insert(dir.to_owned(), madang_testing::database()?);
+    }
+    urls.get(dir).cloned()
+}
+
+/// A session that takes what SQLite takes of these tests' statements.
+fn session(url: &str) -> mysql::Conn {
+    let mut session = mysql::Conn::new(url).unwrap();
+    session
+        .query_drop("SET SESSION sql_mode = 'PIPES_AS_CONCAT', group_concat_max_len = 1073741824, max_recursive_iterations = 100000")
+        .unwrap();
+    session
+}
+
+/// Makes the store of one directory that of another, which has none yet.
+pub fn copy(from: &Path, to: &Path) {
+    let Some((from_url, to_url)) = url(from).zip(url(to)) else {
+        std::fs::copy(file(from), file(to)).unwrap();
+        return;
+    };
+    let [from, to] = [from_url, to_url].map(|url| {
+        let (server, name) = url.rsplit_once('/').unwrap();
+        format!("--protocol=tcp -h127.0.0.1 -uroot -P{} {name}", server.rsplit(':').next().unwrap())
+    });
+    let copy = format!(
+        "mariadb-dump --no-defaults --single-transaction {from} | mariadb --no-defaults {to}"
+    );
+    assert!(Command::new("sh").args(["-c", &copy]).status().unwrap().success());
 }
 
 /// One number from a read-only query; nothing while there is no such table yet.
 pub fn number(dir: &Path, sql: &str) -> Option<i64> {
+    if let Some(url) = url(dir) {
+        return session(&url).query_first(sql).ok()?;
+    }
     let conn = Connection::open_with_flags(file(dir), OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
     conn.query_row(sql, [], |row| row.get(0)).ok()
 }
 
 /// One text from a read-only query.
 pub fn text(dir: &Path, sql: &str) -> String {
+    if let Some(url) = url(dir) {
+        return session(&url).query_first(sql).unwrap().unwrap();
+    }
     let conn = Connection::open_with_flags(file(dir), OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     conn.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
 /// What SQLite's own full check says: `ok`, or the first damage, be it that it cannot even begin.
 pub fn integrity(dir: &Path) -> String {
+    if url(dir).is_some() {
+        return "ok".to_owned();
+    }
     let conn = Connection::open(file(dir)).unwrap();
     conn.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
         .unwrap_or_else(|error| error.to_string())
@@ -30,6 +124,15 @@ pub fn integrity(dir: &Path) -> String {
 
 /// Runs SQL on the file, which is made when missing.
 pub fn execute(dir: &Path, sql: &str) {
+    if let Some(url) = url(dir) {
+        let sql = sql.replace("randomblob(16)", "unhex(md5(uuid()))");
+        let statements = sql.split(';').map(str::trim).filter(|one| !one.is_empty());
+        let mut session = session(&url);
+        for one in statements.filter(|one| !one.starts_with("PRAGMA")) {
+            session.query_drop(one).unwrap_or_else(|error| panic!("{one}: {error}"));
+        }
+        return;
+    }
     let conn = Connection::open(file(dir)).unwrap();
     conn.execute_batch(sql).unwrap();
 }

@@ -1,7 +1,7 @@
 //! A running `madang serve`.
 
 use super::client::{Answer, Connection};
-use super::{command, eventually};
+use super::{command, database, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -83,6 +83,7 @@ impl Setup {
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]);
         command.arg(self.data.unwrap_or_else(|| home.path().join("data")));
         command.args(self.args).current_dir(home.path());
+        database::name_in(&mut command);
         let mut child = command.stdout(stdout).stderr(stderr).spawn().unwrap();
         let said = follow(child.stdout.take());
         let log = follow(child.stderr.take());

@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 
 /// A fresh data directory with the bundled tracks.
 pub fn bundled() -> tempfile::TempDir {
-    static FILLED: OnceLock<tempfile::TempDir> = OnceLock::new();
-    let filled = FILLED.get_or_init(|| {
+    static FILLED: [OnceLock<tempfile::TempDir>; 2] = [OnceLock::new(), OnceLock::new()];
+    let filled = FILLED[usize::from(database::on_server())].get_or_init(|| {
         let dir = tempfile::tempdir().unwrap();
         Madang::import(dir.path(), data::bundled_rows().iter().map(|row| &row.path)).succeeds();
         dir
@@ -18,8 +18,8 @@ pub fn bundled() -> tempfile::TempDir {
 
 /// A fresh data directory with the bundled tracks and markets.
 pub fn demo() -> tempfile::TempDir {
-    static FILLED: OnceLock<tempfile::TempDir> = OnceLock::new();
-    let filled = FILLED.get_or_init(|| {
+    static FILLED: [OnceLock<tempfile::TempDir>; 2] = [OnceLock::new(), OnceLock::new()];
+    let filled = FILLED[usize::from(database::on_server())].get_or_init(|| {
         let dir = bundled();
         let mut import = vec!["import".into(), "markets".into(), "--data".into()];
         import.push(dir.path().as_os_str().to_owned());
@@ -35,8 +35,8 @@ pub const SMALL: u32 = 230;
 
 /// A fresh data directory with many short tracks of one length.
 pub fn small() -> tempfile::TempDir {
-    static FILLED: OnceLock<tempfile::TempDir> = OnceLock::new();
-    let filled = FILLED.get_or_init(|| {
+    static FILLED: [OnceLock<tempfile::TempDir>; 2] = [OnceLock::new(), OnceLock::new()];
+    let filled = FILLED[usize::from(database::on_server())].get_or_init(|| {
         let (dir, files) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         Madang::import(dir.path(), data::small_files(files.path(), SMALL)).succeeds();
         dir
@@ -46,6 +46,6 @@ pub fn small() -> tempfile::TempDir {
 
 fn copy(from: &Path) -> tempfile::TempDir {
     let to = tempfile::tempdir().unwrap();
-    std::fs::copy(database::file(from), database::file(to.path())).unwrap();
+    database::copy(from, to.path());
     to
 }

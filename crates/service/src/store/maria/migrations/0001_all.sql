@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS region_names (
 CREATE TABLE IF NOT EXISTS users (
   id            BIGINT AUTO_INCREMENT PRIMARY KEY,
   nickname      VARCHAR(64) COLLATE utf8mb4_general_nopad_ci NOT NULL UNIQUE CHECK (CHAR_LENGTH(nickname) >= 2),
-  password_hash VARCHAR(1000) NOT NULL,
+  password_hash TEXT NOT NULL,
   region_id     BIGINT NOT NULL,
   created_at_ms BIGINT NOT NULL,
   FOREIGN KEY (region_id) REFERENCES regions (id)
