@@ -51,6 +51,18 @@ impl Stamp {
         hash.finish()
     }
 
+    /// The hash, for a message to another process.
+    #[must_use]
+    pub const fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// The stamp of which another process has told the hash.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
     /// The stamp of a formatted name, without building the text:
     /// `Stamp::from_args(format_args!("track:{id}"))` equals `Stamp::new("track:17")` for 17.
     #[must_use]

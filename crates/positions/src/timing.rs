@@ -15,6 +15,12 @@ impl Moment {
         Self(elapsed)
     }
 
+    /// Time since boot.
+    #[must_use]
+    pub const fn elapsed(self) -> Duration {
+        self.0
+    }
+
     /// So much later.
     #[must_use]
     pub fn after(self, time: Duration) -> Self {

@@ -218,8 +218,9 @@ pub fn serve(
         .method_not_allowed_fallback(async || Problem::method_not_allowed());
     let largest_body = largest_body(Arc::clone(&app), settings.server.max_body);
     let answers = app.answers.clone();
+    let freshness = app.store.freshness();
     let api = label_routes(router.with_state(app), &metrics);
-    let routes = Routes { api, operations, metrics, largest_body, answers };
+    let routes = Routes { api, operations, metrics, largest_body, answers, freshness };
     let served = server.run(settings, routes, signals);
     // Nobody asks any longer: what was acknowledged and is not stored is written now.
     let lost = housekeeping.finish();

@@ -155,6 +155,13 @@ fn store_figures(
     counter(encoder, "store_reads", "Read transactions", figures.reads)?;
     gauge(encoder, "store_read_queue", "Read transactions waiting", figures.waiting_reads)?;
     gauge(encoder, "store_write_queue", "Writes waiting", figures.waiting_writes)?;
+    let help =
+        "Transactions that were run again, because they met another one or lost their connection";
+    counter(encoder, "store_retries", help, figures.retries)?;
+    let help = "Queries for what other nodes have written";
+    counter(encoder, "cluster_polls", help, figures.polls)?;
+    let help = "Requests that had to wait for such a query";
+    counter(encoder, "cluster_waits", help, figures.waits)?;
     let help = "Copies of the write-ahead log into the database";
     counter(encoder, "store_checkpoints", help, figures.checkpoints)?;
     let help = "Pauses of reads and writes because the log reached database.log_limit";

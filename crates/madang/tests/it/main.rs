@@ -44,6 +44,7 @@ mod likes_crash;
 mod market_views;
 mod markets;
 mod metrics;
+mod nodes;
 mod operator;
 mod optimisations;
 mod outbox;

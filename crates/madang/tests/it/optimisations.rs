@@ -36,6 +36,9 @@ const OPTIMISATIONS: &[(&str, &[&str])] = &[
 const OTHERS: &[&str] = &[
     "unsafe_experiments",
     "database.queue",
+    "cluster.delay",
+    "cluster.poll",
+    "cluster.wait",
     "database.url",
     "database.log_limit",
     "schedules.limit",

@@ -37,7 +37,7 @@ use crate::ops::openapi::Api;
 use crate::store::{Store, StoreError};
 use madang_guard::Guard;
 use madang_guard::hash::{HashPool, StartError};
-pub(crate) use revoked::{Change, Revoked};
+pub(crate) use revoked::{Change, Cutoff, Revoked};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use utoipa_axum::routes;
@@ -103,9 +103,17 @@ impl Accounts {
     pub fn open(store: Store, settings: &Settings) -> Result<Self, AccountsError> {
         let shared = store.clone();
         let store = AccountStore::new(store);
-        let (rows, names, tokens, users) = store.remembered()?;
-        let revoked = Arc::new(Revoked::new(tokens, users));
+        // Known before it is read: what another node revokes meanwhile is applied on top.
+        let revoked = Arc::new(Revoked::default());
         shared.revoked_in(&revoked);
+        let (rows, names, tokens, users) = store.remembered()?;
+        revoked.extend(tokens, users);
+        let (again, kept) = (store.clone(), Arc::clone(&revoked));
+        shared.reloaded_by(move || {
+            let (_, _, tokens, users) = again.remembered()?;
+            kept.extend(tokens, users);
+            Ok(())
+        });
         let key = match &settings.accounts.token_key {
             Some(key) => key.clone(),
             None => TokenKey::of_directory(&settings.data_dir)?,

@@ -52,16 +52,18 @@ struct Lists {
 }
 
 impl Revoked {
-    /// What the store holds at the start.
-    pub fn new(
+    /// Takes over what the store holds.
+    pub fn extend(
+        &self,
         tokens: impl IntoIterator<Item = TokenId>,
         users: impl IntoIterator<Item = (UserId, Cutoff)>,
-    ) -> Self {
-        let lists = Lists {
-            tokens: tokens.into_iter().collect(),
-            users: users.into_iter().map(|(user, cutoff)| (user, cutoff.until)).collect(),
-        };
-        Self { lists: RwLock::new(lists) }
+    ) {
+        let mut lists = self.lists.write().unwrap_or_else(PoisonError::into_inner);
+        lists.tokens.extend(tokens);
+        for (user, cutoff) in users {
+            let until = lists.users.entry(user).or_insert(cutoff.until);
+            *until = cutoff.until.max(*until);
+        }
     }
 
     /// Whether the token with these claims was revoked.
@@ -71,12 +73,16 @@ impl Revoked {
             || lists.users.get(&claims.user).is_some_and(|until| claims.issued_at <= *until)
     }
 
-    /// Takes over what was committed. Changes come in the order of their commits.
+    /// Takes over what was committed.
     pub fn apply(&self, change: &Change) {
         let mut lists = self.lists.write().unwrap_or_else(PoisonError::into_inner);
         lists.tokens.extend(change.added);
         // The cutoff before the tokens that it replaces; both under one lock.
-        lists.users.extend(change.folded.map(|(user, cutoff)| (user, cutoff.until)));
+        if let Some((user, cutoff)) = change.folded {
+            // Those of several nodes come in any order.
+            let until = lists.users.entry(user).or_insert(cutoff.until);
+            *until = cutoff.until.max(*until);
+        }
         for token in &change.forgotten {
             lists.tokens.remove(token);
         }

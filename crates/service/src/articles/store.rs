@@ -99,7 +99,12 @@ impl ArticleStore {
     /// # Errors
     /// When one is refused or the store cannot answer; none is stored then.
     pub async fn create_all(&self, all: Vec<NewArticle>) -> Result<Vec<ArticleId>, StoreError> {
-        self.store.write(move |tx| all.iter().map(|new| insert(tx, new)).collect()).await
+        self.store
+            .write(move |tx| {
+                tx.effects().end_everything();
+                all.iter().map(|new| insert(tx, new)).collect()
+            })
+            .await
     }
 
     /// How many articles there are.

@@ -110,11 +110,24 @@ pub struct ServerSettings {
     pub drain_timeout: Duration,
 }
 
+/// `cluster.*`: nodes that share a store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterSettings {
+    /// Time between the commit of a write and its answer.
+    pub delay: Duration,
+    /// Time between two looks for what others have written.
+    pub poll: Duration,
+    /// Time that a request waits for such a look.
+    pub wait: Duration,
+}
+
 /// `database.*`: the store.
 #[derive(Clone, PartialEq)]
 pub struct DatabaseSettings {
     /// A server that holds the data; `None` = a file in the data directory.
     pub url: Option<String>,
+    /// How nodes keep in step that share it.
+    pub cluster: ClusterSettings,
     /// Reading connections; `None` = fitted to the store (one per core, at least 2).
     pub max_connections: Option<usize>,
     /// Most writes that share one commit; 1 = a commit for each write.

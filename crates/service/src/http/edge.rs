@@ -13,7 +13,7 @@ use super::{AnswerRoom, Problem, Proxies, RequestId, head};
 use crate::config::Settings;
 use crate::current::Current;
 use crate::ops::metrics::{RouteMetrics, ServerMetrics};
-use crate::store::Handover;
+use crate::store::{Freshness, Handover, now};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, MatchedPath};
@@ -22,6 +22,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Request, StatusCode, header};
 use hyper::body::{Body as _, Incoming};
+use madang_positions::Moment;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::IpAddr;
@@ -54,6 +55,7 @@ struct Shared {
     cors: Option<Cors>,
     proxies: Proxies,
     sharers: Sharers,
+    freshness: Option<Arc<Freshness>>,
 }
 
 impl Edge {
@@ -71,6 +73,7 @@ impl Edge {
             cors: Cors::new(&server.cors_origins),
             proxies: Proxies::new(&server.trusted_proxies),
             sharers: Sharers::new(settings),
+            freshness: routes.freshness.clone(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -130,10 +133,12 @@ impl ConnService {
             finished: false,
         };
         shared.metrics.request_begins();
+        // After the head: a stall before it does no harm then, and one after it makes the request wait longer.
+        let arrival = now();
         let id = RequestId::of(request.headers());
         let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
         let cross = shared.cors.as_ref().map(|cors| cors.look(&request));
-        let Some(mut response) = self.answer(request, chunked).await else {
+        let Some(mut response) = self.answer(request, chunked, arrival).await else {
             // Nobody will read it; `running`, dropped unfinished, counts the client as gone.
             return Problem::bad_request("the body ended early").into_response();
         };
@@ -165,7 +170,12 @@ impl ConnService {
     }
 
     /// The router's answer, or a problem of the edge itself; nothing when the client has left.
-    async fn answer(&mut self, request: Request<Incoming>, chunked: bool) -> Option<Response> {
+    async fn answer(
+        &mut self,
+        request: Request<Incoming>,
+        chunked: bool,
+        arrival: Moment,
+    ) -> Option<Response> {
         let (mut parts, incoming) = request.into_parts();
         if let Err(problem) = head::check(&parts, chunked) {
             self.state.body_ends(!incoming.is_end_stream());
@@ -186,18 +196,28 @@ impl ConnService {
             // Its size was looked at here; axum's own limit is one of 2 MB.
             DefaultBodyLimit::disable().apply(&mut request);
         }
-        Some(self.route(request, client).await)
+        Some(self.route(request, client, arrival).await)
     }
 
     /// The router's answer, as far as there is room for it and it is true.
-    async fn route(&mut self, request: Request<Body>, client: IpAddr) -> Response {
+    async fn route(&mut self, request: Request<Body>, client: IpAddr, arrival: Moment) -> Response {
         let shared = Arc::clone(&self.shared);
+        // Who a token belongs to is remembered as well as bodies are. What is not the API remembers nothing.
+        if let Some(freshness) = &shared.freshness
+            && request.uri().path().starts_with("/v1/")
+            && let Err(error) = freshness.until_fresh(arrival).await
+        {
+            return Problem::from(error).into_response();
+        }
         let handover = (!request.method().is_safe()).then(Handover::default);
         let current = Current {
             client: Some(madang_guard::net::counted(client)),
             handover: handover.clone(),
         };
         let response = current.run(self.in_time(request)).await;
+        if let Some(known) = handover.as_ref().and_then(Handover::not_before) {
+            tokio::time::sleep_until(known.into()).await;
+        }
         let written = handover.filter(Handover::may_have_written);
         let committed = written.is_some() && response.status().is_success();
         let client = shared.sharers.counted(client);

@@ -101,6 +101,7 @@ impl PostStore {
                     towns.insert((*city, town), id);
                     insert(tx, new, id)?;
                 }
+                tx.effects().end_everything();
                 Ok(())
             })
             .await

@@ -8,9 +8,11 @@
 //! before, a listing of all places would never be stored while anybody writes, and anybody could keep a post out of
 //! the cache by asking to remove it: no load stores while a write is open.
 
-use crate::accounts::{Change, Revoked};
+use super::StoreError;
+use crate::accounts::{Change, Cutoff, Revoked, TokenId};
 use crate::articles::{ArticleId, Counts, Overlay};
 use madang_cache::{Cache, Stamp};
+use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 
@@ -25,12 +27,80 @@ pub struct Effects {
     revoked: Option<Change>,
     /// Something was deleted of which rows are left.
     leaves_rows: bool,
+    /// All bodies end.
+    ends_everything: bool,
+}
+
+/// Effects as other processes are told of them. Counts are not among them: where there are other processes, nobody
+/// remembers any.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Message {
+    ended: Vec<u64>,
+    everything: bool,
+    /// Something was deleted of which rows are left.
+    leaves_rows: bool,
+    revoked: Vec<[u8; 16]>,
+    /// User, last second of issue, last expiry.
+    cut_off: Option<(i64, i64, i64)>,
+    forgotten: Vec<[u8; 16]>,
+    forgotten_users: Vec<i64>,
 }
 
 impl Effects {
     /// Bodies that depend on these end.
     pub(crate) fn end(&mut self, stamps: impl IntoIterator<Item = Stamp>) {
         self.ended.extend(stamps);
+    }
+
+    /// All bodies end: so much has changed that it is not worth saying what.
+    pub(crate) fn end_everything(&mut self) {
+        self.ends_everything = true;
+    }
+
+    /// Whether other processes have to be told.
+    pub(super) fn concern_others(&self) -> bool {
+        !self.ended.is_empty() || self.ends_everything || self.revoked.is_some()
+    }
+
+    /// For other processes.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let revoked = self.revoked.clone().unwrap_or_default();
+        let message = Message {
+            ended: self.ended.iter().map(|stamp| stamp.to_bits()).collect(),
+            everything: self.ends_everything,
+            leaves_rows: self.leaves_rows,
+            revoked: revoked.added.iter().map(|token| token.0).collect(),
+            cut_off: revoked.folded.map(|(user, cut)| (user, cut.until, cut.expires_at)),
+            forgotten: revoked.forgotten.iter().map(|token| token.0).collect(),
+            forgotten_users: revoked.forgotten_users,
+        };
+        // Numbers and lists of them can always be written.
+        serde_json::to_vec(&message).unwrap_or_default()
+    }
+
+    /// What another process has told.
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, StoreError> {
+        if bytes.is_empty() {
+            return Ok(Self::default());
+        }
+        let message: Message = serde_json::from_slice(bytes)
+            .map_err(|error| StoreError::Corrupt(format!("a row of the outbox: {error}")))?;
+        let change = Change {
+            added: message.revoked.first().copied().map(TokenId),
+            folded: message
+                .cut_off
+                .map(|(user, until, expires_at)| (user, Cutoff { until, expires_at })),
+            forgotten: message.forgotten.into_iter().map(TokenId).collect(),
+            forgotten_users: message.forgotten_users,
+        };
+        Ok(Self {
+            ended: message.ended.into_iter().map(Stamp::from_bits).collect(),
+            counts: Vec::new(),
+            revoked: (change != Change::default()).then_some(change),
+            leaves_rows: message.leaves_rows,
+            ends_everything: message.everything,
+        })
     }
 
     /// The row of an article has these counts now.
@@ -67,9 +137,10 @@ impl Effects {
         if let (Some(revoked), Some(change)) = (&known.revoked, &self.revoked) {
             revoked.apply(change);
         }
-        if let Some(cache) = &known.bodies
-            && !self.ended.is_empty()
-        {
+        if let Some(cache) = &known.bodies {
+            if self.ends_everything {
+                cache.invalidate_all();
+            }
             cache.invalidate(&self.ended);
         }
         if self.leaves_rows {
@@ -85,8 +156,36 @@ pub(super) struct Memory {
     pub(super) deletions: Arc<Notify>,
 }
 
+impl Memory {
+    /// Forgets what may be wrong, and reads anew what must be known.
+    ///
+    /// # Errors
+    /// When the store cannot answer: then this is to be tried again before anything is used.
+    pub(super) fn forget(&self) -> Result<(), StoreError> {
+        let reload = {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(cache) = &known.bodies {
+                cache.invalidate_all();
+            }
+            known.reload.clone()
+        };
+        reload.map_or(Ok(()), |reload| (reload.0)())
+    }
+}
+
+/// Reads what is revoked once more.
+#[derive(Clone)]
+struct Reload(Arc<dyn Fn() -> Result<(), StoreError> + Send + Sync>);
+
+impl std::fmt::Debug for Reload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Reload")
+    }
+}
+
 #[derive(Debug, Default)]
 struct Known {
+    reload: Option<Reload>,
     bodies: Option<Cache>,
     counts: Option<Arc<Overlay>>,
     revoked: Option<Arc<Revoked>>,
@@ -106,6 +205,14 @@ impl super::Store {
     /// From now on transactions tell this what they revoke.
     pub(crate) fn revoked_in(&self, revoked: &Arc<Revoked>) {
         self.known(|known| known.revoked = Some(Arc::clone(revoked)));
+    }
+
+    /// From now on this is run when what was remembered may be wrong, before anything of it is used again.
+    pub(crate) fn reloaded_by(
+        &self,
+        reload: impl Fn() -> Result<(), StoreError> + Send + Sync + 'static,
+    ) {
+        self.known(|known| known.reload = Some(Reload(Arc::new(reload))));
     }
 
     fn known(&self, change: impl FnOnce(&mut Known)) {

@@ -8,8 +8,9 @@
 //! It is found through the task: see `crate::current`.
 
 use crate::current;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 /// The writes of one request.
 #[derive(Clone, Debug, Default)]
@@ -23,12 +24,19 @@ struct State {
     writes: AtomicUsize,
     /// Sent again, the request makes nothing new.
     repeatable: AtomicBool,
+    /// Before it the request must not be answered: other nodes do not know yet what it would tell.
+    not_before: Mutex<Option<Instant>>,
 }
 
 impl Handover {
     /// Whether something may have been written, or may be written yet.
     pub fn may_have_written(&self) -> bool {
         self.state.writes.load(Relaxed) > 0
+    }
+
+    /// When the request may be answered, if that may be later than now.
+    pub fn not_before(&self) -> Option<Instant> {
+        *self.state.not_before.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the request may be sent again, whatever became of it: it has an `Idempotency-Key`.
@@ -52,6 +60,14 @@ pub(crate) fn hand_over() -> Handed {
         handover.state.writes.fetch_add(1, Relaxed);
     }
     Handed(current)
+}
+
+/// The current request, if there is one, must not be answered before; answers whether there is one that can wait.
+pub(crate) fn not_before(moment: Instant) -> bool {
+    let Some(handover) = current::handover() else { return false };
+    let mut not_before = handover.state.not_before.lock().unwrap_or_else(PoisonError::into_inner);
+    *not_before = (*not_before).max(Some(moment));
+    true
 }
 
 /// A write that was handed over.

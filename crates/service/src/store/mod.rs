@@ -22,6 +22,7 @@ pub use effects::Effects;
 pub use error::StoreError;
 pub use handover::Handover;
 pub use lock::{DirLock, LockError};
+pub(crate) use maria::{Freshness, now};
 pub(crate) use pool::panic_text;
 pub use pool::{Pool, PoolError};
 pub(crate) use sql::{Conn, Parameter, Row, Sql, Value, params};
@@ -130,8 +131,8 @@ impl Store {
         wait(self.write(job))
     }
 
-    /// Runs one whole write transaction and answers once it is durable. A job may be run again when its
-    /// transaction could not be committed.
+    /// Runs one whole write transaction and answers once it is durable, and once every node knows of it that remembers
+    /// anything. A job may be run again when its transaction could not be committed.
     ///
     /// Dropping the future does not undo it: a job that was taken runs and commits regardless.
     pub(crate) async fn write<T, E, F>(&self, job: F) -> Result<T, E>
@@ -140,12 +141,18 @@ impl Store {
         E: From<StoreError> + Send + 'static,
         F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     {
-        self.write_then(job, |_| ()).await
+        match &self.inner.engine {
+            Engine::Sqlite(embedded) => {
+                embedded.writer.run_then(Company::Shared, job, |_| ()).await
+            }
+            Engine::Maria(maria) => maria.write_remembered(job).await,
+        }
     }
 
     /// [`write`](Self::write) that calls `committed` with the outcome: on the thread of the transaction, after the
     /// commit and before the answers to all who may have seen it. It must be short. It is for what only this process
-    /// must know; the rest belongs into [`Effects`].
+    /// must know; the rest belongs into [`Effects`]. It is also for what no node remembers: other nodes are not waited
+    /// for.
     pub(crate) async fn write_then<T, E, F>(
         &self,
         job: F,
@@ -199,6 +206,14 @@ impl Store {
         match &self.inner.engine {
             Engine::Sqlite(embedded) => embedded.writer.submit(Company::Shared, job, settle),
             Engine::Maria(maria) => maria.submit(job, settle),
+        }
+    }
+
+    /// Where several nodes share the store: whether what this one remembers may be used.
+    pub(crate) fn freshness(&self) -> Option<Arc<Freshness>> {
+        match &self.inner.engine {
+            Engine::Sqlite(_) => None,
+            Engine::Maria(maria) => Some(Arc::clone(maria.freshness())),
         }
     }
 
@@ -264,6 +279,10 @@ pub struct StoreFigures {
     pub log_cuts: u64,
     /// Transactions that were run again: they met another one, or lost their connection before the commit.
     pub retries: u64,
+    /// Looks for what other nodes have written.
+    pub polls: u64,
+    /// Requests that had to wait for such a look.
+    pub waits: u64,
 }
 
 /// Waits for what needs no event loop.

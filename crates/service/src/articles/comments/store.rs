@@ -60,6 +60,7 @@ impl CommentStore {
                 for (article, more) in more {
                     count(tx, article, more)?;
                 }
+                tx.effects().end_everything();
                 Ok(())
             })
             .await

@@ -5,9 +5,13 @@
 //! its connection before the commit, has done nothing and is run again, a bounded number of times with a random rest
 //! between. One whose connection is lost *during* the commit may have been committed: [`StoreError::Unknown`].
 
+mod freshness;
+mod outbox;
+mod poll;
 mod schema;
 mod session;
 
+pub use freshness::{Freshness, now};
 pub(in crate::store) use session::Session;
 
 use super::effects::{Effects, Memory};
@@ -15,7 +19,10 @@ use super::sql::Conn;
 use super::tx::{caught, follow};
 use super::{Pool, StoreError, StoreFigures, Tx, handover};
 use crate::config::DatabaseSettings;
+use madang_positions::Timing;
 use mysql::{Opts, OptsBuilder};
+use outbox::{Fate, Number, Outbox};
+use poll::Poller;
 use session::{Trouble, Use, is_refusal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -33,6 +40,7 @@ const LONGEST_REST: Duration = Duration::from_millis(100);
 
 /// A server, as one node uses it.
 pub(super) struct Maria {
+    _poller: Poller,
     reads: Pool<Seat>,
     writes: Pool<Seat>,
     shared: Arc<Shared>,
@@ -42,6 +50,8 @@ struct Shared {
     options: OptsBuilder,
     memory: Arc<Memory>,
     counted: Counted,
+    outbox: Outbox,
+    freshness: Arc<Freshness>,
 }
 
 #[derive(Default)]
@@ -73,9 +83,14 @@ impl Maria {
             return Err(StoreError::CannotOpen("database.url names no database".to_owned()));
         }
         let options = OptsBuilder::from_opts(options);
-        schema::prepare(&Session::connect(&options, Use::Writes)?)?;
-        let counted = Counted::default();
-        let shared = Arc::new(Shared { options, memory: Arc::clone(memory), counted });
+        let session = Session::connect(&options, Use::Writes)?;
+        let cluster = &settings.cluster;
+        schema::prepare(&session, cluster.delay)?;
+        let timing = Timing::new(cluster.delay);
+        let freshness = Arc::new(Freshness::new(timing, cluster.poll, cluster.wait));
+        let (counted, outbox) = Default::default();
+        let memory = Arc::clone(memory);
+        let shared = Arc::new(Shared { options, memory, counted, outbox, freshness });
         let (reads, writes) = sizes(settings.max_connections);
         let pool = |name, purpose, size| {
             let seats =
@@ -85,7 +100,13 @@ impl Maria {
         };
         let reads = pool("store-read", Use::Reads, reads)?;
         let writes = pool("store-write", Use::Writes, writes)?;
-        Ok(Self { reads, writes, shared })
+        let _poller = Poller::start(&shared, timing)
+            .map_err(|e| StoreError::Other(format!("cannot start a thread: {e}")))?;
+        Ok(Self { _poller, reads, writes, shared })
+    }
+
+    pub(super) fn freshness(&self) -> &Arc<Freshness> {
+        &self.shared.freshness
     }
 
     pub(super) async fn read<T, F>(&self, time: Option<Duration>, job: F) -> Result<T, StoreError>
@@ -122,6 +143,22 @@ impl Maria {
         result.await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
     }
 
+    /// [`write`](Self::write) of what nodes remember: whatever comes of it is told when all nodes know it.
+    pub(super) async fn write_remembered<T, E, F>(&self, job: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        let outcome = self.write(job, |_| ()).await;
+        let known = Instant::now() + self.shared.freshness.delay();
+        // Of a request the edge lets the answer wait, which holds no place among the writes then.
+        if !handover::not_before(known) {
+            tokio::time::sleep_until(known.into()).await;
+        }
+        outcome
+    }
+
     pub(super) fn submit<T, E, F, S>(&self, job: F, settle: S) -> Result<(), StoreError>
     where
         T: Send + 'static,
@@ -149,7 +186,10 @@ impl Maria {
 
     pub(super) fn figures(&self) -> StoreFigures {
         let counted = &self.shared.counted;
+        let (polls, waits) = self.shared.freshness.figures();
         StoreFigures {
+            polls,
+            waits,
             commits: counted.commits.load(Relaxed),
             committed_jobs: counted.jobs.load(Relaxed),
             failed_jobs: counted.failed_jobs.load(Relaxed),
@@ -249,7 +289,11 @@ impl Seat {
         E: From<StoreError>,
         F: Fn(&mut Tx<'_>) -> Result<T, E>,
     {
-        let begun = self.session().and_then(|session| session.batch("START TRANSACTION"));
+        let shared = Arc::clone(&self.shared);
+        let begun = self.session().and_then(|session| {
+            shared.outbox.provide(session)?;
+            session.batch("START TRANSACTION")
+        });
         if let Err(error) = begun {
             let had_one = self.session.take().is_some();
             return if had_one { Tried::Again(error.into()) } else { Tried::Refused(error.into()) };
@@ -265,7 +309,17 @@ impl Seat {
             Err(error) => (None, Some(error)),
         };
         match (session.take_trouble(), value, error) {
-            (None, Some(value), _) => self.commit(value, effects),
+            (None, Some(value), _) if effects.concern_others() => {
+                match shared.outbox.insert(session, &effects) {
+                    Ok(number) => self.commit(value, effects, Some(number)),
+                    Err(error) => {
+                        // Another session ends what this one cannot.
+                        self.session = None;
+                        Tried::Again(error.into())
+                    }
+                }
+            }
+            (None, Some(value), _) => self.commit(value, effects, None),
             (trouble, _, error) => {
                 let undone = trouble != Some(Trouble::Lost) && session.command("ROLLBACK").is_ok();
                 if !undone {
@@ -277,10 +331,11 @@ impl Seat {
         }
     }
 
-    fn commit<T, E>(&mut self, value: T, effects: Effects) -> Tried<T, E>
+    fn commit<T, E>(&mut self, value: T, effects: Effects, number: Option<Number>) -> Tried<T, E>
     where
         E: From<StoreError>,
     {
+        let outbox = &self.shared.outbox;
         let Some(session) = self.session.as_ref() else {
             return Tried::Refused(StoreError::Closed.into());
         };
@@ -290,20 +345,43 @@ impl Seat {
         self.shared.counted.commit_micros.fetch_add(micros, Relaxed);
         match (result, session.take_trouble()) {
             (Ok(()), _) => {
+                number.into_iter().for_each(|number| outbox.committed(number));
                 self.shared.counted.commits.fetch_add(1, Relaxed);
                 Tried::Committed(value, effects)
             }
             (Err(error), Some(Trouble::Conflict)) => {
+                number.into_iter().for_each(|number| outbox.leave(number));
                 Tried::Again(StoreError::of_server(&error).into())
             }
             // The server has said that it did not commit; whatever is left of the transaction goes with the session.
             (Err(error), None) if is_refusal(&error) => {
+                number.into_iter().for_each(|number| outbox.leave(number));
                 self.session = None;
                 Tried::Refused(StoreError::Commit(error.to_string()).into())
             }
             (Err(error), _) => {
                 self.session = None;
-                Tried::Unknown(error.to_string())
+                match number.map_or(Fate::Unknown, |number| self.settle(number)) {
+                    Fate::Committed => Tried::Committed(value, effects),
+                    Fate::Undone => Tried::Again(StoreError::of_server(&error).into()),
+                    Fate::Unknown => {
+                        // If it was committed, this node must not be the only one that does not know.
+                        follow(|| effects.apply(&self.shared.memory));
+                        Tried::Unknown(error.to_string())
+                    }
+                }
+            }
+        }
+    }
+
+    /// What became of a transaction whose COMMIT was not answered: its row says so.
+    fn settle(&mut self, number: Number) -> Fate {
+        let shared = Arc::clone(&self.shared);
+        match self.session() {
+            Ok(session) => shared.outbox.settle(session, number),
+            Err(_) => {
+                shared.outbox.leave(number);
+                Fate::Unknown
             }
         }
     }

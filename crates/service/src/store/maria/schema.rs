@@ -2,10 +2,12 @@
 
 use super::Session;
 use crate::store::StoreError;
+use std::time::Duration;
 
 /// Each file brings the schema from version `index` to `index + 1`. Every statement of it can be run again: on a
 /// server a change of a table commits by itself, and what was broken off between two of them is begun anew.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_all.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001_all.sql"), include_str!("migrations/0002_cluster.sql")];
 
 /// Files whose `INSERT` statements fill tables of the first version with what is always there.
 const CONSTANTS: [&str; 3] = [
@@ -25,7 +27,10 @@ const OLDEST: (u32, u32) = (10, 6);
 
 /// Refuses a server that cannot keep the promises, then brings the schema up to date. Of several nodes that start at
 /// once one does, the others wait for it.
-pub(super) fn prepare(session: &Session) -> Result<(), StoreError> {
+///
+/// The delay of acknowledgements must be the same on all nodes: a node whose requests trust polls that are older than
+/// what another waits for would answer what is older than an acknowledged write.
+pub(super) fn prepare(session: &Session, delay: Duration) -> Result<(), StoreError> {
     look_at_server(session)?;
     let lock = "SELECT GET_LOCK(CONCAT('madang.schema.', DATABASE()), 60)";
     if number(session, lock)? != Some(1) {
@@ -33,7 +38,7 @@ pub(super) fn prepare(session: &Session) -> Result<(), StoreError> {
             "another node has been changing the schema for a minute".to_owned(),
         ));
     }
-    let migrated = migrate(session);
+    let migrated = migrate(session).and_then(|()| agree(session, delay));
     session.batch("DO RELEASE_LOCK(CONCAT('madang.schema.', DATABASE()))")?;
     migrated
 }
@@ -66,9 +71,43 @@ fn migrate(session: &Session) -> Result<(), StoreError> {
                 }
             }
         }
+        if done == 1 {
+            outbox(session)?;
+        }
         session.batch(&format!("UPDATE madang_schema SET version = {}", done + 1))?;
     }
     Ok(())
+}
+
+/// The tables of the outbox, with a row for each lane.
+fn outbox(session: &Session) -> Result<(), StoreError> {
+    for table in madang_positions::sql::SCHEMA {
+        session.batch(&table.replacen("CREATE TABLE", "CREATE TABLE IF NOT EXISTS", 1))?;
+    }
+    for lane in 0..madang_positions::LANES {
+        session
+            .batch(&format!("INSERT IGNORE INTO outbox_epochs (lane, epoch) VALUES ({lane}, 0)"))?;
+        session.batch(&format!(
+            "INSERT IGNORE INTO outbox_lanes (lane, reserved, deleted) VALUES ({lane}, 0, 0)"
+        ))?;
+    }
+    Ok(())
+}
+
+/// Refuses a node whose answers wait for another time than those of the others.
+fn agree(session: &Session, delay: Duration) -> Result<(), StoreError> {
+    let millis = delay.as_millis();
+    session.batch(&format!(
+        "INSERT IGNORE INTO madang_cluster (only_row, delay_ms) VALUES (1, {millis})"
+    ))?;
+    let agreed = number(session, "SELECT delay_ms FROM madang_cluster")?.unwrap_or(-1);
+    if u128::try_from(agreed).is_ok_and(|agreed| agreed == millis) {
+        return Ok(());
+    }
+    Err(StoreError::CannotOpen(format!(
+        "cluster.delay is {millis}ms here and {agreed}ms in the database: it must be the same on all nodes. \
+         To change it, stop all nodes and run: DELETE FROM madang_cluster"
+    )))
 }
 
 /// Without what comes from the server's configuration.

@@ -132,6 +132,13 @@ impl Session {
         }
     }
 
+    /// All rows of a query that is not worth preparing, as it is another one each time.
+    pub(super) fn text(&self, sql: &str) -> Result<Vec<mysql::Row>, StoreError> {
+        let rows = self.conn.borrow_mut().query(sql);
+        self.note(&rows);
+        rows.map_err(|error| StoreError::of_server(&error))
+    }
+
     /// Statements without values, of which none answers rows.
     pub(in crate::store) fn batch(&self, sql: &str) -> Result<(), StoreError> {
         self.command(sql).map_err(|error| StoreError::of_server(&error))

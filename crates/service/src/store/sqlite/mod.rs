@@ -127,7 +127,7 @@ impl Embedded {
             waiting_reads: self.readers.waiting() as u64,
             checkpoints,
             log_cuts,
-            retries: 0,
+            ..StoreFigures::default()
         }
     }
 

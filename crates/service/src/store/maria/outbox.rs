@@ -1,0 +1,194 @@
+//! This node's lane of the outbox: its claim, its numbers, their rows.
+
+use super::session::{Session, Trouble};
+use crate::store::sql::params;
+use crate::store::{Effects, StoreError};
+use madang_positions::{Lane, Settled, sql};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The lane that this node has, while it has one.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    lane: Mutex<Option<Lane>>,
+    /// Numbers that have no row yet because the server could not be asked.
+    unsettled: Mutex<BTreeSet<u64>>,
+}
+
+/// A number of a transaction that is to be committed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Number {
+    lane: u8,
+    epoch: u64,
+    number: u64,
+}
+
+/// What became of a transaction with a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Committed,
+    Undone,
+    Unknown,
+}
+
+impl Outbox {
+    fn lane(&self) -> MutexGuard<'_, Option<Lane>> {
+        self.lane.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The lane's number, when there is one.
+    pub(super) fn own(&self) -> Option<u8> {
+        self.lane().as_ref().map(Lane::lane)
+    }
+
+    /// Makes sure that there is a lane with numbers left; to be called before a transaction begins.
+    pub(super) fn provide(&self, session: &Session) -> Result<(), StoreError> {
+        let mut lane = self.lane();
+        let owned = match lane.as_mut() {
+            Some(owned) => owned,
+            None => lane.insert(claim(session)?),
+        };
+        if let Some(until) = owned.to_reserve() {
+            session.run(sql::RESERVE, params![until, owned.lane()])?;
+            owned.reserved(until);
+        }
+        Ok(())
+    }
+
+    /// Inserts the row of a transaction, as its last statement.
+    pub(super) fn insert(
+        &self,
+        session: &Session,
+        effects: &Effects,
+    ) -> Result<Number, StoreError> {
+        let number = {
+            let mut lane = self.lane();
+            let taken = lane.as_mut().and_then(|owned| {
+                let (lane, epoch) = (owned.lane(), owned.epoch());
+                owned.take().map(|number| Number { lane, epoch, number })
+            });
+            taken.ok_or(StoreError::Busy)?
+        };
+        let Number { lane, epoch, number: n } = number;
+        let inserted = session.run(sql::INSERT, params![n, effects.encode(), lane, epoch]);
+        match inserted {
+            Ok(done) if done.rows == 1 => Ok(number),
+            Ok(_) => {
+                // Another node has claimed the lane, and gives its numbers rows.
+                *self.lane() = None;
+                Err(StoreError::Busy)
+            }
+            Err(error) => {
+                self.leave(number);
+                Err(error)
+            }
+        }
+    }
+
+    /// The transaction is committed.
+    pub(super) fn committed(&self, number: Number) {
+        self.with(number, |lane| {
+            let _ = lane.ended(number.number, Settled::Committed);
+        });
+    }
+
+    /// Gives the number of a transaction that was undone, or whose COMMIT was not answered, an empty row; which shows
+    /// what became of it.
+    pub(super) fn settle(&self, session: &Session, number: Number) -> Fate {
+        let Number { lane, number: n, .. } = number;
+        match session.run_unless_taken(sql::FILL, params![n, lane, n]) {
+            Ok(filled) => {
+                self.with(number, |lane| lane.filled(n));
+                match filled {
+                    None => Fate::Committed,
+                    Some(done) if done.rows == 1 => Fate::Undone,
+                    // There was a row, and it has been deleted since.
+                    Some(_) => Fate::Unknown,
+                }
+            }
+            Err(_) => {
+                self.leave(number);
+                Fate::Unknown
+            }
+        }
+    }
+
+    /// The poller gives it a row.
+    pub(super) fn leave(&self, number: Number) {
+        self.with(number, |_| ());
+        self.unsettled.lock().unwrap_or_else(PoisonError::into_inner).insert(number.number);
+    }
+
+    fn with(&self, number: Number, then: impl FnOnce(&mut Lane)) {
+        if let Some(lane) = self.lane().as_mut().filter(|lane| lane.epoch() == number.epoch) {
+            then(lane);
+        }
+    }
+
+    /// Gives rows to the numbers that were left; on the poller's thread.
+    pub(super) fn settle_left(&self, session: &Session) -> Result<(), StoreError> {
+        let left =
+            std::mem::take(&mut *self.unsettled.lock().unwrap_or_else(PoisonError::into_inner));
+        let Some(own) = self.own() else { return Ok(()) };
+        for number in &left {
+            let filled = session.run_unless_taken(sql::FILL, params![number, own, number]);
+            if let Err(error) = filled {
+                self.unsettled.lock().unwrap_or_else(PoisonError::into_inner).extend(&left);
+                return Err(error);
+            }
+            if let Some(lane) = self.lane().as_mut() {
+                lane.filled(*number);
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that the lane is still used, so that other nodes take another one.
+    pub(super) fn renew(&self, session: &Session) -> Result<(), StoreError> {
+        let Some(lane) = self.own() else { return Ok(()) };
+        session.run(RENEW, params![lane]).map(drop)
+    }
+}
+
+const RENEW: &str =
+    "UPDATE outbox_lanes SET leased_until = NOW(6) + INTERVAL 30 SECOND WHERE lane = ?";
+
+/// Claims a lane that nobody uses, and gives every number of it a row that has none.
+fn claim(session: &Session) -> Result<Lane, StoreError> {
+    let lane = lease(session)?;
+    // Not 0, and within the range of a signed column's.
+    let epoch = fastrand::u64(1..1 << 62);
+    session.run(sql::CLAIM, params![epoch, lane])?;
+    let number = |query: &str| -> Result<u64, StoreError> {
+        let rows = session.query(query, params![lane])?;
+        Ok(rows.first().and_then(|row| row.get::<Option<u64>, _>(0)).flatten().unwrap_or(0))
+    };
+    let reserved = number("SELECT reserved FROM outbox_lanes WHERE lane = ?")?;
+    let deleted = number("SELECT deleted FROM outbox_lanes WHERE lane = ?")?;
+    let last = reserved.max(number("SELECT max(number) FROM outbox WHERE lane = ?")?);
+    let rows = session.query("SELECT number FROM outbox WHERE lane = ?", params![lane])?;
+    let there: BTreeSet<u64> = rows.iter().filter_map(|row| row.get(0)).collect();
+    for number in (deleted + 1..=last).filter(|number| !there.contains(number)) {
+        session.run_unless_taken(sql::FILL, params![number, lane, number])?;
+    }
+    session.run(sql::RESERVE, params![last, lane])?;
+    tracing::debug!(lane, last, "claimed a lane of the outbox");
+    Ok(Lane::claimed(lane, epoch, last))
+}
+
+/// A lane that nobody uses: the first whose lease has run out, which is then this node's.
+fn lease(session: &Session) -> Result<u8, StoreError> {
+    session.batch("START TRANSACTION")?;
+    let found = session.query(
+        "SELECT lane FROM outbox_lanes WHERE leased_until < NOW(6) ORDER BY lane LIMIT 1
+         FOR UPDATE SKIP LOCKED",
+        &[],
+    );
+    let lane: Option<u8> = found?.first().and_then(|row| row.get(0));
+    let leased = lane.map(|lane| session.run(RENEW, params![lane]).map(|_| lane)).transpose();
+    session.batch("COMMIT")?;
+    debug_assert!(session.take_trouble() != Some(Trouble::Lost));
+    leased?.ok_or_else(|| {
+        StoreError::Other("all lanes are used: 64 nodes use this database already".to_owned())
+    })
+}

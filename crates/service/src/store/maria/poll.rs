@@ -1,0 +1,220 @@
+//! The poller: a thread and a session of its own that learns what all nodes have written, and tells this one.
+
+use super::Shared;
+use super::freshness::now;
+use super::session::{Session, Use};
+use crate::store::sql::params;
+use crate::store::{Effects, StoreError};
+use madang_positions::{Applied, Follower, Poll, Position, Row, Timing, Wanted};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Time between two renewals of the lane, and between two looks for rows that nobody needs any longer.
+const RENEW_EVERY: Duration = Duration::from_secs(5);
+const CLEAN_EVERY: Duration = Duration::from_secs(60);
+/// Pause after a poll that failed.
+const AFTER_FAILURE: Duration = Duration::from_millis(100);
+/// A server that has run for less than since the last poll, and this, was started meanwhile.
+const SLACK: Duration = Duration::from_secs(2);
+
+/// Ends with it.
+pub(super) struct Poller {
+    stop: Arc<AtomicBool>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Poller {
+    pub(super) fn start(shared: &Arc<Shared>, timing: Timing) -> std::io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (of_thread, stopped) = (Arc::clone(shared), Arc::clone(&stop));
+        let thread =
+            std::thread::Builder::new().name("store-poll".to_owned()).spawn(move || {
+                let mut work = Work {
+                    shared: of_thread,
+                    // Names are not hashed onto slots: what is remembered here has stamps of its own.
+                    follower: Follower::new(1, timing),
+                    session: None,
+                    history: 1,
+                    last: None,
+                    renewed: Instant::now(),
+                    cleaned: Instant::now(),
+                };
+                while !stopped.load(Relaxed) {
+                    work.turn();
+                }
+            })?;
+        Ok(Self { stop, shared: Arc::clone(shared), thread: Some(thread) })
+    }
+}
+
+impl Drop for Poller {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        self.shared.freshness.wake();
+        if let Some(thread) = self.thread.take()
+            && thread.thread().id() != std::thread::current().id()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Work {
+    shared: Arc<Shared>,
+    follower: Follower,
+    session: Option<Session>,
+    /// Counts the histories that this node has met.
+    history: u64,
+    /// When the last poll was answered.
+    last: Option<Instant>,
+    renewed: Instant,
+    cleaned: Instant,
+}
+
+impl Work {
+    fn turn(&mut self) {
+        match self.poll() {
+            Ok(()) => {
+                self.keep();
+                self.shared.freshness.until_due();
+            }
+            Err(error) => {
+                // A session whose poll has failed may have an answer on its way.
+                self.session = None;
+                tracing::debug!(%error, "cannot ask what is new");
+                std::thread::sleep(AFTER_FAILURE);
+            }
+        }
+    }
+
+    fn poll(&mut self) -> Result<(), StoreError> {
+        self.connect()?;
+        let Some(session) = &self.session else { return Ok(()) };
+        let began = now();
+        let rows = session.text(&query(&self.follower.wanted()))?;
+        self.last = Some(Instant::now());
+        let (marks, rows) = read(&rows)?;
+        match self.follower.apply(Poll { began, history: self.history, marks, rows }) {
+            Applied::News(news) => {
+                let own = self.shared.outbox.own();
+                for (lane, effects) in news {
+                    // This node has applied its own after their commits.
+                    if Some(lane) != own {
+                        effects.apply(&self.shared.memory);
+                    }
+                }
+                self.shared.freshness.polled(began);
+            }
+            Applied::StartAgain => {
+                tracing::warn!(
+                    "the database has forgotten something, or this node has missed it: it starts again"
+                );
+                self.shared.freshness.lost();
+                self.shared.memory.forget()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Connects, and finds out whether it is still the same server with the same history.
+    fn connect(&mut self) -> Result<(), StoreError> {
+        if self.session.is_some() {
+            return Ok(());
+        }
+        let session = Session::connect(&self.shared.options, Use::Writes)?;
+        let rows = session.text("SHOW GLOBAL STATUS LIKE 'Uptime'")?;
+        let uptime: Option<u64> =
+            rows.first().and_then(|row| row.get::<String, _>(1)).and_then(|text| text.parse().ok());
+        let is_new = match (self.last, uptime) {
+            (Some(last), Some(uptime)) => Duration::from_secs(uptime) < last.elapsed() + SLACK,
+            (None, _) => false,
+            (Some(_), None) => true,
+        };
+        if is_new {
+            self.history += 1;
+        }
+        self.session = Some(session);
+        Ok(())
+    }
+
+    /// Keeps the lane, and takes away what all nodes have seen for long.
+    fn keep(&mut self) {
+        let Some(session) = &self.session else { return };
+        let shared = &self.shared;
+        let mut kept = shared.outbox.settle_left(session);
+        if self.renewed.elapsed() >= RENEW_EVERY {
+            self.renewed = Instant::now();
+            kept = kept.and_then(|()| shared.outbox.renew(session));
+        }
+        if self.cleaned.elapsed() >= CLEAN_EVERY {
+            self.cleaned = Instant::now();
+            if let Wanted::Above(closed) = self.follower.wanted() {
+                kept = kept.and_then(|()| clean(session, closed));
+            }
+        }
+        if let Err(error) = kept {
+            tracing::debug!(%error, "the outbox is left as it is for now");
+            self.session = None;
+        }
+    }
+}
+
+/// Takes away rows older than ten minutes that no gap comes before, and says up to where.
+fn clean(session: &Session, closed: &Position) -> Result<(), StoreError> {
+    for (lane, number) in closed.lanes() {
+        let old = "SELECT max(number) FROM outbox
+             WHERE lane = ? AND number <= ? AND made_at < NOW(6) - INTERVAL 10 MINUTE";
+        let rows = session.query(old, params![lane, number])?;
+        let Some(last) = rows.first().and_then(|row| row.get::<Option<u64>, _>(0)).flatten() else {
+            continue;
+        };
+        session.batch("START TRANSACTION")?;
+        let mark = "UPDATE outbox_lanes SET deleted = GREATEST(deleted, ?) WHERE lane = ?";
+        session.run(mark, params![last, lane])?;
+        session.run("DELETE FROM outbox WHERE lane = ? AND number <= ?", params![lane, last])?;
+        session.batch("COMMIT")?;
+    }
+    Ok(())
+}
+
+/// The rows above what is known of each lane, and the deletion marks, in one snapshot.
+fn query(wanted: &Wanted<'_>) -> String {
+    let mut query = "SELECT lane, number, effects FROM outbox".to_owned();
+    if let Wanted::Above(position) = wanted {
+        let mut others = String::new();
+        let mut word = "WHERE";
+        for (lane, number) in position.lanes() {
+            let _ = write!(query, " {word} lane = {lane} AND number > {number}");
+            let _ = write!(others, "{}{lane}", if others.is_empty() { "" } else { ", " });
+            word = "OR";
+        }
+        if !others.is_empty() {
+            let _ = write!(query, " OR lane NOT IN ({others})");
+        }
+    }
+    query.push_str(" UNION ALL SELECT lane, deleted, NULL FROM outbox_lanes WHERE deleted > 0");
+    query
+}
+
+type News = (u8, Effects);
+
+fn read(rows: &[mysql::Row]) -> Result<(Position, Vec<Row<News>>), StoreError> {
+    let (mut marks, mut news) = (Position::default(), Vec::new());
+    let wrong = || StoreError::Corrupt("a row of the outbox cannot be read".to_owned());
+    for row in rows {
+        let lane: u8 = row.get(0).ok_or_else(wrong)?;
+        let number: u64 = row.get(1).ok_or_else(wrong)?;
+        match row.get::<Option<Vec<u8>>, _>(2).ok_or_else(wrong)? {
+            None => marks.raise(lane, number),
+            Some(bytes) => {
+                let effects = Effects::decode(&bytes)?;
+                news.push(Row { lane, number, ends: Vec::new(), payload: (lane, effects) });
+            }
+        }
+    }
+    Ok((marks, news))
+}
