@@ -1,21 +1,29 @@
-//! Debian's MariaDB, for tests and measurements: data in a directory of its own, a free port of
-//! 127.0.0.1, and no security at all beyond that.
+//! Debian's MariaDB, for tests, measurements and clusters on one machine: data in a directory of its
+//! own, a free port of 127.0.0.1, and beyond that no more security than [`MariaDbSettings::account`].
+
+mod settings;
 
 use std::{
     fs,
-    io::{self, Read},
+    io::{self, Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpStream},
     ops::Deref,
-    path::Path,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
-use crate::{Error, Neighbour, Output, PortReservation, Spec, Supervisor, Tail};
+use crate::{Error, Neighbour, Output, PortReservation, Process, Spec, Supervisor, Tail};
+
+pub use settings::{Account, Login, MariaDbSettings, Role};
 
 /// Where Debian installs it; `/usr/sbin` is often not in a user's `PATH`.
 const PROGRAM: &str = "/usr/sbin/mariadbd";
 /// Makes the system tables.
 const INSTALLER: &str = "/usr/bin/mariadb-install-db";
+/// Its messages, in the directory beside `data`.
+const LOG: &str = "mariadb.log";
+/// SQL that it runs at each start, there as well.
+const INIT_FILE: &str = "start.sql";
 /// Writing the system tables takes a second; a busy disk may need many.
 const INSTALL_TIME: Duration = Duration::from_secs(60);
 /// It opens a few files and sockets.
@@ -28,71 +36,133 @@ const PROTOCOL: u8 = 10;
 
 /// A running MariaDB. Dropping it kills it.
 #[derive(Debug)]
-pub struct MariaDb(Neighbour);
+pub struct MariaDb {
+    neighbour: Neighbour,
+    /// The directory with the data directory, without symbolic links.
+    dir: PathBuf,
+    settings: MariaDbSettings,
+}
 
 /// Port, process and end are those of all such servers.
 impl Deref for MariaDb {
     type Target = Neighbour;
 
     fn deref(&self) -> &Neighbour {
-        &self.0
+        &self.neighbour
     }
 }
 
 impl MariaDb {
-    /// Makes an empty store in `dir`, which must exist, and starts a server on it. Its user `root`
-    /// has no password, and there is an empty database `test`.
+    /// Makes an empty store in `dir`, which must exist, unless it holds one, and starts a server on
+    /// it with the default settings. Its user `root` has no password, and there is an empty database
+    /// `test`.
     ///
     /// # Errors
     /// [`Error::NotInstalled`] without MariaDB, otherwise as [`Supervisor::spawn`] and
     /// [`Process::ready_when`](crate::Process::ready_when).
     pub fn start(supervisor: &Supervisor, dir: &Path) -> Result<Self, Error> {
+        Self::with(supervisor, dir, &MariaDbSettings::default())
+    }
+
+    /// As [`start`](Self::start), with other settings.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start); also when a name or password of the settings is refused.
+    pub fn with(
+        supervisor: &Supervisor,
+        dir: &Path,
+        settings: &MariaDbSettings,
+    ) -> Result<Self, Error> {
         for program in [PROGRAM, INSTALLER] {
             if !fs::exists(program).unwrap_or(false) {
                 return Err(Error::NotInstalled { program: "mariadbd", package: "mariadb-server" });
             }
         }
-        let failed =
-            |what: &str, source| Error::Io { what: format!("{what} `{}`", dir.display()), source };
-        let dir = dir.canonicalize().map_err(|source| failed("cannot use", source))?;
+        let dir = dir.canonicalize().map_err(|source| failed("cannot use", dir, source))?;
+        let filled = |source| failed("cannot fill", &dir, source);
         let data = dir.join("data");
         // Not /tmp: servers of one process id, as in containers, would meet there.
-        let temporary = dir.join("tmp");
-        fs::create_dir_all(&temporary).map_err(|source| failed("cannot fill", source))?;
+        fs::create_dir_all(dir.join("tmp")).map_err(filled)?;
         if !data.exists() {
             install(supervisor, &dir)?;
             // `--skip-test-db` leaves this out, and with it accounts without a name.
-            fs::create_dir(data.join("test")).map_err(|source| failed("cannot fill", source))?;
+            fs::create_dir(data.join("test")).map_err(filled)?;
         }
+        write_private(&dir.join(INIT_FILE), &settings.sql()?).map_err(filled)?;
         let reservation =
-            PortReservation::new().map_err(|source| failed("no free port for", source))?;
-        let port = reservation.port();
-        // Relative, because the path of a socket has 107 bytes at most.
-        let spec = as_root(Spec::new(PROGRAM).arg("--no-defaults"))
-            .args([
-                "--datadir=.",
-                "--tmpdir=../tmp",
-                "--socket=mariadb.sock",
-                "--pid-file=mariadb.pid",
-            ])
-            .args([format!("--port={port}"), "--bind-address=127.0.0.1".to_owned()])
-            // A name server that does not answer would hold up every connection.
-            .args(["--skip-name-resolve", "--innodb-buffer-pool-size=16M"])
-            .dir(&data)
-            .stdout(Output::Null);
-        let process = supervisor.spawn(&spec)?;
-        let server = Self(Neighbour { process, reservation, grace: STOP_GRACE });
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let greeted = |left| greeting(address, left).map_err(|error| error.to_string());
-        server.0.process.ready_when("the greeting of a database", READY_TIME, greeted)?;
+            PortReservation::new().map_err(|source| failed("no free port for", &dir, source))?;
+        let process = spawn(supervisor, &dir, reservation.port(), settings)?;
+        let neighbour = Neighbour { process, reservation, grace: STOP_GRACE };
+        let server = Self { neighbour, dir, settings: settings.clone() };
+        server.await_greeting()?;
         Ok(server)
     }
 
-    /// `mysql://root@127.0.0.1:PORT/test`.
+    /// Starts it again with its data, at its address and with its settings. A server that still runs
+    /// is stopped first.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start). The server is then down, and this can be tried again.
+    pub fn restart(&mut self, supervisor: &Supervisor) -> Result<(), Error> {
+        self.neighbour.stop()?;
+        self.neighbour.process = spawn(supervisor, &self.dir, self.port(), &self.settings)?;
+        self.await_greeting()
+    }
+
+    /// Address of the database with its login: `mysql://USER:PASSWORD@127.0.0.1:PORT/DATABASE`, or
+    /// without an account `mysql://root@127.0.0.1:PORT/test`.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("mysql://root@127.0.0.1:{}/test", self.port())
+        let port = self.port();
+        match &self.settings.account {
+            Some(Account { database, login: Login { user, password } }) => {
+                format!("mysql://{user}:{password}@127.0.0.1:{port}/{database}")
+            }
+            None => format!("mysql://root@127.0.0.1:{port}/test"),
+        }
     }
+
+    fn await_greeting(&self) -> Result<(), Error> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port()));
+        let greeted = |left| greeting(address, left).map_err(|error| error.to_string());
+        self.neighbour.process.ready_when("the greeting of a database", READY_TIME, greeted)
+    }
+}
+
+fn failed(what: &str, dir: &Path, source: io::Error) -> Error {
+    Error::Io { what: format!("{what} `{}`", dir.display()), source }
+}
+
+/// It has passwords in it.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut options = fs::OpenOptions::new();
+    options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?
+        .write_all(text.as_bytes())
+}
+
+fn spawn(
+    supervisor: &Supervisor,
+    dir: &Path,
+    port: u16,
+    settings: &MariaDbSettings,
+) -> Result<Process, Error> {
+    // Relative, because the path of a socket has 107 bytes at most.
+    let spec = as_root(Spec::new(PROGRAM).arg("--no-defaults"))
+        .args(["--datadir=.", "--tmpdir=../tmp", "--socket=mariadb.sock", "--pid-file=mariadb.pid"])
+        .args([format!("--port={port}"), format!("--init-file=../{INIT_FILE}")])
+        // A name server that does not answer would hold up every connection.
+        .args(["--bind-address=127.0.0.1", "--skip-name-resolve"])
+        .args(settings.arguments())
+        .dir(dir.join("data"))
+        .stdout(Output::Null)
+        .stderr(Output::File(dir.join(LOG)));
+    supervisor.spawn(&spec)
 }
 
 fn install(supervisor: &Supervisor, dir: &Path) -> Result<(), Error> {

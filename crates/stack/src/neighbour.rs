@@ -27,6 +27,12 @@ impl Neighbour {
         self.process.pid()
     }
 
+    /// How it ended, or `None` while it runs.
+    #[must_use]
+    pub fn exit(&self) -> Option<Exit> {
+        self.process.exit()
+    }
+
     /// What it and its children use now.
     ///
     /// # Errors

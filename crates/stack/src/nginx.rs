@@ -1,5 +1,8 @@
 //! Debian's nginx: as a fast peer for measurements, and as the balancer of a cluster.
 
+mod balancer;
+mod template;
+
 use std::{
     fs, io,
     ops::Deref,
@@ -8,10 +11,17 @@ use std::{
     time::Duration,
 };
 
-use crate::{Error, Neighbour, Output, PortReservation, Spec, Supervisor, http};
+use crate::{Error, Neighbour, Output, PortReservation, Process, Spec, Supervisor, http};
+
+pub use balancer::{Balancer, Certificate};
+pub use template::Profile;
 
 /// Where Debian installs it; `/usr/sbin` is often not in a user's `PATH`.
 const PROGRAM: &str = "/usr/sbin/nginx";
+/// In the directory that it is started in.
+const CONFIGURATION: &str = "nginx.conf";
+/// Its messages, there as well.
+const LOG: &str = "error.log";
 /// It reads one file and opens one socket.
 const READY_TIME: Duration = Duration::from_secs(10);
 /// SIGTERM is nginx's fast shutdown.
@@ -30,14 +40,19 @@ pub struct StaticSite {
 
 /// A running nginx. Dropping it kills it.
 #[derive(Debug)]
-pub struct Nginx(Neighbour);
+pub struct Nginx {
+    neighbour: Neighbour,
+    /// Keeps the port of TLS for it.
+    secure: Option<PortReservation>,
+    dir: PathBuf,
+}
 
-/// Port, process and end are those of all such servers.
+/// Port (of plain HTTP), process and end are those of all such servers.
 impl Deref for Nginx {
     type Target = Neighbour;
 
     fn deref(&self) -> &Neighbour {
-        &self.0
+        &self.neighbour
     }
 }
 
@@ -56,49 +71,60 @@ impl Nginx {
         let root = site.root.canonicalize();
         root.and_then(|root| symlink(root, dir.join("site")))
             .map_err(|source| in_dir("cannot serve", &site.root, source))?;
-        Self::start(supervisor, dir, site.workers, STATIC_SERVER)
-    }
-
-    /// `server` is the text of the `server` block without its `listen`.
-    fn start(
-        supervisor: &Supervisor,
-        dir: &Path,
-        workers: usize,
-        server: &str,
-    ) -> Result<Self, Error> {
-        if !fs::exists(PROGRAM).unwrap_or(false) {
-            return Err(Error::NotInstalled { program: "nginx", package: "nginx-light" });
-        }
-        let reservation =
-            PortReservation::new().map_err(|source| in_dir("no free port for", dir, source))?;
-        let write = || {
-            // The workers of a master that runs as root must be able to enter.
-            fs::set_permissions(dir, fs::Permissions::from_mode(0o755))?;
-            fs::write(dir.join("nginx.conf"), configuration(reservation.port(), workers, server))
-        };
-        write().map_err(|source| in_dir("cannot configure nginx in", dir, source))?;
-        let spec = Spec::new(PROGRAM)
-            .dir(dir)
-            .args(["-p", "./", "-c", "nginx.conf", "-e", "stderr"])
-            .stdout(Output::Null);
-        let process = supervisor.spawn(&spec)?;
-        let nginx = Self(Neighbour { process, reservation, grace: STOP_GRACE });
+        let port = PortReservation::new();
+        let port = port.map_err(|source| in_dir("no free port for", dir, source))?;
+        let text = configuration(port.port(), site.workers, STATIC_SERVER);
+        let nginx = Self::run(supervisor, dir, &text, port, None)?;
         let url = http::Url::parse(&nginx.url()).map_err(|reason| Error::Io {
             what: "own address".to_owned(),
             source: io::Error::other(reason),
         })?;
         // Any answer will do: the site need not have an index page.
-        nginx.0.process.ready_when("an answer over HTTP", READY_TIME, |left| {
+        nginx.neighbour.process.ready_when("an answer over HTTP", READY_TIME, |left| {
             http::get(&url, left).map(drop).map_err(|error| error.to_string())
         })?;
         Ok(nginx)
     }
 
-    /// `http://127.0.0.1:PORT`, without a slash at the end.
+    /// Starts it with this configuration.
+    fn run(
+        supervisor: &Supervisor,
+        dir: &Path,
+        configuration: &str,
+        reservation: PortReservation,
+        secure: Option<PortReservation>,
+    ) -> Result<Self, Error> {
+        if !fs::exists(PROGRAM).unwrap_or(false) {
+            return Err(Error::NotInstalled { program: "nginx", package: "nginx-light" });
+        }
+        let write = || {
+            // The workers of a master that runs as root must be able to enter.
+            fs::set_permissions(dir, fs::Permissions::from_mode(0o755))?;
+            fs::write(dir.join(CONFIGURATION), configuration)?;
+            dir.canonicalize()
+        };
+        let dir = write().map_err(|source| in_dir("cannot configure nginx in", dir, source))?;
+        let process = spawn(supervisor, &dir)?;
+        Ok(Self { neighbour: Neighbour { process, reservation, grace: STOP_GRACE }, secure, dir })
+    }
+
+    /// `http://127.0.0.1:PORT`, or `https` with the port of TLS, without a slash at the end.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port())
+        match &self.secure {
+            Some(reservation) => format!("https://127.0.0.1:{}", reservation.port()),
+            None => format!("http://127.0.0.1:{}", self.port()),
+        }
     }
+}
+
+fn spawn(supervisor: &Supervisor, dir: &Path) -> Result<Process, Error> {
+    let spec = Spec::new(PROGRAM)
+        .dir(dir)
+        .args(["-p", "./", "-c", CONFIGURATION, "-e", "stderr"])
+        .stdout(Output::Null)
+        .stderr(Output::File(dir.join(LOG)));
+    supervisor.spawn(&spec)
 }
 
 fn in_dir(what: &str, dir: &Path, source: io::Error) -> Error {

@@ -1,11 +1,14 @@
 //! The real MariaDB and Redis, as installed by Debian.
 
-use madang_testing::Finish as _;
+use madang_testing::{Finish as _, until};
 use std::{net::TcpStream, process::Command};
 
-use madang_stack::{mariadb::MariaDb, redis::Redis};
+use madang_stack::{
+    mariadb::{Account, Login, MariaDb, MariaDbSettings, Role},
+    redis::Redis,
+};
 
-use crate::help::supervisor;
+use crate::help::{signal, supervisor};
 
 /// What a command prints.
 #[track_caller]
@@ -35,6 +38,81 @@ fn mariadb_answers_queries_until_it_is_stopped() {
     let count =
         said("mariadb", &[&client[..], &["--execute", "select count(*) as n from t"]].concat());
     assert_eq!(count, "n\n1", "a directory that has a store keeps it");
+}
+
+fn login(user: &str) -> Login {
+    Login { user: user.to_owned(), password: format!("{user}_password") }
+}
+
+fn of_a_cluster(role: Role) -> MariaDbSettings {
+    let account = Some(Account { database: "shop".to_owned(), login: login("clerk") });
+    MariaDbSettings { account, role, ..MariaDbSettings::default() }
+}
+
+/// What the account's session prints for a statement; fails like the client.
+fn asked(server: &MariaDb, sql: &str) -> Result<String, String> {
+    let port = format!("--port={}", server.port());
+    let client = Command::new("mariadb")
+        .args(["--no-defaults", "--host=127.0.0.1", &port, "--user=clerk", "--batch"])
+        .args(["--password=clerk_password", "--skip-column-names", "shop", "--execute", sql])
+        .finish();
+    let [out, error] = [client.stdout, client.stderr].map(|text| String::from_utf8(text).unwrap());
+    if client.status.success() { Ok(out.trim().to_owned()) } else { Err(error) }
+}
+
+fn until_it_has(server: &MariaDb, rows: &str) {
+    until(&format!("{rows} on {}", server.port()), || {
+        let found = asked(server, "select group_concat(n order by n) from t");
+        (found.as_deref() == Ok(rows)).then_some(())
+    });
+}
+
+#[test]
+fn an_account_needs_its_password_and_root_does_not_come_in_without_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = MariaDb::with(&supervisor(), dir.path(), &of_a_cluster(Role::Alone)).unwrap();
+    let port = server.port();
+    assert_eq!(server.url(), format!("mysql://clerk:clerk_password@127.0.0.1:{port}/shop"));
+    let sql = "select @@character_set_server, @@collation_server, @@innodb_flush_log_at_trx_commit";
+    assert_eq!(asked(&server, sql).unwrap(), "utf8mb4\tutf8mb4_bin\t1");
+    asked(&server, "create table t (n int)").unwrap();
+    assert!(asked(&server, "create database another").is_err());
+    for user in ["--user=clerk", "--user=root"] {
+        let port = format!("--port={port}");
+        let args = ["--no-defaults", "--host=127.0.0.1", &port, user, "--execute", "select 1"];
+        let refused = Command::new("mariadb").args(args).finish();
+        assert!(!refused.status.success(), "{user}");
+    }
+}
+
+#[test]
+fn a_killed_primary_comes_back_at_its_port_with_its_rows_and_its_replica_goes_on() {
+    let (dir, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let role = Role::Primary { server_id: 1, replication: login("copier") };
+    let mut primary = MariaDb::with(&supervisor(), dir.path(), &of_a_cluster(role)).unwrap();
+    let sql = "select @@server_id, @@log_bin, @@sync_binlog, @@binlog_format, @@gtid_strict_mode";
+    assert_eq!(asked(&primary, sql).unwrap(), "1\t1\t1\tROW\t1");
+    asked(&primary, "create table t (n int primary key); insert into t values (1)").unwrap();
+
+    let role =
+        Role::Replica { server_id: 2, primary_port: primary.port(), replication: login("copier") };
+    let mut replica = MariaDb::with(&supervisor(), copy.path(), &of_a_cluster(role)).unwrap();
+    until_it_has(&replica, "1");
+    let refused = asked(&replica, "insert into t values (9)").unwrap_err();
+    assert!(refused.contains("--read-only"), "{refused}");
+
+    let port = primary.port();
+    signal(primary.pid(), rustix::process::Signal::KILL);
+    until("its end is seen", || primary.exit());
+    primary.restart(&supervisor()).unwrap();
+    assert_eq!(primary.port(), port);
+    until_it_has(&primary, "1");
+    asked(&primary, "insert into t values (2)").unwrap();
+    until_it_has(&replica, "1,2");
+
+    replica.restart(&supervisor()).unwrap();
+    asked(&primary, "insert into t values (3)").unwrap();
+    until_it_has(&replica, "1,2,3");
 }
 
 #[test]

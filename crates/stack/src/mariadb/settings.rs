@@ -1,0 +1,196 @@
+//! What a server of MariaDB is for, as options of the server and as SQL that it runs at each start.
+
+use std::{fmt, io};
+
+use crate::Error;
+
+/// Options of a server. The default is a small server on its own, without an account.
+#[derive(Debug, Clone)]
+pub struct MariaDbSettings {
+    /// Size of the InnoDB buffer pool in MiB.
+    pub buffer_pool_mib: u32,
+    /// Maximum number of client connections.
+    pub max_connections: u32,
+    /// Database and account that are created at the start if they do not exist. Without one, `root`
+    /// may connect over TCP without a password; with one, only through the socket in the data
+    /// directory.
+    pub account: Option<Account>,
+    /// Part of the server in replication.
+    pub role: Role,
+}
+
+impl Default for MariaDbSettings {
+    fn default() -> Self {
+        Self { buffer_pool_mib: 16, max_connections: 151, account: None, role: Role::Alone }
+    }
+}
+
+/// A name and a password. Both are ASCII letters, digits and `_`, so that they need no quoting in
+/// SQL or in an address.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Login {
+    /// Name of the user.
+    pub user: String,
+    /// Password, set again at each start of the server.
+    pub password: String,
+}
+
+/// The password stays out of logs.
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+/// A database and the login that has all privileges on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Name of the database: ASCII letters, digits and `_`.
+    pub database: String,
+    /// Login of its owner.
+    pub login: Login,
+}
+
+/// Part of a server in replication.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Role {
+    /// No binary log.
+    Alone,
+    /// Keeps a binary log, synced with each commit, that replicas read.
+    Primary {
+        /// `server_id`, unique among primary and replicas.
+        server_id: u32,
+        /// Login of the replicas, created at the start.
+        replication: Login,
+    },
+    /// Follows a primary on this machine and is read-only. It gets databases and accounts from there.
+    Replica {
+        /// `server_id`, unique among primary and replicas.
+        server_id: u32,
+        /// Port of the primary on 127.0.0.1.
+        primary_port: u16,
+        /// Login that the primary was started with.
+        replication: Login,
+    },
+}
+
+impl MariaDbSettings {
+    /// Arguments of the server beside those about its place.
+    pub(super) fn arguments(&self) -> Vec<String> {
+        let mut all = vec![
+            format!("--innodb-buffer-pool-size={}M", self.buffer_pool_mib),
+            format!("--max-connections={}", self.max_connections),
+            // The default, and what an acknowledged write rests on: so it is not left to a default.
+            "--innodb-flush-log-at-trx-commit=1".to_owned(),
+            "--character-set-server=utf8mb4".to_owned(),
+            "--collation-server=utf8mb4_bin".to_owned(),
+        ];
+        let more: &[&str] = match &self.role {
+            Role::Alone => &[],
+            Role::Primary { server_id, .. } => {
+                all.push(format!("--server-id={server_id}"));
+                &["--log-bin=binlog", "--sync-binlog=1", "--binlog-format=ROW"]
+            }
+            Role::Replica { server_id, .. } => {
+                all.push(format!("--server-id={server_id}"));
+                // The SQL of the start begins to replicate once it has named the primary: its port
+                // may be another one than the last time.
+                &["--read-only=1", "--skip-slave-start", "--relay-log=relay"]
+            }
+        };
+        all.extend(more.iter().map(|argument| (*argument).to_owned()));
+        if !more.is_empty() {
+            all.push("--gtid-strict-mode=1".to_owned());
+        }
+        all
+    }
+
+    /// Statements that the server runs before it accepts connections (`--init-file`), one a line; a
+    /// statement that fails ends the server. Each may run again at every start.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when a name or password would need quoting.
+    pub(super) fn sql(&self) -> Result<String, Error> {
+        let mut lines = Vec::new();
+        match &self.role {
+            // Whatever it executed itself would be missing on the primary.
+            Role::Replica { primary_port, replication, .. } => {
+                let Login { user, password } = replication;
+                check([user, password])?;
+                lines.push(format!(
+                    "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={primary_port}, \
+                     MASTER_USER='{user}', MASTER_PASSWORD='{password}', MASTER_CONNECT_RETRY=1, \
+                     MASTER_USE_GTID=slave_pos"
+                ));
+                lines.push("START SLAVE".to_owned());
+            }
+            Role::Primary { replication, .. } => {
+                lines.extend(login(replication)?);
+                lines.push(format!("GRANT REPLICATION SLAVE ON *.* TO '{}'@'%'", replication.user));
+            }
+            Role::Alone => {}
+        }
+        let is_replica = matches!(self.role, Role::Replica { .. });
+        if let Some(account) = self.account.as_ref().filter(|_| !is_replica) {
+            let Account { database, login: owner } = account;
+            check([database])?;
+            lines.push(format!("CREATE DATABASE IF NOT EXISTS {database}"));
+            lines.extend(login(owner)?);
+            lines.push(format!("GRANT ALL ON {database}.* TO '{}'@'%'", owner.user));
+            // To see how far a replica is, and whether the binary log is on.
+            lines.push(format!(
+                "GRANT BINLOG MONITOR, SLAVE MONITOR ON *.* TO '{}'@'%'",
+                owner.user
+            ));
+            lines.push("DROP USER IF EXISTS root@'127.0.0.1', root@'::1'".to_owned());
+        }
+        Ok(lines.into_iter().map(|line| line + ";\n").collect())
+    }
+}
+
+/// Creates a login or gives it this password.
+fn login(Login { user, password }: &Login) -> Result<[String; 2], Error> {
+    check([user, password])?;
+    Ok([
+        format!("CREATE USER IF NOT EXISTS '{user}'@'%' IDENTIFIED BY '{password}'"),
+        format!("ALTER USER '{user}'@'%' IDENTIFIED BY '{password}'"),
+    ])
+}
+
+fn check<const N: usize>(words: [&String; N]) -> Result<(), Error> {
+    let fits = |word: &&String| {
+        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    if words.iter().all(fits) {
+        return Ok(());
+    }
+    let why = "only ASCII letters, digits and `_` are accepted";
+    Err(Error::Io {
+        what: "cannot use this name or password for MariaDB".to_owned(),
+        source: io::Error::new(io::ErrorKind::InvalidInput, why),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(password: &str) -> MariaDbSettings {
+        let login = Login { user: "app".to_owned(), password: password.to_owned() };
+        let account = Some(Account { database: "app".to_owned(), login });
+        MariaDbSettings { account, ..MariaDbSettings::default() }
+    }
+
+    #[test]
+    fn what_would_need_quoting_is_refused() {
+        assert!(account("s3cret").sql().is_ok());
+        for odd in ["", "it's", "a;b", "a b", "비밀"] {
+            assert!(account(odd).sql().is_err(), "{odd:?} was accepted");
+        }
+    }
+
+    #[test]
+    fn a_password_is_not_printed() {
+        assert!(!format!("{:?}", account("s3cret")).contains("s3cret"));
+    }
+}

@@ -1,0 +1,178 @@
+//! nginx in front of several nodes.
+
+use std::{
+    fs, io,
+    net::{Ipv4Addr, SocketAddr, TcpStream},
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Nginx, READY_TIME, in_dir,
+    template::{Place, Profile, Template, Tls},
+};
+use crate::{Error, PortReservation, Supervisor};
+
+/// Nodes, and how nginx shares requests among them.
+#[derive(Debug, Clone)]
+pub struct Balancer {
+    /// Addresses of the nodes; at least one.
+    pub nodes: Vec<SocketAddr>,
+    /// Configuration of nginx.
+    pub profile: Profile,
+    /// With a certificate clients are served over TLS and redirected there.
+    pub certificate: Option<Certificate>,
+}
+
+/// Files in PEM format.
+#[derive(Debug, Clone)]
+pub struct Certificate {
+    /// Certificate, followed by those of its issuers.
+    pub chain: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+impl Nginx {
+    /// Writes a configuration into `dir`, which must exist and be empty, and starts nginx on free
+    /// ports of 127.0.0.1. It is ready when it listens; the nodes need not run yet.
+    ///
+    /// # Errors
+    /// As [`static_site`](Self::static_site); also when a file of the certificate is missing.
+    pub fn balancer(
+        supervisor: &Supervisor,
+        dir: &Path,
+        balancer: &Balancer,
+    ) -> Result<Self, Error> {
+        let no_port = |source| in_dir("no free port for", dir, source);
+        let plain = PortReservation::new().map_err(no_port)?;
+        let secure = balancer.certificate.as_ref().map(|_| PortReservation::new());
+        let secure = secure.transpose().map_err(no_port)?;
+        let listen = |port: u16| format!("127.0.0.1:{port}");
+        let tls = match (&balancer.certificate, &secure) {
+            (Some(certificate), Some(reservation)) => {
+                let port = reservation.port();
+                link(dir, "certificate.pem", &certificate.chain)?;
+                link(dir, "key.pem", &certificate.key)?;
+                let (certificate, key) = ("certificate.pem".to_owned(), "key.pem".to_owned());
+                Some(Tls { listen: listen(port), certificate, key, port: Some(port) })
+            }
+            _ => None,
+        };
+        let template = Template {
+            profile: balancer.profile,
+            place: Place::Directory,
+            nodes: &balancer.nodes,
+            listen: listen(plain.port()),
+            tls,
+        };
+        let nginx = Self::run(supervisor, dir, &template.to_string(), plain, secure)?;
+        nginx.await_sockets()?;
+        Ok(nginx)
+    }
+
+    /// Starts it again at its addresses. One that still runs is stopped first.
+    ///
+    /// # Errors
+    /// As [`balancer`](Self::balancer). It is then down, and this can be tried again.
+    pub fn restart(&mut self, supervisor: &Supervisor) -> Result<(), Error> {
+        self.neighbour.stop()?;
+        self.neighbour.process = super::spawn(supervisor, &self.dir)?;
+        self.await_sockets()
+    }
+
+    fn await_sockets(&self) -> Result<(), Error> {
+        let ports = [Some(self.port()), self.secure.as_ref().map(PortReservation::port)];
+        self.neighbour.process.ready_when("its sockets", READY_TIME, |left| {
+            let connect = |port| {
+                TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), left)
+            };
+            ports
+                .into_iter()
+                .flatten()
+                .try_for_each(|port| connect(port).map(drop))
+                .map_err(|error| error.to_string())
+        })
+    }
+}
+
+/// Gives a file a name that needs no quoting.
+fn link(dir: &Path, name: &str, file: &Path) -> Result<(), Error> {
+    let linked = file.canonicalize().and_then(|file| {
+        let link = dir.join(name);
+        match fs::remove_file(&link) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => symlink(file, link),
+        }
+    });
+    linked.map_err(|source| in_dir("cannot use", file, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use madang_testing::Finish as _;
+
+    use super::*;
+
+    const FILES: [(Profile, &str); 2] =
+        [(Profile::Stock, "stock.conf"), (Profile::Tuned, "tuned.conf")];
+
+    /// `BLESS=1` writes them instead.
+    #[test]
+    fn the_files_to_deploy_are_what_the_template_gives() {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/nginx");
+        for (profile, name) in FILES {
+            let (path, text) = (dir.join(name), profile.deployed());
+            if std::env::var_os("BLESS").is_some_and(|value| value == "1") {
+                fs::create_dir_all(&dir).unwrap();
+                fs::write(&path, &text).unwrap();
+            }
+            let committed = fs::read_to_string(&path).unwrap_or_default();
+            assert!(committed == text, "{name} is not what the template gives: run with BLESS=1");
+        }
+    }
+
+    #[test]
+    fn nginx_accepts_the_files_to_deploy() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = Command::new("openssl")
+            .args([
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:P-256",
+                "-nodes",
+            ])
+            .args(["-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=nobody"])
+            .current_dir(dir.path())
+            .finish();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let ports = [(); 2].map(|()| PortReservation::new().unwrap());
+        let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+        for (profile, name) in FILES {
+            let mut text = profile.deployed();
+            for (from, to) in [
+                ("listen 80", format!("listen 127.0.0.1:{}", ports[0].port())),
+                ("listen 443", format!("listen 127.0.0.1:{}", ports[1].port())),
+                ("/etc/nginx/madang/fullchain.pem", at("cert.pem")),
+                ("/etc/nginx/madang/privkey.pem", at("key.pem")),
+                ("/var/log/nginx", at("")),
+                ("/run/nginx.pid", at("pid")),
+            ] {
+                text = text.replace(from, &to);
+            }
+            let path = at(name);
+            fs::write(&path, text).unwrap();
+            let tested = Command::new(super::super::PROGRAM)
+                .args(["-t", "-q", "-p", &at(""), "-e", "stderr", "-c", &path])
+                .finish();
+            let said = String::from_utf8_lossy(&tested.stderr);
+            assert!(tested.status.success(), "{name}: {said}");
+            assert!(!said.contains("[warn]"), "{name}: {said}");
+        }
+    }
+}
