@@ -9,7 +9,7 @@ use crate::http::body::{Compress, finish, respond};
 use crate::http::negotiate::Encodings;
 use crate::http::splice::{Member, Template};
 use crate::http::{AnswerRoom, Gate, Problem};
-use crate::store::{Pool, PoolError, StoreError};
+use crate::store::{Pool, PoolError, StoreError, load_with};
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
 use madang_cache::{
@@ -244,9 +244,12 @@ impl Bodies {
             return Ok(Some(value));
         }
         let kept = wanted.kept && part.policy().enabled;
+        let stamps = wanted.stamps.to_vec();
         let (found, this) = (make(), self.clone());
         let make = async move {
-            let Some(body) = found.await? else { return Ok::<_, LoadError>(Loaded::Absent) };
+            let Some(body) = load_with(&stamps, found).await? else {
+                return Ok::<_, LoadError>(Loaded::Absent);
+            };
             let value = this.written(body, compress, write).await?;
             Ok(if kept { Loaded::Store(value) } else { Loaded::Bypass(value) })
         };

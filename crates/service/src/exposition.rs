@@ -5,7 +5,7 @@ use crate::http::answers::AnswerFigures;
 use crate::http::gate::{Gate, GateFigures};
 use crate::ops::process::Process;
 use crate::schedules::ScheduleFigures;
-use crate::store::{StoreFigures, StoreSizes};
+use crate::store::{ReplicaFigures, StoreFigures, StoreSizes};
 use axum::Router;
 use axum::routing::get;
 use http::header;
@@ -56,6 +56,7 @@ impl Collector for AppCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let encoder = &mut encoder;
         store_figures(encoder, &self.app.store.figures())?;
+        replica_figures(encoder, &self.app.store.replicas())?;
         store_sizes(encoder, self.app.store.sizes())?;
         self.app.accounts.encode_figures(encoder)?;
         schedule_figures(encoder, self.app.schedules.figures())?;
@@ -166,6 +167,42 @@ fn store_figures(
     counter(encoder, "store_checkpoints", help, figures.checkpoints)?;
     let help = "Pauses of reads and writes because the log reached database.log_limit";
     counter(encoder, "store_log_cuts", help, figures.log_cuts)
+}
+
+#[derive(Clone, Debug, EncodeLabelSet)]
+struct ReplicaLabels {
+    replica: String,
+}
+
+/// Nothing where there is no replica.
+fn replica_figures(
+    encoder: &mut DescriptorEncoder<'_>,
+    figures: &[ReplicaFigures],
+) -> Result<(), std::fmt::Error> {
+    if figures.is_empty() {
+        return Ok(());
+    }
+    let label = |one: &ReplicaFigures| ReplicaLabels { replica: one.name.clone() };
+    let reads = ConstCounter::new(0u64);
+    let help = "Read transactions that a replica has answered; the primary has answered the others";
+    let mut family = encoder.encode_descriptor("replica_reads", help, None, reads.metric_type())?;
+    for one in figures {
+        ConstCounter::new(one.reads).encode(family.encode_family(&label(one))?)?;
+    }
+    let gauge = ConstGauge::new(0.0);
+    let help = "Whether reads are sent to a replica: not while it is away, or far behind";
+    let mut family = encoder.encode_descriptor("replica_used", help, None, gauge.metric_type())?;
+    for one in figures {
+        ConstGauge::new(f64::from(u8::from(one.is_used)))
+            .encode(family.encode_family(&label(one))?)?;
+    }
+    let help = "Time for which a replica has not had something that this node knows of";
+    let mut family =
+        encoder.encode_descriptor("replica_lag_seconds", help, None, gauge.metric_type())?;
+    for one in figures {
+        ConstGauge::new(one.lag.as_secs_f64()).encode(family.encode_family(&label(one))?)?;
+    }
+    Ok(())
 }
 
 fn store_sizes(

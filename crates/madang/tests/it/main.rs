@@ -55,6 +55,7 @@ mod posts_input;
 mod private_files;
 mod protocol;
 mod readme;
+mod replicas;
 mod repository;
 mod request_ids;
 mod schedules;

@@ -4,7 +4,8 @@
 use crate::harness::{Answer, Person, Server, Setup, eventually};
 use crate::posts::{bicycle, made, patch};
 use crate::schedules::plan;
-use madang_stack::{Supervisor, mariadb::MariaDb};
+use madang_stack::Supervisor;
+use madang_stack::mariadb::{MariaDb, MariaDbSettings};
 use mysql::prelude::Queryable as _;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -13,45 +14,65 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 /// A key that all nodes sign tokens with.
 const KEY: &str = "5f1c7a0e9d3b48266a17c4f0b2e85d9135a8d06c7e94f2b1038dc56e7fa94b21";
 
-struct Cluster {
-    database: MariaDb,
+pub struct Cluster {
+    pub database: MariaDb,
     _dir: tempfile::TempDir,
 }
 
 impl Cluster {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let supervisor = Supervisor::new(env!("CARGO_BIN_EXE_madang"), ["supervise"]);
-        Self { database: MariaDb::start(&supervisor, dir.path()).unwrap(), _dir: dir }
+    pub fn new() -> Self {
+        Self::with(&MariaDbSettings::default())
     }
 
-    fn setup(&self) -> Setup {
+    pub fn with(settings: &MariaDbSettings) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        Self { database: MariaDb::with(&supervisor(), dir.path(), settings).unwrap(), _dir: dir }
+    }
+
+    pub fn setup(&self) -> Setup {
         let setup = Setup::new().cheap_hash().set("accounts.token_key", KEY);
         setup.set("database.url", &self.database.url()).set("database.max_connections", "24")
     }
 
-    fn node(&self) -> Server {
+    pub fn node(&self) -> Server {
         self.setup().start()
     }
 
-    fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.database.pid()).unwrap();
-        kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+    pub fn signal(&self, signal: Signal) {
+        to(&self.database, signal);
     }
 
     fn sql(&self, sql: &str) {
-        mysql::Conn::new(self.database.url().as_str()).unwrap().query_drop(sql).unwrap();
+        run(&self.database, sql);
     }
 }
 
-fn price(answer: &Answer) -> u64 {
+pub fn supervisor() -> Supervisor {
+    Supervisor::new(env!("CARGO_BIN_EXE_madang"), ["supervise"])
+}
+
+pub fn to(server: &MariaDb, signal: Signal) {
+    let pid = i32::try_from(server.pid()).unwrap();
+    kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+}
+
+pub fn run(server: &MariaDb, sql: &str) {
+    mysql::Conn::new(server.url().as_str()).unwrap().query_drop(sql).unwrap();
+}
+
+pub fn price(answer: &Answer) -> u64 {
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.json()["price"].as_u64().unwrap()
 }
 
 /// Changes the price of a post on the nodes in turn, to 1, 2 and so on, while clients of all nodes read it; gives how
 /// many reads were older than what had been acknowledged before they began, and how many there were.
-fn older_than_acknowledged(nodes: &[&Server], mina: &Person, id: i64, writes: u64) -> (u64, u64) {
+pub fn older_than_acknowledged(
+    nodes: &[&Server],
+    mina: &Person,
+    id: i64,
+    writes: u64,
+) -> (u64, u64) {
     let (acknowledged, over) = (AtomicU64::new(0), AtomicBool::new(false));
     let (older, reads) = (AtomicU64::new(0), AtomicU64::new(0));
     let path = format!("/v1/posts/{id}");

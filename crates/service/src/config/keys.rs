@@ -233,6 +233,15 @@ const GENERAL: &[Key] = &[
             |s, v| s.database.url = database_url(v)?
         )
     },
+    Key {
+        secret: true,
+        ..key!(
+            "database.replicas" = "",
+            "URLs as database.url, separated by commas, or empty",
+            "Replicas of database.url, for reads; one that is behind what a read needs, slow or away is passed over",
+            |s, v| s.database.replicas = replica_urls(v)?
+        )
+    },
     key!(
         "database.max_connections" = "auto",
         "auto or 1 to 256",
@@ -359,6 +368,7 @@ pub(super) fn blank() -> Settings {
             commit_group: 0,
             queue: 0,
             url: None,
+            replicas: Vec::new(),
             cluster: ClusterSettings { delay: zero, poll: zero, wait: zero },
             log_limit: 0,
         },
@@ -405,6 +415,11 @@ fn database_url(value: &str) -> Result<Option<String>, String> {
     }
     let is_url = value.strip_prefix("mysql://").is_some_and(|rest| rest.contains('/'));
     if is_url { Ok(Some(value.to_owned())) } else { Err(String::new()) }
+}
+
+fn replica_urls(value: &str) -> Result<Vec<String>, String> {
+    let urls = value.split(',').map(str::trim).filter(|url| !url.is_empty());
+    urls.map(|url| database_url(url)?.ok_or_else(String::new)).collect()
 }
 
 fn limit_check(value: &str) -> Result<LimitCheck, String> {

@@ -126,6 +126,8 @@ pub struct ClusterSettings {
 pub struct DatabaseSettings {
     /// A server that holds the data; `None` = a file in the data directory.
     pub url: Option<String>,
+    /// Servers that follow it and answer reads.
+    pub replicas: Vec<String>,
     /// How nodes keep in step that share it.
     pub cluster: ClusterSettings,
     /// Reading connections; `None` = fitted to the store (one per core, at least 2).

@@ -63,6 +63,11 @@ impl Effects {
         !self.ended.is_empty() || self.ends_everything || self.revoked.is_some()
     }
 
+    /// What cached bodies depend on that end; nothing where all of them do.
+    pub(super) fn stamps(&self) -> Option<&[Stamp]> {
+        (!self.ends_everything).then_some(self.ended.as_slice())
+    }
+
     /// For other processes.
     pub(super) fn encode(&self) -> Vec<u8> {
         let revoked = self.revoked.clone().unwrap_or_default();

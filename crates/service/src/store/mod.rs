@@ -33,6 +33,7 @@ pub(crate) use tx::{Tx, follow};
 
 use crate::config::DatabaseSettings;
 use effects::Memory;
+use madang_cache::Stamp;
 use maria::Maria;
 use sqlite::{Company, Embedded, READ_TIME};
 use std::path::Path;
@@ -41,6 +42,20 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use tokio::sync::Notify;
+
+tokio::task_local! {
+    /// What the reads of a load depend on.
+    static STAMPS: Vec<Stamp>;
+}
+
+/// Runs a load whose outcome depends on nothing but these stamps, which have been read: its reads may be answered by a
+/// replica that contains whatever has ended them.
+pub(crate) fn load_with<F: Future>(
+    stamps: &[Stamp],
+    load: F,
+) -> impl Future<Output = F::Output> + use<F> {
+    STAMPS.scope(stamps.to_vec(), load)
+}
 
 /// Handle on an open store; cheap to clone. The last one closes it.
 #[derive(Clone)]
@@ -91,7 +106,7 @@ impl Store {
     pub(crate) async fn read<T, F>(&self, job: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&Conn<'_>) -> Result<T, StoreError> + Send + 'static,
+        F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
     {
         self.read_within(Some(READ_TIME), job).await
     }
@@ -99,11 +114,14 @@ impl Store {
     async fn read_within<T, F>(&self, time: Option<Duration>, job: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&Conn<'_>) -> Result<T, StoreError> + Send + 'static,
+        F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
     {
         match &self.inner.engine {
             Engine::Sqlite(embedded) => embedded.read(time, job).await,
-            Engine::Maria(maria) => maria.read(time, job).await,
+            Engine::Maria(maria) => {
+                let stamps = STAMPS.try_with(Clone::clone).unwrap_or_default();
+                maria.read(time, &stamps, job).await
+            }
         }
     }
 
@@ -111,7 +129,7 @@ impl Store {
     pub(crate) fn read_blocking<T, F>(&self, job: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&Conn<'_>) -> Result<T, StoreError> + Send + 'static,
+        F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
     {
         wait(self.read_within(None, job))
     }
@@ -234,6 +252,14 @@ impl Store {
         }
     }
 
+    /// The same of each replica.
+    pub fn replicas(&self) -> Vec<ReplicaFigures> {
+        match &self.inner.engine {
+            Engine::Sqlite(_) => Vec::new(),
+            Engine::Maria(maria) => maria.replica_figures(),
+        }
+    }
+
     /// What the store takes of its disk, asked of the file system; nothing is known of a server's.
     pub fn sizes(&self) -> StoreSizes {
         match &self.inner.engine {
@@ -252,6 +278,19 @@ pub struct StoreSizes {
     pub log_bytes: u64,
     /// Free on their disk, for who runs the service.
     pub disk_free_bytes: u64,
+}
+
+/// Figures of a replica, as this node sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaFigures {
+    /// Host and port.
+    pub name: String,
+    /// Whether reads are sent there now.
+    pub is_used: bool,
+    /// For how long it has not had what this node knows of.
+    pub lag: Duration,
+    /// Reads that it has answered.
+    pub reads: u64,
 }
 
 /// Figures of the store since it was opened.

@@ -9,6 +9,7 @@ use crate::http::Problem;
 use crate::http::body::respond;
 use crate::http::negotiate::media_type;
 use crate::http::problem::FieldError;
+use crate::store::load_with;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
@@ -112,7 +113,9 @@ impl Tracks {
         form: Form,
         client: HeaderMap,
     ) -> Result<Loaded, LoadError> {
-        let Some(track) = self.store.find(id).await? else { return Ok(Loaded::Absent) };
+        let Some(track) = load_with(&[one_track(id)], self.store.find(id)).await? else {
+            return Ok(Loaded::Absent);
+        };
         let kept = self.is_kept(track.summary.length_metres);
         let compress = self.bodies.compress(kept, &client);
         let recipe = Recipe { detail, form, simplify: self.settings.simplify };

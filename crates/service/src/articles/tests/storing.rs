@@ -134,12 +134,12 @@ async fn counts_are_read_though_those_of_other_articles_change_all_the_time() {
 }
 
 /// Holds up every reader of the store until it is dropped.
-async fn every_reader(store: &Store) -> Vec<std::sync::mpsc::Sender<()>> {
+async fn every_reader(store: &Store) -> Vec<crossbeam_channel::Sender<()>> {
     let readers = std::thread::available_parallelism().map_or(2, |n| n.get().max(2));
     let (mut held, mut started) = (Vec::new(), Vec::new());
     for _ in 0..readers {
-        let (release, until) = std::sync::mpsc::channel::<()>();
-        let (start, holds) = tokio::sync::oneshot::channel();
+        let (release, until) = crossbeam_channel::bounded::<()>(0);
+        let (start, mut holds) = tokio::sync::mpsc::unbounded_channel();
         let store = store.clone();
         tokio::spawn(async move {
             let hold = move |_: &crate::store::Conn<'_>| {
@@ -150,7 +150,7 @@ async fn every_reader(store: &Store) -> Vec<std::sync::mpsc::Sender<()>> {
             store.read(hold).await
         });
         held.push(release);
-        started.push(holds);
+        started.push(async move { holds.recv().await });
     }
     for holds in started {
         holds.await.unwrap();

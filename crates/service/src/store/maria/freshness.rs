@@ -106,12 +106,21 @@ impl Freshness {
 
     /// Blocks until the next poll is due.
     pub(super) fn until_due(&self) {
-        let idle = as_nanos(SERVING) < nanos(now()).saturating_sub(self.asked.load(Relaxed));
-        let pause = if idle { IDLE } else { self.every };
+        let pause = if self.is_idle() { IDLE } else { self.every };
         let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.wake.wait_timeout_while(wanted, pause, |wanted| !*wanted);
         let (mut wanted, _) = waited.unwrap_or_else(PoisonError::into_inner);
         *wanted = false;
+    }
+
+    /// Whether nobody has asked this node for anything lately.
+    pub(super) fn is_idle(&self) -> bool {
+        as_nanos(SERVING) < nanos(now()).saturating_sub(self.asked.load(Relaxed))
+    }
+
+    /// Time between two polls while requests come.
+    pub(super) fn every(&self) -> Duration {
+        self.every
     }
 
     /// Ends the wait for the next poll.

@@ -8,6 +8,8 @@
 mod freshness;
 mod outbox;
 mod poll;
+mod reach;
+mod replica;
 mod schema;
 mod session;
 
@@ -17,12 +19,15 @@ pub(in crate::store) use session::Session;
 use super::effects::{Effects, Memory};
 use super::sql::Conn;
 use super::tx::{caught, follow};
-use super::{Pool, StoreError, StoreFigures, Tx, handover};
+use super::{Pool, ReplicaFigures, StoreError, StoreFigures, Tx, handover};
 use crate::config::DatabaseSettings;
+use madang_cache::Stamp;
 use madang_positions::Timing;
 use mysql::{Opts, OptsBuilder};
 use outbox::{Fate, Number, Outbox};
 use poll::Poller;
+use reach::Reach;
+use replica::Replica;
 use session::{Trouble, Use, is_refusal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -41,6 +46,7 @@ const LONGEST_REST: Duration = Duration::from_millis(100);
 /// A server, as one node uses it.
 pub(super) struct Maria {
     _poller: Poller,
+    replicas: Vec<Replica>,
     reads: Pool<Seat>,
     writes: Pool<Seat>,
     shared: Arc<Shared>,
@@ -52,6 +58,9 @@ struct Shared {
     counted: Counted,
     outbox: Outbox,
     freshness: Arc<Freshness>,
+    reach: Reach,
+    /// Which database it is.
+    identity: i64,
 }
 
 #[derive(Default)]
@@ -77,39 +86,62 @@ impl Maria {
         settings: &DatabaseSettings,
         memory: &Arc<Memory>,
     ) -> Result<Self, StoreError> {
-        let options = Opts::from_url(url)
-            .map_err(|error| StoreError::CannotOpen(format!("database.url: {error}")))?;
-        if options.get_db_name().is_none_or(str::is_empty) {
-            return Err(StoreError::CannotOpen("database.url names no database".to_owned()));
-        }
-        let options = OptsBuilder::from_opts(options);
+        let options = parse("database.url", url)?;
         let session = Session::connect(&options, Use::Writes)?;
         let cluster = &settings.cluster;
-        schema::prepare(&session, cluster.delay)?;
+        let identity = schema::prepare(&session, cluster.delay)?;
         let timing = Timing::new(cluster.delay);
         let freshness = Arc::new(Freshness::new(timing, cluster.poll, cluster.wait));
-        let (counted, outbox) = Default::default();
+        let (counted, outbox, reach) = Default::default();
         let memory = Arc::clone(memory);
-        let shared = Arc::new(Shared { options, memory, counted, outbox, freshness });
-        let (reads, writes) = sizes(settings.max_connections);
+        let shared =
+            Arc::new(Shared { options, memory, counted, outbox, freshness, reach, identity });
+        let (reads_size, writes_size) = sizes(settings.max_connections);
         let pool = |name, purpose, size| {
             let seats =
                 (0..size).map(|_| Seat { shared: Arc::clone(&shared), purpose, session: None });
             Pool::start(name, seats.collect(), settings.queue)
                 .map_err(|e| StoreError::Other(format!("cannot start a thread: {e}")))
         };
-        let reads = pool("store-read", Use::Reads, reads)?;
-        let writes = pool("store-write", Use::Writes, writes)?;
+        let reads = pool("store-read", Use::Reads, reads_size)?;
+        let writes = pool("store-write", Use::Writes, writes_size)?;
+        let replicas = settings
+            .replicas
+            .iter()
+            .map(|url| Replica::start(url, reads_size, settings.queue, &shared))
+            .collect::<Result<_, _>>()?;
         let _poller = Poller::start(&shared, timing)
             .map_err(|e| StoreError::Other(format!("cannot start a thread: {e}")))?;
-        Ok(Self { _poller, reads, writes, shared })
+        Ok(Self { _poller, replicas, reads, writes, shared })
     }
 
     pub(super) fn freshness(&self) -> &Arc<Freshness> {
         &self.shared.freshness
     }
 
-    pub(super) async fn read<T, F>(&self, time: Option<Duration>, job: F) -> Result<T, StoreError>
+    /// Runs a read; one with stamps on a replica that has what it needs, if there is one.
+    pub(super) async fn read<T, F>(
+        &self,
+        time: Option<Duration>,
+        stamps: &[Stamp],
+        job: F,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
+    {
+        let Some(replica) = self.replica(stamps) else { return self.read_here(time, job).await };
+        let job = Arc::new(job);
+        match replica.read(time, &job).await {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::debug!(%error, "the primary answers a read of a replica");
+                self.read_here(time, move |conn: &Conn<'_>| job(conn)).await
+            }
+        }
+    }
+
+    async fn read_here<T, F>(&self, time: Option<Duration>, job: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Conn<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -186,6 +218,10 @@ impl Maria {
         })
     }
 
+    pub(super) fn replica_figures(&self) -> Vec<ReplicaFigures> {
+        self.replicas.iter().map(Replica::figures).collect()
+    }
+
     pub(super) fn figures(&self) -> StoreFigures {
         let counted = &self.shared.counted;
         let (polls, waits) = self.shared.freshness.figures();
@@ -204,6 +240,16 @@ impl Maria {
             ..StoreFigures::default()
         }
     }
+}
+
+/// What a setting says of a server.
+fn parse(key: &str, url: &str) -> Result<OptsBuilder, StoreError> {
+    let options =
+        Opts::from_url(url).map_err(|error| StoreError::CannotOpen(format!("{key}: {error}")))?;
+    if options.get_db_name().is_none_or(str::is_empty) {
+        return Err(StoreError::CannotOpen(format!("{key} names no database")));
+    }
+    Ok(OptsBuilder::from_opts(options))
 }
 
 /// A third of the connections reads.
@@ -348,6 +394,7 @@ impl Seat {
         match (result, session.take_trouble()) {
             (Ok(()), _) => {
                 number.into_iter().for_each(|number| outbox.committed(number));
+                self.note(number, &effects);
                 self.shared.counted.commits.fetch_add(1, Relaxed);
                 Tried::Committed(value, effects)
             }
@@ -364,15 +411,26 @@ impl Seat {
             (Err(error), _) => {
                 self.session = None;
                 match number.map_or(Fate::Unknown, |number| self.settle(number)) {
-                    Fate::Committed => Tried::Committed(value, effects),
+                    Fate::Committed => {
+                        self.note(number, &effects);
+                        Tried::Committed(value, effects)
+                    }
                     Fate::Undone => Tried::Again(StoreError::of_server(&error).into()),
                     Fate::Unknown => {
                         // If it was committed, this node must not be the only one that does not know.
+                        self.note(number, &effects);
                         follow(|| effects.apply(&self.shared.memory));
                         Tried::Unknown(error.to_string())
                     }
                 }
             }
+        }
+    }
+
+    /// Notes what has ended, before it is applied to what this node remembers.
+    fn note(&self, number: Option<Number>, effects: &Effects) {
+        if let Some(number) = number {
+            self.shared.reach.ended(number.lane, number.number, effects);
         }
     }
 

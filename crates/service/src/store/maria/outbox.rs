@@ -18,9 +18,9 @@ pub(super) struct Outbox {
 /// A number of a transaction that is to be committed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Number {
-    lane: u8,
+    pub(super) lane: u8,
     epoch: u64,
-    number: u64,
+    pub(super) number: u64,
 }
 
 /// What became of a transaction with a number.

@@ -98,12 +98,22 @@ impl Work {
         let rows = session.text(&query(&self.follower.wanted()))?;
         self.last = Some(Instant::now());
         let (marks, rows) = read(&rows)?;
+        let starts = matches!(self.follower.wanted(), Wanted::Everything);
+        if starts {
+            // Nothing is remembered yet; what is loaded from now on must contain all of this.
+            let mut highest = marks.clone();
+            rows.iter().for_each(|row| highest.raise(row.lane, row.number));
+            self.shared.reach.began(highest);
+        }
         match self.follower.apply(Poll { began, history: self.history, marks, rows }) {
             Applied::News(news) => {
                 let own = self.shared.outbox.own();
-                for (lane, effects) in news {
+                for (lane, number, effects) in news {
                     // This node has applied its own after their commits.
                     if Some(lane) != own {
+                        if !starts {
+                            self.shared.reach.ended(lane, number, &effects);
+                        }
                         effects.apply(&self.shared.memory);
                     }
                 }
@@ -126,11 +136,8 @@ impl Work {
             return Ok(());
         }
         let session = Session::connect(&self.shared.options, Use::Writes)?;
-        let rows = session.text("SHOW GLOBAL STATUS LIKE 'Uptime'")?;
-        let uptime: Option<u64> =
-            rows.first().and_then(|row| row.get::<String, _>(1)).and_then(|text| text.parse().ok());
-        let is_new = match (self.last, uptime) {
-            (Some(last), Some(uptime)) => Duration::from_secs(uptime) < last.elapsed() + SLACK,
+        let is_new = match (self.last, session.uptime()?) {
+            (Some(last), Some(uptime)) => uptime < last.elapsed() + SLACK,
             (None, _) => false,
             (Some(_), None) => true,
         };
@@ -200,7 +207,7 @@ fn query(wanted: &Wanted<'_>) -> String {
     query
 }
 
-type News = (u8, Effects);
+type News = (u8, u64, Effects);
 
 fn read(rows: &[mysql::Row]) -> Result<(Position, Vec<Row<News>>), StoreError> {
     let (mut marks, mut news) = (Position::default(), Vec::new());
@@ -212,7 +219,7 @@ fn read(rows: &[mysql::Row]) -> Result<(Position, Vec<Row<News>>), StoreError> {
             None => marks.raise(lane, number),
             Some(bytes) => {
                 let effects = Effects::decode(&bytes)?;
-                news.push(Row { lane, number, ends: Vec::new(), payload: (lane, effects) });
+                news.push(Row { lane, number, ends: Vec::new(), payload: (lane, number, effects) });
             }
         }
     }

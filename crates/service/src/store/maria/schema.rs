@@ -6,8 +6,11 @@ use std::time::Duration;
 
 /// Each file brings the schema from version `index` to `index + 1`. Every statement of it can be run again: on a
 /// server a change of a table commits by itself, and what was broken off between two of them is begun anew.
-const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001_all.sql"), include_str!("migrations/0002_cluster.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_all.sql"),
+    include_str!("migrations/0002_cluster.sql"),
+    include_str!("migrations/0003_identity.sql"),
+];
 
 /// Files whose `INSERT` statements fill tables of the first version with what is always there.
 const CONSTANTS: [&str; 3] = [
@@ -30,7 +33,9 @@ const OLDEST: (u32, u32) = (10, 6);
 ///
 /// The delay of acknowledgements must be the same on all nodes: a node whose requests trust polls that are older than
 /// what another waits for would answer what is older than an acknowledged write.
-pub(super) fn prepare(session: &Session, delay: Duration) -> Result<(), StoreError> {
+///
+/// Answers which database it is.
+pub(super) fn prepare(session: &Session, delay: Duration) -> Result<i64, StoreError> {
     look_at_server(session)?;
     let lock = "SELECT GET_LOCK(CONCAT('madang.schema.', DATABASE()), 60)";
     if number(session, lock)? != Some(1) {
@@ -40,7 +45,14 @@ pub(super) fn prepare(session: &Session, delay: Duration) -> Result<(), StoreErr
     }
     let migrated = migrate(session).and_then(|()| agree(session, delay));
     session.batch("DO RELEASE_LOCK(CONCAT('madang.schema.', DATABASE()))")?;
-    migrated
+    migrated?;
+    identity(session)?
+        .ok_or_else(|| StoreError::Corrupt("the row of madang_cluster is missing".to_owned()))
+}
+
+/// Which database it is, a number made when it was; a replica has that of its primary.
+pub(super) fn identity(session: &Session) -> Result<Option<i64>, StoreError> {
+    number(session, "SELECT identity FROM madang_cluster")
 }
 
 fn migrate(session: &Session) -> Result<(), StoreError> {
@@ -100,13 +112,15 @@ fn agree(session: &Session, delay: Duration) -> Result<(), StoreError> {
     session.batch(&format!(
         "INSERT IGNORE INTO madang_cluster (only_row, delay_ms) VALUES (1, {millis})"
     ))?;
+    let random = fastrand::i64(1..=i64::MAX);
+    session.batch(&format!("UPDATE madang_cluster SET identity = {random} WHERE identity = 0"))?;
     let agreed = number(session, "SELECT delay_ms FROM madang_cluster")?.unwrap_or(-1);
     if u128::try_from(agreed).is_ok_and(|agreed| agreed == millis) {
         return Ok(());
     }
     Err(StoreError::CannotOpen(format!(
         "cluster.delay is {millis}ms here and {agreed}ms in the database: it must be the same on all nodes. \
-         To change it, stop all nodes and run: DELETE FROM madang_cluster"
+         To change it, stop all nodes and run: UPDATE madang_cluster SET delay_ms = {millis}"
     )))
 }
 

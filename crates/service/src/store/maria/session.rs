@@ -15,6 +15,7 @@ const PREPARED: usize = 64;
 const CONNECT_TIME: Duration = Duration::from_secs(3);
 /// Time in which a server answers or is taken for lost: longer than any statement may take.
 const ANSWER_TIME: Duration = Duration::from_secs(20);
+const REPLICA_ANSWER_TIME: Duration = Duration::from_secs(1);
 
 /// Numbers of errors that say that a transaction met another one and may be run again: a deadlock, a lock that was
 /// waited for too long, and the failed certification of a cluster (<https://mariadb.com/kb/en/mariadb-error-codes/>).
@@ -66,20 +67,23 @@ pub(super) enum Use {
     Reads,
     /// Writes: each statement sees what is committed, and holds what it changes.
     Writes,
+    /// Reads that the primary can answer as well: a server that is slow is soon given up.
+    Replica,
 }
 
 impl Session {
     pub(super) fn connect(options: &OptsBuilder, purpose: Use) -> Result<Self, StoreError> {
         let isolation = match purpose {
-            Use::Reads => "REPEATABLE READ",
+            Use::Reads | Use::Replica => "REPEATABLE READ",
             Use::Writes => "READ COMMITTED",
         };
+        let answer_time = if purpose == Use::Replica { REPLICA_ANSWER_TIME } else { ANSWER_TIME };
         let options = options
             .clone()
             .stmt_cache_size(PREPARED)
             .tcp_connect_timeout(Some(CONNECT_TIME))
-            .read_timeout(Some(ANSWER_TIME))
-            .write_timeout(Some(ANSWER_TIME))
+            .read_timeout(Some(answer_time))
+            .write_timeout(Some(answer_time))
             .tcp_nodelay(true)
             // An update that leaves a row as it is has found it all the same.
             .additional_capabilities(mysql::consts::CapabilityFlags::CLIENT_FOUND_ROWS)
@@ -137,6 +141,13 @@ impl Session {
         let rows = self.conn.borrow_mut().query(sql);
         self.note(&rows);
         rows.map_err(|error| StoreError::of_server(&error))
+    }
+
+    /// How long the server has run, in whole seconds.
+    pub(super) fn uptime(&self) -> Result<Option<Duration>, StoreError> {
+        let rows = self.text("SHOW GLOBAL STATUS LIKE 'Uptime'")?;
+        let text = rows.first().and_then(|row| row.get::<String, _>(1));
+        Ok(text.and_then(|text| text.parse().ok()).map(Duration::from_secs))
     }
 
     /// Statements without values, of which none answers rows.

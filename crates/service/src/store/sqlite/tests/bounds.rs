@@ -55,7 +55,7 @@ async fn a_read_whose_caller_has_left_is_given_up() {
     let dir = tempfile::tempdir().unwrap();
     let store = open_with(dir.path(), 1, 64 << 20);
     with_notes(&store).await;
-    let (began, begins) = tokio::sync::oneshot::channel();
+    let (began, mut begins) = tokio::sync::mpsc::unbounded_channel();
     let left = tokio::spawn({
         let store = store.clone();
         async move {
@@ -66,7 +66,7 @@ async fn a_read_whose_caller_has_left_is_given_up() {
             store.read_within(None, job).await
         }
     });
-    begins.await.unwrap();
+    begins.recv().await.unwrap();
     left.abort();
     assert_eq!(within_a_minute(notes(&store)).await, Vec::<i64>::new());
 }

@@ -1,0 +1,199 @@
+//! Which reads a replica may answer.
+//!
+//! A replica is behind the primary, and how far changes all the time. A read that fills the cache is right on a replica
+//! that contains whatever this node knows to have ended the stamps of that read: everything acknowledged is among it,
+//! as the request waited for a poll of the primary. So each time that something ends, this node counts its *version*
+//! up and notes two things: the version at the slots of what has ended, and the numbers of the outbox that something
+//! must contain to have that version. A replica is asked for the numbers that it contains, which tells the version that
+//! it has reached. It may answer a read whose slots all have that version or an older one.
+//!
+//! A body is thus read from a replica that lags as soon as it has what the body depends on. A body that nobody changes
+//! needs nothing of it.
+
+use crate::store::Effects;
+use madang_cache::Stamp;
+use madang_positions::Position;
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Stamps are hashed onto so many; two that share one only ask for more than necessary. A power of two.
+const SLOTS: usize = 1 << 14;
+/// Versions whose numbers are known. A replica that is behind the oldest answers nothing.
+const KNOWN: usize = 8192;
+
+/// What this node knows to have ended.
+#[derive(Debug)]
+pub(super) struct Reach {
+    /// Version at which each slot last ended.
+    slots: Box<[AtomicU64]>,
+    state: Mutex<State>,
+    /// Told of each new version.
+    news: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    version: u64,
+    /// The highest numbers known.
+    highest: Position,
+    /// Version, its numbers, since when.
+    known: VecDeque<(u64, Position, Instant)>,
+}
+
+impl Default for Reach {
+    fn default() -> Self {
+        let slots = (0..SLOTS).map(|_| AtomicU64::new(0)).collect();
+        Self { slots, state: Mutex::default(), news: Condvar::new() }
+    }
+}
+
+impl Reach {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The transaction of this number has ended these; to be noted before the cache forgets them.
+    pub(super) fn ended(&self, lane: u8, number: u64, effects: &Effects) {
+        let mut state = self.state();
+        state.highest.raise(lane, number);
+        let version = state.next();
+        match effects.stamps() {
+            None => self.slots.iter().for_each(|slot| slot.store(version, Release)),
+            Some(stamps) => {
+                for stamp in stamps {
+                    self.slots[slot(*stamp)].fetch_max(version, AcqRel);
+                }
+            }
+        }
+        drop(state);
+        self.news.notify_all();
+    }
+
+    /// Everything has ended: the primary is another one, or this node starts. Nothing older than these numbers is used.
+    pub(super) fn began(&self, highest: Position) {
+        let mut state = self.state();
+        state.highest = highest;
+        state.known.clear();
+        let version = state.next();
+        self.slots.iter().for_each(|slot| slot.store(version, Release));
+        drop(state);
+        self.news.notify_all();
+    }
+
+    /// The version that is needed for a read with these stamps, which have been read.
+    pub(super) fn needed(&self, stamps: &[Stamp]) -> u64 {
+        stamps.iter().map(|stamp| self.slots[slot(*stamp)].load(Acquire)).max().unwrap_or(u64::MAX)
+    }
+
+    /// The version of what contains these numbers.
+    pub(super) fn version_of(&self, closed: &Position) -> Option<u64> {
+        let state = self.state();
+        let at = state.known.partition_point(|(_, needed, _)| closed.reaches(needed));
+        at.checked_sub(1).map(|at| state.known[at].0)
+    }
+
+    /// For how long there has been something newer than this version.
+    pub(super) fn lag(&self, version: u64) -> Duration {
+        let state = self.state();
+        let at = state.known.partition_point(|(known, _, _)| *known <= version);
+        state.known.get(at).map_or(Duration::ZERO, |(_, _, since)| since.elapsed())
+    }
+
+    /// Waits until there is a newer version than this one, at most so long, and not when it is to stop.
+    pub(super) fn until_newer(&self, version: u64, longest: Duration, stop: &AtomicBool) {
+        let waits = |state: &mut State| state.version <= version && !stop.load(Relaxed);
+        let wait = self.news.wait_timeout_while(self.state(), longest, waits);
+        drop(wait.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Ends such a wait, when it is to stop.
+    pub(super) fn wake(&self) {
+        let _between_its_look_and_its_wait = self.state();
+        self.news.notify_all();
+    }
+}
+
+impl State {
+    fn next(&mut self) -> u64 {
+        self.version += 1;
+        if self.known.len() == KNOWN {
+            self.known.pop_front();
+        }
+        self.known.push_back((self.version, self.highest.clone(), Instant::now()));
+        self.version
+    }
+}
+
+fn slot(stamp: Stamp) -> usize {
+    usize::try_from(stamp.to_bits()).unwrap_or_default() & (SLOTS - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn position(numbers: &[(u8, u64)]) -> Position {
+        let mut position = Position::default();
+        numbers.iter().for_each(|(lane, number)| position.raise(*lane, *number));
+        position
+    }
+
+    fn ends(name: &str) -> Effects {
+        let mut effects = Effects::default();
+        effects.end([Stamp::new(name)]);
+        effects
+    }
+
+    #[test]
+    fn a_replica_needs_what_the_read_depends_on_and_no_more() {
+        let reach = Reach::default();
+        reach.began(position(&[(0, 4)]));
+        assert_eq!(reach.version_of(&position(&[(0, 3)])), None);
+        let then = reach.version_of(&position(&[(0, 4)])).unwrap();
+        reach.ended(0, 5, &ends("post:1"));
+        reach.ended(1, 1, &ends("post:2"));
+        let (one, other) = (Stamp::new("post:1"), Stamp::new("post:2"));
+        assert_eq!(reach.needed(&[Stamp::new("post:3")]), then, "nobody changed it");
+        let with_one = reach.version_of(&position(&[(0, 5)])).unwrap();
+        assert!(reach.needed(&[one]) <= with_one && reach.needed(&[other]) > with_one);
+        let with_both = reach.version_of(&position(&[(0, 5), (1, 1)])).unwrap();
+        assert!(reach.needed(&[one, other]) <= with_both);
+        assert!(reach.lag(with_one) > Duration::ZERO);
+        assert_eq!(reach.lag(with_both), Duration::ZERO);
+        assert_eq!(reach.needed(&[]), u64::MAX, "what has no stamps is read from the primary");
+    }
+
+    #[test]
+    fn a_number_that_is_missing_before_another_holds_a_replica_back() {
+        let reach = Reach::default();
+        reach.began(Position::default());
+        // Of the lane, the second has been seen, and the first not yet.
+        reach.ended(0, 2, &ends("post:1"));
+        let closed = position(&[(0, 1)]);
+        assert!(reach.version_of(&closed).unwrap() < reach.needed(&[Stamp::new("post:1")]));
+    }
+
+    #[test]
+    fn after_a_new_beginning_nothing_that_was_reached_counts() {
+        let reach = Reach::default();
+        reach.began(position(&[(0, 9)]));
+        reach.ended(0, 10, &ends("post:1"));
+        let before = reach.version_of(&position(&[(0, 10)])).unwrap();
+        reach.began(position(&[(0, 3)]));
+        assert!(reach.needed(&[Stamp::new("post:2")]) > before);
+        assert!(reach.version_of(&position(&[(0, 3)])).unwrap() > before);
+    }
+
+    #[test]
+    fn what_is_behind_all_that_is_known_answers_nothing() {
+        let reach = Reach::default();
+        reach.began(Position::default());
+        for number in 1..=KNOWN as u64 {
+            reach.ended(0, number, &ends("post:1"));
+        }
+        assert_eq!(reach.version_of(&Position::default()), None);
+    }
+}

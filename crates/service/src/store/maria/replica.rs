@@ -1,0 +1,329 @@
+//! Replicas: servers that follow the primary, and answer reads that need nothing which they do not have yet.
+//!
+//! Each has a thread that asks it for the numbers of the outbox that it contains (see [`reach`](super::reach)), and
+//! connections of its own. One that is away, slow or behind is passed over, and used again when it has caught up:
+//! reads that it does not answer in time are made on the primary.
+
+use super::session::{Session, Trouble, Use};
+use super::{Maria, Shared, parse};
+use crate::store::sql::Conn;
+use crate::store::{Pool, PoolError, ReplicaFigures, StoreError};
+use madang_cache::Stamp;
+use madang_positions::{Moment, Poll, Position, Replica as Contents, Row};
+use mysql::OptsBuilder;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Time between two looks at a replica that has everything: they show that it is still there.
+const STEADY: Duration = Duration::from_millis(100);
+/// The same while nobody asks this node for anything.
+const IDLE: Duration = Duration::from_millis(500);
+/// Pause after a look that failed.
+const AFTER_FAILURE: Duration = Duration::from_millis(500);
+/// A server says how long it has run in whole seconds: two of those are the same run. It is used from this age on,
+/// so that it cannot be taken for the one before.
+const SAME_RUN: Duration = Duration::from_secs(2);
+
+/// One replica, as one node uses it.
+pub(super) struct Replica {
+    state: Arc<State>,
+    reads: Pool<Seat>,
+    shared: Arc<Shared>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct State {
+    /// Without login.
+    name: String,
+    options: OptsBuilder,
+    /// The version that it has reached, and one more; 0: it is not to be used.
+    reached: AtomicU64,
+    /// When the run began that was looked at last.
+    run: Mutex<Option<Instant>>,
+    reads: AtomicU64,
+}
+
+/// The state of a reading thread: its connection, and the run that it is to.
+pub(super) struct Seat {
+    state: Arc<State>,
+    session: Option<(Session, Instant)>,
+}
+
+impl Replica {
+    pub(super) fn start(
+        url: &str,
+        size: usize,
+        queue: usize,
+        shared: &Arc<Shared>,
+    ) -> Result<Self, StoreError> {
+        let options = parse("database.replicas", url)?;
+        let name = name(&options);
+        let (reached, run, reads) = Default::default();
+        let state = Arc::new(State { name, options, reached, run, reads });
+        let seats = (0..size).map(|_| Seat { state: Arc::clone(&state), session: None });
+        let no_thread =
+            |e: std::io::Error| StoreError::Other(format!("cannot start a thread: {e}"));
+        let reads = Pool::start("store-replica", seats.collect(), queue).map_err(no_thread)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut look = Look {
+            state: Arc::clone(&state),
+            shared: Arc::clone(shared),
+            stop: Arc::clone(&stop),
+            contents: Contents::new(),
+            session: None,
+            is_away: false,
+        };
+        let thread = std::thread::Builder::new().name("store-lag".to_owned());
+        let thread = thread.spawn(move || {
+            while !look.stop.load(Relaxed) {
+                look.turn();
+            }
+        });
+        let thread = Some(thread.map_err(no_thread)?);
+        Ok(Self { state, reads, shared: Arc::clone(shared), stop, thread })
+    }
+
+    fn has(&self, version: u64) -> bool {
+        self.state.reached.load(SeqCst) > version
+    }
+
+    pub(super) fn figures(&self) -> ReplicaFigures {
+        let reached = self.state.reached.load(SeqCst).checked_sub(1);
+        ReplicaFigures {
+            name: self.state.name.clone(),
+            is_used: reached.is_some(),
+            lag: self.shared.reach.lag(reached.unwrap_or(0)),
+            reads: self.state.reads.load(Relaxed),
+        }
+    }
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        self.shared.reach.wake();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Maria {
+    /// The replica that may answer a read with these stamps: of several, the one with the fewest that wait.
+    pub(super) fn replica(&self, stamps: &[Stamp]) -> Option<&Replica> {
+        if self.replicas.is_empty() {
+            return None;
+        }
+        let needed = self.shared.reach.needed(stamps);
+        let may = self.replicas.iter().filter(|replica| replica.has(needed));
+        may.min_by_key(|replica| (replica.reads.waiting(), replica.state.reads.load(Relaxed)))
+    }
+}
+
+impl Replica {
+    /// Runs a read; the outer error says that it has to be made on the primary.
+    pub(super) async fn read<T, F>(
+        &self,
+        time: Option<Duration>,
+        job: &Arc<F>,
+    ) -> Result<Result<T, StoreError>, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
+    {
+        let (answer, result) = tokio::sync::oneshot::channel();
+        let job = Arc::clone(job);
+        let handed = self.reads.hand_over(move |seat: &mut Seat| {
+            if !answer.is_closed() {
+                seat.read(time, &*job, |found| drop(answer.send(found)));
+            }
+        });
+        handed.map_err(|error: PoolError| StoreError::from(error))?;
+        result.await.unwrap_or(Err(StoreError::Closed))
+    }
+}
+
+impl Seat {
+    fn read<T>(
+        &mut self,
+        time: Option<Duration>,
+        job: impl Fn(&Conn<'_>) -> Result<T, StoreError>,
+        answer: impl FnOnce(Result<Result<T, StoreError>, StoreError>),
+    ) {
+        let seconds = time.map_or(0.0, |time| time.as_secs_f64());
+        let begun = self.connect().and_then(|()| self.session()?.begin_read(seconds));
+        if let Err(error) = begun {
+            self.session = None;
+            return answer(Err(error));
+        }
+        let Some((session, _)) = &self.session else { return answer(Err(StoreError::Closed)) };
+        let found =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(&Conn::maria(session))));
+        let found =
+            found.unwrap_or_else(|panic| Err(StoreError::Panic(crate::store::panic_text(&*panic))));
+        let is_lost = session.take_trouble() == Some(Trouble::Lost);
+        if found.is_ok() {
+            self.state.reads.fetch_add(1, Relaxed);
+        }
+        answer(match found {
+            Err(error) if is_lost => Err(error),
+            found => Ok(found),
+        });
+        if is_lost || session.batch("COMMIT").is_err() {
+            self.session = None;
+        }
+    }
+
+    fn session(&self) -> Result<&Session, StoreError> {
+        self.session.as_ref().map(|(session, _)| session).ok_or(StoreError::Closed)
+    }
+
+    /// Makes sure that the connection is to the run that was looked at: after a crash a replica may have less.
+    fn connect(&mut self) -> Result<(), StoreError> {
+        let run = *self.state.run.lock().unwrap_or_else(PoisonError::into_inner);
+        let run = run.ok_or_else(|| StoreError::Unreachable("the replica is away".to_owned()))?;
+        if self.session.as_ref().is_some_and(|(_, of)| *of == run) {
+            return Ok(());
+        }
+        self.session = None;
+        let session = Session::connect(&self.state.options, Use::Replica)?;
+        let began = began(&session)?;
+        let apart = began.max(run).duration_since(began.min(run));
+        if apart > SAME_RUN {
+            return Err(StoreError::Unreachable("the replica was started again".to_owned()));
+        }
+        self.session = Some((session, run));
+        Ok(())
+    }
+}
+
+/// When a server began to run, within a second.
+fn began(session: &Session) -> Result<Instant, StoreError> {
+    let uptime = session.uptime()?;
+    let unknown = || StoreError::Other("the server does not say how long it has run".to_owned());
+    uptime.and_then(|uptime| Instant::now().checked_sub(uptime)).ok_or_else(unknown)
+}
+
+/// The thread that looks what a replica contains.
+struct Look {
+    state: Arc<State>,
+    shared: Arc<Shared>,
+    stop: Arc<AtomicBool>,
+    contents: Contents,
+    session: Option<Session>,
+    is_away: bool,
+}
+
+impl Look {
+    fn turn(&mut self) {
+        match self.look() {
+            Ok(Some(version)) => {
+                // Above everything that waits behind this: whoever sees it may read.
+                self.state.reached.store(version + 1, SeqCst);
+                if std::mem::take(&mut self.is_away) {
+                    tracing::info!(replica = self.state.name, "answers reads again");
+                }
+                let freshness = &self.shared.freshness;
+                let longest = if freshness.is_idle() { IDLE } else { STEADY };
+                self.shared.reach.until_newer(version, longest, &self.stop);
+            }
+            // It has less than everything that this node knows: it is asked again soon.
+            Ok(None) => {
+                self.state.reached.store(0, SeqCst);
+                self.pause(self.shared.freshness.every());
+            }
+            Err(error) => {
+                self.state.reached.store(0, SeqCst);
+                self.session = None;
+                if !std::mem::replace(&mut self.is_away, true) {
+                    tracing::warn!(replica = self.state.name, %error, "the primary answers its reads for now");
+                }
+                self.pause(AFTER_FAILURE);
+            }
+        }
+    }
+
+    fn pause(&self, time: Duration) {
+        self.shared.reach.until_newer(u64::MAX, time, &self.stop);
+    }
+
+    /// The version that it has reached.
+    fn look(&mut self) -> Result<Option<u64>, StoreError> {
+        if self.session.is_none() {
+            self.connect()?;
+        }
+        let Some(session) = &self.session else { return Ok(None) };
+        let rows = session.text(&query(self.contents.wanted()))?;
+        self.contents.apply(&read(&rows)?);
+        let version = self.shared.reach.version_of(&self.contents.label().position);
+        // While it catches up it is asked at the pace of the polls, not as fast as it answers.
+        if version.is_some_and(|version| self.state.reached.load(SeqCst) == version + 1) {
+            self.pause(self.shared.freshness.every());
+        }
+        Ok(version)
+    }
+
+    fn connect(&mut self) -> Result<(), StoreError> {
+        let session = Session::connect(&self.state.options, Use::Replica)?;
+        let began = began(&session)?;
+        if began.elapsed() < SAME_RUN {
+            return Err(StoreError::Unreachable("the replica has just been started".to_owned()));
+        }
+        let theirs = super::schema::identity(&session)?;
+        if theirs != Some(self.shared.identity) {
+            let text = "database.replicas names a server with another database: it does not follow database.url";
+            return Err(StoreError::Foreign(text.to_owned()));
+        }
+        *self.state.run.lock().unwrap_or_else(PoisonError::into_inner) = Some(began);
+        self.contents = Contents::new();
+        self.session = Some(session);
+        Ok(())
+    }
+}
+
+/// The numbers above what is known of each lane, and the deletion marks, in one snapshot.
+fn query(known: &Position) -> String {
+    let mut query = "SELECT lane, number, 0 FROM outbox WHERE ".to_owned();
+    let mut others = String::new();
+    for (lane, number) in known.lanes() {
+        let _ = write!(query, "lane = {lane} AND number > {number} OR ");
+        let _ = write!(others, ", {lane}");
+    }
+    // No lane has this number.
+    let _ = write!(query, "lane NOT IN (255{others})");
+    query.push_str(" UNION ALL SELECT lane, deleted, 1 FROM outbox_lanes WHERE deleted > 0");
+    query
+}
+
+fn read(rows: &[mysql::Row]) -> Result<Poll<()>, StoreError> {
+    let mut poll = Poll {
+        began: Moment::since_boot(Duration::ZERO),
+        history: 0,
+        marks: Position::default(),
+        rows: Vec::new(),
+    };
+    for row in rows {
+        let at = |column| row.get::<u64, _>(column);
+        let (Some(lane), Some(number), Some(is_mark)) =
+            (at(0).and_then(|l| u8::try_from(l).ok()), at(1), at(2))
+        else {
+            return Err(StoreError::Corrupt("a row of the outbox cannot be read".to_owned()));
+        };
+        if is_mark == 1 {
+            poll.marks.raise(lane, number);
+        } else {
+            poll.rows.push(Row { lane, number, ends: Vec::new(), payload: () });
+        }
+    }
+    Ok(poll)
+}
+
+/// Where a server is, without its login.
+fn name(options: &OptsBuilder) -> String {
+    let options = mysql::Opts::from(options.clone());
+    format!("{}:{}", options.get_ip_or_hostname(), options.get_tcp_port())
+}
