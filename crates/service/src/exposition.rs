@@ -159,6 +159,8 @@ fn store_figures(
     let help =
         "Transactions that were run again, because they met another one or lost their connection";
     counter(encoder, "store_retries", help, figures.retries)?;
+    let help = "Whether this node does the housekeeping for all nodes of a database";
+    gauge(encoder, "cluster_housekeeper", help, u64::from(figures.keeps_house))?;
     let help = "Queries for what other nodes have written";
     counter(encoder, "cluster_polls", help, figures.polls)?;
     let help = "Requests that had to wait for such a query";

@@ -5,6 +5,8 @@
 //!   runs and rankings of deleted tracks, comments and likes of deleted articles, and what a user leaves whom an
 //!   operator has deleted ([`leftovers`]); and towns in which there is no post any longer.
 //! - **Checking** the counts of articles, and **flushing** likes: see `articles/upkeep.rs`.
+//!
+//! Where several nodes share a database, one of them sweeps and checks for all; each flushes its own likes.
 
 mod leftovers;
 #[cfg(test)]
@@ -15,6 +17,7 @@ pub(crate) use leftovers::{Leftovers, NONE, Step};
 use crate::articles::Articles;
 use crate::store::StoreError;
 use crate::{articles, idempotency, posts, schedules, tracks};
+use std::cell::RefCell;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -63,9 +66,12 @@ impl Housekeeping {
         let thread =
             std::thread::Builder::new().name("housekeeping".to_owned()).spawn(move || {
                 runtime.block_on(async {
+                    // Asked by both in turn, on this thread alone.
+                    let duty = RefCell::new(articles.sql().duty());
+                    let is_ours = || duty.borrow_mut().is_mine();
                     tokio::join!(
-                        until(&stopped, sweep(&articles)),
-                        until(&stopped, articles.check()),
+                        until(&stopped, sweep(&articles, &is_ours)),
+                        until(&stopped, articles.check(&is_ours)),
                         articles.flush(&stopped, drain_timeout)
                     )
                 });
@@ -104,7 +110,7 @@ async fn until(stopped: &watch::Receiver<bool>, work: impl Future<Output = ()>) 
     }
 }
 
-async fn sweep(articles: &Articles) {
+async fn sweep(articles: &Articles, is_ours: &impl Fn() -> bool) {
     let deletions = articles.sql().deletions();
     let mut looks = interval_at((Instant::now() + EVERY).into(), EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -114,6 +120,11 @@ async fn sweep(articles: &Articles) {
         tokio::select! {
             () = deletions.notified() => {}
             _ = looks.tick() => towns = true,
+        }
+        if !is_ours() {
+            // Whoever takes it over looks at everything.
+            towns = true;
+            continue;
         }
         match sweep_all(articles, towns).await {
             Ok(()) => towns = false,

@@ -219,3 +219,28 @@ fn without_its_database_a_node_says_so_and_comes_back_by_itself() {
     cluster.signal(Signal::CONT);
     eventually("reads are answered", || (node.get(&path).status == 200).then_some(()));
 }
+
+#[test]
+fn one_node_keeps_house_and_another_one_when_it_dies() {
+    let cluster = Cluster::new();
+    let mut nodes = vec![cluster.node(), cluster.node()];
+    let keeps = |node: &Server| node.metric("madang_cluster_housekeeper", &[]) > 0.5;
+    let keeper = eventually("one of them does it", || nodes.iter().position(keeps));
+    assert_eq!(nodes.iter().filter(|node| keeps(node)).count(), 1);
+    let mut dead = nodes.remove(keeper);
+    dead.signalled_until_it_ends(Signal::KILL);
+
+    let node = nodes.remove(0);
+    let mina = node.somebody("mina");
+    let article = json!({ "title": "a", "content": "b" });
+    let article = node.post("/v1/articles", Some(&mina), &article).json()["id"].to_string();
+    let comments = format!("/v1/articles/{article}/comments");
+    assert_eq!(node.post(&comments, Some(&mina), &json!({ "content": "c" })).status, 201);
+    assert_eq!(node.delete(&format!("/v1/articles/{article}"), Some(&mina)).status, 204);
+    let mut conn = mysql::Conn::new(cluster.database.url().as_str()).unwrap();
+    eventually("the comment is swept away", || {
+        let left: Option<u64> = conn.query_first("SELECT count(*) FROM article_comments").unwrap();
+        (left == Some(0)).then_some(())
+    });
+    assert!(keeps(&node));
+}

@@ -63,9 +63,13 @@ impl Kept {
 }
 
 impl Articles {
-    /// Compares counts with rows, again and again.
-    pub(crate) async fn check(&self) {
+    /// Compares counts with rows, again and again, where it is this node's to do.
+    pub(crate) async fn check(&self, is_ours: &impl Fn() -> bool) {
         loop {
+            if !is_ours() {
+                sleep(EVERY).await;
+                continue;
+            }
             match self.check_all().await {
                 Ok(()) => {
                     self.kept.passes.fetch_add(1, Relaxed);

@@ -235,6 +235,14 @@ impl Store {
         }
     }
 
+    /// Whose turn it is to do what is done once for all nodes.
+    pub(crate) fn duty(&self) -> Duty {
+        match &self.inner.engine {
+            Engine::Sqlite(_) => Duty(None),
+            Engine::Maria(maria) => Duty(Some(maria.duty())),
+        }
+    }
+
     /// Why writes fail now: what the last group of writes, or the last try since then, met. Nothing while
     /// they succeed.
     pub fn write_failure(&self) -> Option<StoreError> {
@@ -266,6 +274,16 @@ impl Store {
             Engine::Sqlite(embedded) => embedded.sizes(),
             Engine::Maria(_) => StoreSizes::default(),
         }
+    }
+}
+
+/// The right to do what one node does for all. A file has one node.
+pub(crate) struct Duty(Option<maria::Duty>);
+
+impl Duty {
+    /// Whether this node has it, or has got it now. Blocks the thread for a second at most.
+    pub(crate) fn is_mine(&mut self) -> bool {
+        self.0.as_mut().is_none_or(maria::Duty::is_mine)
     }
 }
 
@@ -318,6 +336,8 @@ pub struct StoreFigures {
     pub log_cuts: u64,
     /// Transactions that were run again: they met another one, or lost their connection before the commit.
     pub retries: u64,
+    /// Whether this node does what one does for all of them.
+    pub keeps_house: bool,
     /// Looks for what other nodes have written.
     pub polls: u64,
     /// Requests that had to wait for such a look.

@@ -5,6 +5,7 @@
 //! its connection before the commit, has done nothing and is run again, a bounded number of times with a random rest
 //! between. One whose connection is lost *during* the commit may have been committed: [`StoreError::Unknown`].
 
+mod duty;
 mod freshness;
 mod outbox;
 mod poll;
@@ -13,6 +14,7 @@ mod replica;
 mod schema;
 mod session;
 
+pub(in crate::store) use duty::Duty;
 pub use freshness::{Freshness, now};
 pub(in crate::store) use session::Session;
 
@@ -30,7 +32,7 @@ use reach::Reach;
 use replica::Replica;
 use session::{Trouble, Use, is_refusal};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -71,6 +73,7 @@ struct Counted {
     failed_commits: AtomicU64,
     commit_micros: AtomicU64,
     retries: AtomicU64,
+    keeps_house: AtomicBool,
 }
 
 /// The state of a thread: its connection, while there is one.
@@ -237,6 +240,7 @@ impl Maria {
             reads: self.reads.jobs(),
             waiting_reads: self.reads.waiting() as u64,
             retries: counted.retries.load(Relaxed),
+            keeps_house: counted.keeps_house.load(Relaxed),
             ..StoreFigures::default()
         }
     }

@@ -190,7 +190,7 @@ impl Seat {
             return Ok(());
         }
         self.session = None;
-        let session = Session::connect(&self.state.options, Use::Replica)?;
+        let session = Session::connect(&self.state.options, Use::Brief)?;
         let began = began(&session)?;
         let apart = began.max(run).duration_since(began.min(run));
         if apart > SAME_RUN {
@@ -268,7 +268,7 @@ impl Look {
     }
 
     fn connect(&mut self) -> Result<(), StoreError> {
-        let session = Session::connect(&self.state.options, Use::Replica)?;
+        let session = Session::connect(&self.state.options, Use::Brief)?;
         let began = began(&session)?;
         if began.elapsed() < SAME_RUN {
             return Err(StoreError::Unreachable("the replica has just been started".to_owned()));

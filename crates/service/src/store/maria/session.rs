@@ -15,7 +15,7 @@ const PREPARED: usize = 64;
 const CONNECT_TIME: Duration = Duration::from_secs(3);
 /// Time in which a server answers or is taken for lost: longer than any statement may take.
 const ANSWER_TIME: Duration = Duration::from_secs(20);
-const REPLICA_ANSWER_TIME: Duration = Duration::from_secs(1);
+const BRIEF_ANSWER_TIME: Duration = Duration::from_secs(1);
 
 /// Numbers of errors that say that a transaction met another one and may be run again: a deadlock, a lock that was
 /// waited for too long, and the failed certification of a cluster (<https://mariadb.com/kb/en/mariadb-error-codes/>).
@@ -67,17 +67,17 @@ pub(super) enum Use {
     Reads,
     /// Writes: each statement sees what is committed, and holds what it changes.
     Writes,
-    /// Reads that the primary can answer as well: a server that is slow is soon given up.
-    Replica,
+    /// What can be done elsewhere or later: a server that is slow is soon given up.
+    Brief,
 }
 
 impl Session {
     pub(super) fn connect(options: &OptsBuilder, purpose: Use) -> Result<Self, StoreError> {
         let isolation = match purpose {
-            Use::Reads | Use::Replica => "REPEATABLE READ",
+            Use::Reads | Use::Brief => "REPEATABLE READ",
             Use::Writes => "READ COMMITTED",
         };
-        let answer_time = if purpose == Use::Replica { REPLICA_ANSWER_TIME } else { ANSWER_TIME };
+        let answer_time = if purpose == Use::Brief { BRIEF_ANSWER_TIME } else { ANSWER_TIME };
         let options = options
             .clone()
             .stmt_cache_size(PREPARED)

@@ -117,6 +117,7 @@ impl Embedded {
         let stats = self.writer.stats();
         let (checkpoints, log_cuts) = self.log.figures();
         StoreFigures {
+            keeps_house: true,
             commits: stats.commits.load(Ordering::Relaxed),
             committed_jobs: stats.committed_jobs.load(Ordering::Relaxed),
             failed_jobs: stats.failed_jobs.load(Ordering::Relaxed),
