@@ -202,7 +202,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         sources.set("accounts.hash", scheme, Origin::Flag("--hash".to_owned()))?;
     }
     let settings = sources.resolve()?;
-    let _lock = DirLock::take(&settings.data_dir)?;
+    let _lock = DirLock::to_fill(&settings)?;
     let app = App::open(&settings)?;
     let started = Instant::now();
     let filled = fill(&app, &settings, rows)?;

@@ -52,6 +52,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let server = Server::bind(&settings.server)?;
     let lock = DirLock::take(&settings.data_dir)?;
     let app = App::open(&settings)?;
+    app.accounts.agree_on_key()?;
     if args.demo {
         import::fill_demo(&app, settings.database.queue)
             .context("cannot store the bundled samples")?;

@@ -147,6 +147,11 @@ impl Bodies {
         self.cache.named(name, policy)
     }
 
+    /// Ends what depends on these, of which no transaction tells.
+    pub fn forget(&self, stamps: &[Stamp]) {
+        self.cache.invalidate(stamps);
+    }
+
     /// The threads for heavy work.
     pub fn compute(&self) -> &Arc<Pool<()>> {
         &self.compute

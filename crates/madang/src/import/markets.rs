@@ -56,7 +56,7 @@ pub struct Args {
 /// Imports them.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.settings.resolve()?;
-    let _lock = DirLock::take(&settings.data_dir)?;
+    let _lock = DirLock::to_fill(&settings)?;
     let app = App::open(&settings)?;
     let mut import = Import::start(&app.markets)?;
     for path in &args.files {

@@ -46,7 +46,7 @@ fn stars(text: &str) -> Result<f64, String> {
 /// Imports them.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.settings.resolve()?;
-    let _lock = DirLock::take(&settings.data_dir)?;
+    let _lock = DirLock::to_fill(&settings)?;
     let app = App::open(&settings)?;
     let files = args.files.iter().map(|path| Source {
         name: path.display().to_string(),

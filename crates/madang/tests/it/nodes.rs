@@ -244,3 +244,43 @@ fn one_node_keeps_house_and_another_one_when_it_dies() {
     });
     assert!(keeps(&node));
 }
+
+#[test]
+fn markets_that_are_imported_while_they_are_served_are_seen_on_all_nodes() {
+    let cluster = Cluster::new();
+    let nodes = [cluster.node(), cluster.node()];
+    let found = |node: &Server| {
+        let page = node.get("/v1/markets?limit=1&q=%EC%A4%91%EC%95%99").json();
+        page["items"].as_array().unwrap().len()
+    };
+    // Kept, so that a body that is not ended is found out.
+    for node in [&nodes, &nodes, &nodes].into_iter().flatten() {
+        assert_eq!(found(node), 0);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut import: Vec<std::ffi::OsString> =
+        ["import", "markets", "--data"].map(Into::into).to_vec();
+    import.push(dir.path().into());
+    import.extend(crate::harness::data::bundled_markets().into_iter().map(Into::into));
+    let import = crate::harness::Madang::new(import);
+    import.env("MADANG_DATABASE_URL", &cluster.database.url()).succeeds();
+    for node in &nodes {
+        eventually("the node has read them", || (found(node) == 1).then_some(()));
+    }
+    let market = nodes[0].get("/v1/markets?limit=1").json()["items"][0]["id"].to_string();
+    assert_eq!(nodes[1].get(&format!("/v1/markets/{market}")).status, 200);
+}
+
+#[test]
+fn a_node_that_signs_tokens_with_another_key_is_refused() {
+    let cluster = Cluster::new();
+    let _node = cluster.node();
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().to_str().unwrap();
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--data", data];
+    let refused = crate::harness::Madang::new(serve)
+        .env("MADANG_DATABASE_URL", &cluster.database.url())
+        .fails_with(6);
+    refused
+        .complains(&["another key than the other nodes of this database: set accounts.token_key"]);
+}

@@ -39,6 +39,7 @@ const OTHERS: &[&str] = &[
     "cluster.delay",
     "cluster.poll",
     "cluster.wait",
+    "database.replicas",
     "database.url",
     "database.log_limit",
     "schedules.limit",

@@ -132,6 +132,14 @@ impl Accounts {
         Ok(Self { inner: Arc::new(inner) })
     }
 
+    /// Makes sure that all nodes of a database sign with the same key. Blocks the thread.
+    ///
+    /// # Errors
+    /// When another one is used there, or the store cannot answer.
+    pub fn agree_on_key(&self) -> Result<(), StoreError> {
+        self.inner.store.agree_on_key(self.derived_key("madang key of a database 1"))
+    }
+
     /// The store of accounts.
     pub fn store(&self) -> &AccountStore {
         &self.inner.store

@@ -145,6 +145,29 @@ impl AccountStore {
         Ok(found?.is_some())
     }
 
+    /// Notes what is derived from the key that tokens are signed with, where several nodes must have the same one,
+    /// or compares it with what is noted. A file has one process. Blocks the thread.
+    pub(super) fn agree_on_key(&self, derived: [u8; 32]) -> Result<(), StoreError> {
+        if !self.store.is_shared() {
+            return Ok(());
+        }
+        let noted: Vec<u8> = self.store.write_blocking(move |tx| {
+            let note = "UPDATE madang_cluster SET token_key = ? WHERE token_key IS NULL";
+            tx.run(note, params![derived])?;
+            tx.only("SELECT token_key FROM madang_cluster", &[], |row| row.get(0))
+        })?;
+        if noted == derived {
+            return Ok(());
+        }
+        Err(StoreError::Foreign(
+            "this node signs tokens with another key than the other nodes of this database: set \
+             accounts.token_key to the same key on all of them (without it, a node's key is in its data \
+             directory). To use a new key, which ends all sessions, stop all nodes and run: \
+             UPDATE madang_cluster SET token_key = NULL"
+                .to_owned(),
+        ))
+    }
+
     /// What log-in needs of the account of this name.
     ///
     /// # Errors

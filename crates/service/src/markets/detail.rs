@@ -50,16 +50,19 @@ pub(super) async fn detail(
 impl Markets {
     async fn detail(&self, id: MarketId, headers: &HeaderMap) -> Result<Option<Response>, Problem> {
         // All are in memory: whether there is one is not worth a place in the cache.
-        let Some(number) = self.open().index.number(id) else { return Ok(None) };
+        if self.index().number(id).is_none() {
+            return Ok(None);
+        }
         let key = id.to_string();
         let wanted = Wanted { key: &key, stamps: &[all_markets()], kept: true };
         let this = self.clone();
         let make = move || async move {
-            let market = this.open().index.market(number);
-            Ok(Some(MarketItem::new(market, this.regions(), None)))
+            let index = this.index();
+            let market = index.number(id).map(|number| index.market(number));
+            Ok(market.map(|market| MarketItem::new(market, this.regions(), None)))
         };
         let found = self.inner.bodies.get_template(&self.inner.details, wanted, headers, make);
-        let views = i64::try_from(self.views_of(number)).unwrap_or(i64::MAX);
+        let views = i64::try_from(self.views_of(id)).unwrap_or(i64::MAX);
         Ok(found.await?.map(|body| body.respond(&[("viewCount", views.into())], headers)))
     }
 }

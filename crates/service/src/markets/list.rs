@@ -210,7 +210,7 @@ impl Markets {
             }
         };
         if let Some(After { id, .. }) = asked.after
-            && self.open().index.number(id).is_none()
+            && self.index().number(id).is_none()
         {
             return Err(Problem::invalid_field("cursor", "a nextCursor of the same listing"));
         }
@@ -228,9 +228,14 @@ impl Markets {
     }
 
     fn found(&self, asked: &Asked) -> Page<MarketItem> {
-        let index = &self.open().index;
+        let index = self.index();
         let Asked { filter, near, order, limit, after, listing } = asked;
-        let found = index.page(filter, order, *after, limit + 1, |n| self.views_of(n));
+        let views = self.inner.views.get().map(|views| views.all());
+        let views_of = |number| {
+            let views = views.as_ref().and_then(|all| all.get(&index.market(number).id));
+            views.copied().unwrap_or(0)
+        };
+        let found = index.page(filter, order, *after, limit + 1, views_of);
         Page::cut(
             found.unwrap_or_default(),
             *limit,

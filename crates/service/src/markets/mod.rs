@@ -31,8 +31,7 @@ use crate::ops::openapi::Api;
 use crate::store::{Store, StoreError};
 use madang_cache::{ConfigError, NamedCache, Stamp};
 use std::net::IpAddr;
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::SystemTime;
 use utoipa_axum::routes;
 use views::{View, Views, Visitor, korean_day};
@@ -56,14 +55,9 @@ struct Inner {
     lists: NamedCache<LoadError>,
     details: NamedCache<LoadError>,
     view_key: [u8; 16],
-    open: OnceLock<Open>,
-}
-
-/// What a server has and an import has not.
-#[derive(Debug, Default)]
-struct Open {
-    index: Arc<Index>,
-    views: Option<Arc<Views>>,
+    /// All markets; none in an import.
+    index: RwLock<Arc<Index>>,
+    views: OnceLock<Arc<Views>>,
 }
 
 /// Why the markets cannot be served.
@@ -96,31 +90,47 @@ impl Markets {
             bodies,
             view_key: half(accounts.derived_key("madang market views 1")),
             accounts,
-            open: OnceLock::new(),
+            index: RwLock::default(),
+            views: OnceLock::new(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Reads all markets into memory and begins to count views, until what this answers is dropped. Blocks
-    /// the thread. Markets imported later are not seen; none can be while a server owns the store.
+    /// the thread. Markets that are imported later, into a database that others use as well, are read then.
     ///
     /// # Errors
     /// When the store cannot be read or the thread not be started.
     pub fn start(&self) -> Result<Counting, StartError> {
-        let index = Arc::new(Index::new(self.inner.store.all()?, self.regions()));
-        let mut counts: Vec<AtomicU64> = (0..index.len()).map(|_| AtomicU64::new(0)).collect();
-        for (id, views) in self.inner.store.view_counts()? {
-            if let Some(number) = index.number(id) {
-                counts[number as usize] = AtomicU64::new(views);
-            }
-        }
-        let numbers = Arc::clone(&index);
-        let store = self.inner.store.clone();
-        let (views, counting) = Views::start(store, counts, move |id| numbers.number(id))?;
-        tracing::debug!(markets = index.len(), bytes = index.search_bytes(), "markets in memory");
+        // The store tells of an import from now on, so none is missed.
+        let told = Arc::downgrade(&self.inner);
+        self.inner.store.when_imported(move || {
+            let views = told.upgrade().and_then(|inner| inner.views.get().cloned());
+            views.into_iter().for_each(|views| views.reload());
+        });
+        let reloaded = Arc::downgrade(&self.inner);
+        let reload = move || match reloaded.upgrade() {
+            Some(inner) => Markets { inner }.reload(),
+            None => Ok(()),
+        };
+        let (views, counting) = Views::start(self.inner.store.clone(), [], reload)?;
         // A second start would find the first one's markets, which are the same.
-        let _ = self.inner.open.set(Open { index, views: Some(views) });
+        let _ = self.inner.views.set(views);
+        self.reload()?;
         Ok(counting)
+    }
+
+    /// Reads all markets anew. Blocks the thread.
+    fn reload(&self) -> Result<(), StoreError> {
+        let inner = &self.inner;
+        let index = Arc::new(Index::new(inner.store.all()?, self.regions()));
+        if let Some(views) = inner.views.get() {
+            views.counted(inner.store.view_counts()?);
+        }
+        tracing::debug!(markets = index.len(), bytes = index.search_bytes(), "markets in memory");
+        *inner.index.write().unwrap_or_else(PoisonError::into_inner) = index;
+        inner.bodies.forget(&[all_markets()]);
+        Ok(())
     }
 
     /// The store of markets.
@@ -141,25 +151,25 @@ impl Markets {
 
     /// What became of views so far.
     pub fn view_figures(&self) -> ViewFigures {
-        self.open().views.as_ref().map(|views| views.figures()).unwrap_or_default()
+        self.inner.views.get().map(|views| views.figures()).unwrap_or_default()
     }
 
     /// How many markets are in memory.
     pub fn in_memory(&self) -> usize {
-        self.open().index.len()
+        self.index().len()
     }
 
-    fn open(&self) -> &Open {
-        self.inner.open.get_or_init(Open::default)
+    fn index(&self) -> Arc<Index> {
+        Arc::clone(&self.inner.index.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn views_of(&self, number: u32) -> u64 {
-        self.open().views.as_ref().map_or(0, |views| views.of(number))
+    fn views_of(&self, market: MarketId) -> u64 {
+        self.inner.views.get().map_or(0, |views| views.of(market))
     }
 
     fn seen(&self, market: MarketId, address: IpAddr, visitor: Visitor<'_>) {
         let day = korean_day(SystemTime::now());
-        if let Some(views) = &self.open().views {
+        if let Some(views) = self.inner.views.get() {
             views.seen(View::new(&self.inner.view_key, day, market, address, visitor));
         }
     }
@@ -170,7 +180,7 @@ fn half(key: [u8; 32]) -> [u8; 16] {
     std::array::from_fn(|i| key[i])
 }
 
-/// Nothing writes markets while they are served; whoever will one day announces this.
+/// Everything that is said of markets depends on this.
 fn all_markets() -> Stamp {
     Stamp::new("markets")
 }

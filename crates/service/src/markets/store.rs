@@ -76,6 +76,11 @@ impl MarketStore {
         })
     }
 
+    /// From now on this is run when markets have been imported, by this process or another.
+    pub(super) fn when_imported(&self, told: impl Fn() + Send + Sync + 'static) {
+        self.store.markets_told(told);
+    }
+
     /// How many markets there are.
     ///
     /// # Errors
@@ -102,6 +107,9 @@ impl MarketStore {
                         Put::Unchanged => done.unchanged += 1,
                     }
                 }
+                if done.created + done.updated > 0 {
+                    tx.effects().change_markets();
+                }
                 Ok(done)
             })
             .await
@@ -114,6 +122,7 @@ impl MarketStore {
     pub async fn set_facilities(&self, rows: Vec<(MarketId, u32)>) -> Result<usize, StoreError> {
         self.store
             .write(move |tx| {
+                tx.effects().change_markets();
                 rows.iter()
                     .try_fold(0, |n, (id, bits)| Ok(n + tx.run(FACILITIES, params![id, bits])?))
             })

@@ -27,14 +27,15 @@ mod networks;
 use super::store::{CountedViews, MarketStore};
 use super::types::MarketId;
 use crate::accounts::UserId;
+use crate::store::StoreError;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use networks::{Networks, Waiting, network};
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hasher as _;
 use std::net::IpAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -57,6 +58,8 @@ const SETTLED_AT_ONCE: usize = 4096;
 /// How often a batch that the store did not take is tried again, and how long after.
 const TRIES: u32 = 4;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(50);
+/// How long after a reload of the markets that failed the next one is tried.
+const RELOAD_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// One look at a market.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -141,8 +144,10 @@ pub struct ViewFigures {
 /// The counts, and the way to them.
 #[derive(Debug)]
 pub(super) struct Views {
-    counts: Vec<AtomicU64>,
+    counts: RwLock<HashMap<MarketId, u64>>,
     queue: Sender<Message>,
+    /// Other markets than those in memory are in the store.
+    outdated: AtomicBool,
     waiting: Waiting,
     /// Taken off the queue and not yet settled.
     taken: AtomicU64,
@@ -153,6 +158,8 @@ pub(super) struct Views {
 
 enum Message {
     View(View),
+    /// Look whether anything is outdated.
+    Look,
     Stop,
 }
 
@@ -174,13 +181,13 @@ impl Drop for Counting {
 }
 
 impl Views {
-    /// Views of as many markets as there are `counts`; `number` says which one an id is.
+    /// Counts on from these; `reload` reads the markets anew, when that is asked for.
     pub(super) fn start(
         store: MarketStore,
-        counts: Vec<AtomicU64>,
-        number: impl Fn(MarketId) -> Option<u32> + Send + 'static,
+        counts: impl IntoIterator<Item = (MarketId, u64)>,
+        reload: impl Fn() -> Result<(), StoreError> + Send + 'static,
     ) -> std::io::Result<(Arc<Views>, Counting)> {
-        let (views, queue, worker) = Self::prepare(store, counts, OF_NETWORK, number)?;
+        let (views, queue, worker) = Self::prepare(store, counts, OF_NETWORK, reload)?;
         let sender = views.queue.clone();
         let thread = std::thread::Builder::new()
             .name("market-views".to_owned())
@@ -190,14 +197,15 @@ impl Views {
 
     fn prepare(
         store: MarketStore,
-        counts: Vec<AtomicU64>,
+        counts: impl IntoIterator<Item = (MarketId, u64)>,
         of_network: u16,
-        number: impl Fn(MarketId) -> Option<u32> + Send + 'static,
+        reload: impl Fn() -> Result<(), StoreError> + Send + 'static,
     ) -> std::io::Result<(Arc<Views>, Receiver<Message>, Worker)> {
         let (queue, receiver) = bounded(QUEUE);
         let views = Arc::new(Views {
-            counts,
+            counts: RwLock::new(counts.into_iter().collect()),
             queue,
+            outdated: AtomicBool::new(false),
             waiting: Waiting::new(QUEUE_OF_NETWORK),
             taken: AtomicU64::new(0),
             counted: AtomicU64::new(0),
@@ -208,7 +216,7 @@ impl Views {
         let worker = Worker {
             store,
             views: Arc::clone(&views),
-            number: Box::new(number),
+            reload: Box::new(reload),
             runtime,
             remembered: HashSet::new(),
             today: 0,
@@ -217,9 +225,26 @@ impl Views {
         Ok((views, receiver, worker))
     }
 
-    /// How often the market of this number has been viewed.
-    pub(super) fn of(&self, number: u32) -> u64 {
-        self.counts.get(number as usize).map_or(0, |count| count.load(Relaxed))
+    /// How often a market has been viewed.
+    pub(super) fn of(&self, market: MarketId) -> u64 {
+        self.all().get(&market).copied().unwrap_or(0)
+    }
+
+    /// How often each market has been viewed that ever was.
+    pub(super) fn all(&self) -> RwLockReadGuard<'_, HashMap<MarketId, u64>> {
+        self.counts.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes counts that are in the store: other nodes count as well.
+    pub(super) fn counted(&self, counts: impl IntoIterator<Item = (MarketId, u64)>) {
+        self.counts.write().unwrap_or_else(PoisonError::into_inner).extend(counts);
+    }
+
+    /// Has the markets read anew.
+    pub(super) fn reload(&self) {
+        self.outdated.store(true, SeqCst);
+        // When it is full, the thread is at work, and looks.
+        let _ = self.queue.try_send(Message::Look);
     }
 
     /// Counts a view, soon and if it is not too much.
@@ -246,7 +271,7 @@ impl Views {
 struct Worker {
     store: MarketStore,
     views: Arc<Views>,
-    number: Box<dyn Fn(MarketId) -> Option<u32> + Send>,
+    reload: Box<dyn Fn() -> Result<(), StoreError> + Send>,
     runtime: tokio::runtime::Runtime,
     /// Views of `today` that are in the store for certain.
     remembered: HashSet<(MarketId, [u8; 16])>,
@@ -258,14 +283,34 @@ struct Worker {
 impl Worker {
     fn work(mut self, queue: &Receiver<Message>) {
         self.turn_to(korean_day(SystemTime::now()));
-        while let Ok(Message::View(first)) = queue.recv() {
-            let (batch, stop) = gather(first, queue, &self.views);
-            self.count(batch);
-            if stop {
-                break;
+        loop {
+            let failed = self.reload_if_outdated().is_err();
+            let longest = if failed { RELOAD_AGAIN_AFTER } else { Duration::MAX };
+            match queue.recv_timeout(longest) {
+                Ok(Message::View(first)) => {
+                    let (batch, stop) = gather(first, queue, &self.views);
+                    self.count(batch);
+                    if stop {
+                        break;
+                    }
+                }
+                Ok(Message::Look) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => break,
             }
         }
         // Whoever still puts views here does so in vain: the server has stopped answering before.
+    }
+
+    fn reload_if_outdated(&self) -> Result<(), StoreError> {
+        if !self.views.outdated.swap(false, SeqCst) {
+            return Ok(());
+        }
+        let done = (self.reload)();
+        if let Err(error) = &done {
+            tracing::warn!(%error, "cannot read the markets that were imported; trying again");
+            self.views.outdated.store(true, SeqCst);
+        }
+        done
     }
 
     fn count(&mut self, batch: Vec<View>) {
@@ -312,12 +357,7 @@ impl Worker {
         self.views.counted.fetch_add((new.len() - repeated.len()) as u64, Relaxed);
         self.views.repeated.fetch_add(repeated.len() as u64, Relaxed);
         repeated.iter().for_each(|view| self.networks.give_back(view));
-        for (id, count) in &done.counts {
-            let place = (self.number)(*id).and_then(|n| self.views.counts.get(n as usize));
-            if let Some(place) = place {
-                place.store(*count, Relaxed);
-            }
-        }
+        self.views.counted(done.counts.iter().copied());
         if self.remembered.len() + new.len() > REMEMBERED {
             self.remembered.clear();
         }
@@ -357,6 +397,8 @@ fn gather(first: View, queue: &Receiver<Message>, views: &Views) -> (Vec<View>, 
     while batch.len() < BATCH {
         match queue.recv_deadline(until) {
             Ok(Message::View(view)) => batch.push(take(view)),
+            // It is looked after this batch.
+            Ok(Message::Look) => {}
             Err(RecvTimeoutError::Timeout) => return (batch, false),
             Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return (batch, true),
         }

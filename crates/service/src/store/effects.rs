@@ -29,6 +29,8 @@ pub struct Effects {
     leaves_rows: bool,
     /// All bodies end.
     ends_everything: bool,
+    /// The markets are others.
+    markets: bool,
 }
 
 /// Effects as other processes are told of them. Counts are not among them: where there are other processes, nobody
@@ -38,6 +40,7 @@ pub struct Effects {
 struct Message {
     ended: Vec<u64>,
     everything: bool,
+    markets: bool,
     /// Something was deleted of which rows are left.
     leaves_rows: bool,
     revoked: Vec<[u8; 16]>,
@@ -58,9 +61,14 @@ impl Effects {
         self.ends_everything = true;
     }
 
+    /// Markets are read anew, by all who have them in memory.
+    pub(crate) fn change_markets(&mut self) {
+        self.markets = true;
+    }
+
     /// Whether other processes have to be told.
     pub(super) fn concern_others(&self) -> bool {
-        !self.ended.is_empty() || self.ends_everything || self.revoked.is_some()
+        !self.ended.is_empty() || self.ends_everything || self.revoked.is_some() || self.markets
     }
 
     /// What cached bodies depend on that end; nothing where all of them do.
@@ -74,6 +82,7 @@ impl Effects {
         let message = Message {
             ended: self.ended.iter().map(|stamp| stamp.to_bits()).collect(),
             everything: self.ends_everything,
+            markets: self.markets,
             leaves_rows: self.leaves_rows,
             revoked: revoked.added.iter().map(|token| token.0).collect(),
             cut_off: revoked.folded.map(|(user, cut)| (user, cut.until, cut.expires_at)),
@@ -105,6 +114,7 @@ impl Effects {
             revoked: (change != Change::default()).then_some(change),
             leaves_rows: message.leaves_rows,
             ends_everything: message.everything,
+            markets: message.markets,
         })
     }
 
@@ -151,6 +161,9 @@ impl Effects {
         if self.leaves_rows {
             memory.deletions.notify_one();
         }
+        if let (true, Some(told)) = (self.markets, &known.markets) {
+            (told.0)();
+        }
     }
 }
 
@@ -172,9 +185,19 @@ impl Memory {
             if let Some(cache) = &known.bodies {
                 cache.invalidate_all();
             }
+            known.markets.iter().for_each(|told| (told.0)());
             known.reload.clone()
         };
         reload.map_or(Ok(()), |reload| (reload.0)())
+    }
+}
+
+/// Has the markets read anew. It must be short.
+struct Told(Box<dyn Fn() + Send + Sync>);
+
+impl std::fmt::Debug for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Told")
     }
 }
 
@@ -194,6 +217,7 @@ struct Known {
     bodies: Option<Cache>,
     counts: Option<Arc<Overlay>>,
     revoked: Option<Arc<Revoked>>,
+    markets: Option<Told>,
 }
 
 impl super::Store {
@@ -210,6 +234,11 @@ impl super::Store {
     /// From now on transactions tell this what they revoke.
     pub(crate) fn revoked_in(&self, revoked: &Arc<Revoked>) {
         self.known(|known| known.revoked = Some(Arc::clone(revoked)));
+    }
+
+    /// From now on this is run when markets are others.
+    pub(crate) fn markets_told(&self, told: impl Fn() + Send + Sync + 'static) {
+        self.known(|known| known.markets = Some(Told(Box::new(told))));
     }
 
     /// From now on this is run when what was remembered may be wrong, before anything of it is used again.

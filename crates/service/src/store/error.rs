@@ -38,7 +38,7 @@ pub enum StoreError {
     #[error("the database file is damaged: {0}; restore it from a backup")]
     Corrupt(String),
     /// The file cannot be opened.
-    #[error("the database file cannot be opened: {0}")]
+    #[error("the database cannot be opened: {0}")]
     CannotOpen(String),
     /// The file belongs to another program or to a newer version of this one.
     #[error("{0}")]

@@ -4,6 +4,7 @@
 //! The file also holds the owner's pid, only so that a refusal can name it.
 
 use super::private;
+use crate::config::Settings;
 use std::fs::{File, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -36,6 +37,22 @@ pub enum LockError {
 }
 
 impl DirLock {
+    /// The lock that a command needs which fills the store of these settings: that of the directory with the file,
+    /// and none where the store is a server, which nodes may serve meanwhile.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub fn to_fill(settings: &Settings) -> Result<Option<DirLock>, LockError> {
+        if settings.database.url.is_none() {
+            return DirLock::take(&settings.data_dir).map(Some);
+        }
+        // There may be a key in it.
+        let dir = &settings.data_dir;
+        private::directory(dir)
+            .map_err(|e| LockError::Unusable { dir: dir.clone(), reason: e.to_string() })?;
+        Ok(None)
+    }
+
     /// Makes the directory when it is missing and takes its lock.
     ///
     /// # Errors

@@ -27,7 +27,8 @@ pub fn name_in(command: &mut Command) {
 
 /// Tests about the file of the embedded store, its lock, its log, or the memory that goes with it: they use one in any
 /// case. And those that have a server of their own.
-const ON_FILES: [&str; 18] = [
+const ON_FILES: [&str; 22] = [
+    "accounts_tokens::the_key_is_made_once",
     "answers::a_thousand_readers_that_take_nothing",
     "articles::a_cached_article_is_answered_without_sql",
     "copies::",
@@ -36,6 +37,7 @@ const ON_FILES: [&str; 18] = [
     "exit_codes::a_taken_address",
     "faults::",
     "home_",
+    "import_refusals::an_import_into_a_served_directory",
     "import_refusals::an_import_whose_reader_has_gone",
     "likes::a_log_that_cannot_be_read",
     "likes_crash::",
@@ -46,6 +48,8 @@ const ON_FILES: [&str; 18] = [
     "overload::a_write_keeps_its_place",
     "overload::when_the_",
     "private_files::",
+    "replicas::",
+    "seed::a_directory_in_use",
 ];
 
 /// Whether this test runs on a server.
