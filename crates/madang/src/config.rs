@@ -2,6 +2,7 @@
 
 use crate::settings::SettingsArgs;
 use madang_service::config::{KEYS, Origin};
+use madang_service::store::Store;
 use std::io::Write as _;
 
 /// Arguments of `madang config`.
@@ -12,6 +13,7 @@ The output is a valid madang.toml, without secrets. Precedence: file < MADANG_â€
 Examples:
   madang config                               all settings, explained
   madang config --set tracks.detail=full      the settings with this flag
+  madang config --check                       whether they are right and the database can be used
   madang config > madang.toml                 a file to edit")]
 pub struct Args {
     #[command(flatten)]
@@ -19,13 +21,23 @@ pub struct Args {
     /// Print only settings that a file, variable or flag sets
     #[arg(long)]
     changed: bool,
+    /// Check them, and the database that they name, and print no settings
+    #[arg(long, conflicts_with = "changed")]
+    check: bool,
 }
 
 /// Prints the settings as TOML with comments.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let sources = args.settings.sources()?;
-    sources.resolve()?;
+    let settings = sources.resolve()?;
     let mut out = std::io::stdout().lock();
+    if args.check {
+        writeln!(out, "settings: right")?;
+        for line in Store::check(&settings.data_dir, &settings.database)? {
+            writeln!(out, "{line}")?;
+        }
+        return Ok(());
+    }
     let mut table = "";
     for key in KEYS {
         let (value, origin) = sources.effective(key);

@@ -45,6 +45,7 @@ mod market_views;
 mod markets;
 mod metrics;
 mod nodes;
+mod nodes_faults;
 mod operator;
 mod optimisations;
 mod outbox;

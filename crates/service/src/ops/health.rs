@@ -3,6 +3,7 @@
 use crate::app::App;
 use crate::http::Problem;
 use crate::ops::openapi::Api;
+use crate::store::{StoreError, now};
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderValue, header};
@@ -30,16 +31,26 @@ async fn ready(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     if app.draining.load(Ordering::Relaxed) {
         return Err(Problem::unavailable("draining", 5, "asked for readiness while draining"));
     }
-    app.tracks
-        .store()
-        .by_length(None, 1)
-        .await
-        .map_err(|e| Problem::unavailable("the store is unavailable", 1, e.to_string()))?;
     if let Some(error) = app.store.write_failure() {
-        let log = format!("writes fail: {error}");
-        return Err(Problem::unavailable("the store cannot write", 1, log));
+        return Err(unavailable(&error, "the store cannot write"));
     }
+    let reads = match app.store.freshness() {
+        // What each request needs first; it waits no longer than those do.
+        Some(freshness) => freshness.until_fresh(now()).await,
+        None => app.tracks.store().by_length(None, 1).await.map(drop),
+    };
+    reads.map_err(|error| unavailable(&error, "the store is unavailable"))?;
     Ok(ok())
+}
+
+/// Says what is missing, so that nobody has to look for it in logs.
+fn unavailable(error: &StoreError, otherwise: &'static str) -> Problem {
+    let detail = match error {
+        StoreError::Unreachable(_) => "the database cannot be reached",
+        StoreError::Busy | StoreError::GivenUp(_) => "the store is too busy",
+        _ => otherwise,
+    };
+    Problem::unavailable(detail, 1, error.to_string())
 }
 
 fn ok() -> Response {

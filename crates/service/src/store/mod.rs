@@ -243,12 +243,28 @@ impl Store {
         }
     }
 
-    /// Why writes fail now: what the last group of writes, or the last try since then, met. Nothing while
-    /// they succeed.
+    /// Why writes fail now: what the last group of writes, or the last try since then, met; or that the server is
+    /// away. Nothing while they succeed.
     pub fn write_failure(&self) -> Option<StoreError> {
         match &self.inner.engine {
             Engine::Sqlite(embedded) => embedded.writer.stats().failure(),
-            Engine::Maria(_) => None,
+            Engine::Maria(maria) => maria.failure(),
+        }
+    }
+
+    /// What can be said of the store of these settings without changing it, a line for each server.
+    ///
+    /// # Errors
+    /// When it cannot be used.
+    pub fn check(dir: &Path, settings: &DatabaseSettings) -> Result<Vec<String>, StoreError> {
+        match &settings.url {
+            Some(url) => maria::check(url, settings),
+            None if dir.join(FILE).exists() => {
+                Ok(vec![format!("store: {}", dir.join(FILE).display())])
+            }
+            None => {
+                Ok(vec![format!("store: {}, made at the first start", dir.join(FILE).display())])
+            }
         }
     }
 

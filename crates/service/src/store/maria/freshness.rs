@@ -133,6 +133,12 @@ impl Freshness {
         self.timing.delay()
     }
 
+    /// Time since the latest complete poll began; nothing before the first.
+    pub(super) fn age(&self) -> Option<Duration> {
+        let from = self.polled_from.load(Acquire);
+        (from > 0).then(|| Duration::from_nanos(nanos(now()).saturating_sub(from)))
+    }
+
     /// Polls so far, and requests that had to wait for one.
     pub fn figures(&self) -> (u64, u64) {
         (self.polls.load(Relaxed), self.waits.load(Relaxed))

@@ -5,6 +5,7 @@
 //! its connection before the commit, has done nothing and is run again, a bounded number of times with a random rest
 //! between. One whose connection is lost *during* the commit may have been committed: [`StoreError::Unknown`].
 
+mod check;
 mod duty;
 mod freshness;
 mod outbox;
@@ -14,6 +15,7 @@ mod replica;
 mod schema;
 mod session;
 
+pub(in crate::store) use check::check;
 pub(in crate::store) use duty::Duty;
 pub use freshness::{Freshness, now};
 pub(in crate::store) use session::Session;
@@ -41,6 +43,8 @@ const READS: usize = 16;
 const WRITES: usize = 32;
 /// Time after which a transaction is not run again.
 const RETRY_TIME: Duration = Duration::from_secs(5);
+/// Time without a complete poll after which the server is taken to be away: an idle node polls twice a second.
+const SILENCE: Duration = Duration::from_secs(2);
 /// Longest rest before the first repetition; it doubles with each, up to the longest of all.
 const FIRST_REST: Duration = Duration::from_millis(2);
 const LONGEST_REST: Duration = Duration::from_millis(100);
@@ -219,6 +223,16 @@ impl Maria {
             handed.undone();
             error.into()
         })
+    }
+
+    /// Why the server cannot be used now, if it cannot.
+    pub(super) fn failure(&self) -> Option<StoreError> {
+        let age = self.shared.freshness.age();
+        if age.is_some_and(|age| age < SILENCE) {
+            return None;
+        }
+        let text = age.map(|age| format!("it has not answered for {} s", age.as_secs()));
+        Some(StoreError::Unreachable(text.unwrap_or_else(|| "it has not answered yet".to_owned())))
     }
 
     pub(super) fn replica_figures(&self) -> Vec<ReplicaFigures> {

@@ -275,8 +275,7 @@ impl Look {
         }
         let theirs = super::schema::identity(&session)?;
         if theirs != Some(self.shared.identity) {
-            let text = "database.replicas names a server with another database: it does not follow database.url";
-            return Err(StoreError::Foreign(text.to_owned()));
+            return Err(foreign());
         }
         *self.state.run.lock().unwrap_or_else(PoisonError::into_inner) = Some(began);
         self.contents = Contents::new();
@@ -322,8 +321,14 @@ fn read(rows: &[mysql::Row]) -> Result<Poll<()>, StoreError> {
     Ok(poll)
 }
 
+pub(super) fn foreign() -> StoreError {
+    let text =
+        "database.replicas names a server with another database: it does not follow database.url";
+    StoreError::Foreign(text.to_owned())
+}
+
 /// Where a server is, without its login.
-fn name(options: &OptsBuilder) -> String {
+pub(super) fn name(options: &OptsBuilder) -> String {
     let options = mysql::Opts::from(options.clone());
     format!("{}:{}", options.get_ip_or_hostname(), options.get_tcp_port())
 }

@@ -145,7 +145,19 @@ fn statements(file: &str) -> Vec<String> {
     statements.map(str::to_owned).collect()
 }
 
-fn look_at_server(session: &Session) -> Result<(), StoreError> {
+/// Version of the schema that the database has, if any, and of this program's.
+pub(super) fn versions(session: &Session) -> Result<(Option<i64>, usize), StoreError> {
+    let tables = "SELECT count(*) FROM information_schema.tables
+         WHERE table_schema = DATABASE() AND table_name = 'madang_schema'";
+    let found = match number(session, tables)? {
+        Some(1) => number(session, "SELECT version FROM madang_schema")?,
+        _ => None,
+    };
+    Ok((found, MIGRATIONS.len()))
+}
+
+/// Refuses a server that cannot keep the promises; answers its version.
+pub(super) fn look_at_server(session: &Session) -> Result<String, StoreError> {
     let rows = session.query(
         "SELECT @@version, @@read_only + 0, @@innodb_flush_log_at_trx_commit + 0, @@log_bin + 0, @@sync_binlog + 0",
         &[],
@@ -176,7 +188,7 @@ fn look_at_server(session: &Session) -> Result<(), StoreError> {
     if number(3) != 0 && number(4) != 1 {
         return refused("the server may lose acknowledged commits: set sync_binlog = 1".to_owned());
     }
-    Ok(())
+    Ok(version)
 }
 
 fn number(session: &Session, sql: &str) -> Result<Option<i64>, StoreError> {

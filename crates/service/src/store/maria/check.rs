@@ -1,0 +1,37 @@
+//! What can be said of the servers that settings name, without changing anything.
+
+use super::session::{Session, Use};
+use super::{parse, replica, schema};
+use crate::config::DatabaseSettings;
+use crate::store::StoreError;
+
+/// A line for each server.
+pub(in crate::store) fn check(
+    url: &str,
+    settings: &DatabaseSettings,
+) -> Result<Vec<String>, StoreError> {
+    let options = parse("database.url", url)?;
+    let name = replica::name(&options);
+    let session = Session::connect(&options, Use::Writes)?;
+    let server = schema::look_at_server(&session)?;
+    let (found, known) = schema::versions(&session)?;
+    let (tables, identity) = match found {
+        None => ("no tables, made at the first start".to_owned(), None),
+        Some(version) => {
+            let identity = if version > 2 { schema::identity(&session)? } else { None };
+            (format!("schema version {version} of {known}"), identity)
+        }
+    };
+    let mut lines = vec![format!("database: {server} at {name}, {tables}")];
+    for url in &settings.replicas {
+        let options = parse("database.replicas", url)?;
+        let name = replica::name(&options);
+        let session = Session::connect(&options, Use::Brief)?;
+        if identity.is_some() && schema::identity(&session)? != identity {
+            return Err(replica::foreign());
+        }
+        let follows = if identity.is_some() { "has the same database" } else { "answers" };
+        lines.push(format!("replica: {name} {follows}"));
+    }
+    Ok(lines)
+}
