@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The user whose valid token a request carries; without one the request is answered 401.
 ///
 /// The token is proof of who logged in, not that the account still exists: what writes asks
-/// [`exists`](super::exists) in its own transaction.
+/// `accounts::stays` in its own transaction.
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// The user.

@@ -108,9 +108,9 @@ impl Accounts {
         shared.revoked_in(&revoked);
         let (rows, names, tokens, users) = store.remembered()?;
         revoked.extend(tokens, users);
-        let (again, kept) = (store.clone(), Arc::clone(&revoked));
-        shared.reloaded_by(move || {
-            let (_, _, tokens, users) = again.remembered()?;
+        let kept = Arc::clone(&revoked);
+        shared.reloaded_by(move |store| {
+            let (_, _, tokens, users) = AccountStore::new(store).remembered()?;
             kept.extend(tokens, users);
             Ok(())
         });

@@ -234,27 +234,6 @@ const GENERAL: &[Key] = &[
         )
     },
     key!(
-        "cluster.delay" = "25ms",
-        "a duration: 0, 25ms, 40ms; at most 1s",
-        "Time between the commit of a write and its answer when database.url is set, the same on all nodes; 0 = no wait, but every request waits for a query of its own (for machines that are suspended or migrated live)",
-        |s, v| s.database.cluster.delay = duration(v)
-            .ok()
-            .filter(|delay| *delay <= Duration::from_secs(1))
-            .ok_or_else(String::new)?
-    ),
-    key!(
-        "cluster.poll" = "8ms",
-        "a duration: 8ms, 16ms",
-        "Time between two queries for what other nodes have written, while requests come; must be shorter than two thirds of cluster.delay",
-        |s, v| s.database.cluster.poll = positive(v)?
-    ),
-    key!(
-        "cluster.wait" = "1s",
-        "a duration: 250ms, 1s",
-        "Maximum time that a request waits for such a query; then 503",
-        |s, v| s.database.cluster.wait = positive(v)?
-    ),
-    key!(
         "database.max_connections" = "auto",
         "auto or 1 to 256",
         "Number of read connections to the store (file: auto = one per core, at least 2), or of all connections to MariaDB (auto = 48)",
@@ -278,6 +257,27 @@ const GENERAL: &[Key] = &[
         "Size of the write-ahead log at which reads and writes pause until it is copied into the database",
         |s, v| s.database.log_limit =
             size(v).ok().filter(|bytes| *bytes >= 64 << 10).ok_or_else(String::new)?
+    ),
+    key!(
+        "cluster.delay" = "25ms",
+        "a duration: 0, 25ms, 40ms; at most 1s",
+        "Time between the commit of a write and its answer when database.url is set, the same on all nodes; 0 = no wait, but every request waits for a query of its own (for machines that are suspended or migrated live)",
+        |s, v| s.database.cluster.delay = duration(v)
+            .ok()
+            .filter(|delay| *delay <= Duration::from_secs(1))
+            .ok_or_else(String::new)?
+    ),
+    key!(
+        "cluster.poll" = "8ms",
+        "a duration: 8ms, 16ms",
+        "Time between two queries for what other nodes have written, while requests come; must be shorter than two thirds of cluster.delay",
+        |s, v| s.database.cluster.poll = positive(v)?
+    ),
+    key!(
+        "cluster.wait" = "1s",
+        "a duration: 250ms, 1s",
+        "Maximum time that a request waits for such a query; then 503",
+        |s, v| s.database.cluster.wait = positive(v)?
     ),
     key!(
         "tracks.detail" = "medium",

@@ -210,8 +210,11 @@ impl super::Store {
     /// From now on this is run when what was remembered may be wrong, before anything of it is used again.
     pub(crate) fn reloaded_by(
         &self,
-        reload: impl Fn() -> Result<(), StoreError> + Send + Sync + 'static,
+        reload: impl Fn(super::Store) -> Result<(), StoreError> + Send + Sync + 'static,
     ) {
+        // The store would keep itself open otherwise.
+        let inner = Arc::downgrade(&self.inner);
+        let reload = move || inner.upgrade().map_or(Ok(()), |inner| reload(super::Store { inner }));
         self.known(|known| known.reload = Some(Reload(Arc::new(reload))));
     }
 

@@ -62,12 +62,18 @@ pub(crate) fn hand_over() -> Handed {
     Handed(current)
 }
 
-/// The current request, if there is one, must not be answered before; answers whether there is one that can wait.
-pub(crate) fn not_before(moment: Instant) -> bool {
-    let Some(handover) = current::handover() else { return false };
-    let mut not_before = handover.state.not_before.lock().unwrap_or_else(PoisonError::into_inner);
-    *not_before = (*not_before).max(Some(moment));
-    true
+/// Whether there is a request that may write, for whose answer the edge waits.
+pub(crate) fn is_request() -> bool {
+    current::handover().is_some()
+}
+
+/// The current request must not be answered before.
+pub(crate) fn not_before(moment: Instant) {
+    if let Some(handover) = current::handover() {
+        let mut not_before =
+            handover.state.not_before.lock().unwrap_or_else(PoisonError::into_inner);
+        *not_before = (*not_before).max(Some(moment));
+    }
 }
 
 /// A write that was handed over.

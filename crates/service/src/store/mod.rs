@@ -1,11 +1,11 @@
 //! The store of every system: one file of this process (SQLite), or a server that several nodes share (MariaDB).
 //!
-//! A job is one whole transaction. It sees a [`Conn`], on which a statement is the same for both engines or is
-//! written once for each ([`Sql`]); no type of an engine leaves this folder (a lint sees to that). What is promised
+//! A job is one whole transaction. It sees a `Conn`, on which a statement is the same for both engines or is
+//! written once for each (`Sql`); no type of an engine leaves this folder (a lint sees to that). What is promised
 //! is the same, too: a write that was answered `Ok` is committed and synced, and a job that fails leaves nothing.
 //!
 //! They differ in how transactions meet. The embedded store runs one after the other; on a server they run at the
-//! same time, so a job there may be run again, and takes a row's lock ([`Tx::hold`]) before it writes what it has read.
+//! same time, so a job there may be run again, and takes a row's lock (`Tx::hold`) before it writes what it has read.
 
 mod effects;
 mod error;

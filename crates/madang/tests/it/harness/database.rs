@@ -26,8 +26,8 @@ pub fn name_in(command: &mut Command) {
 }
 
 /// Tests about the file of the embedded store, its lock, its log, or the memory that goes with it: they use one in any
-/// case.
-const ON_FILES: [&str; 17] = [
+/// case. And those that have a server of their own.
+const ON_FILES: [&str; 18] = [
     "answers::a_thousand_readers_that_take_nothing",
     "articles::a_cached_article_is_answered_without_sql",
     "copies::",
@@ -39,6 +39,7 @@ const ON_FILES: [&str; 17] = [
     "import_refusals::an_import_whose_reader_has_gone",
     "likes::a_log_that_cannot_be_read",
     "likes_crash::",
+    "nodes::",
     "operator::",
     "outbox::",
     "outcomes::",

@@ -150,12 +150,14 @@ impl Maria {
         E: From<StoreError> + Send + 'static,
         F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     {
-        let outcome = self.write(job, |_| ()).await;
-        let known = Instant::now() + self.shared.freshness.delay();
-        // Of a request the edge lets the answer wait, which holds no place among the writes then.
-        if !handover::not_before(known) {
-            tokio::time::sleep_until(known.into()).await;
+        let delay = self.shared.freshness.delay();
+        if !handover::is_request() {
+            // A command, or what is done beside requests: the next write of this thread waits as well.
+            return self.write(job, move |_| std::thread::sleep(delay)).await;
         }
+        let outcome = self.write(job, |_| ()).await;
+        // The edge lets the answer wait, which holds no place among the writes then.
+        handover::not_before(Instant::now() + delay);
         outcome
     }
 
