@@ -15,6 +15,7 @@ mod seed;
 mod serve;
 mod settings;
 mod supervise;
+mod up;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,6 +31,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[command(after_help = "\
 Examples:
   madang serve --demo                        serve sample data on http://127.0.0.1:8080; API description at /docs
+  madang up --nodes 2 --demo                 two nodes on one MariaDB, behind nginx
   madang import tracks trail.gpx             import a trail
   madang seed --users 200 --shared-hash      add users for load tests
   madang load script.js -u 50 -d 10s         run a k6 script
@@ -46,6 +48,8 @@ struct Cli {
 enum Command {
     /// Run the backend
     Serve(serve::Args),
+    /// Run nodes, their database and nginx on this machine, for trying out and testing
+    Up(up::Args),
     /// Print every setting with its value, origin and meaning
     Config(config::Args),
     /// Import running tracks or traditional markets from files
@@ -86,6 +90,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> ExitCode {
     match command {
         Command::Serve(args) => exit::code(serve::run(&args)),
+        Command::Up(args) => exit::code(up::run(args)),
         Command::Config(args) => exit::code(config::run(&args)),
         Command::Import(args) => exit::code(import::run(&args)),
         Command::Seed(args) => exit::code(seed::run(&args)),

@@ -152,7 +152,7 @@ fn watch_signals(signals: Signals) -> anyhow::Result<()> {
 
 /// Whether whoever started this process wants it to outlive its terminal, as `nohup` does. A handler would
 /// undo that.
-fn hangup_is_ignored() -> bool {
+pub fn hangup_is_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);

@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use crate::{Error, Exit, PortReservation, Process, Sample};
+use crate::{Error, Exit, Patience, PortReservation, Process, Sample};
 
 /// A server of somebody else at a free port of 127.0.0.1. Dropping it kills it.
 #[derive(Debug)]
@@ -46,6 +46,14 @@ impl Neighbour {
     /// # Errors
     /// As [`Process::stop`].
     pub fn stop(&self) -> Result<Exit, Error> {
-        self.process.stop(self.grace)
+        self.stop_within(self.grace)
+    }
+
+    /// Stops it within another time, and waits until it is gone.
+    ///
+    /// # Errors
+    /// As [`Process::stop`].
+    pub fn stop_within<'q>(&self, patience: impl Into<Patience<'q>>) -> Result<Exit, Error> {
+        self.process.stop(patience)
     }
 }

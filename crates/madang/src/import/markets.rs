@@ -101,7 +101,8 @@ enum Content<'a> {
 
 impl<'a> Import<'a> {
     fn start(markets: &'a Markets) -> anyhow::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+        // With timers: on MariaDB a write waits until other nodes know it.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Self { markets, runtime, report: Report::new(progress(0)) })
     }
 

@@ -1,0 +1,210 @@
+//! `madang up`: nodes, their database and a balancer on this machine, until told to stop.
+//!
+//! Every server runs under a supervisor of `madang-stack`, so nothing is left when this process is
+//! killed, except the temporary directory. A thread for each server starts it again when it ends
+//! ([`kept`]). Ctrl-C stops the nodes first, while nginx and the database still work for them.
+
+mod databases;
+mod front;
+mod kept;
+mod node;
+mod place;
+mod plan;
+mod report;
+mod restart;
+mod stopping;
+
+use crate::exit::Ended;
+use crate::{import, seed};
+use anyhow::Context as _;
+use databases::Databases;
+use front::Front;
+use kept::{Kept, Means};
+use madang_service::app::App;
+use madang_service::store::DirLock;
+use madang_stack::{Patience, Supervisor};
+use node::Node;
+use place::Place;
+use plan::{Choices, Plan};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use stopping::Stopping;
+
+/// Time that nginx and the databases get to stop; each needs less.
+const STOP_TIME: Duration = Duration::from_secs(20);
+
+/// Arguments of `madang up`.
+#[derive(clap::Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = "\
+For trying out, testing and comparing: everything listens on free ports of 127.0.0.1 and runs from
+installed packages (nginx-light, mariadb-server, openssl). Nothing is left running when this process
+ends, however it ends. A server that ends by itself is started again at its address.
+
+Settings reach every node as with `madang serve`: madang.toml < MADANG_… variables < --set. Not to be
+set are those that this command sets: data.dir, server.listen, server.metrics_listen, database.url
+and database.replicas. Behind nginx, server.trusted_proxies and server.drain_delay are set unless
+--set names them.
+
+--json prints one line once all is ready, with the addresses and the nodes' process ids:
+  {\"url\": …, \"nodes\": [{\"url\": …, \"metrics\": …, \"pid\": …}], \"database\": …, \"replicas\": […], \"dir\": …}
+A node that was started again has the same addresses and another process id.
+
+Examples:
+  madang up --demo                                 one node with sample data, in a temporary directory
+  madang up --nodes 2                              two nodes on one MariaDB, behind nginx
+  madang up --nodes 2 --profile stock              the same behind nginx as Debian configures it
+  madang up --nodes 1 --balance nginx --tls        HTTPS and HTTP/2 with a self-signed certificate
+  madang up --nodes 3 --dir shop --set log.level=debug    data and logs stay in ./shop
+  madang up --nodes 0 --database mariadb           a database alone
+  madang up restart --dir shop                     restart the nodes one by one
+
+Ctrl-C, SIGTERM or SIGHUP stops the nodes, then nginx, then the database; a second one stops at once.")]
+pub struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+    #[command(flatten)]
+    choices: Choices,
+    /// Print one line of JSON on stdout instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Action {
+    /// Restart the nodes of a running `madang up` one by one, each once the one before is ready
+    Restart(restart::Args),
+}
+
+/// Starts what is asked for and keeps it running, or restarts the nodes of another such process.
+pub fn run(args: Args) -> anyhow::Result<Ended> {
+    if let Some(Action::Restart(args)) = args.action {
+        return restart::run(&args);
+    }
+    let plan = Plan::new(args.choices)?;
+    let stopping = Arc::new(Stopping::default());
+    stopping.watch_signals()?;
+    let begun = Instant::now();
+    let place = Place::new(plan.dir.as_deref())?;
+    let _lock = DirLock::take(&place.dir)?;
+    let means = Arc::new(Means { supervisor: Supervisor::this_program(["supervise"]), stopping });
+    let mut stack = Stack::default();
+    let started = stack.start(&plan, &place.dir, &means);
+    let ended = match started {
+        Ok(addresses) => {
+            let control = restart::Control::listen(&place.dir, &stack.nodes, &means)?;
+            let keepers = stack.keep(&means)?;
+            report::ready(&addresses, &stack, begun.elapsed(), args.json)?;
+            means.stopping.wait();
+            stack.stop(&means);
+            drop(control);
+            for keeper in keepers {
+                // One that panicked has said so.
+                let _ = keeper.join();
+            }
+            if means.stopping.hurries() { Ended::Interrupted } else { Ended::Done }
+        }
+        // Whoever stopped it knows why it did not start.
+        Err(_) if means.stopping.is_asked() => {
+            stack.stop(&means);
+            Ended::Interrupted
+        }
+        Err(error) => {
+            stack.stop(&means);
+            place.remove()?;
+            return Err(error);
+        }
+    };
+    place.remove()?;
+    Ok(ended)
+}
+
+/// All servers, in the order in which they start.
+#[derive(Default)]
+struct Stack {
+    databases: Vec<Arc<Kept>>,
+    nodes: Vec<Arc<Kept>>,
+    front: Option<Arc<Kept>>,
+}
+
+/// Where they are.
+struct Addresses {
+    /// Of the balancer, or of the only node.
+    url: Option<String>,
+    database: String,
+    replicas: Vec<String>,
+    nodes: Vec<node::Addresses>,
+    dir: PathBuf,
+}
+
+impl Stack {
+    fn start(
+        &mut self,
+        plan: &Plan,
+        dir: &std::path::Path,
+        means: &Arc<Means>,
+    ) -> anyhow::Result<Addresses> {
+        let databases = Databases::start(plan, dir, means, &mut self.databases)?;
+        let shared = plan.shared_settings(&databases, dir)?;
+        let mut nodes = Vec::new();
+        for number in 1..=plan.nodes {
+            let node = Node::new(number, plan, &shared, dir)?;
+            if number == 1 && plan.demo {
+                fill_demo(&node).context("cannot store the sample data")?;
+            }
+            nodes.push(node.addresses().clone());
+            let name = format!("node-{number}");
+            let kept = Arc::new(Kept::new(name, node.log(), node));
+            // Before it is ready: what fails from here on has to stop it, too.
+            self.nodes.push(Arc::clone(&kept));
+            kept.start(means)?;
+        }
+        let mut url = nodes.first().filter(|_| plan.nodes == 1).map(|node| node.url.clone());
+        if let Some(balance) = &plan.front {
+            let front = Front::start(balance, &nodes, dir, means)?;
+            url = Some(front.url());
+            let log = front.log();
+            self.front = Some(Arc::new(Kept::new("nginx".to_owned(), log, front)));
+        } else if url.is_none() {
+            url = nodes.first().map(|node| node.url.clone());
+        }
+        let Databases { url: database, replicas } = databases;
+        Ok(Addresses { url, database, replicas, nodes, dir: dir.to_owned() })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<Kept>> {
+        self.front.iter().chain(&self.nodes).chain(&self.databases)
+    }
+
+    fn keep(&self, means: &Arc<Means>) -> anyhow::Result<Vec<JoinHandle<()>>> {
+        self.all().map(|kept| Ok(Kept::keep(kept, means)?)).collect()
+    }
+
+    /// Nodes drain at the same time, then nginx ends, then replicas and their primary.
+    fn stop(&self, means: &Arc<Means>) {
+        std::thread::scope(|scope| {
+            for node in &self.nodes {
+                scope.spawn(|| node.stop(means));
+            }
+        });
+        for kept in self.front.iter().chain(self.databases.iter().rev()) {
+            kept.stop(means);
+        }
+    }
+}
+
+/// How long a server of somebody else may take to stop, unless this process is told to hurry.
+fn patience<'q>(hurries: &'q dyn Fn() -> bool) -> Patience<'q> {
+    Patience::new(STOP_TIME, hurries)
+}
+
+/// What `serve --demo` does, before any node serves.
+fn fill_demo(node: &Node) -> anyhow::Result<()> {
+    let settings = node.settings();
+    let _lock = DirLock::take(&settings.data_dir)?;
+    let app = App::open(settings)?;
+    import::fill_demo(&app, settings.database.queue)?;
+    seed::fill_demo(&app, settings)
+}

@@ -1,0 +1,115 @@
+//! A node: `madang serve` at an address of its own.
+
+use super::kept::{Means, Part};
+use super::plan::Plan;
+use anyhow::{Context as _, anyhow};
+use madang_service::config::{Key, Settings};
+use madang_stack::http::Url;
+use madang_stack::{Error, Exit, Output, Patience, PortReservation, Process, Spec};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A node opens its store and migrates it; a disk that is busy may take its time.
+const READY_TIME: Duration = Duration::from_secs(60);
+/// Time beyond its own delays that a node gets to stop.
+const STOP_MARGIN: Duration = Duration::from_secs(10);
+
+/// Where a node is, as long as this process lives.
+#[derive(Clone, Debug)]
+pub struct Addresses {
+    pub api: SocketAddr,
+    pub url: String,
+    pub metrics: String,
+}
+
+/// A node that runs, or will.
+pub struct Node {
+    // Dropped before the ports.
+    process: Option<Process>,
+    spec: Spec,
+    settings: Settings,
+    addresses: Addresses,
+    health: Url,
+    log: PathBuf,
+    _ports: [PortReservation; 2],
+}
+
+impl Node {
+    /// A node that is not started yet.
+    pub fn new(
+        number: u16,
+        plan: &Plan,
+        own: &[(String, String)],
+        dir: &Path,
+    ) -> anyhow::Result<Self> {
+        let data = dir.join(format!("node-{number}"));
+        let log = dir.join(format!("node-{number}.log"));
+        let reserve = || PortReservation::new().context("no free port for a node");
+        let ports = [reserve()?, reserve()?];
+        let [api, metrics] =
+            ports.each_ref().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port.port())));
+        let settings = plan.resolve(&data, own)?;
+        let mut spec = Spec::new("/proc/self/exe")
+            .args(["serve", "--listen", &api.to_string(), "--data"])
+            .arg(&data)
+            .args(["--set", &format!("server.metrics_listen={metrics}")]);
+        if let Some(file) = &plan.config {
+            spec = spec.arg("--config").arg(file);
+        }
+        for pair in &plan.set {
+            spec = spec.arg("--set").arg(pair);
+        }
+        for (name, value) in own {
+            let key = Key::find(name).with_context(|| format!("there is no setting {name}"))?;
+            spec = spec.env(key.variable(), value);
+        }
+        let spec = spec.stdout(Output::Null).stderr(Output::File(log.clone()));
+        let url = format!("http://{api}");
+        let health = Url::parse(&format!("{url}/health/ready")).map_err(|why| anyhow!(why))?;
+        let addresses = Addresses { api, url, metrics: format!("http://{metrics}") };
+        Ok(Self { process: None, spec, settings, addresses, health, log, _ports: ports })
+    }
+
+    /// What it will be started with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
+
+    pub fn log(&self) -> PathBuf {
+        self.log.clone()
+    }
+
+    /// Time after SIGTERM until it is killed.
+    fn grace(&self) -> Duration {
+        let server = &self.settings.server;
+        server.drain_delay.saturating_add(server.drain_timeout).saturating_add(STOP_MARGIN)
+    }
+}
+
+impl Part for Node {
+    fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::pid)
+    }
+
+    fn exit(&self) -> Option<Exit> {
+        self.process.as_ref().and_then(Process::exit)
+    }
+
+    fn restart(&mut self, means: &Means) -> Result<(), Error> {
+        self.stop(means)?;
+        let process = self.process.insert(means.supervisor.spawn(&self.spec)?);
+        let asked = || means.stopping.is_asked();
+        process.ready_http(&self.health, Patience::new(READY_TIME, &asked))
+    }
+
+    fn stop(&mut self, means: &Means) -> Result<(), Error> {
+        let hurries = || means.stopping.hurries();
+        let patience = Patience::new(self.grace(), &hurries);
+        self.process.as_ref().map_or(Ok(()), |process| process.stop(patience).map(drop))
+    }
+}

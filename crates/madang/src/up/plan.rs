@@ -1,0 +1,290 @@
+//! What is to be started: the flags, with what they leave open filled in and what does not fit
+//! refused.
+
+use super::databases::Databases;
+use super::place::random_hex;
+use crate::settings::{SettingsArgs, Usage};
+use anyhow::Context as _;
+use madang_service::config::{Key, Origin, Settings};
+use madang_stack::nginx::Profile;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// What this command sets itself, since nothing works with other values.
+const OWN: [&str; 5] =
+    ["data.dir", "server.listen", "server.metrics_listen", "database.url", "database.replicas"];
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DatabaseKind {
+    /// A file in the data directory of the only node
+    Sqlite,
+    /// A MariaDB server that all nodes share
+    Mariadb,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Balance {
+    /// nginx on an address of its own, in front of the nodes
+    Nginx,
+    /// Nothing: clients choose a node
+    Off,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum ProfileName {
+    /// deploy/nginx/tuned.conf
+    Tuned,
+    /// deploy/nginx/stock.conf: nginx as Debian configures it
+    Stock,
+}
+
+/// The flags.
+#[derive(clap::Args, Debug)]
+pub struct Choices {
+    /// Number of nodes, 0 to 16 [default: 2 with mariadb, 1 with sqlite]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=16))]
+    nodes: Option<u16>,
+    /// Store of the nodes [default: mariadb with several nodes or replicas, otherwise sqlite]
+    #[arg(long, value_name = "KIND", value_enum)]
+    database: Option<DatabaseKind>,
+    /// Number of read-only replicas of the MariaDB, 0 to 8
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=8))]
+    replicas: u16,
+    /// Balancer in front of the nodes [default: nginx with several nodes or --tls, otherwise off]
+    #[arg(long, value_name = "KIND", value_enum)]
+    balance: Option<Balance>,
+    /// Configuration of nginx
+    #[arg(long, value_name = "NAME", value_enum, default_value = "tuned")]
+    profile: ProfileName,
+    /// HTTPS at nginx, with a self-signed certificate
+    #[arg(long)]
+    tls: bool,
+    /// Directory for data and logs, created if missing [default: a temporary one, removed at the end]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Fill an empty store first, as `madang serve --demo` does
+    #[arg(long)]
+    demo: bool,
+    /// Configuration file of the nodes [default: madang.toml, if it exists]
+    #[arg(long, value_name = "FILE", env = "MADANG_CONFIG")]
+    config: Option<PathBuf>,
+    /// Value of one setting of every node; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+/// The balancer to be.
+#[derive(Debug)]
+pub struct FrontPlan {
+    pub profile: Profile,
+    pub tls: bool,
+}
+
+/// What is to be started.
+#[derive(Debug)]
+pub struct Plan {
+    pub nodes: u16,
+    pub database: DatabaseKind,
+    pub replicas: u16,
+    pub front: Option<FrontPlan>,
+    pub dir: Option<PathBuf>,
+    pub demo: bool,
+    pub config: Option<PathBuf>,
+    pub set: Vec<String>,
+}
+
+fn usage(text: &str) -> anyhow::Error {
+    Usage(text.to_owned()).into()
+}
+
+impl Plan {
+    pub fn new(choices: Choices) -> anyhow::Result<Self> {
+        let Choices { nodes, database, replicas, balance, profile, tls, dir, demo, config, set } =
+            choices;
+        let is_shared = nodes.is_some_and(|nodes| nodes > 1) || replicas > 0;
+        let fitting = if is_shared { DatabaseKind::Mariadb } else { DatabaseKind::Sqlite };
+        let database = database.unwrap_or(fitting);
+        let nodes = nodes.unwrap_or(if database == DatabaseKind::Mariadb { 2 } else { 1 });
+        if database == DatabaseKind::Sqlite {
+            if nodes > 1 {
+                return Err(usage(
+                    "--database sqlite: several nodes cannot share a file, one process owns it; use --database mariadb or --nodes 1",
+                ));
+            }
+            if replicas > 0 {
+                return Err(usage("--replicas: a file has none; use --database mariadb"));
+            }
+            if nodes == 0 {
+                return Err(usage("--nodes 0: nothing to start; use --database mariadb"));
+            }
+        }
+        let fitting = if nodes > 1 || tls { Balance::Nginx } else { Balance::Off };
+        let front = match balance.unwrap_or(fitting) {
+            Balance::Off if tls => {
+                return Err(usage("--tls: it is nginx that has it; leave out --balance off"));
+            }
+            Balance::Off => None,
+            Balance::Nginx if nodes == 0 => {
+                return Err(usage("--balance nginx: there is no node to balance with --nodes 0"));
+            }
+            Balance::Nginx => {
+                let tuned = profile == ProfileName::Tuned;
+                Some(FrontPlan {
+                    profile: if tuned { Profile::Tuned } else { Profile::Stock },
+                    tls,
+                })
+            }
+        };
+        for pair in &set {
+            let name = pair.split('=').next().unwrap_or_default().trim();
+            if OWN.contains(&name) {
+                return Err(Usage(format!("--set {pair}: `madang up` sets {name} itself")).into());
+            }
+        }
+        let plan = Self { nodes, database, replicas, front, dir, demo, config, set };
+        if nodes > 0 {
+            // A wrong setting is to be found before anything is started.
+            let stand_in = "mysql://user:password@127.0.0.1:1/madang".to_owned();
+            let replicas = vec![stand_in.clone(); usize::from(replicas)];
+            let databases = Databases { url: stand_in, replicas };
+            plan.resolve(Path::new("."), &plan.cluster_settings(&databases))?;
+        }
+        Ok(plan)
+    }
+
+    /// The effective settings of a node with this data directory.
+    pub fn resolve(&self, data: &Path, own: &[(String, String)]) -> anyhow::Result<Settings> {
+        let mut sources = self.arguments(data).sources()?;
+        for (name, value) in own.iter().filter(|(name, _)| !self.names(name)) {
+            sources.set(name, value, Origin::Flag("madang up".to_owned()))?;
+        }
+        Ok(sources.resolve()?)
+    }
+
+    /// Flags of `madang serve`.
+    pub fn arguments(&self, data: &Path) -> SettingsArgs {
+        let (config, set) = (self.config.clone(), self.set.clone());
+        SettingsArgs { data: Some(data.to_owned()), config, set }
+    }
+
+    /// Settings that all nodes share: how they reach the database, the key they sign tokens with, and
+    /// what goes with a balancer. They go into the environment, because others can see flags.
+    pub fn shared_settings(
+        &self,
+        databases: &Databases,
+        dir: &Path,
+    ) -> anyhow::Result<Vec<(String, String)>> {
+        let mut all = self.cluster_settings(databases);
+        if self.database == DatabaseKind::Mariadb && !self.has_token_key()? {
+            all.push(("accounts.token_key".to_owned(), token_key(&dir.join("token.key"))?));
+        }
+        Ok(all)
+    }
+
+    fn cluster_settings(&self, databases: &Databases) -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        let mut set = |name: &str, value: &str| all.push((name.to_owned(), value.to_owned()));
+        match self.database {
+            // Also where a file or variable of the user names a database.
+            DatabaseKind::Sqlite => set("database.url", ""),
+            DatabaseKind::Mariadb => set("database.url", &databases.url),
+        }
+        if !databases.replicas.is_empty() {
+            set("database.replicas", &databases.replicas.join(","));
+        }
+        if self.front.is_some() {
+            set("server.trusted_proxies", "127.0.0.1/32");
+            set("server.drain_delay", "1s");
+        }
+        all
+    }
+
+    /// Whether the user set this one on the command line, which counts more than the environment.
+    fn names(&self, name: &str) -> bool {
+        self.set.iter().any(|pair| pair.split('=').next().is_some_and(|key| key.trim() == name))
+    }
+
+    fn has_token_key(&self) -> anyhow::Result<bool> {
+        let sources = self.arguments(Path::new(".")).sources()?;
+        let key = Key::find("accounts.token_key");
+        Ok(key.is_some_and(|key| !sources.effective(key).0.is_empty()))
+    }
+}
+
+/// The key in a file, made when it is missing: who is logged in stays so when the same directory is
+/// used again.
+fn token_key(path: &Path) -> anyhow::Result<String> {
+    let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let key = match new {
+        Ok(mut file) => {
+            let key = random_hex(32)?;
+            writeln!(file, "{key}").map(|()| key)
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            std::fs::read_to_string(path).map(|key| key.trim().to_owned())
+        }
+        Err(error) => Err(error),
+    };
+    key.with_context(|| format!("cannot use the key {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+
+    #[derive(clap::Parser)]
+    struct Typed {
+        #[command(flatten)]
+        choices: Choices,
+    }
+
+    fn plan(flags: &str) -> anyhow::Result<Plan> {
+        let flags = std::iter::once("up").chain(flags.split_whitespace());
+        Plan::new(Typed::try_parse_from(flags)?.choices)
+    }
+
+    #[test]
+    fn what_is_left_open_fits_what_is_said() {
+        for (flags, nodes, database, balanced) in [
+            ("", 1, DatabaseKind::Sqlite, false),
+            ("--nodes 3", 3, DatabaseKind::Mariadb, true),
+            ("--database mariadb", 2, DatabaseKind::Mariadb, true),
+            ("--nodes 2 --balance off", 2, DatabaseKind::Mariadb, false),
+            ("--tls", 1, DatabaseKind::Sqlite, true),
+            ("--balance nginx", 1, DatabaseKind::Sqlite, true),
+        ] {
+            let plan = plan(flags).unwrap();
+            let found = (plan.nodes, plan.database, plan.front.is_some());
+            assert_eq!(found, (nodes, database, balanced), "{flags}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_the_reason() {
+        for (flags, reason) in [
+            ("--nodes 2 --database sqlite", "one process owns it"),
+            ("--replicas 1 --database sqlite", "a file has none"),
+            ("--nodes 0", "nothing to start"),
+            ("--tls --balance off", "it is nginx that has it"),
+            ("--set data.dir=/x", "sets data.dir itself"),
+            ("--set database.url=mysql://x", "sets database.url itself"),
+            ("--set cache.mode=nonsense", "cache.mode"),
+        ] {
+            let error = format!("{:#}", plan(flags).unwrap_err());
+            assert!(error.contains(reason), "{flags}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_made_once_and_for_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("token.key");
+        let key = token_key(&path).unwrap();
+        assert_eq!((token_key(&path).unwrap(), key.len()), (key, 64));
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}

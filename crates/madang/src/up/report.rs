@@ -1,0 +1,67 @@
+//! What `madang up` prints.
+
+use super::{Addresses, Stack};
+use serde_json::json;
+use std::fmt::Arguments;
+use std::io::{ErrorKind, Write as _};
+use std::time::Duration;
+
+/// A line on stderr, which somebody may have closed.
+pub fn tell(line: Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "madang up: {line}");
+}
+
+/// Prints the addresses once all is ready. That nobody reads them is no reason to stop.
+pub fn ready(
+    addresses: &Addresses,
+    stack: &Stack,
+    took: Duration,
+    as_json: bool,
+) -> anyhow::Result<()> {
+    let text = if as_json { line(addresses, stack) } else { table(addresses, stack, took) };
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+fn line(addresses: &Addresses, stack: &Stack) -> String {
+    let nodes = addresses.nodes.iter().zip(&stack.nodes);
+    let nodes =
+        nodes.map(|(at, kept)| json!({ "url": at.url, "metrics": at.metrics, "pid": kept.pid() }));
+    let whole = json!({
+        "url": addresses.url,
+        "nodes": nodes.collect::<Vec<_>>(),
+        "database": addresses.database,
+        "replicas": addresses.replicas,
+        "dir": addresses.dir,
+    });
+    format!("{whole}\n")
+}
+
+fn table(addresses: &Addresses, stack: &Stack, took: Duration) -> String {
+    let mut rows = Vec::new();
+    if let (Some(front), Some(url)) = (&stack.front, &addresses.url) {
+        rows.push([front.name.clone(), url.clone(), front.log.display().to_string()]);
+    }
+    for (node, kept) in addresses.nodes.iter().zip(&stack.nodes) {
+        rows.push([kept.name.clone(), node.url.clone(), kept.log.display().to_string()]);
+        rows.push([String::new(), node.metrics.clone() + "/metrics", String::new()]);
+    }
+    let urls = std::iter::once(&addresses.database).chain(&addresses.replicas);
+    for (at, url) in urls.enumerate() {
+        let kept = stack.databases.get(at);
+        let name = kept.map_or("sqlite", |kept| &kept.name).to_owned();
+        let log = kept.map(|kept| kept.log.display().to_string()).unwrap_or_default();
+        rows.push([name, url.clone(), log]);
+    }
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let (first, second) = (width(0), width(1));
+    let mut text = String::new();
+    for [name, address, log] in &rows {
+        text += format!("{name:first$}  {address:second$}  {log}").trim_end();
+        text.push('\n');
+    }
+    text + &format!("ready in {:.1} s; Ctrl-C stops all of it\n", took.as_secs_f64())
+}
