@@ -94,7 +94,8 @@ pub fn run(args: Args) -> anyhow::Result<Ended> {
     let started = stack.start(&plan, &place.dir, &means);
     let ended = match started {
         Ok(addresses) => {
-            let control = restart::Control::listen(&place.dir, &stack.nodes, &means)?;
+            let control =
+                restart::Control::listen(&place.dir, &stack.nodes, stack.front.is_some(), &means)?;
             let keepers = stack.keep(&means)?;
             report::ready(&addresses, &stack, begun.elapsed(), args.json)?;
             means.stopping.wait();

@@ -22,6 +22,9 @@ const SOCKET: &str = "up.sock";
 const ORDER: &str = "restart";
 const DONE: &str = "done";
 const FAILED: &str = "failed";
+/// nginx leaves a node out for `fail_timeout` (1 s) after it has refused connections, and counts whole seconds. If the
+/// next node ended before that is over, there would be none.
+const LEFT_OUT: Duration = Duration::from_secs(2);
 /// Time for the one line of an order, which is sent at once.
 const ORDER_TIME: Duration = Duration::from_secs(5);
 
@@ -99,7 +102,12 @@ pub struct Control {
 
 impl Control {
     /// Answers orders from now on, one after another. The caller holds the lock of the directory.
-    pub fn listen(dir: &Path, nodes: &[Arc<Kept>], means: &Arc<Means>) -> anyhow::Result<Self> {
+    pub fn listen(
+        dir: &Path,
+        nodes: &[Arc<Kept>],
+        is_balanced: bool,
+        means: &Arc<Means>,
+    ) -> anyhow::Result<Self> {
         let path = dir.join(SOCKET);
         let bind = || {
             // One that was killed has left its own.
@@ -115,7 +123,8 @@ impl Control {
         // It ends with the process.
         std::thread::Builder::new().name("orders".to_owned()).spawn(move || {
             for stream in listener.incoming() {
-                let answered = stream.and_then(|stream| answer(&stream, &nodes, &means));
+                let answered =
+                    stream.and_then(|stream| answer(&stream, &nodes, is_balanced, &means));
                 if let Err(error) = answered {
                     tell(format_args!("an order was not understood: {error}"));
                     // As when there is no file descriptor left.
@@ -134,7 +143,12 @@ impl Drop for Control {
     }
 }
 
-fn answer(stream: &UnixStream, nodes: &[Arc<Kept>], means: &Means) -> io::Result<()> {
+fn answer(
+    stream: &UnixStream,
+    nodes: &[Arc<Kept>],
+    is_balanced: bool,
+    means: &Means,
+) -> io::Result<()> {
     stream.set_read_timeout(Some(ORDER_TIME))?;
     let mut order = String::new();
     BufReader::new(stream).read_line(&mut order)?;
@@ -146,7 +160,10 @@ fn answer(stream: &UnixStream, nodes: &[Arc<Kept>], means: &Means) -> io::Result
     }
     // Whoever asked may leave: what was begun is finished.
     let say = |line: &str| drop((&mut &*stream).write_all(format!("{line}\n").as_bytes()));
-    for node in nodes {
+    for (n, node) in nodes.iter().enumerate() {
+        if n > 0 && is_balanced && means.stopping.pause(LEFT_OUT) {
+            return Ok(());
+        }
         match node.restart(means) {
             Ok(Some(took)) => {
                 say(&format!("{} restarted in {:.1} s", node.name, took.as_secs_f64()));

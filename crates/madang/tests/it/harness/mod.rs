@@ -9,10 +9,11 @@ pub mod namespace;
 pub mod people;
 pub mod server;
 pub mod stores;
+pub mod up;
 
 pub use client::{Answer, Connection};
 pub use command::{Madang, Output};
 pub use people::{PASSWORD, Person};
-pub use server::{Server, Setup};
+pub use server::{Server, Setup, sum};
 
 pub use madang_testing::{DEADLINE, until as eventually};
