@@ -8,11 +8,11 @@
 mod freshness;
 mod outbox;
 mod poll;
-mod schema;
+pub(in crate::store) mod schema;
 mod session;
 
 pub use freshness::{Freshness, now};
-pub(in crate::store) use session::Session;
+pub(in crate::store) use session::{Session, Use};
 
 use super::effects::{Effects, Memory};
 use super::sql::Conn;
@@ -23,7 +23,7 @@ use madang_positions::Timing;
 use mysql::{Opts, OptsBuilder};
 use outbox::{Fate, Number, Outbox};
 use poll::Poller;
-use session::{Trouble, Use, is_refusal};
+use session::{Trouble, is_refusal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -77,12 +77,8 @@ impl Maria {
         settings: &DatabaseSettings,
         memory: &Arc<Memory>,
     ) -> Result<Self, StoreError> {
-        let options = Opts::from_url(url)
+        let options = address(url)
             .map_err(|error| StoreError::CannotOpen(format!("database.url: {error}")))?;
-        if options.get_db_name().is_none_or(str::is_empty) {
-            return Err(StoreError::CannotOpen("database.url names no database".to_owned()));
-        }
-        let options = OptsBuilder::from_opts(options);
         let session = Session::connect(&options, Use::Writes)?;
         let cluster = &settings.cluster;
         schema::prepare(&session, cluster.delay)?;
@@ -204,6 +200,15 @@ impl Maria {
             ..StoreFigures::default()
         }
     }
+}
+
+/// How the database of a URL is reached, or what is wrong with the URL.
+pub(in crate::store) fn address(url: &str) -> Result<OptsBuilder, String> {
+    let options = Opts::from_url(url).map_err(|error| error.to_string())?;
+    if options.get_db_name().is_none_or(str::is_empty) {
+        return Err("it names no database".to_owned());
+    }
+    Ok(OptsBuilder::from_opts(options))
 }
 
 /// A third of the connections reads.

@@ -1,12 +1,12 @@
 //! The schema on a server: its versions, and what the server must be.
 
 use super::Session;
-use crate::store::StoreError;
+use crate::store::{StoreError, copy};
 use std::time::Duration;
 
 /// Each file brings the schema from version `index` to `index + 1`. Every statement of it can be run again: on a
 /// server a change of a table commits by itself, and what was broken off between two of them is begun anew.
-const MIGRATIONS: &[&str] =
+pub(in crate::store) const MIGRATIONS: &[&str] =
     &[include_str!("migrations/0001_all.sql"), include_str!("migrations/0002_cluster.sql")];
 
 /// Files whose `INSERT` statements fill tables of the first version with what is always there.
@@ -32,18 +32,32 @@ const OLDEST: (u32, u32) = (10, 6);
 /// what another waits for would answer what is older than an acknowledged write.
 pub(super) fn prepare(session: &Session, delay: Duration) -> Result<(), StoreError> {
     look_at_server(session)?;
+    exclusively(session, || {
+        copy::refuse_unfinished(session)?;
+        migrate(session)?;
+        agree(session, delay)
+    })
+}
+
+/// Runs what only one process may do at a time.
+pub(in crate::store) fn exclusively<T, E: From<StoreError>>(
+    session: &Session,
+    work: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
     let lock = "SELECT GET_LOCK(CONCAT('madang.schema.', DATABASE()), 60)";
     if number(session, lock)? != Some(1) {
         return Err(StoreError::Other(
             "another node has been changing the schema for a minute".to_owned(),
-        ));
+        )
+        .into());
     }
-    let migrated = migrate(session).and_then(|()| agree(session, delay));
+    let done = work();
     session.batch("DO RELEASE_LOCK(CONCAT('madang.schema.', DATABASE()))")?;
-    migrated
+    done
 }
 
-fn migrate(session: &Session) -> Result<(), StoreError> {
+/// Brings the schema up to date.
+pub(in crate::store) fn migrate(session: &Session) -> Result<(), StoreError> {
     let tables = "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE()";
     let ours = "SELECT count(*) FROM information_schema.tables
          WHERE table_schema = DATABASE() AND table_name = 'madang_schema'";
@@ -131,7 +145,8 @@ fn statements(file: &str) -> Vec<String> {
     statements.map(str::to_owned).collect()
 }
 
-fn look_at_server(session: &Session) -> Result<(), StoreError> {
+/// Refuses a server that cannot keep the promises.
+pub(in crate::store) fn look_at_server(session: &Session) -> Result<(), StoreError> {
     let rows = session.query(
         "SELECT @@version, @@read_only + 0, @@innodb_flush_log_at_trx_commit + 0, @@log_bin + 0, @@sync_binlog + 0",
         &[],
