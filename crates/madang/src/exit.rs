@@ -12,6 +12,7 @@ use madang_service::accounts::AccountsError;
 use madang_service::app::AppError;
 use madang_service::config::ConfigError;
 use madang_service::http::server::BindError;
+use madang_service::store::copy::CopyError;
 use madang_service::store::{LockError, StoreError};
 use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
@@ -154,15 +155,22 @@ fn ended_by(cause: &(dyn std::error::Error + 'static)) -> Option<Ended> {
     let of_the_store = match cause.downcast_ref() {
         Some(AppError::Store(_)) => true,
         Some(AppError::Accounts(e)) => matches!(e, AccountsError::Store(_) | AccountsError::Key(_)),
-        _ => cause.is::<StoreError>(),
+        _ => cause.is::<StoreError>() || is_unusable_copy(cause),
     };
     of_the_store.then_some(Ended::StoreUnusable)
+}
+
+/// A target that cannot take a copy, or a source that cannot be read.
+fn is_unusable_copy(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let error = cause.downcast_ref::<CopyError>();
+    matches!(error, Some(CopyError::Store(_) | CopyError::Key(_) | CopyError::Refused(_)))
 }
 
 /// Wrong usage, a wrong setting, or a file that cannot be read as what it should be.
 fn is_wrong_usage(cause: &(dyn std::error::Error + 'static)) -> bool {
     let run = cause.downcast_ref::<RunError>();
     matches!(run, Some(RunError::NotEmpty(_) | RunError::Stored(_)))
+        || matches!(cause.downcast_ref(), Some(CopyError::Url(_)))
         || cause.is::<ConfigError>()
         || cause.is::<Usage>()
         || cause.is::<FileError>()

@@ -3,6 +3,7 @@
 
 mod compare;
 mod config;
+mod copy;
 #[cfg(test)]
 mod documented;
 mod exit;
@@ -34,6 +35,7 @@ Examples:
   madang up --nodes 2 --demo                 two nodes on one MariaDB, behind nginx
   madang import tracks trail.gpx             import a trail
   madang seed --users 200 --shared-hash      add users for load tests
+  madang copy --from madang-data --to mysql://root@127.0.0.1/madang   move the data to MariaDB
   madang load script.js -u 50 -d 10s         run a k6 script
   madang compare experiments/long-track      compare variants in interleaved rounds, with a verdict
   madang limit experiments/long-track --p95 200ms   find the highest rate that each variant can serve
@@ -54,6 +56,8 @@ enum Command {
     Config(config::Args),
     /// Import running tracks or traditional markets from files
     Import(import::Args),
+    /// Copy a data directory to MariaDB, so that several nodes can serve it
+    Copy(copy::Args),
     /// Add users, schedules, posts, articles and likes for load tests
     Seed(seed::Args),
     /// Print the OpenAPI document
@@ -93,6 +97,7 @@ fn run(command: Command) -> ExitCode {
         Command::Up(args) => exit::code(up::run(args)),
         Command::Config(args) => exit::code(config::run(&args)),
         Command::Import(args) => exit::code(import::run(&args)),
+        Command::Copy(args) => exit::code(copy::run(&args)),
         Command::Seed(args) => exit::code(seed::run(&args)),
         Command::Openapi(args) => exit::code(openapi::run(&args)),
         Command::Load(args) => exit::code(load::run(args)),

@@ -21,6 +21,7 @@ mod conditional;
 mod conditions;
 mod connections;
 mod copies;
+mod copy;
 mod cors;
 mod demo;
 mod dependencies;

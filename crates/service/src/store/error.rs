@@ -37,10 +37,10 @@ pub enum StoreError {
     /// The file is damaged.
     #[error("the database file is damaged: {0}; restore it from a backup")]
     Corrupt(String),
-    /// The file cannot be opened.
+    /// The file or the server's database cannot be opened.
     #[error("the database cannot be opened: {0}")]
     CannotOpen(String),
-    /// The file belongs to another program or to a newer version of this one.
+    /// The store belongs to another program or to a newer version of this one, or is a copy that is not complete.
     #[error("{0}")]
     Foreign(String),
     /// A constraint refused the write; the text names it.

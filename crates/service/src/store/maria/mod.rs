@@ -12,13 +12,13 @@ mod outbox;
 mod poll;
 mod reach;
 mod replica;
-mod schema;
+pub(in crate::store) mod schema;
 mod session;
 
 pub(in crate::store) use check::check;
 pub(in crate::store) use duty::Duty;
 pub use freshness::{Freshness, now};
-pub(in crate::store) use session::Session;
+pub(in crate::store) use session::{Session, Use};
 
 use super::effects::{Effects, Memory};
 use super::sql::Conn;
@@ -32,7 +32,7 @@ use outbox::{Fate, Number, Outbox};
 use poll::Poller;
 use reach::Reach;
 use replica::Replica;
-use session::{Trouble, Use, is_refusal};
+use session::{Trouble, is_refusal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -262,10 +262,14 @@ impl Maria {
 
 /// What a setting says of a server.
 fn parse(key: &str, url: &str) -> Result<OptsBuilder, StoreError> {
-    let options =
-        Opts::from_url(url).map_err(|error| StoreError::CannotOpen(format!("{key}: {error}")))?;
+    address(url).map_err(|error| StoreError::CannotOpen(format!("{key}: {error}")))
+}
+
+/// How the database of a URL is reached, or what is wrong with the URL.
+pub(in crate::store) fn address(url: &str) -> Result<OptsBuilder, String> {
+    let options = Opts::from_url(url).map_err(|error| error.to_string())?;
     if options.get_db_name().is_none_or(str::is_empty) {
-        return Err(StoreError::CannotOpen(format!("{key} names no database")));
+        return Err("it names no database".to_owned());
     }
     Ok(OptsBuilder::from_opts(options))
 }

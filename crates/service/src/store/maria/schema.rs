@@ -1,12 +1,12 @@
 //! The schema on a server: its versions, and what the server must be.
 
 use super::Session;
-use crate::store::StoreError;
+use crate::store::{StoreError, copy};
 use std::time::Duration;
 
 /// Each file brings the schema from version `index` to `index + 1`. Every statement of it can be run again: on a
 /// server a change of a table commits by itself, and what was broken off between two of them is begun anew.
-const MIGRATIONS: &[&str] = &[
+pub(in crate::store) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_all.sql"),
     include_str!("migrations/0002_cluster.sql"),
     include_str!("migrations/0003_identity.sql"),
@@ -37,17 +37,30 @@ const OLDEST: (u32, u32) = (10, 6);
 /// Answers which database it is.
 pub(super) fn prepare(session: &Session, delay: Duration) -> Result<i64, StoreError> {
     look_at_server(session)?;
+    exclusively(session, || {
+        copy::refuse_unfinished(session)?;
+        migrate(session)?;
+        agree(session, delay)
+    })?;
+    identity(session)?
+        .ok_or_else(|| StoreError::Corrupt("the row of madang_cluster is missing".to_owned()))
+}
+
+/// Runs what only one process may do at a time.
+pub(in crate::store) fn exclusively<T, E: From<StoreError>>(
+    session: &Session,
+    work: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
     let lock = "SELECT GET_LOCK(CONCAT('madang.schema.', DATABASE()), 60)";
     if number(session, lock)? != Some(1) {
         return Err(StoreError::Other(
             "another node has been changing the schema for a minute".to_owned(),
-        ));
+        )
+        .into());
     }
-    let migrated = migrate(session).and_then(|()| agree(session, delay));
+    let done = work();
     session.batch("DO RELEASE_LOCK(CONCAT('madang.schema.', DATABASE()))")?;
-    migrated?;
-    identity(session)?
-        .ok_or_else(|| StoreError::Corrupt("the row of madang_cluster is missing".to_owned()))
+    done
 }
 
 /// Which database it is, a number made when it was; a replica has that of its primary.
@@ -55,7 +68,8 @@ pub(super) fn identity(session: &Session) -> Result<Option<i64>, StoreError> {
     number(session, "SELECT identity FROM madang_cluster")
 }
 
-fn migrate(session: &Session) -> Result<(), StoreError> {
+/// Brings the schema up to date.
+pub(in crate::store) fn migrate(session: &Session) -> Result<(), StoreError> {
     let tables = "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE()";
     let ours = "SELECT count(*) FROM information_schema.tables
          WHERE table_schema = DATABASE() AND table_name = 'madang_schema'";
@@ -157,7 +171,7 @@ pub(super) fn versions(session: &Session) -> Result<(Option<i64>, usize), StoreE
 }
 
 /// Refuses a server that cannot keep the promises; answers its version.
-pub(super) fn look_at_server(session: &Session) -> Result<String, StoreError> {
+pub(in crate::store) fn look_at_server(session: &Session) -> Result<String, StoreError> {
     let rows = session.query(
         "SELECT @@version, @@read_only + 0, @@innodb_flush_log_at_trx_commit + 0, @@log_bin + 0, @@sync_binlog + 0",
         &[],

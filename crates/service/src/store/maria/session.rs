@@ -15,7 +15,9 @@ const PREPARED: usize = 64;
 const CONNECT_TIME: Duration = Duration::from_secs(3);
 /// Time in which a server answers or is taken for lost: longer than any statement may take.
 const ANSWER_TIME: Duration = Duration::from_secs(20);
+/// The same of what can be done elsewhere or later, and of queries over whole tables.
 const BRIEF_ANSWER_TIME: Duration = Duration::from_secs(1);
+const LONG_ANSWER_TIME: Duration = Duration::from_secs(600);
 
 /// Numbers of errors that say that a transaction met another one and may be run again: a deadlock, a lock that was
 /// waited for too long, and the failed certification of a cluster (<https://mariadb.com/kb/en/mariadb-error-codes/>).
@@ -62,28 +64,37 @@ struct Text {
 
 /// For what a session is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
+pub(in crate::store) enum Use {
     /// Reads: all queries of a transaction see one moment.
     Reads,
     /// Writes: each statement sees what is committed, and holds what it changes.
     Writes,
     /// What can be done elsewhere or later: a server that is slow is soon given up.
     Brief,
+    /// A copy of a whole store: a statement may take long.
+    Copies,
 }
 
 impl Session {
-    pub(super) fn connect(options: &OptsBuilder, purpose: Use) -> Result<Self, StoreError> {
+    pub(in crate::store) fn connect(
+        options: &OptsBuilder,
+        purpose: Use,
+    ) -> Result<Self, StoreError> {
         let isolation = match purpose {
             Use::Reads | Use::Brief => "REPEATABLE READ",
-            Use::Writes => "READ COMMITTED",
+            Use::Writes | Use::Copies => "READ COMMITTED",
         };
-        let answer_time = if purpose == Use::Brief { BRIEF_ANSWER_TIME } else { ANSWER_TIME };
+        let time = match purpose {
+            Use::Reads | Use::Writes => ANSWER_TIME,
+            Use::Brief => BRIEF_ANSWER_TIME,
+            Use::Copies => LONG_ANSWER_TIME,
+        };
         let options = options
             .clone()
             .stmt_cache_size(PREPARED)
             .tcp_connect_timeout(Some(CONNECT_TIME))
-            .read_timeout(Some(answer_time))
-            .write_timeout(Some(answer_time))
+            .read_timeout(Some(time))
+            .write_timeout(Some(time))
             .tcp_nodelay(true)
             // An update that leaves a row as it is has found it all the same.
             .additional_capabilities(mysql::consts::CapabilityFlags::CLIENT_FOUND_ROWS)
@@ -121,6 +132,29 @@ impl Session {
         values: &[Value<'_>],
     ) -> Result<Done, StoreError> {
         self.execute(sql, values, done).map_err(|error| StoreError::of_server(&error))
+    }
+
+    /// The same with values that it may take.
+    pub(in crate::store) fn run_owned(
+        &self,
+        sql: &str,
+        values: Vec<mysql::Value>,
+    ) -> Result<Done, StoreError> {
+        self.send(sql, Params::Positional(values), done)
+            .map_err(|error| StoreError::of_server(&error))
+    }
+
+    /// The rows of a query one by one, as they come, to whoever has the time for them.
+    pub(in crate::store) fn stream<T, E: From<StoreError>>(
+        &self,
+        sql: &str,
+        read: impl FnOnce(&mut dyn Iterator<Item = Result<mysql::Row, StoreError>>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let outcome = self.send(sql, Params::Empty, |result| {
+            let mut rows = result.map(|row| row.map_err(|error| StoreError::of_server(&error)));
+            Ok(read(&mut rows))
+        });
+        outcome.map_err(|error| StoreError::of_server(&error))?
     }
 
     /// Inserts a row; nothing when its key is taken.
@@ -184,8 +218,17 @@ impl Session {
     ) -> Result<T, Error> {
         let (sql, values) = self.ordered(sql, values);
         let params = if values.is_empty() { Params::Empty } else { Params::Positional(values) };
+        self.send(&sql, params, read)
+    }
+
+    fn send<T>(
+        &self,
+        sql: &str,
+        params: Params,
+        read: impl FnOnce(&mut mysql::QueryResult<'_, '_, '_, mysql::Binary>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let mut conn = self.conn.borrow_mut();
-        let result = conn.prep(sql.as_ref()).and_then(|statement| {
+        let result = conn.prep(sql).and_then(|statement| {
             let mut result = conn.exec_iter(&statement, params)?;
             read(&mut result)
         });

@@ -1,0 +1,101 @@
+//! Whether both sides hold the same: all rows are compared in the order of their keys, one at a time.
+
+use super::source::Source;
+use super::tables::Table;
+use super::target::Target;
+use super::{CopyError, Step, key};
+use crate::store::StoreError;
+use crate::store::sql::params;
+
+/// Rows between two signs of life.
+const EVERY: u64 = 4096;
+
+/// What follows from other rows, and how many rows do not: (what, query).
+const DERIVED: [(&str, &str); 5] = [
+    (
+        "articles whose like_count is not the number of their likes",
+        "SELECT count(*) FROM articles a LEFT JOIN
+           (SELECT article_id, count(*) n FROM article_likes GROUP BY article_id) l ON l.article_id = a.id
+         WHERE a.like_count <> coalesce(l.n, 0)",
+    ),
+    (
+        "articles whose comment_count is not the number of their comments",
+        "SELECT count(*) FROM articles a LEFT JOIN
+           (SELECT article_id, count(*) n FROM article_comments GROUP BY article_id) c ON c.article_id = a.id
+         WHERE a.comment_count <> coalesce(c.n, 0)",
+    ),
+    (
+        "users whose schedule_counts is not the number of their schedules",
+        "SELECT count(*) FROM schedule_counts c LEFT JOIN
+           (SELECT user_id, count(*) n FROM schedules GROUP BY user_id) s ON s.user_id = c.user_id
+         WHERE c.n <> coalesce(s.n, 0)",
+    ),
+    (
+        "markets whose views are not the settled ones and those of today",
+        "SELECT count(*) FROM market_view_counts c LEFT JOIN
+           (SELECT market_id, count(*) n FROM market_views GROUP BY market_id) v ON v.market_id = c.market_id
+         WHERE c.views <> c.settled + coalesce(v.n, 0)",
+    ),
+    (
+        "tracks without a path or a start",
+        "SELECT count(*) FROM tracks t LEFT JOIN track_paths p ON p.track_id = t.id
+           LEFT JOIN track_starts s ON s.id = t.id WHERE p.track_id IS NULL OR s.id IS NULL",
+    ),
+];
+
+/// Compares all rows of a table; bounded memory, whatever its size.
+pub(super) fn compare(
+    source: &Source,
+    target: &Target,
+    table: &Table,
+    watch: &mut impl FnMut(Step<'_>),
+) -> Result<(), CopyError> {
+    let (columns, key) = (Table::list(&table.columns), Table::list(&table.key));
+    let query = format!("SELECT {columns} FROM `{}` ORDER BY {key}", table.name);
+    let differs = |what: String| {
+        CopyError::Differs(format!(
+            "the copy is not the same as the file: {}: {what}. If a server has run on the data \
+             directory since the copy began, empty the database and copy again",
+            table.name
+        ))
+    };
+    target.session.stream(&query, |found| {
+        let mut seen = 0_u64;
+        source.each(table, None, |row| {
+            let shown = || key::shown(&row.key);
+            let Some(other) = found.next().transpose()? else {
+                return Err(differs(format!("row ({}) is missing", shown())));
+            };
+            let other = other.unwrap();
+            if let Some(at) =
+                (0..table.columns.len()).find(|at| other.get(*at) != row.values.get(*at))
+            {
+                let column = &table.columns[at];
+                return Err(differs(format!("row ({}) differs in {column}", shown())));
+            }
+            seen += 1;
+            if seen.is_multiple_of(EVERY) {
+                watch(Step::Rows(EVERY));
+            }
+            Ok(())
+        })?;
+        watch(Step::Rows(seen % EVERY));
+        match found.next().transpose()? {
+            None => Ok(()),
+            Some(_) => Err(differs(format!("it has more than {seen} rows"))),
+        }
+    })
+}
+
+/// What is wrong with rows that follow from others. Both sides have the same rows, so the source is wrong, too.
+pub(super) fn warnings(target: &Target) -> Result<Vec<String>, StoreError> {
+    let mut warnings = Vec::new();
+    for (what, query) in DERIVED {
+        let rows = target.session.query(query, params![])?;
+        let count: i64 = rows.first().and_then(|row| row.get(0)).unwrap_or(0);
+        if count > 0 {
+            warnings.push(format!("{count} {what}, in the source as well"));
+        }
+    }
+    Ok(warnings)
+}

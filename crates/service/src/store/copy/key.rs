@@ -1,0 +1,114 @@
+//! The key of a row as it is kept beside the progress of a copy: exact, and with its types, since SQLite compares text
+//! and bytes differently.
+
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use std::fmt::Write as _;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Part {
+    Integer(i64),
+    Real(f64),
+    Text(Vec<u8>),
+    Bytes(Vec<u8>),
+}
+
+impl Part {
+    pub(super) fn of(cell: ValueRef<'_>) -> Option<Self> {
+        Some(match cell {
+            ValueRef::Null => return None,
+            ValueRef::Integer(number) => Part::Integer(number),
+            ValueRef::Real(number) => Part::Real(number),
+            ValueRef::Text(text) => Part::Text(text.to_vec()),
+            ValueRef::Blob(bytes) => Part::Bytes(bytes.to_vec()),
+        })
+    }
+}
+
+impl ToSql for Part {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Part::Integer(number) => ValueRef::Integer(*number),
+            Part::Real(number) => ValueRef::Real(*number),
+            Part::Text(text) => ValueRef::Text(text),
+            Part::Bytes(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+/// `i17 r3ff0000000000000 t616263 b00ff`.
+pub(super) fn encode(key: &[Part]) -> String {
+    let mut text = String::new();
+    for part in key {
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        let (kind, bytes) = match part {
+            Part::Integer(number) => {
+                let _ = write!(text, "i{number}");
+                continue;
+            }
+            Part::Real(number) => ('r', &number.to_bits().to_be_bytes()[..]),
+            Part::Text(bytes) => ('t', &bytes[..]),
+            Part::Bytes(bytes) => ('b', &bytes[..]),
+        };
+        text.push(kind);
+        for byte in bytes {
+            let _ = write!(text, "{byte:02x}");
+        }
+    }
+    text
+}
+
+/// The key that was written so.
+pub(super) fn decode(text: &str) -> Option<Vec<Part>> {
+    text.split(' ').map(part).collect()
+}
+
+fn part(text: &str) -> Option<Part> {
+    let (kind, rest) = text.split_at_checked(1)?;
+    let bytes = || -> Option<Vec<u8>> {
+        let pairs = (0..rest.len()).step_by(2).map(|at| rest.get(at..at + 2));
+        pairs.map(|pair| u8::from_str_radix(pair?, 16).ok()).collect()
+    };
+    Some(match kind {
+        "i" => Part::Integer(rest.parse().ok()?),
+        "r" => Part::Real(f64::from_bits(u64::from_be_bytes(bytes()?.try_into().ok()?))),
+        "t" => Part::Text(bytes()?),
+        "b" => Part::Bytes(bytes()?),
+        _ => return None,
+    })
+}
+
+/// For messages: numbers as they are, the rest shortened.
+pub(super) fn shown(key: &[Part]) -> String {
+    let parts: Vec<_> = key
+        .iter()
+        .map(|part| match part {
+            Part::Integer(number) => number.to_string(),
+            Part::Real(number) => number.to_string(),
+            Part::Text(text) => String::from_utf8_lossy(text).into_owned(),
+            Part::Bytes(_) => "(bytes)".to_owned(),
+        })
+        .collect();
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_read_as_it_was_written() {
+        let keys = [
+            vec![Part::Integer(-1), Part::Text("서울 t".as_bytes().to_vec())],
+            vec![Part::Real(0.1), Part::Real(-127.123_456_7), Part::Integer(i64::MAX)],
+            vec![Part::Bytes(vec![0, 255]), Part::Text(Vec::new())],
+        ];
+        for key in keys {
+            assert_eq!(decode(&encode(&key)), Some(key.clone()), "{}", encode(&key));
+        }
+        for wrong in ["", "x1", "i", "r00", "b0", "tzz"] {
+            assert_eq!(decode(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Moves an embedded store to a server: every row of every table with its id, resumable and checked.
+//!
+//! Rows go in the order of their keys, in batches. A batch and the mark that says how far its table is are one
+//! transaction of the server, so a copy that was killed at any point goes on where it stopped and no row is there
+//! twice. At the end each row of the server is compared with that of the file. Until then no node can be started on
+//! the database ([`refuse_unfinished`]).
+//!
+//! The tables are not listed here: they are asked of both sides (`tables`), so that a new migration cannot be forgotten.
+#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
+
+mod check;
+mod key;
+mod source;
+mod tables;
+mod target;
+
+pub(super) use target::refuse_unfinished;
+
+use super::StoreError;
+use crate::accounts::KeyError;
+use crate::config::Settings;
+use source::{Source, SourceRow};
+use std::time::{Duration, Instant};
+use tables::Table;
+use target::{Begun as Mark, Target};
+
+/// Table with the progress of a copy.
+const MARKS: &str = "madang_copy";
+/// Rows and bytes after which a batch is committed.
+const BATCH_ROWS: usize = 4096;
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Why a store was not copied.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// The address of the target is none.
+    #[error("the address of the target: {0}")]
+    Url(String),
+    /// The source, the server or a statement failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The key that signs tokens cannot be read or made.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The target holds something else, or is in use.
+    #[error("{0}")]
+    Refused(String),
+    /// The rows of both sides are not the same.
+    #[error("{0}")]
+    Differs(String),
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub enum Begun {
+    /// Nothing: this very store was copied before.
+    Done,
+    /// To be run.
+    Copying(Box<Copying>),
+}
+
+/// What happens, for who watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// Copying a table with so many rows begins; so many are there already.
+    Copy(&'a str, u64, u64),
+    /// Comparing a table with so many rows begins.
+    Compare(&'a str, u64),
+    /// So many rows more.
+    Rows(u64),
+}
+
+/// A table that was copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// Its name.
+    pub table: String,
+    /// All of its rows.
+    pub rows: u64,
+    /// Those of them that an earlier run had copied.
+    pub before: u64,
+    /// Time of this run to write them.
+    pub copying: Duration,
+    /// Time to compare them.
+    pub comparing: Duration,
+}
+
+/// A finished copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// All tables in the order in which they were copied.
+    pub tables: Vec<Copied>,
+    /// What is wrong with the source and was copied as it is.
+    pub warnings: Vec<String>,
+}
+
+/// A copy that has begun.
+pub struct Copying {
+    source: Source,
+    target: Target,
+    tables: Vec<Table>,
+}
+
+impl std::fmt::Debug for Copying {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Copying").field("tables", &self.tables.len()).finish_non_exhaustive()
+    }
+}
+
+/// Opens the store in the data directory as a start does, and the database at `url`, which must be empty or hold an
+/// earlier part of this copy. The caller holds the lock of the directory.
+///
+/// # Errors
+/// When either cannot be opened, or the target holds anything else or is in use.
+pub fn begin(settings: &Settings, url: &str) -> Result<Begun, CopyError> {
+    let target = Target::connect(url)?;
+    let source = Source::open(settings)?;
+    let shapes = source.schema()?;
+    let (tables, mark) = target.begin(&shapes, &source)?;
+    Ok(match mark {
+        Mark::Done => Begun::Done,
+        Mark::Copying => Begun::Copying(Box::new(Copying { source, target, tables })),
+    })
+}
+
+impl Copying {
+    /// Copies what is missing, compares everything, and lets nodes use the target.
+    ///
+    /// # Errors
+    /// When a side fails, or they are not the same in the end. What was copied until then stays, and is not copied
+    /// again.
+    pub fn run(self, mut watch: impl FnMut(Step<'_>)) -> Result<Report, CopyError> {
+        let mut copied = Vec::with_capacity(self.tables.len());
+        for table in &self.tables {
+            copied.push(self.copy(table, &mut watch)?);
+        }
+        for table in &self.tables {
+            if let Some(last) = self.source.last_id(&table.name)? {
+                self.target.continue_ids(&table.name, last)?;
+            }
+        }
+        for (table, copied) in self.tables.iter().zip(&mut copied) {
+            let began = Instant::now();
+            watch(Step::Compare(&table.name, copied.rows));
+            check::compare(&self.source, &self.target, table, &mut watch)?;
+            copied.comparing = began.elapsed();
+        }
+        let warnings = check::warnings(&self.target)?;
+        self.target.finish()?;
+        Ok(Report { tables: copied, warnings })
+    }
+
+    fn copy(&self, table: &Table, watch: &mut impl FnMut(Step<'_>)) -> Result<Copied, CopyError> {
+        let began = Instant::now();
+        let rows = self.source.count(&table.name)?;
+        let mut mark = self.target.mark(table)?;
+        let before = mark.copied;
+        watch(Step::Copy(&table.name, rows, before));
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        let above = mark.last_key.take();
+        self.source.each(table, above.as_deref(), |row: SourceRow| {
+            bytes += row.bytes();
+            batch.push(row);
+            if batch.len() == BATCH_ROWS || bytes >= BATCH_BYTES {
+                mark.copied += self.target.write(table, &mut batch, mark.copied)?;
+                watch(Step::Rows(batch.len() as u64));
+                batch.clear();
+                bytes = 0;
+            }
+            Ok(())
+        })?;
+        if !batch.is_empty() {
+            mark.copied += self.target.write(table, &mut batch, mark.copied)?;
+            watch(Step::Rows(batch.len() as u64));
+        }
+        if mark.copied != rows {
+            return Err(CopyError::Differs(format!(
+                "{} rows of {} were copied, and the file has {rows}",
+                mark.copied, table.name
+            )));
+        }
+        let (copying, comparing) = (began.elapsed(), Duration::ZERO);
+        Ok(Copied { table: table.name.clone(), rows, before, copying, comparing })
+    }
+}

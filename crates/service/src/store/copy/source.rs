@@ -1,0 +1,147 @@
+//! The file that is copied: brought up to date as a start does, then only read, as of one moment.
+
+use super::tables::{Schema, Table, of_file};
+use super::{CopyError, key};
+use crate::accounts::TokenKey;
+use crate::articles;
+use crate::config::Settings;
+use crate::store::{FILE, Store, StoreError};
+use mysql::Value;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags};
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+pub(super) struct Source {
+    conn: Connection,
+    /// Kept open: it owns the files beside the database.
+    _store: Store,
+    pub(super) directory: PathBuf,
+}
+
+/// A row, with the values of its key behind those of its columns.
+pub(super) struct SourceRow {
+    pub(super) values: Vec<Value>,
+    pub(super) key: Vec<key::Part>,
+}
+
+impl SourceRow {
+    pub(super) fn bytes(&self) -> usize {
+        let of = |value: &Value| match value {
+            Value::Bytes(bytes) => bytes.len(),
+            _ => 8,
+        };
+        self.values.iter().map(of).sum()
+    }
+}
+
+impl Source {
+    /// The caller holds the lock of the directory, which has a store.
+    pub(super) fn open(settings: &Settings) -> Result<Self, CopyError> {
+        let directory = settings.data_dir.canonicalize().unwrap_or(settings.data_dir.clone());
+        let mut database = settings.database.clone();
+        database.url = None;
+        let store = Store::open(&settings.data_dir, &database)?;
+        articles::replay(&store)?;
+        if settings.accounts.token_key.is_none() {
+            // Nodes need it: a directory that was never served has none yet.
+            TokenKey::of_directory(&settings.data_dir)?;
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let conn = Connection::open_with_flags(settings.data_dir.join(FILE), flags)
+            .map_err(StoreError::from)?;
+        conn.execute_batch("PRAGMA trusted_schema=OFF; PRAGMA mmap_size=268435456; BEGIN")
+            .map_err(StoreError::from)?;
+        let source = Self { conn, _store: store, directory };
+        if source.count("like_log")? > 0 {
+            return Err(StoreError::Full("the log of likes cannot be applied".to_owned()).into());
+        }
+        Ok(source)
+    }
+
+    pub(super) fn schema(&self) -> Result<Schema, StoreError> {
+        of_file(&self.conn)
+    }
+
+    /// What tells this file, in this state, from others: version, number of rows and greatest keys of all tables, and
+    /// the ids that were given so far. A server that has run on it since has changed that, or the comparison of rows
+    /// finds the difference.
+    pub(super) fn identity(&self, tables: &[Table]) -> Result<String, StoreError> {
+        let mut digest = Sha256::new();
+        let version: i64 = self.conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        digest.update(version.to_le_bytes());
+        for table in tables {
+            let last = self.last_key(table)?.map(|key| key::encode(&key)).unwrap_or_default();
+            let rows = self.count(&table.name)?;
+            let given = self.last_id(&table.name)?.unwrap_or(0);
+            digest.update(format!("{} {rows} {given} {last}\n", table.name));
+        }
+        Ok(digest.finalize().iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        }))
+    }
+
+    pub(super) fn count(&self, table: &str) -> Result<u64, StoreError> {
+        let count = format!("SELECT count(*) FROM `{table}`");
+        let count: i64 = self.conn.query_row(&count, [], |row| row.get(0))?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    /// The highest id that was given to a row of this table, if ids are never used again.
+    pub(super) fn last_id(&self, table: &str) -> Result<Option<i64>, StoreError> {
+        let last = "SELECT max(seq) FROM sqlite_sequence WHERE name = ?";
+        Ok(self.conn.query_row(last, [table], |row| row.get(0))?)
+    }
+
+    fn last_key(&self, table: &Table) -> Result<Option<Vec<key::Part>>, StoreError> {
+        let key = Table::list(&table.key);
+        let down: Vec<_> = table.key.iter().map(|name| format!("`{name}` DESC")).collect();
+        let query =
+            format!("SELECT {key} FROM `{}` ORDER BY {} LIMIT 1", table.name, down.join(", "));
+        let mut statement = self.conn.prepare(&query)?;
+        let mut rows = statement.query([])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        (0..table.key.len()).map(|at| part(row.get_ref(at)?)).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// Hands over the rows above a key in the order of keys, until one is refused.
+    pub(super) fn each(
+        &self,
+        table: &Table,
+        above: Option<&[key::Part]>,
+        mut take: impl FnMut(SourceRow) -> Result<(), CopyError>,
+    ) -> Result<(), CopyError> {
+        let (columns, key) = (Table::list(&table.columns), Table::list(&table.key));
+        let places = vec!["?"; table.key.len()].join(", ");
+        let condition = above.map(|_| format!("WHERE ({key}) > ({places})")).unwrap_or_default();
+        let query =
+            format!("SELECT {columns}, {key} FROM `{}` {condition} ORDER BY {key}", table.name);
+        let mut statement = self.conn.prepare(&query).map_err(StoreError::from)?;
+        let parts = above.unwrap_or_default();
+        let mut rows =
+            statement.query(rusqlite::params_from_iter(parts)).map_err(StoreError::from)?;
+        while let Some(row) = rows.next().map_err(StoreError::from)? {
+            let get = |at| row.get_ref(at).map_err(StoreError::from);
+            let width = table.columns.len();
+            let values = (0..width).map(|at| get(at).map(value)).collect::<Result<_, _>>()?;
+            let key = (width..width + table.key.len()).map(|at| part(get(at)?));
+            take(SourceRow { values, key: key.collect::<Result<_, _>>()? })?;
+        }
+        Ok(())
+    }
+}
+
+fn value(cell: ValueRef<'_>) -> Value {
+    match cell {
+        ValueRef::Null => Value::NULL,
+        ValueRef::Integer(number) => Value::Int(number),
+        ValueRef::Real(number) => Value::Double(number),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Value::Bytes(bytes.to_vec()),
+    }
+}
+
+fn part(cell: ValueRef<'_>) -> Result<key::Part, StoreError> {
+    key::Part::of(cell).ok_or_else(|| StoreError::Corrupt("a key holds a null".to_owned()))
+}

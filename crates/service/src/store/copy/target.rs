@@ -1,0 +1,298 @@
+//! The server that is copied to: what it may hold, how rows get there, and how far the copy is.
+
+use super::source::{Source, SourceRow};
+use super::tables::{CONSTANT, Schema, Table, matched, of_server};
+use super::{CopyError, MARKS, key};
+use crate::store::StoreError;
+use crate::store::maria::{Session, Use, address, schema};
+use crate::store::sql::params;
+use mysql::Value;
+use std::time::{Duration, Instant};
+
+/// Most rows of one statement, and most values that a statement may have.
+const STATEMENT_ROWS: usize = 1024;
+const STATEMENT_VALUES: usize = 65_535;
+/// Time for sessions of a node that was stopped, or of a copy that was killed, to end.
+const LEAVING: Duration = Duration::from_secs(3);
+
+pub(super) struct Target {
+    pub(super) session: Session,
+}
+
+/// How far a table is.
+pub(super) struct Mark {
+    pub(super) copied: u64,
+    pub(super) last_key: Option<Vec<key::Part>>,
+}
+
+/// What there is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begun {
+    Done,
+    Copying,
+}
+
+/// Refuses a database with a copy that has not come to its end. The row without a table's name is the whole copy.
+pub(in crate::store) fn refuse_unfinished(session: &Session) -> Result<(), StoreError> {
+    match whole(session)? {
+        Some(Whole { is_done: false, directory, .. }) => Err(StoreError::Foreign(format!(
+            "the database holds an unfinished copy of {directory}; finish it with: \
+             madang copy --from {directory} --to mysql://… (the same arguments as before)"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The row of a whole copy.
+struct Whole {
+    is_done: bool,
+    source: String,
+    directory: String,
+}
+
+fn whole(session: &Session) -> Result<Option<Whole>, StoreError> {
+    let there = "SELECT 1 FROM information_schema.tables
+         WHERE table_schema = DATABASE() AND table_name = 'madang_copy'";
+    if session.query(there, params![])?.is_empty() {
+        return Ok(None);
+    }
+    let row = "SELECT state, source, directory FROM madang_copy WHERE table_name = ''";
+    let rows = session.query(row, params![])?;
+    let text = |row: &mysql::Row, at| row.get::<String, _>(at).unwrap_or_default();
+    Ok(rows.first().map(|row| Whole {
+        is_done: text(row, 0) == "done",
+        source: text(row, 1),
+        directory: text(row, 2),
+    }))
+}
+
+impl Target {
+    pub(super) fn connect(url: &str) -> Result<Self, CopyError> {
+        let options = address(url).map_err(CopyError::Url)?;
+        Ok(Self { session: Session::connect(&options, Use::Copies)? })
+    }
+
+    /// Brings the schema up to date and begins the copy, or goes on with it. No node can start meanwhile.
+    pub(super) fn begin(
+        &self,
+        shapes: &Schema,
+        source: &Source,
+    ) -> Result<(Vec<Table>, Begun), CopyError> {
+        let session = &self.session;
+        schema::look_at_server(session)?;
+        // Held until this session ends; one that was killed may still be about to end.
+        let lock =
+            format!("SELECT GET_LOCK(CONCAT('madang.copy.', DATABASE()), {})", LEAVING.as_secs());
+        if number(session, &lock)? != Some(1) {
+            return Err(CopyError::Refused(
+                "another `madang copy` is writing to this database".to_owned(),
+            ));
+        }
+        schema::exclusively(session, || {
+            schema::migrate(session)?;
+            session.batch(&format!(
+                "CREATE TABLE IF NOT EXISTS {MARKS} (
+                   table_name VARCHAR(64) PRIMARY KEY,
+                   state      VARCHAR(10) NOT NULL,
+                   copied     BIGINT NOT NULL DEFAULT 0,
+                   last_key   TEXT NULL,
+                   source     VARCHAR(64) NULL,
+                   directory  TEXT NULL
+                 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin"
+            ))?;
+            let tables = matched(shapes, &of_server(session)?)?;
+            let identity = source.identity(&tables)?;
+            let begun = self.begin_with(&tables, source, &identity)?;
+            Ok((tables, begun))
+        })
+    }
+
+    fn begin_with(
+        &self,
+        tables: &[Table],
+        source: &Source,
+        identity: &str,
+    ) -> Result<Begun, CopyError> {
+        let directory = source.directory.display().to_string();
+        match whole(&self.session)? {
+            Some(whole) if whole.source == identity && whole.is_done => return Ok(Begun::Done),
+            Some(whole) if whole.source == identity => self.refuse_served()?,
+            Some(whole) => {
+                let state = if whole.is_done { "a" } else { "an unfinished" };
+                let text = format!(
+                    "the database holds {state} copy of another store (of {}, as it was then); \
+                     empty the database, or name another one",
+                    whole.directory
+                );
+                return Err(CopyError::Refused(text));
+            }
+            None => {
+                self.refuse_filled(tables)?;
+                self.refuse_served()?;
+                self.begin_anew(tables, identity, &directory)?;
+            }
+        }
+        Ok(Begun::Copying)
+    }
+
+    /// One transaction: rows of migrations go, those of the source come in their place.
+    fn begin_anew(
+        &self,
+        tables: &[Table],
+        identity: &str,
+        directory: &str,
+    ) -> Result<(), StoreError> {
+        let session = &self.session;
+        // Constants refer to each other.
+        session.batch("SET SESSION foreign_key_checks = 0")?;
+        session.batch("START TRANSACTION")?;
+        for table in CONSTANT {
+            session.batch(&format!("DELETE FROM {table}"))?;
+        }
+        for table in tables {
+            let begin = "INSERT INTO madang_copy (table_name, state) VALUES (?, 'copying')";
+            session.run(begin, params![table.name])?;
+        }
+        session.run(
+            "INSERT INTO madang_copy (table_name, state, source, directory)
+             VALUES ('', 'copying', ?, ?)",
+            params![identity, directory],
+        )?;
+        session.batch("COMMIT")?;
+        session.batch("SET SESSION foreign_key_checks = 1")
+    }
+
+    fn refuse_filled(&self, tables: &[Table]) -> Result<(), CopyError> {
+        let mut filled = Vec::new();
+        for table in tables.iter().filter(|table| !CONSTANT.contains(&table.name.as_str())) {
+            let any = format!("SELECT 1 FROM `{}` LIMIT 1", table.name);
+            if !self.session.query(&any, params![])?.is_empty() {
+                filled.push(table.name.as_str());
+            }
+        }
+        if filled.is_empty() {
+            return Ok(());
+        }
+        Err(CopyError::Refused(format!(
+            "the database holds other data ({}); name an empty database",
+            filled.join(", ")
+        )))
+    }
+
+    /// A node remembers what it has read. It has a session as long as it runs, and a lane once it has written.
+    fn refuse_served(&self) -> Result<(), CopyError> {
+        let sessions = "SELECT count(*) FROM information_schema.processlist
+             WHERE db = DATABASE() AND id <> CONNECTION_ID()";
+        let end = Instant::now() + LEAVING;
+        let mut others = number(&self.session, sessions)?.unwrap_or(0);
+        while others > 0 && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(50));
+            others = number(&self.session, sessions)?.unwrap_or(0);
+        }
+        if others > 0 {
+            return Err(CopyError::Refused(format!(
+                "the database is in use by {others} other sessions; stop the nodes that serve it, \
+                 and close all other clients"
+            )));
+        }
+        let lanes = "SELECT count(*) FROM outbox_lanes WHERE leased_until > NOW(6)";
+        if number(&self.session, lanes)?.unwrap_or(0) > 0 {
+            return Err(CopyError::Refused(
+                "a node wrote to the database within the last 30 seconds; stop all nodes that serve \
+                 it, wait 30 seconds and try again"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    pub(super) fn mark(&self, table: &Table) -> Result<Mark, CopyError> {
+        let mark = "SELECT copied, last_key FROM madang_copy WHERE table_name = ?";
+        let rows = self.session.query(mark, params![table.name])?;
+        let damaged = || StoreError::Corrupt(format!("no mark of {} in {MARKS}", table.name));
+        let row = rows.first().ok_or_else(damaged)?;
+        let last: Option<String> = row.get(1).ok_or_else(damaged)?;
+        let last_key = last.map(|text| key::decode(&text).ok_or_else(damaged)).transpose()?;
+        Ok(Mark { copied: row.get(0).ok_or_else(damaged)?, last_key })
+    }
+
+    /// Inserts rows and moves the mark, in one transaction; answers how many.
+    pub(super) fn write(
+        &self,
+        table: &Table,
+        rows: &mut [SourceRow],
+        copied: u64,
+    ) -> Result<u64, CopyError> {
+        let session = &self.session;
+        let last = rows.last().map(|row| key::encode(&row.key));
+        let written = rows.len() as u64;
+        session.batch("START TRANSACTION")?;
+        self.insert(table, rows)?;
+        let moved = session.run(
+            "UPDATE madang_copy SET copied = ?, last_key = ? WHERE table_name = ? AND copied = ?",
+            params![copied + written, last, table.name, copied],
+        )?;
+        if moved.rows != 1 {
+            return Err(CopyError::Refused(
+                "another `madang copy` is writing to this database".to_owned(),
+            ));
+        }
+        session.batch("COMMIT")?;
+        Ok(written)
+    }
+
+    /// In statements of as many rows as there are bits in their number: few texts, which stay prepared.
+    fn insert(&self, table: &Table, mut rows: &mut [SourceRow]) -> Result<(), StoreError> {
+        let width = table.columns.len();
+        let most = STATEMENT_ROWS.min(STATEMENT_VALUES / width.max(1));
+        let one = format!("({})", vec!["?"; width].join(","));
+        let columns = Table::list(&table.columns);
+        while !rows.is_empty() {
+            let count = 1 << rows.len().min(most).ilog2();
+            let (now, rest) = rows.split_at_mut(count);
+            let places = vec![one.as_str(); count].join(",");
+            let insert = format!("INSERT INTO `{}` ({columns}) VALUES {places}", table.name);
+            let values: Vec<Value> =
+                now.iter_mut().flat_map(|row| std::mem::take(&mut row.values)).collect();
+            self.session.run_owned(&insert, values).map_err(|error| of_rows(table, now, error))?;
+            rows = rest;
+        }
+        Ok(())
+    }
+
+    /// Makes the next id of a table follow the last one that was given.
+    pub(super) fn continue_ids(&self, table: &str, last: i64) -> Result<(), CopyError> {
+        let next = last.saturating_add(1);
+        self.session.batch(&format!("ALTER TABLE `{table}` AUTO_INCREMENT = {next}"))?;
+        let asked = "SELECT CAST(auto_increment AS SIGNED) FROM information_schema.tables
+             WHERE table_schema = DATABASE() AND table_name = ?";
+        let rows = self.session.query(asked, params![table])?;
+        let found: Option<i64> = rows.first().and_then(|row| row.get(0));
+        if found.is_some_and(|found| found >= next) {
+            return Ok(());
+        }
+        let text = format!("the next id of {table} is {found:?}, and {next} was set");
+        Err(CopyError::Differs(text))
+    }
+
+    pub(super) fn finish(&self) -> Result<(), StoreError> {
+        self.session.batch("UPDATE madang_copy SET state = 'done'")
+    }
+}
+
+fn of_rows(table: &Table, rows: &[SourceRow], error: StoreError) -> StoreError {
+    let shown = |row: Option<&SourceRow>| row.map(|row| key::shown(&row.key)).unwrap_or_default();
+    match error {
+        StoreError::Constraint(text) => StoreError::Constraint(format!(
+            "{}, rows ({}) to ({}): {text}",
+            table.name,
+            shown(rows.first()),
+            shown(rows.last())
+        )),
+        other => other,
+    }
+}
+
+fn number(session: &Session, sql: &str) -> Result<Option<i64>, StoreError> {
+    Ok(session.query(sql, params![])?.first().and_then(|row| row.get(0)))
+}
