@@ -23,7 +23,7 @@ no node starts on the database. A complete copy is not repeated.
 Other users of the machine can see the arguments of a command: set MADANG_COPY_TO instead of --to if the
 URL holds a password.
 
-Example:
+Examples:
   mariadb -e \"CREATE DATABASE madang; GRANT ALL ON madang.* TO madang@'%' IDENTIFIED BY 'secret'\"
   export MADANG_COPY_TO=mysql://madang:secret@db.example:3306/madang
   madang copy --from /var/lib/madang

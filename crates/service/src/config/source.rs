@@ -85,7 +85,9 @@ const HIDDEN: &str = "(hidden)";
 /// Environment variables that belong to Madang but are not settings.
 const RESERVED_VARIABLES: &[&str] = &[
     "MADANG_CONFIG",
+    "MADANG_COPY_TO",
     "MADANG_DRILLS",
+    "MADANG_DRILL_TABLE",
     "MADANG_SKIPPED_FILE",
     "MADANG_TEST_DATA",
     "MADANG_TEST_MARIADB",

@@ -146,10 +146,22 @@ pub fn execute(dir: &Path, sql: &str) {
     conn.execute_batch(sql).unwrap();
 }
 
-/// Keeps everybody else from writing to the file until it is dropped.
+/// What [`lock`] holds.
+pub enum Lock {
+    File(#[expect(dead_code, reason = "it is there to be dropped")] Connection),
+    Server(#[expect(dead_code, reason = "it is there to be dropped")] mysql::Conn),
+}
+
+/// Keeps everybody else from writing to the file, or to the articles of a server, until it is dropped.
 #[must_use]
-pub fn lock(dir: &Path) -> Connection {
+pub fn lock(dir: &Path) -> Lock {
+    if let Some(url) = url(dir) {
+        let mut conn = session(&url);
+        conn.query_drop("START TRANSACTION").unwrap();
+        conn.query_drop("SELECT id FROM articles FOR UPDATE").unwrap();
+        return Lock::Server(conn);
+    }
     let conn = Connection::open(file(dir)).unwrap();
     conn.execute_batch("BEGIN IMMEDIATE").unwrap();
-    conn
+    Lock::File(conn)
 }
