@@ -42,7 +42,7 @@ fn fill(dir: &Path, articles: u32, likes: u32) -> anyhow::Result<()> {
 
 /// Which pairs are liked one after another.
 #[derive(Clone, Copy)]
-enum Pairs {
+pub enum Pairs {
     /// All clients like the same article, then the next one: what a batch can fold best.
     OneArticle,
     /// Each like is of another article, in no order: what it can fold least.
@@ -116,7 +116,7 @@ fn ways_of(pairs: Pairs, name: &str) -> anyhow::Result<String> {
 }
 
 /// One run, from this like on.
-fn like(served: &Served, pairs: Pairs, first: u32) -> anyhow::Result<WrkRun> {
+pub fn like(served: &Served, pairs: Pairs, first: u32) -> anyhow::Result<WrkRun> {
     let tokens = (1..=USERS).map(|n| log_in(&served.url, n)).collect::<Result<Vec<_>, _>>()?;
     let quoted: Vec<_> = tokens.iter().map(|token| format!("\"Bearer {token}\"")).collect();
     let script = format!(

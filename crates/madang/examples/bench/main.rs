@@ -6,6 +6,7 @@
 //! `results/NAME.json` beside it.
 #![forbid(unsafe_code)]
 
+mod cluster;
 mod components;
 mod document;
 mod generator;
@@ -26,7 +27,7 @@ use std::path::PathBuf;
 /// A part of the page: its name, which is that of its block and of its file, and what measures it.
 type Part = (&'static str, fn() -> anyhow::Result<String>);
 
-const PARTS: [Part; 18] = [
+const PARTS: [Part; 19] = [
     ("serving", serving::cached_against_nginx),
     ("settings", serving::settings_off),
     ("footprint", serving::footprint),
@@ -37,6 +38,7 @@ const PARTS: [Part; 18] = [
     ("schedules", schedules::limit),
     ("posts", posts::posts),
     ("likes", likes::likes),
+    ("cluster", cluster::cluster),
     ("load", generator::against_k6),
     ("hashing", generator::hashing),
     ("starts", starts::lag),

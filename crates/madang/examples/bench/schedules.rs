@@ -88,7 +88,8 @@ impl Subject {
     }
 }
 
-fn lua(tokens: &[String]) -> String {
+/// Creates of schedules by these in turn.
+pub fn lua(tokens: &[String]) -> String {
     let requests = tokens.iter().map(|token| {
         format!(
             "  wrk.format(\"POST\", \"/v1/schedules\", {{[\"Content-Type\"] = \"application/json\", [\"Authorization\"] = \"Bearer {token}\"}}, body),\n"

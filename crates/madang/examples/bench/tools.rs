@@ -1,7 +1,7 @@
 //! The processes a benchmark runs, and what they report.
 
 use anyhow::{Context as _, anyhow, ensure};
-use madang_stack::{Output, Process, Sample, Spec, Supervisor};
+use madang_stack::{CpuBudget, Output, Process, Sample, Spec, Supervisor};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -53,8 +53,17 @@ impl Served {
         Self::start_of(&madang()?, dir, settings)
     }
 
+    /// With so much of the processors.
+    pub fn within(budget: &CpuBudget, dir: &Path, settings: &[&str]) -> anyhow::Result<Served> {
+        Self::spawn(Spec::new(madang()?).budget(budget.clone()), dir, settings)
+    }
+
     fn start_of(program: &Path, dir: &Path, settings: &[&str]) -> anyhow::Result<Served> {
-        let mut spec = Spec::new(program)
+        Self::spawn(Spec::new(program), dir, settings)
+    }
+
+    fn spawn(spec: Spec, dir: &Path, settings: &[&str]) -> anyhow::Result<Served> {
+        let mut spec = spec
             .args(["serve", "--demo", "--listen", "127.0.0.1:0", "--data"])
             .arg(dir)
             .dir(dir)
