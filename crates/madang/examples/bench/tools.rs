@@ -55,7 +55,7 @@ impl Served {
 
     /// With so much of the processors.
     pub fn within(budget: &CpuBudget, dir: &Path, settings: &[&str]) -> anyhow::Result<Served> {
-        Self::spawn(Spec::new(madang()?).budget(budget.clone()), dir, settings)
+        Self::spawn(Spec::new(madang()?).budget(*budget), dir, settings)
     }
 
     fn start_of(program: &Path, dir: &Path, settings: &[&str]) -> anyhow::Result<Served> {

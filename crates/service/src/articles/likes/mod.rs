@@ -18,6 +18,7 @@
 
 mod batch;
 mod behind;
+mod bulk;
 mod direct;
 mod discard;
 mod figures;

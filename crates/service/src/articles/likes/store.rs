@@ -1,7 +1,7 @@
 //! Transactions on likes.
 
 use super::batch::{Fold, OfArticle, Sorted};
-use super::{Like, LikeError, Liked, Look, Overlay};
+use super::{Like, LikeError, Liked, Look, Overlay, bulk};
 use crate::accounts::{self, UserId};
 use crate::articles::store::{counts, likes};
 use crate::articles::types::{ArticleId, Counts};
@@ -101,6 +101,9 @@ impl LikeStore {
 /// Applies likes, as if one after another, each row and each count being written once. A like of an article
 /// or by a user that is not there is refused for itself.
 pub(super) fn apply(tx: &Tx<'_>, likes: &[Like]) -> Result<Applied, StoreError> {
+    if tx.is_shared() {
+        return bulk::apply(tx, likes);
+    }
     let mut applied =
         Applied { answers: vec![Err(LikeError::NoArticle); likes.len()], ..Applied::default() };
     let mut users = HashMap::with_capacity(likes.len().min(256));
@@ -117,9 +120,6 @@ fn apply_one(
     applied: &mut Applied,
 ) -> Result<(), StoreError> {
     let article = of_article.article();
-    if !tx.hold("articles", article)? {
-        return Ok(());
-    }
     let Some(counted) = counts(tx, article)? else { return Ok(()) };
     let mut before = HashMap::new();
     let (mut added, mut removed) = (0u64, 0u64);

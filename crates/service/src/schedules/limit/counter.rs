@@ -3,6 +3,9 @@
 //! The update is look, lock and write at once, whatever the store and its isolation: of two that
 //! arrive together the second waits for the first and then sees its count. It touches one row however
 //! many schedules there are, and a refusal writes nothing.
+//!
+//! On a server the insert comes first: others of the same user wait for the count from its update to the commit, and
+//! an insert between would make that a way to the server and back longer. A refusal takes its row away again.
 
 use super::super::store;
 use super::super::types::{NewSchedule, ScheduleId};
@@ -15,15 +18,26 @@ pub(super) fn insert(
     new: &NewSchedule,
     most: u32,
 ) -> Result<Option<ScheduleId>, StoreError> {
-    if !take(tx, new.user, most)? {
-        // Full, or the first of this user: the row is made when it is needed. Two may make it at once.
-        let made = "INSERT INTO schedule_counts (user_id, n) VALUES (?, 0)";
-        tx.insert_new(made, params![new.user])?;
-        if !take(tx, new.user, most)? {
-            return Ok(None);
+    if tx.is_shared() {
+        let id = store::insert_row(tx, new)?;
+        if counted(tx, new.user, most)? {
+            return Ok(Some(id));
         }
+        tx.run("DELETE FROM schedules WHERE id = ?", params![id])?;
+        return Ok(None);
     }
-    store::insert_row(tx, new).map(Some)
+    if counted(tx, new.user, most)? { store::insert_row(tx, new).map(Some) } else { Ok(None) }
+}
+
+/// Whether one more was counted.
+fn counted(tx: &Tx<'_>, user: UserId, most: u32) -> Result<bool, StoreError> {
+    if take(tx, user, most)? {
+        return Ok(true);
+    }
+    // Full, or the first of this user: the row is made when it is needed. Two may make it at once.
+    let made = "INSERT INTO schedule_counts (user_id, n) VALUES (?, 0)";
+    tx.insert_new(made, params![user])?;
+    take(tx, user, most)
 }
 
 /// Counts one more, if that is allowed.

@@ -1,0 +1,175 @@
+//! A batch of likes in the tables of a server, in five statements however many there are: each is a way there and back.
+//!
+//! The articles are held first, in the order of their ids, so of two batches with an article in common one waits for the
+//! other and then sees what it has done.
+
+use super::batch::Sorted;
+use super::store::Applied;
+use super::{Like, LikeError};
+use crate::accounts::UserId;
+use crate::articles::types::{ArticleId, Counts};
+use crate::store::{Parameter as _, Row, StoreError, Tx, Value};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// Rows that one statement names. Statements name 1, 2, 4 and so on up to this, the last row several times: so there are
+/// few texts, and they stay prepared.
+const MOST: usize = 256;
+
+/// What [`apply`](super::store::apply) does.
+pub(super) fn apply(tx: &Tx<'_>, likes: &[Like]) -> Result<Applied, StoreError> {
+    let mut applied =
+        Applied { answers: vec![Err(LikeError::NoArticle); likes.len()], ..Applied::default() };
+    let sorted = Sorted::new(likes);
+    let articles: Vec<_> = sorted.articles().map(|of_article| [of_article.article()]).collect();
+    let held: HashMap<ArticleId, Counts> = held(tx, &articles)?.into_iter().collect();
+    let users: BTreeSet<UserId> = likes.iter().map(|like| like.user).collect();
+    let users: Vec<_> = users.into_iter().map(|user| [user]).collect();
+    let known: HashSet<UserId> = staying(tx, &users)?.into_iter().collect();
+
+    let pairs: Vec<[i64; 2]> = sorted
+        .articles()
+        .filter(|of_article| held.contains_key(&of_article.article()))
+        .flat_map(|of_article| {
+            let article = of_article.article();
+            let users = of_article.folded().map(|(user, _)| user);
+            users
+                .filter(|user| known.contains(user))
+                .map(move |user| [article, user])
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let there: HashSet<[i64; 2]> = liked(tx, &pairs)?.into_iter().collect();
+
+    let (mut added, mut removed, mut counted) = (Vec::new(), Vec::new(), Vec::new());
+    for of_article in sorted.articles() {
+        let article = of_article.article();
+        let Some(counts) = held.get(&article) else { continue };
+        let mut before = HashMap::new();
+        let (mut more, mut fewer) = (0u64, 0u64);
+        for (user, fold) in of_article.folded().filter(|(user, _)| known.contains(user)) {
+            let pair = [article, user];
+            let was = there.contains(&pair);
+            match (was, fold.of(was)) {
+                (false, true) => {
+                    added.push(pair);
+                    more += 1;
+                }
+                (true, false) => {
+                    removed.push(pair);
+                    fewer += 1;
+                }
+                _ => {}
+            }
+            before.insert(user, was);
+        }
+        for (at, answer) in of_article.answers(*counts, before) {
+            applied.answers[at] = answer.ok_or(LikeError::NoUser);
+        }
+        let likes = (counts.likes + more).saturating_sub(fewer);
+        if likes != counts.likes {
+            counted.push([article, i64::try_from(likes).unwrap_or(i64::MAX)]);
+        }
+        applied.counts.push((article, Counts { likes, ..*counts }));
+    }
+    write(tx, &added, &removed, &counted)?;
+    applied.changed = (added.len() + removed.len()) as u64;
+    Ok(applied)
+}
+
+/// The counts of those articles that are there, which nobody else changes until the end.
+fn held(tx: &Tx<'_>, ids: &[[i64; 1]]) -> Result<Vec<(ArticleId, Counts)>, StoreError> {
+    let text = |size| {
+        let ids = repeat("?", ", ", size);
+        format!(
+            "SELECT id, like_count, comment_count FROM articles WHERE id IN ({ids}) ORDER BY id FOR UPDATE"
+        )
+    };
+    find(tx, ids, text, |row| {
+        Ok((row.get(0)?, Counts { likes: row.get(1)?, comments: row.get(2)? }))
+    })
+}
+
+/// Those users that are there, and stay until the end.
+fn staying(tx: &Tx<'_>, ids: &[[i64; 1]]) -> Result<Vec<UserId>, StoreError> {
+    let text = |size| {
+        let ids = repeat("?", ", ", size);
+        format!("SELECT id FROM users WHERE id IN ({ids}) ORDER BY id LOCK IN SHARE MODE")
+    };
+    find(tx, ids, text, |row| row.get(0))
+}
+
+/// Those pairs that are there.
+fn liked(tx: &Tx<'_>, pairs: &[[i64; 2]]) -> Result<Vec<[i64; 2]>, StoreError> {
+    let text = |size| {
+        let pairs = repeat("article_id = ? AND user_id = ?", " OR ", size);
+        format!("SELECT article_id, user_id FROM article_likes WHERE {pairs}")
+    };
+    find(tx, pairs, text, |row| Ok([row.get(0)?, row.get(1)?]))
+}
+
+fn write(
+    tx: &Tx<'_>,
+    added: &[[i64; 2]],
+    removed: &[[i64; 2]],
+    counted: &[[i64; 2]],
+) -> Result<(), StoreError> {
+    // Articles and users are held: the only row that is left out is the last one when it comes again.
+    run(tx, added, |size| {
+        format!(
+            "INSERT IGNORE INTO article_likes (article_id, user_id) VALUES {}",
+            repeat("(?, ?)", ", ", size)
+        )
+    })?;
+    run(tx, removed, |size| {
+        let pairs = repeat("article_id = ? AND user_id = ?", " OR ", size);
+        format!("DELETE FROM article_likes WHERE {pairs}")
+    })?;
+    for some in counted.chunks(MOST) {
+        let size = some.len().next_power_of_two();
+        let (cases, ids) = (repeat("WHEN ? THEN ?", " ", size), repeat("?", ", ", size));
+        let sql =
+            format!("UPDATE articles SET like_count = CASE id {cases} END WHERE id IN ({ids})");
+        let mut values = padded(some);
+        let ids: Vec<_> = values.iter().copied().step_by(2).collect();
+        values.extend(ids);
+        tx.run(sql.as_str(), &values)?;
+    }
+    Ok(())
+}
+
+fn find<T, const N: usize>(
+    tx: &Tx<'_>,
+    keys: &[[i64; N]],
+    text: impl Fn(usize) -> String,
+    read: impl Fn(&Row<'_>) -> Result<T, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    let mut found = Vec::with_capacity(keys.len());
+    for some in keys.chunks(MOST) {
+        let sql = text(some.len().next_power_of_two());
+        found.extend(tx.rows(sql.as_str(), &padded(some), &read)?);
+    }
+    Ok(found)
+}
+
+fn run<const N: usize>(
+    tx: &Tx<'_>,
+    keys: &[[i64; N]],
+    text: impl Fn(usize) -> String,
+) -> Result<(), StoreError> {
+    for some in keys.chunks(MOST) {
+        let sql = text(some.len().next_power_of_two());
+        tx.run(sql.as_str(), &padded(some))?;
+    }
+    Ok(())
+}
+
+/// The values of these rows, the last one again until there are as many as a power of two.
+fn padded<const N: usize>(rows: &[[i64; N]]) -> Vec<Value<'_>> {
+    let last = rows.last().into_iter().cycle();
+    let all = rows.iter().chain(last).take(rows.len().next_power_of_two());
+    all.flatten().map(|value| value.value()).collect()
+}
+
+fn repeat(part: &str, between: &str, times: usize) -> String {
+    vec![part; times].join(between)
+}
