@@ -32,6 +32,16 @@ serve)
 	kill $server; wait $server
 	grep '^listening' served || { cat served.log >&2; exit 1; }
 	;;
+up)
+	"$real" "$@" >upped 2>up.log &
+	all=$!
+	for _ in $(seq 1200); do
+		grep -q '^ready in' upped && break
+		sleep 0.05
+	done
+	kill -INT $all; wait $all
+	grep '^ready in' upped || { cat up.log >&2; exit 1; }
+	;;
 compare | limit)
 	[[ " $* " == *" --check "* ]] || set -- "$@" --check
 	"$real" "$@" >checked || { cat checked >&2; exit 1; }
