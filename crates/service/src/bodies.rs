@@ -252,7 +252,7 @@ impl Bodies {
         let stamps = wanted.stamps.to_vec();
         let (found, this) = (make(), self.clone());
         let make = async move {
-            let Some(body) = load_with(&stamps, found).await? else {
+            let Some(body) = load_with(stamps, found).await? else {
                 return Ok::<_, LoadError>(Loaded::Absent);
             };
             let value = this.written(body, compress, write).await?;

@@ -79,7 +79,7 @@ impl Articles {
         let make = move || async move {
             // Likes end no listing, and are seen in it: it depends on more than its stamp.
             let listed = store.listed(order, after, limit + 1, &overlay);
-            let found = load_with(&[], listed).await?;
+            let found = load_with(Vec::new(), listed).await?;
             let cursor = |last: &Listed| {
                 let likes = match order {
                     Order::Newest => 0,

@@ -31,7 +31,7 @@ use crate::ops::openapi::Api;
 use crate::store::{Store, StoreError};
 use madang_cache::{ConfigError, NamedCache, Stamp};
 use std::net::IpAddr;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::SystemTime;
 use utoipa_axum::routes;
 use views::{View, Views, Visitor, korean_day};
@@ -57,6 +57,8 @@ struct Inner {
     view_key: [u8; 16],
     /// All markets; none in an import.
     index: RwLock<Arc<Index>>,
+    /// One reads them at a time, so that what was read last stays.
+    reloading: Mutex<()>,
     views: OnceLock<Arc<Views>>,
 }
 
@@ -91,6 +93,7 @@ impl Markets {
             view_key: half(accounts.derived_key("madang market views 1")),
             accounts,
             index: RwLock::default(),
+            reloading: Mutex::default(),
             views: OnceLock::new(),
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -123,6 +126,7 @@ impl Markets {
     /// Reads all markets anew. Blocks the thread.
     fn reload(&self) -> Result<(), StoreError> {
         let inner = &self.inner;
+        let _alone = inner.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let index = Arc::new(Index::new(inner.store.all()?, self.regions()));
         if let Some(views) = inner.views.get() {
             views.counted(inner.store.view_counts()?);

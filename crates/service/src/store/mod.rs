@@ -51,11 +51,8 @@ tokio::task_local! {
 
 /// Runs a load whose outcome depends on nothing but these stamps, which have been read: its reads may be answered by a
 /// replica that contains whatever has ended them.
-pub(crate) fn load_with<F: Future>(
-    stamps: &[Stamp],
-    load: F,
-) -> impl Future<Output = F::Output> + use<F> {
-    STAMPS.scope(stamps.to_vec(), load)
+pub(crate) fn load_with<F: Future>(stamps: Vec<Stamp>, load: F) -> impl Future<Output = F::Output> {
+    STAMPS.scope(stamps, load)
 }
 
 /// Handle on an open store; cheap to clone. The last one closes it.
@@ -298,7 +295,7 @@ impl Store {
 pub(crate) struct Duty(Option<maria::Duty>);
 
 impl Duty {
-    /// Whether this node has it, or has got it now. Blocks the thread for a second at most.
+    /// Whether this node has it, or has got it now. Blocks the thread for some seconds at most.
     pub(crate) fn is_mine(&mut self) -> bool {
         self.0.as_mut().is_none_or(maria::Duty::is_mine)
     }

@@ -113,7 +113,7 @@ impl Tracks {
         form: Form,
         client: HeaderMap,
     ) -> Result<Loaded, LoadError> {
-        let Some(track) = load_with(&[one_track(id)], self.store.find(id)).await? else {
+        let Some(track) = load_with(vec![one_track(id)], self.store.find(id)).await? else {
             return Ok(Loaded::Absent);
         };
         let kept = self.is_kept(track.summary.length_metres);

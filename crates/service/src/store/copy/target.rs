@@ -80,7 +80,7 @@ impl Target {
     ) -> Result<(Vec<Table>, Begun), CopyError> {
         let session = &self.session;
         schema::look_at_server(session)?;
-        // Held until this session ends; one that was killed may still be about to end.
+        // Held for as long as this connection; that of a command that was killed may still be about to close.
         let lock =
             format!("SELECT GET_LOCK(CONCAT('madang.copy.', DATABASE()), {})", LEAVING.as_secs());
         if number(session, &lock)? != Some(1) {

@@ -20,7 +20,8 @@ impl Maria {
 }
 
 impl Duty {
-    /// Whether it is this node's. Blocks the thread for as long as the server takes, a second at most.
+    /// Whether it is this node's. Blocks the thread for as long as the server takes, a second at most
+    /// for each thing that it is asked.
     pub(in crate::store) fn is_mine(&mut self) -> bool {
         let mine = self.ask().unwrap_or_else(|error| {
             tracing::debug!(%error, "cannot ask who keeps house");

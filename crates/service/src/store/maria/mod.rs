@@ -140,7 +140,8 @@ impl Maria {
         let Some(replica) = self.replica(stamps) else { return self.read_here(time, job).await };
         let job = Arc::new(job);
         match replica.read(time, &job).await {
-            Ok(found) => found,
+            // It would take the primary as long.
+            found @ (Ok(_) | Err(StoreError::GivenUp(_))) => found,
             Err(error) => {
                 tracing::debug!(%error, "the primary answers a read of a replica");
                 self.read_here(time, move |conn: &Conn<'_>| job(conn)).await
@@ -452,7 +453,7 @@ impl Seat {
     /// Notes what has ended, before it is applied to what this node remembers.
     fn note(&self, number: Option<Number>, effects: &Effects) {
         if let Some(number) = number {
-            self.shared.reach.ended(number.lane, number.number, effects);
+            self.shared.reach.committed(number.lane, number.number, effects);
         }
     }
 

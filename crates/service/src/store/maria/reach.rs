@@ -39,6 +39,8 @@ struct State {
     version: u64,
     /// The highest numbers known.
     highest: Position,
+    /// Those of this node's own transactions.
+    own: Position,
     /// Version, its numbers, since when.
     known: VecDeque<(u64, Position, Instant)>,
 }
@@ -72,10 +74,20 @@ impl Reach {
         self.news.notify_all();
     }
 
-    /// Everything has ended: the primary is another one, or this node starts. Nothing older than these numbers is used.
+    /// The same of a transaction of this node.
+    pub(super) fn committed(&self, lane: u8, number: u64, effects: &Effects) {
+        self.state().own.raise(lane, number);
+        self.ended(lane, number, effects);
+    }
+
+    /// Everything has ended: the primary is another one, or this node starts. Nothing older than these numbers is used,
+    /// nor than what this node has committed: that may be later than the poll that told them. (If the primary has lost
+    /// it, replicas answer nothing until numbers are that high again.)
     pub(super) fn began(&self, highest: Position) {
         let mut state = self.state();
         state.highest = highest;
+        let own: Vec<_> = state.own.lanes().collect();
+        own.into_iter().for_each(|(lane, number)| state.highest.raise(lane, number));
         state.known.clear();
         let version = state.next();
         self.slots.iter().for_each(|slot| slot.store(version, Release));
@@ -185,6 +197,17 @@ mod tests {
         reach.began(position(&[(0, 3)]));
         assert!(reach.needed(&[Stamp::new("post:2")]) > before);
         assert!(reach.version_of(&position(&[(0, 3)])).unwrap() > before);
+    }
+
+    #[test]
+    fn what_this_node_committed_after_the_poll_of_a_beginning_is_not_forgotten() {
+        let reach = Reach::default();
+        reach.committed(0, 7, &ends("post:1"));
+        // The poll was answered before that commit.
+        reach.began(position(&[(0, 6), (1, 2)]));
+        assert_eq!(reach.version_of(&position(&[(0, 6), (1, 2)])), None);
+        let with_own = reach.version_of(&position(&[(0, 7), (1, 2)])).unwrap();
+        assert!(reach.needed(&[Stamp::new("post:1")]) <= with_own);
     }
 
     #[test]

@@ -125,12 +125,12 @@ impl Maria {
 }
 
 impl Replica {
-    /// Runs a read; the outer error says that it has to be made on the primary.
+    /// Runs a read. What fails here is to be made on the primary: the replica may be away, or not have a table yet.
     pub(super) async fn read<T, F>(
         &self,
         time: Option<Duration>,
         job: &Arc<F>,
-    ) -> Result<Result<T, StoreError>, StoreError>
+    ) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: Fn(&Conn<'_>) -> Result<T, StoreError> + Send + Sync + 'static,
@@ -152,7 +152,7 @@ impl Seat {
         &mut self,
         time: Option<Duration>,
         job: impl Fn(&Conn<'_>) -> Result<T, StoreError>,
-        answer: impl FnOnce(Result<Result<T, StoreError>, StoreError>),
+        answer: impl FnOnce(Result<T, StoreError>),
     ) {
         let seconds = time.map_or(0.0, |time| time.as_secs_f64());
         let begun = self.connect().and_then(|()| self.session()?.begin_read(seconds));
@@ -169,10 +169,7 @@ impl Seat {
         if found.is_ok() {
             self.state.reads.fetch_add(1, Relaxed);
         }
-        answer(match found {
-            Err(error) if is_lost => Err(error),
-            found => Ok(found),
-        });
+        answer(found);
         if is_lost || session.batch("COMMIT").is_err() {
             self.session = None;
         }

@@ -92,7 +92,7 @@ impl Session {
         let options = options
             .clone()
             .stmt_cache_size(PREPARED)
-            .tcp_connect_timeout(Some(CONNECT_TIME))
+            .tcp_connect_timeout(Some(CONNECT_TIME.min(time)))
             .read_timeout(Some(time))
             .write_timeout(Some(time))
             .tcp_nodelay(true)
