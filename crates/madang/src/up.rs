@@ -95,7 +95,7 @@ pub fn run(args: Args) -> anyhow::Result<Ended> {
     let ended = match started {
         Ok(addresses) => {
             let control =
-                restart::Control::listen(&place.dir, &stack.nodes, stack.front.is_some(), &means)?;
+                restart::Control::listen(&place.dir, &stack.nodes, plan.front.as_ref(), &means)?;
             let keepers = stack.keep(&means)?;
             report::ready(&addresses, &stack, begun.elapsed(), args.json)?;
             means.stopping.wait();

@@ -5,10 +5,12 @@
 
 use super::kept::{Kept, Means};
 use super::place::PREFIX;
+use super::plan::FrontPlan;
 use super::report::tell;
 use crate::exit::Ended;
 use crate::settings::Usage;
 use anyhow::Context as _;
+use madang_stack::nginx::Profile;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -22,9 +24,6 @@ const SOCKET: &str = "up.sock";
 const ORDER: &str = "restart";
 const DONE: &str = "done";
 const FAILED: &str = "failed";
-/// nginx leaves a node out for `fail_timeout` (1 s) after it has refused connections, and counts whole seconds. If the
-/// next node ended before that is over, there would be none.
-const LEFT_OUT: Duration = Duration::from_secs(2);
 /// Time for the one line of an order, which is sent at once.
 const ORDER_TIME: Duration = Duration::from_secs(5);
 
@@ -32,7 +31,8 @@ const ORDER_TIME: Duration = Duration::from_secs(5);
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 A node drains (server.drain_delay, server.drain_timeout), ends, and is started at its address; the next
-one follows once it is ready. With several nodes behind nginx no request fails.
+one follows once it is ready and nginx uses it again (2 s; 11 s with --profile stock). With several
+nodes behind nginx no request fails.
 
 Examples:
   madang up restart               the only `madang up` of this user that runs in a temporary directory
@@ -105,7 +105,7 @@ impl Control {
     pub fn listen(
         dir: &Path,
         nodes: &[Arc<Kept>],
-        is_balanced: bool,
+        front: Option<&FrontPlan>,
         means: &Arc<Means>,
     ) -> anyhow::Result<Self> {
         let path = dir.join(SOCKET);
@@ -120,11 +120,11 @@ impl Control {
         };
         let listener = bind().with_context(|| format!("cannot listen on {}", path.display()))?;
         let (nodes, means) = (nodes.to_vec(), Arc::clone(means));
+        let rest = front.map_or(Duration::ZERO, left_out);
         // It ends with the process.
         std::thread::Builder::new().name("orders".to_owned()).spawn(move || {
             for stream in listener.incoming() {
-                let answered =
-                    stream.and_then(|stream| answer(&stream, &nodes, is_balanced, &means));
+                let answered = stream.and_then(|stream| answer(&stream, &nodes, rest, &means));
                 if let Err(error) = answered {
                     tell(format_args!("an order was not understood: {error}"));
                     // As when there is no file descriptor left.
@@ -143,10 +143,19 @@ impl Drop for Control {
     }
 }
 
+/// nginx leaves a node out for `fail_timeout` after it has refused connections, and counts whole seconds. If another node
+/// ended before that is over, there might be none. 10 s is nginx's default; deploy/nginx/tuned.conf has 1 s.
+fn left_out(front: &FrontPlan) -> Duration {
+    match front.profile {
+        Profile::Stock => Duration::from_secs(11),
+        Profile::Tuned => Duration::from_secs(2),
+    }
+}
+
 fn answer(
     stream: &UnixStream,
     nodes: &[Arc<Kept>],
-    is_balanced: bool,
+    rest: Duration,
     means: &Means,
 ) -> io::Result<()> {
     stream.set_read_timeout(Some(ORDER_TIME))?;
@@ -160,8 +169,9 @@ fn answer(
     }
     // Whoever asked may leave: what was begun is finished.
     let say = |line: &str| drop((&mut &*stream).write_all(format!("{line}\n").as_bytes()));
-    for (n, node) in nodes.iter().enumerate() {
-        if n > 0 && is_balanced && means.stopping.pause(LEFT_OUT) {
+    for node in nodes {
+        // Before the first as well: another order, or a node that ended by itself, may have been just before.
+        if means.stopping.pause(rest) {
             return Ok(());
         }
         match node.restart(means) {
