@@ -6,7 +6,6 @@ use crate::serving::{TRACK, body, column};
 use crate::stats::{median, ratios, spread};
 use crate::tools::{Served, WrkRun, log_in, madang, supervisor, wrk, wrk_with};
 use anyhow::{Context as _, ensure};
-use madang_stack::http::Url;
 use madang_stack::mariadb::MariaDb;
 use madang_stack::nginx::{Balancer, Nginx, Profile, StaticSite};
 use madang_stack::{CpuBudget, Sample};
@@ -218,9 +217,6 @@ fn delay(server: &MariaDb) -> anyhow::Result<String> {
 
 /// Lua that changes posts of somebody, made here.
 fn changes(node: &Served) -> anyhow::Result<String> {
-    let url =
-        Url::parse(&format!("{}/v1/posts?limit=1", node.url)).map_err(|e| anyhow::anyhow!(e))?;
-    madang_stack::http::get(&url, Duration::from_secs(5))?;
     let send = |path: &str, token: &str, body: &str| -> anyhow::Result<serde_json::Value> {
         let answer = Command::new("curl")
             .args(["-sS", "-H", "Content-Type: application/json", "-H"])
