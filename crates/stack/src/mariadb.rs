@@ -73,11 +73,7 @@ impl MariaDb {
         dir: &Path,
         settings: &MariaDbSettings,
     ) -> Result<Self, Error> {
-        for program in [PROGRAM, INSTALLER] {
-            if !fs::exists(program).unwrap_or(false) {
-                return Err(Error::NotInstalled { program: "mariadbd", package: "mariadb-server" });
-            }
-        }
+        installed()?;
         let dir = dir.canonicalize().map_err(|source| failed("cannot use", dir, source))?;
         let filled = |source| failed("cannot fill", &dir, source);
         let data = dir.join("data");
@@ -127,6 +123,17 @@ impl MariaDb {
         let greeted = |left| greeting(address, left).map_err(|error| error.to_string());
         self.neighbour.process.ready_when("the greeting of a database", READY_TIME, greeted)
     }
+}
+
+/// Whether the programs are there that [`MariaDb::start`] needs.
+///
+/// # Errors
+/// [`Error::NotInstalled`].
+pub fn installed() -> Result<(), Error> {
+    if [PROGRAM, INSTALLER].iter().all(|program| fs::exists(program).unwrap_or(false)) {
+        return Ok(());
+    }
+    Err(Error::NotInstalled { program: "mariadbd", package: "mariadb-server" })
 }
 
 fn failed(what: &str, dir: &Path, source: io::Error) -> Error {

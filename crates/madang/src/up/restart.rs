@@ -15,24 +15,30 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Name of the socket.
 const SOCKET: &str = "up.sock";
 const ORDER: &str = "restart";
 const DONE: &str = "done";
 const FAILED: &str = "failed";
-/// nginx leaves a node out for `fail_timeout` (1 s) after it has refused connections, and counts whole seconds. If the
-/// next node ended before that is over, there would be none.
+/// nginx leaves a node out for `fail_timeout` (1 s) after it has refused connections, and counts whole
+/// seconds. If another node ended before that is over, nginx would know none.
 const LEFT_OUT: Duration = Duration::from_secs(2);
+/// Time that the other nodes get to serve again before a node is restarted. A node is started again
+/// within seconds; one that does not start is a reason not to take another one away.
+const OTHERS_TIME: Duration = Duration::from_secs(60);
+/// Time between two looks at the other nodes.
+const LOOK: Duration = Duration::from_millis(50);
 /// Time for the one line of an order, which is sent at once.
 const ORDER_TIME: Duration = Duration::from_secs(5);
 
 /// Arguments of `madang up restart`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-A node drains (server.drain_delay, server.drain_timeout), ends, and is started at its address; the next
-one follows once it is ready. With several nodes behind nginx no request fails.
+Each node drains (server.drain_delay, server.drain_timeout), ends, and is started again at its address.
+The next one follows once it is ready, behind nginx two seconds later, when nginx uses it again. With
+several nodes behind nginx no request fails. If another node is not ready, the restart stops there.
 
 Examples:
   madang up restart               the only `madang up` of this user that runs in a temporary directory
@@ -160,9 +166,21 @@ fn answer(
     }
     // Whoever asked may leave: what was begun is finished.
     let say = |line: &str| drop((&mut &*stream).write_all(format!("{line}\n").as_bytes()));
-    for (n, node) in nodes.iter().enumerate() {
-        if n > 0 && is_balanced && means.stopping.pause(LEFT_OUT) {
-            return Ok(());
+    let fail = |why: &str| {
+        tell(format_args!("{why}"));
+        say(why);
+        say(FAILED);
+    };
+    for node in nodes {
+        let others = nodes.iter().filter(|other| !Arc::ptr_eq(other, node));
+        let served = if is_balanced { LEFT_OUT } else { Duration::ZERO };
+        match wait_for(others, served, means) {
+            Others::Serve => {}
+            Others::Stopping => return Ok(()),
+            Others::Missing(other) => {
+                fail(&format!("{other} is not ready, so {} is not restarted", node.name));
+                return Ok(());
+            }
         }
         match node.restart(means) {
             Ok(Some(took)) => {
@@ -170,14 +188,40 @@ fn answer(
             }
             Ok(None) => return Ok(()),
             Err(error) => {
-                let why = format!("{} did not become ready: {error}", node.name);
-                tell(format_args!("{why}"));
-                say(&why);
-                say(FAILED);
+                fail(&format!("{} did not become ready: {error}", node.name));
                 return Ok(());
             }
         }
     }
     say(DONE);
     Ok(())
+}
+
+/// What became of the nodes that go on while one is restarted.
+enum Others {
+    Serve,
+    /// This process is to stop.
+    Stopping,
+    /// The name of one that does not serve.
+    Missing(String),
+}
+
+/// Waits until all of these nodes have served for this long.
+fn wait_for<'n>(
+    others: impl Iterator<Item = &'n Arc<Kept>>,
+    served: Duration,
+    means: &Means,
+) -> Others {
+    let end = Instant::now() + OTHERS_TIME;
+    for other in others {
+        while !other.has_served_for(served) {
+            if Instant::now() > end {
+                return Others::Missing(other.name.clone());
+            }
+            if means.stopping.pause(LOOK) {
+                return Others::Stopping;
+            }
+        }
+    }
+    Others::Serve
 }
