@@ -12,7 +12,8 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// What is not run: it builds or installs things, or needs another machine.
-const NOT_RUN: [&str; 6] = ["make ", "cargo ", "git ", "apt-get ", "sudo ", "docker "];
+const NOT_RUN: [&str; 7] =
+    ["make ", "cargo ", "git ", "apt-get ", "sudo ", "docker ", "madang copy "];
 
 /// How a command of the page is run instead: small stores, no load, no server that stays.
 const MADANG: &str = r#"#!/bin/bash
@@ -31,6 +32,16 @@ serve)
 	done
 	kill $server; wait $server
 	grep '^listening' served || { cat served.log >&2; exit 1; }
+	;;
+up)
+	"$real" "$@" >table 2>up.log &
+	up=$!
+	for _ in $(seq 600); do
+		grep -q '^ready' table && break
+		sleep 0.05
+	done
+	kill $up; wait $up
+	grep '^ready' table || { cat up.log >&2; exit 1; }
 	;;
 compare | limit)
 	[[ " $* " == *" --check "* ]] || set -- "$@" --check
