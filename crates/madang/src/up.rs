@@ -64,7 +64,8 @@ Examples:
   madang up --nodes 2 --replicas 1                 reads are also answered from a replica
   madang up restart --dir shop                     restart the nodes one by one
 
-Ctrl-C, SIGTERM or SIGHUP stops the nodes, then nginx, then the database; a second one stops at once.")]
+Ctrl-C, SIGTERM or SIGHUP stops the nodes, then nginx, then the database, and removes a temporary
+directory. A second one stops all of them at once.")]
 pub struct Args {
     #[command(subcommand)]
     action: Option<Action>,
@@ -99,7 +100,7 @@ pub fn run(args: Args) -> anyhow::Result<Ended> {
     let ended = match started {
         Ok(addresses) => {
             let control =
-                restart::Control::listen(&place.dir, &stack.nodes, stack.front.is_some(), &means)?;
+                restart::Control::listen(&place.dir, &stack.nodes, plan.front.as_ref(), &means)?;
             let keepers = stack.keep(&means)?;
             report::ready(&addresses, &stack, begun.elapsed(), args.json)?;
             means.stopping.wait();

@@ -5,6 +5,7 @@
 
 use super::kept::{Kept, Means};
 use super::place::PREFIX;
+use super::plan::FrontPlan;
 use super::report::tell;
 use crate::exit::Ended;
 use crate::settings::Usage;
@@ -22,9 +23,6 @@ const SOCKET: &str = "up.sock";
 const ORDER: &str = "restart";
 const DONE: &str = "done";
 const FAILED: &str = "failed";
-/// nginx leaves a node out for `fail_timeout` (1 s) after it has refused connections, and counts whole
-/// seconds. If another node ended before that is over, nginx would know none.
-const LEFT_OUT: Duration = Duration::from_secs(2);
 /// Time that the other nodes get to serve again before a node is restarted. A node is started again
 /// within seconds; one that does not start is a reason not to take another one away.
 const OTHERS_TIME: Duration = Duration::from_secs(60);
@@ -37,8 +35,9 @@ const ORDER_TIME: Duration = Duration::from_secs(5);
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Each node drains (server.drain_delay, server.drain_timeout), ends, and is started again at its address.
-The next one follows once it is ready, behind nginx two seconds later, when nginx uses it again. With
-several nodes behind nginx no request fails. If another node is not ready, the restart stops there.
+The next one follows once it is ready and nginx uses it again: two seconds later, with --profile stock
+eleven. With several nodes behind nginx no request fails. The restart stops at a node that does not
+become ready.
 
 Examples:
   madang up restart               the only `madang up` of this user that runs in a temporary directory
@@ -111,7 +110,7 @@ impl Control {
     pub fn listen(
         dir: &Path,
         nodes: &[Arc<Kept>],
-        is_balanced: bool,
+        front: Option<&FrontPlan>,
         means: &Arc<Means>,
     ) -> anyhow::Result<Self> {
         let path = dir.join(SOCKET);
@@ -126,11 +125,12 @@ impl Control {
         };
         let listener = bind().with_context(|| format!("cannot listen on {}", path.display()))?;
         let (nodes, means) = (nodes.to_vec(), Arc::clone(means));
+        // If a node ended while nginx still leaves out another one, nginx would know none.
+        let served = front.map_or(Duration::ZERO, |front| front.profile.left_out());
         // It ends with the process.
         std::thread::Builder::new().name("orders".to_owned()).spawn(move || {
             for stream in listener.incoming() {
-                let answered =
-                    stream.and_then(|stream| answer(&stream, &nodes, is_balanced, &means));
+                let answered = stream.and_then(|stream| answer(&stream, &nodes, served, &means));
                 if let Err(error) = answered {
                     tell(format_args!("an order was not understood: {error}"));
                     // As when there is no file descriptor left.
@@ -152,7 +152,7 @@ impl Drop for Control {
 fn answer(
     stream: &UnixStream,
     nodes: &[Arc<Kept>],
-    is_balanced: bool,
+    served: Duration,
     means: &Means,
 ) -> io::Result<()> {
     stream.set_read_timeout(Some(ORDER_TIME))?;
@@ -173,7 +173,6 @@ fn answer(
     };
     for node in nodes {
         let others = nodes.iter().filter(|other| !Arc::ptr_eq(other, node));
-        let served = if is_balanced { LEFT_OUT } else { Duration::ZERO };
         match wait_for(others, served, means) {
             Others::Serve => {}
             Others::Stopping => return Ok(()),
