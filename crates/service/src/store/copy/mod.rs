@@ -3,7 +3,7 @@
 //! Rows go in the order of their keys, in batches. A batch and the mark that says how far its table is are one
 //! transaction of the server, so a copy that was killed at any point goes on where it stopped and no row is there
 //! twice. At the end each row of the server is compared with that of the file. Until then no node can be started on
-//! the database ([`refuse_unfinished`]).
+//! the database (`refuse_unfinished`).
 //!
 //! The tables are not listed here: they are asked of both sides (`tables`), so that a new migration cannot be forgotten.
 #![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
