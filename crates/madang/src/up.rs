@@ -94,6 +94,7 @@ pub fn run(args: Args) -> anyhow::Result<Ended> {
     let begun = Instant::now();
     let place = Place::new(plan.dir.as_deref())?;
     let _lock = DirLock::take(&place.dir)?;
+    let _servers = place.without_servers(&stopping)?;
     let means = Arc::new(Means { supervisor: Supervisor::this_program(["supervise"]), stopping });
     let mut stack = Stack::default();
     let started = stack.start(&plan, &place.dir, &means);

@@ -110,6 +110,23 @@ fn nothing_of_it_outlives_a_kill_and_the_next_one_goes_on_with_its_data() {
 }
 
 #[test]
+fn a_start_that_is_killed_while_it_makes_its_database_can_be_repeated() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    let flags = ["--nodes", "1", "--database", "mariadb"];
+    let (mut child, _home) = Madang::new(["up", "--dir", path].iter().chain(&flags)).spawn();
+    let mariadb = dir.path().join("mariadb");
+    eventually("its system tables are begun", || {
+        mariadb.join("data.new").join("mysql").exists().then_some(())
+    });
+    to(Pid::from_child(&child), Signal::KILL);
+    child.wait().unwrap();
+    assert!(!mariadb.join("data").exists());
+    let again = Up::start_in(dir, &flags);
+    assert_eq!(status(again.url, "/health/ready"), Some(200));
+}
+
+#[test]
 fn one_node_with_a_file_is_served_over_tls() {
     let up = Up::start(&["--tls"]);
     let url = up.line["url"].as_str().unwrap();
