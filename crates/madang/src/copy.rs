@@ -24,10 +24,9 @@ Other users of the machine can see the arguments of a command: set MADANG_COPY_T
 URL holds a password.
 
 Examples:
-  mariadb -e \"CREATE DATABASE madang; GRANT ALL ON madang.* TO madang@'%' IDENTIFIED BY 'secret'\"
-  export MADANG_COPY_TO=mysql://madang:secret@db.example:3306/madang
-  madang copy --from /var/lib/madang
-  MADANG_DATABASE_URL=$MADANG_COPY_TO madang serve --data /var/lib/madang")]
+  mariadb -e \"CREATE DATABASE madang\"
+  madang copy --from madang-data --to mysql://root@127.0.0.1/madang
+  MADANG_COPY_TO=mysql://madang:secret@db.example/madang madang copy --from /var/lib/madang")]
 pub struct Args {
     /// Data directory to copy
     #[arg(long, value_name = "DIR")]

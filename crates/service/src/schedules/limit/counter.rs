@@ -5,7 +5,8 @@
 //! many schedules there are, and a refusal writes nothing.
 //!
 //! On a server the insert comes first: others of the same user wait for the count from its update to the commit, and
-//! an insert between would make that a way to the server and back longer. A refusal takes its row away again.
+//! an insert between would make that a way to the server and back longer.
+//! Who is full is refused before, by a look without a lock; whoever becomes so meanwhile takes the row away again.
 
 use super::super::store;
 use super::super::types::{NewSchedule, ScheduleId};
@@ -19,6 +20,10 @@ pub(super) fn insert(
     most: u32,
 ) -> Result<Option<ScheduleId>, StoreError> {
     if tx.is_shared() {
+        let full = "SELECT 1 FROM schedule_counts WHERE user_id = ? AND n >= ?";
+        if tx.exists(full, params![new.user, most])? {
+            return Ok(None);
+        }
         let id = store::insert_row(tx, new)?;
         if counted(tx, new.user, most)? {
             return Ok(Some(id));
