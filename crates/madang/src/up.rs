@@ -39,18 +39,21 @@ const STOP_TIME: Duration = Duration::from_secs(20);
 #[derive(clap::Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
-For trying out, testing and comparing: everything listens on free ports of 127.0.0.1 and runs from
-installed packages (nginx-light, mariadb-server, openssl). Nothing is left running when this process
-ends, however it ends. A server that ends by itself is started again at its address.
+For trying out, testing and comparing, not for production: all servers share one machine. They
+listen on free ports of 127.0.0.1 and come from the Debian packages mariadb-server, nginx-light and,
+for --tls, openssl. A server that ends is started again at its address. When this process ends,
+even by `kill -9`, all servers end with it.
 
-Settings reach every node as with `madang serve`: madang.toml < MADANG_… variables < --set. Not to be
-set are those that this command sets: data.dir, server.listen, server.metrics_listen, database.url
-and database.replicas. Behind nginx, server.trusted_proxies and server.drain_delay are set unless
---set names them.
+Settings reach every node as with `madang serve`: madang.toml < MADANG_… variables < --set. This
+command sets data.dir, server.listen, server.metrics_listen, database.url and database.replicas.
+Behind nginx it also sets server.trusted_proxies and server.drain_delay, unless --set names them.
+Nodes on one MariaDB share a token key; without accounts.token_key one is created in the directory.
+With --dir the data stay, and the next start with the same directory continues with them.
 
 --json prints one line once all is ready, with the addresses and the nodes' process ids:
-  {\"url\": …, \"nodes\": [{\"url\": …, \"metrics\": …, \"pid\": …}], \"database\": …, \"replicas\": […], \"dir\": …}
-A node that was started again has the same addresses and another process id.
+  {\"url\": …, \"nodes\": [{\"url\": …, \"metrics\": …, \"pid\": …}], \"database\": …,
+   \"replicas\": […], \"cache\": null, \"dir\": …}
+A node that was started again keeps its addresses and has another process id.
 
 Examples:
   madang up --demo                                 one node with sample data, in a temporary directory
@@ -58,10 +61,11 @@ Examples:
   madang up --nodes 2 --profile stock              the same behind nginx as Debian configures it
   madang up --nodes 1 --balance nginx --tls        HTTPS and HTTP/2 with a self-signed certificate
   madang up --nodes 3 --dir shop --set log.level=debug    data and logs stay in ./shop
-  madang up --nodes 0 --database mariadb           a database alone
+  madang up --nodes 2 --replicas 1                 reads are also answered from a replica
   madang up restart --dir shop                     restart the nodes one by one
 
-Ctrl-C, SIGTERM or SIGHUP stops the nodes, then nginx, then the database; a second one stops at once.")]
+Ctrl-C, SIGTERM or SIGHUP stops the nodes, then nginx, then the database, and removes a temporary
+directory. A second one stops all of them at once.")]
 pub struct Args {
     #[command(subcommand)]
     action: Option<Action>,
@@ -78,17 +82,19 @@ enum Action {
     Restart(restart::Args),
 }
 
-/// Starts what is asked for and keeps it running, or restarts the nodes of another such process.
+/// Starts servers and keeps them running, or restarts the nodes of another such process.
 pub fn run(args: Args) -> anyhow::Result<Ended> {
     if let Some(Action::Restart(args)) = args.action {
         return restart::run(&args);
     }
     let plan = Plan::new(args.choices)?;
+    plan.check_packages()?;
     let stopping = Arc::new(Stopping::default());
     stopping.watch_signals()?;
     let begun = Instant::now();
     let place = Place::new(plan.dir.as_deref())?;
     let _lock = DirLock::take(&place.dir)?;
+    let _servers = place.without_servers(&stopping)?;
     let means = Arc::new(Means { supervisor: Supervisor::this_program(["supervise"]), stopping });
     let mut stack = Stack::default();
     let started = stack.start(&plan, &place.dir, &means);
@@ -132,8 +138,8 @@ struct Stack {
 
 /// Where they are.
 struct Addresses {
-    /// Of the balancer, or of the only node.
-    url: Option<String>,
+    /// Of the balancer, or without one of the first node.
+    url: String,
     database: String,
     replicas: Vec<String>,
     nodes: Vec<node::Addresses>,
@@ -162,14 +168,12 @@ impl Stack {
             self.nodes.push(Arc::clone(&kept));
             kept.start(means)?;
         }
-        let mut url = nodes.first().filter(|_| plan.nodes == 1).map(|node| node.url.clone());
+        let mut url = nodes[0].url.clone();
         if let Some(balance) = &plan.front {
             let front = Front::start(balance, &nodes, dir, means)?;
-            url = Some(front.url());
+            url = front.url();
             let log = front.log();
             self.front = Some(Arc::new(Kept::new("nginx".to_owned(), log, front)));
-        } else if url.is_none() {
-            url = nodes.first().map(|node| node.url.clone());
         }
         let Databases { url: database, replicas } = databases;
         Ok(Addresses { url, database, replicas, nodes, dir: dir.to_owned() })

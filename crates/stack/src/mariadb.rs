@@ -18,6 +18,8 @@ pub use settings::{Account, Login, MariaDbSettings, Role};
 
 /// Where Debian installs it; `/usr/sbin` is often not in a user's `PATH`.
 const PROGRAM: &str = "/usr/sbin/mariadbd";
+/// Where the system tables are made, beside `data`.
+const UNFINISHED: &str = "data.new";
 /// Makes the system tables.
 const INSTALLER: &str = "/usr/bin/mariadb-install-db";
 /// Its messages, in the directory beside `data`.
@@ -73,20 +75,24 @@ impl MariaDb {
         dir: &Path,
         settings: &MariaDbSettings,
     ) -> Result<Self, Error> {
-        for program in [PROGRAM, INSTALLER] {
-            if !fs::exists(program).unwrap_or(false) {
-                return Err(Error::NotInstalled { program: "mariadbd", package: "mariadb-server" });
-            }
-        }
+        installed()?;
         let dir = dir.canonicalize().map_err(|source| failed("cannot use", dir, source))?;
         let filled = |source| failed("cannot fill", &dir, source);
         let data = dir.join("data");
         // Not /tmp: servers of one process id, as in containers, would meet there.
         fs::create_dir_all(dir.join("tmp")).map_err(filled)?;
         if !data.exists() {
+            // Under another name until it is complete: a start that was killed meanwhile must not leave
+            // a directory that looks like a store.
+            let unfinished = dir.join(UNFINISHED);
+            match fs::remove_dir_all(&unfinished) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(filled(error)),
+                _ => {}
+            }
             install(supervisor, &dir)?;
             // `--skip-test-db` leaves this out, and with it accounts without a name.
-            fs::create_dir(data.join("test")).map_err(filled)?;
+            fs::create_dir(unfinished.join("test")).map_err(filled)?;
+            fs::rename(&unfinished, &data).map_err(filled)?;
         }
         write_private(&dir.join(INIT_FILE), &settings.sql()?).map_err(filled)?;
         let reservation =
@@ -129,6 +135,17 @@ impl MariaDb {
     }
 }
 
+/// Whether the programs are there that [`MariaDb::start`] needs.
+///
+/// # Errors
+/// [`Error::NotInstalled`].
+pub fn installed() -> Result<(), Error> {
+    if [PROGRAM, INSTALLER].iter().all(|program| fs::exists(program).unwrap_or(false)) {
+        return Ok(());
+    }
+    Err(Error::NotInstalled { program: "mariadbd", package: "mariadb-server" })
+}
+
 fn failed(what: &str, dir: &Path, source: io::Error) -> Error {
     Error::Io { what: format!("{what} `{}`", dir.display()), source }
 }
@@ -168,7 +185,7 @@ fn spawn(
 fn install(supervisor: &Supervisor, dir: &Path) -> Result<(), Error> {
     let spec = as_root(Spec::new(INSTALLER).arg("--no-defaults"))
         .args([
-            "--datadir=./data",
+            &format!("--datadir=./{UNFINISHED}"),
             "--tmpdir=../tmp",
             "--skip-test-db",
             "--innodb-log-file-size=4M",

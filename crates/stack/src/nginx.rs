@@ -94,9 +94,7 @@ impl Nginx {
         reservation: PortReservation,
         secure: Option<PortReservation>,
     ) -> Result<Self, Error> {
-        if !fs::exists(PROGRAM).unwrap_or(false) {
-            return Err(Error::NotInstalled { program: "nginx", package: "nginx-light" });
-        }
+        installed()?;
         let write = || {
             // The workers of a master that runs as root must be able to enter.
             fs::set_permissions(dir, fs::Permissions::from_mode(0o755))?;
@@ -116,6 +114,17 @@ impl Nginx {
             None => format!("http://127.0.0.1:{}", self.port()),
         }
     }
+}
+
+/// Whether nginx is there.
+///
+/// # Errors
+/// [`Error::NotInstalled`].
+pub fn installed() -> Result<(), Error> {
+    if fs::exists(PROGRAM).unwrap_or(false) {
+        return Ok(());
+    }
+    Err(Error::NotInstalled { program: "nginx", package: "nginx-light" })
 }
 
 fn spawn(supervisor: &Supervisor, dir: &Path) -> Result<Process, Error> {

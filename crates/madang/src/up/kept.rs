@@ -39,39 +39,62 @@ pub trait Part: Send {
 pub struct Kept {
     pub name: String,
     pub log: PathBuf,
-    part: Mutex<Box<dyn Part>>,
+    held: Mutex<Held>,
+}
+
+struct Held {
+    part: Box<dyn Part>,
+    /// When it last became ready; none while it is not.
+    ready: Option<Instant>,
+}
+
+impl Held {
+    fn start(&mut self, means: &Means) -> Result<(), Error> {
+        self.ready = None;
+        self.part.restart(means)?;
+        self.ready = Some(Instant::now());
+        Ok(())
+    }
 }
 
 impl Kept {
+    /// A server that runs already, or is still to be started.
     pub fn new(name: String, log: PathBuf, part: impl Part + 'static) -> Self {
-        Self { name, log, part: Mutex::new(Box::new(part)) }
+        let held = Held { part: Box::new(part), ready: None };
+        Self { name, log, held: Mutex::new(held) }
     }
 
     /// Process id, while it runs or as it was.
     pub fn pid(&self) -> Option<u32> {
-        self.lock().pid()
+        self.lock().part.pid()
     }
 
     /// Starts it for the first time.
     pub fn start(&self, means: &Means) -> Result<(), Error> {
-        self.lock().restart(means)
+        self.lock().start(means)
+    }
+
+    /// Whether it has been ready for this long.
+    pub fn has_served_for(&self, time: Duration) -> bool {
+        let held = self.lock();
+        held.part.exit().is_none() && held.ready.is_some_and(|since| since.elapsed() >= time)
     }
 
     /// Restarts it; answers how long that took, or nothing when this process is to stop.
     pub fn restart(&self, means: &Means) -> Result<Option<Duration>, Error> {
         let begun = Instant::now();
-        let mut part = self.lock();
+        let mut held = self.lock();
         // Asked with the lock held: whoever stops all servers may have stopped this one just now.
         if means.stopping.is_asked() {
             return Ok(None);
         }
-        part.restart(means)?;
+        held.start(means)?;
         Ok(Some(begun.elapsed()))
     }
 
     /// Stops it. A failure is reported, for others have still to be stopped.
     pub fn stop(&self, means: &Means) {
-        if let Err(error) = self.lock().stop(means) {
+        if let Err(error) = self.lock().part.stop(means) {
             tell(format_args!("{}: {error}", self.name));
         }
     }
@@ -87,7 +110,7 @@ impl Kept {
     fn watch(&self, means: &Means) {
         let (mut pause, mut since) = (FIRST_PAUSE, Instant::now());
         while !means.stopping.pause(LOOK) {
-            let Some(exit) = self.lock().exit() else { continue };
+            let Some(exit) = self.lock().part.exit() else { continue };
             if since.elapsed() > LASTING {
                 pause = FIRST_PAUSE;
             }
@@ -102,12 +125,12 @@ impl Kept {
     }
 
     fn revive(&self, means: &Means) {
-        let mut part = self.lock();
+        let mut held = self.lock();
         // `up restart` may have been faster; and see `restart`.
-        if part.exit().is_none() || means.stopping.is_asked() {
+        if held.part.exit().is_none() || means.stopping.is_asked() {
             return;
         }
-        match part.restart(means) {
+        match held.start(means) {
             Ok(()) => tell(format_args!("{} is ready again", self.name)),
             Err(Error::GivenUp { .. }) => {}
             Err(error) => {
@@ -117,9 +140,9 @@ impl Kept {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Box<dyn Part>> {
+    fn lock(&self) -> MutexGuard<'_, Held> {
         // A part is a process and its address; a panic elsewhere does not change them.
-        self.part.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,11 +2,13 @@
 //! refused.
 
 use super::databases::Databases;
+use super::front;
 use super::place::random_hex;
 use crate::settings::{SettingsArgs, Usage};
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use madang_service::config::{Key, Origin, Settings};
-use madang_stack::nginx::Profile;
+use madang_stack::nginx::{self, Profile};
+use madang_stack::{Error, mariadb};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -43,8 +45,8 @@ enum ProfileName {
 /// The flags.
 #[derive(clap::Args, Debug)]
 pub struct Choices {
-    /// Number of nodes, 0 to 16 [default: 2 with mariadb, 1 with sqlite]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=16))]
+    /// Number of nodes, 1 to 16 [default: 2 with mariadb, 1 with sqlite]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=16))]
     nodes: Option<u16>,
     /// Store of the nodes [default: mariadb with several nodes or replicas, otherwise sqlite]
     #[arg(long, value_name = "KIND", value_enum)]
@@ -110,25 +112,19 @@ impl Plan {
         if database == DatabaseKind::Sqlite {
             if nodes > 1 {
                 return Err(usage(
-                    "--database sqlite: several nodes cannot share a file, one process owns it; use --database mariadb or --nodes 1",
+                    "--database sqlite: several nodes cannot share a file, which one process owns; use --database mariadb or --nodes 1",
                 ));
             }
             if replicas > 0 {
-                return Err(usage("--replicas: a file has none; use --database mariadb"));
-            }
-            if nodes == 0 {
-                return Err(usage("--nodes 0: nothing to start; use --database mariadb"));
+                return Err(usage("--replicas: a file has no replicas; use --database mariadb"));
             }
         }
         let fitting = if nodes > 1 || tls { Balance::Nginx } else { Balance::Off };
         let front = match balance.unwrap_or(fitting) {
             Balance::Off if tls => {
-                return Err(usage("--tls: it is nginx that has it; leave out --balance off"));
+                return Err(usage("--tls: nginx provides it; leave out --balance off"));
             }
             Balance::Off => None,
-            Balance::Nginx if nodes == 0 => {
-                return Err(usage("--balance nginx: there is no node to balance with --nodes 0"));
-            }
             Balance::Nginx => {
                 let tuned = profile == ProfileName::Tuned;
                 Some(FrontPlan {
@@ -144,14 +140,38 @@ impl Plan {
             }
         }
         let plan = Self { nodes, database, replicas, front, dir, demo, config, set };
-        if nodes > 0 {
-            // A wrong setting is to be found before anything is started.
-            let stand_in = "mysql://user:password@127.0.0.1:1/madang".to_owned();
-            let replicas = vec![stand_in.clone(); usize::from(replicas)];
-            let databases = Databases { url: stand_in, replicas };
-            plan.resolve(Path::new("."), &plan.cluster_settings(&databases))?;
-        }
+        // A wrong setting is to be found before anything is started.
+        let stand_in = "mysql://user:password@127.0.0.1:1/madang".to_owned();
+        let replicas = vec![stand_in.clone(); usize::from(replicas)];
+        let databases = Databases { url: stand_in, replicas };
+        plan.resolve(Path::new("."), &plan.cluster_settings(&databases))?;
         Ok(plan)
+    }
+
+    /// Refuses to begin without a program that will be needed, and names all packages that are missing.
+    pub fn check_packages(&self) -> anyhow::Result<()> {
+        let mut needed = Vec::new();
+        if self.database == DatabaseKind::Mariadb {
+            needed.push(mariadb::installed());
+        }
+        if let Some(front) = &self.front {
+            needed.push(nginx::installed());
+            if front.tls {
+                needed.push(front::openssl_installed());
+            }
+        }
+        let missing: Vec<&str> = needed
+            .into_iter()
+            .filter_map(|found| match found {
+                Err(Error::NotInstalled { package, .. }) => Some(package),
+                _ => None,
+            })
+            .collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let packages = missing.join(" ");
+        Err(anyhow!("Debian packages that are needed are missing; run: apt-get install {packages}"))
     }
 
     /// The effective settings of a node with this data directory.
@@ -265,10 +285,10 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused_with_the_reason() {
         for (flags, reason) in [
-            ("--nodes 2 --database sqlite", "one process owns it"),
-            ("--replicas 1 --database sqlite", "a file has none"),
-            ("--nodes 0", "nothing to start"),
-            ("--tls --balance off", "it is nginx that has it"),
+            ("--nodes 2 --database sqlite", "several nodes cannot share a file"),
+            ("--replicas 1 --database sqlite", "a file has no replicas"),
+            ("--nodes 0", "0 is not in 1..=16"),
+            ("--tls --balance off", "nginx provides it"),
             ("--set data.dir=/x", "sets data.dir itself"),
             ("--set database.url=mysql://x", "sets database.url itself"),
             ("--set cache.mode=nonsense", "cache.mode"),

@@ -35,6 +35,8 @@ fn line(addresses: &Addresses, stack: &Stack) -> String {
         "nodes": nodes.collect::<Vec<_>>(),
         "database": addresses.database,
         "replicas": addresses.replicas,
+        // For readers that ask; there is no cache server yet.
+        "cache": null,
         "dir": addresses.dir,
     });
     format!("{whole}\n")
@@ -42,8 +44,8 @@ fn line(addresses: &Addresses, stack: &Stack) -> String {
 
 fn table(addresses: &Addresses, stack: &Stack, took: Duration) -> String {
     let mut rows = Vec::new();
-    if let (Some(front), Some(url)) = (&stack.front, &addresses.url) {
-        rows.push([front.name.clone(), url.clone(), front.log.display().to_string()]);
+    if let Some(front) = &stack.front {
+        rows.push([front.name.clone(), addresses.url.clone(), front.log.display().to_string()]);
     }
     for (node, kept) in addresses.nodes.iter().zip(&stack.nodes) {
         rows.push([kept.name.clone(), node.url.clone(), kept.log.display().to_string()]);

@@ -10,29 +10,34 @@ use super::report::tell;
 use crate::exit::Ended;
 use crate::settings::Usage;
 use anyhow::Context as _;
-use madang_stack::nginx::Profile;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Name of the socket.
 const SOCKET: &str = "up.sock";
 const ORDER: &str = "restart";
 const DONE: &str = "done";
 const FAILED: &str = "failed";
+/// Time that the other nodes get to serve again before a node is restarted. A node is started again
+/// within seconds; one that does not start is a reason not to take another one away.
+const OTHERS_TIME: Duration = Duration::from_secs(60);
+/// Time between two looks at the other nodes.
+const LOOK: Duration = Duration::from_millis(50);
 /// Time for the one line of an order, which is sent at once.
 const ORDER_TIME: Duration = Duration::from_secs(5);
 
 /// Arguments of `madang up restart`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-A node drains (server.drain_delay, server.drain_timeout), ends, and is started at its address; the next
-one follows once it is ready and nginx uses it again (2 s; 11 s with --profile stock). With several
-nodes behind nginx no request fails.
+Each node drains (server.drain_delay, server.drain_timeout), ends, and is started again at its address.
+The next one follows once it is ready and nginx uses it again: two seconds later, with --profile stock
+eleven. With several nodes behind nginx no request fails. The restart stops at a node that does not
+become ready.
 
 Examples:
   madang up restart               the only `madang up` of this user that runs in a temporary directory
@@ -120,11 +125,12 @@ impl Control {
         };
         let listener = bind().with_context(|| format!("cannot listen on {}", path.display()))?;
         let (nodes, means) = (nodes.to_vec(), Arc::clone(means));
-        let rest = front.map_or(Duration::ZERO, left_out);
+        // If a node ended while nginx still leaves out another one, nginx would know none.
+        let served = front.map_or(Duration::ZERO, |front| front.profile.left_out());
         // It ends with the process.
         std::thread::Builder::new().name("orders".to_owned()).spawn(move || {
             for stream in listener.incoming() {
-                let answered = stream.and_then(|stream| answer(&stream, &nodes, rest, &means));
+                let answered = stream.and_then(|stream| answer(&stream, &nodes, served, &means));
                 if let Err(error) = answered {
                     tell(format_args!("an order was not understood: {error}"));
                     // As when there is no file descriptor left.
@@ -143,19 +149,10 @@ impl Drop for Control {
     }
 }
 
-/// nginx leaves a node out for `fail_timeout` after it has refused connections, and counts whole seconds. If another node
-/// ended before that is over, there might be none. 10 s is nginx's default; deploy/nginx/tuned.conf has 1 s.
-fn left_out(front: &FrontPlan) -> Duration {
-    match front.profile {
-        Profile::Stock => Duration::from_secs(11),
-        Profile::Tuned => Duration::from_secs(2),
-    }
-}
-
 fn answer(
     stream: &UnixStream,
     nodes: &[Arc<Kept>],
-    rest: Duration,
+    served: Duration,
     means: &Means,
 ) -> io::Result<()> {
     stream.set_read_timeout(Some(ORDER_TIME))?;
@@ -169,10 +166,20 @@ fn answer(
     }
     // Whoever asked may leave: what was begun is finished.
     let say = |line: &str| drop((&mut &*stream).write_all(format!("{line}\n").as_bytes()));
+    let fail = |why: &str| {
+        tell(format_args!("{why}"));
+        say(why);
+        say(FAILED);
+    };
     for node in nodes {
-        // Before the first as well: another order, or a node that ended by itself, may have been just before.
-        if means.stopping.pause(rest) {
-            return Ok(());
+        let others = nodes.iter().filter(|other| !Arc::ptr_eq(other, node));
+        match wait_for(others, served, means) {
+            Others::Serve => {}
+            Others::Stopping => return Ok(()),
+            Others::Missing(other) => {
+                fail(&format!("{other} is not ready, so {} is not restarted", node.name));
+                return Ok(());
+            }
         }
         match node.restart(means) {
             Ok(Some(took)) => {
@@ -180,14 +187,40 @@ fn answer(
             }
             Ok(None) => return Ok(()),
             Err(error) => {
-                let why = format!("{} did not become ready: {error}", node.name);
-                tell(format_args!("{why}"));
-                say(&why);
-                say(FAILED);
+                fail(&format!("{} did not become ready: {error}", node.name));
                 return Ok(());
             }
         }
     }
     say(DONE);
     Ok(())
+}
+
+/// What became of the nodes that go on while one is restarted.
+enum Others {
+    Serve,
+    /// This process is to stop.
+    Stopping,
+    /// The name of one that does not serve.
+    Missing(String),
+}
+
+/// Waits until all of these nodes have served for this long.
+fn wait_for<'n>(
+    others: impl Iterator<Item = &'n Arc<Kept>>,
+    served: Duration,
+    means: &Means,
+) -> Others {
+    let end = Instant::now() + OTHERS_TIME;
+    for other in others {
+        while !other.has_served_for(served) {
+            if Instant::now() > end {
+                return Others::Missing(other.name.clone());
+            }
+            if means.stopping.pause(LOOK) {
+                return Others::Stopping;
+            }
+        }
+    }
+    Others::Serve
 }

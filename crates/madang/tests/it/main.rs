@@ -17,6 +17,7 @@ mod articles_input;
 mod bodies;
 mod client_address;
 mod cluster_drills;
+mod cluster_load;
 mod conditional;
 mod conditions;
 mod connections;

@@ -1,21 +1,23 @@
 //! `madang up`: what it starts, what it starts again, and what it leaves.
 
-use crate::harness::up::{Up, processes_with, to};
-use crate::harness::{Connection, Madang, eventually};
+use crate::harness::command::clean;
+use crate::harness::up::{Up, to};
+use crate::harness::{Connection, Madang, PASSWORD, eventually, namespace};
+use mysql::prelude::Queryable as _;
 use rustix::process::{Pid, Signal};
+use serde_json::json;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+/// One of each kind of server.
+const ALL: [&str; 8] =
+    ["--nodes", "2", "--database", "mariadb", "--replicas", "1", "--balance", "nginx"];
 
 fn status(at: SocketAddr, path: &str) -> Option<u16> {
     let mut connection = Connection::try_open(at).ok()?;
     connection.try_send(crate::harness::client::head("GET", path, &[]));
     connection.answer().map(|answer| answer.status)
-}
-
-/// The processes of its servers, also of those that say nothing of its directory.
-fn all_of(up: &Up) -> Vec<Pid> {
-    let mut all: Vec<_> = processes_with(up.dir.path()).into_iter().map(|(pid, _)| pid).collect();
-    all.extend([up.primary(), up.node(1)]);
-    all
 }
 
 fn until_gone(pids: &[Pid]) {
@@ -43,37 +45,124 @@ fn all_of_it_is_ready_with_sample_data_and_ends_with_ctrl_c() {
     }
     assert!(up.log().contains("node-1 is ready again"), "{}", up.log());
 
-    let all = all_of(&up);
+    let all = up.descendants();
     up.signal(Signal::INT);
     assert!(up.wait().success(), "{}", up.log());
     until_gone(&all);
 }
 
 #[test]
-fn nothing_of_it_outlives_a_kill() {
-    let mut up = Up::start(&["--database", "mariadb", "--nodes", "1"]);
-    let (all, at) = (all_of(&up), up.nodes[0]);
+fn the_line_names_every_server_and_settings_reach_every_node() {
+    let up = Up::start(&[&ALL[..], &["--set", "log.format=json"]].concat());
+    let keys: Vec<_> = up.line.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys, ["url", "nodes", "database", "replicas", "cache", "dir"]);
+    assert!(up.line["cache"].is_null());
+    assert_eq!(up.line["dir"], up.dir.path().canonicalize().unwrap().to_str().unwrap());
+    for (number, node) in (1..).zip(up.line["nodes"].as_array().unwrap()) {
+        assert_eq!(node["pid"], up.node(number).as_raw_nonzero().get());
+        assert_eq!(status(up.nodes[number - 1], "/health/ready"), Some(200));
+        assert_eq!(status(up.metrics[number - 1], "/metrics"), Some(200));
+        let log = std::fs::read_to_string(up.dir.path().join(format!("node-{number}.log")));
+        assert!(log.unwrap().starts_with('{'), "--set reaches node {number}");
+    }
+    assert_eq!(up.nodes.len(), 2);
+    let replica = up.line["replicas"][0].as_str().unwrap();
+    eventually("the replica has the tables and the login", || {
+        let mut conn = mysql::Conn::new(replica).ok()?;
+        conn.query_first::<u64, _>("SELECT count(*) FROM users").ok()?
+    });
+
+    let dir = up.dir.path().to_str().unwrap();
+    let another = Madang::new(["up", "--dir", dir]).fails_with(5);
+    another.complains(&[dir, "is in use by process", "choose another directory"]);
+}
+
+#[test]
+fn nothing_of_it_outlives_a_kill_and_the_next_one_goes_on_with_its_data() {
+    let mut up = Up::start(&ALL);
+    let mut connection = Connection::open(up.url);
+    let body = json!({"nickname": "mina", "password": PASSWORD, "region_name": "서울특별시"});
+    assert_eq!(connection.json("POST", "/v1/auth/user/register", None, &body).status, 201);
+    let answer = connection.json("POST", "/v1/auth/user/login", None, &body);
+    let bearer = format!("Bearer {}", answer.json()["token"].as_str().unwrap());
+
+    let (all, addresses) = (up.descendants(), up.addresses());
+    assert!(
+        all.len() > 2 * 5,
+        "five servers, each with a supervisor, and nginx has workers: {all:?}"
+    );
     up.signal(Signal::KILL);
     up.wait();
     until_gone(&all);
-    assert!(Connection::try_open(at).is_err());
+    for address in addresses {
+        assert!(Connection::try_open(address).is_err(), "somebody listens at {address}");
+    }
 
-    // Its data are there for the next one.
     let dir = std::mem::replace(&mut up.dir, tempfile::tempdir().unwrap());
-    let again = Up::start_in(dir, &["--database", "mariadb", "--nodes", "1"]);
+    let key = dir.path().join("token.key").metadata().unwrap();
+    assert_eq!(key.permissions().mode() & 0o777, 0o600);
+    let again = Up::start_in(dir, &ALL);
+    for node in &again.nodes {
+        let me =
+            Connection::open(*node).request("GET", "/v1/users/me", &[("Authorization", &bearer)]);
+        assert_eq!(me.status, 200, "{}", me.text());
+    }
+}
+
+#[test]
+fn a_start_that_is_killed_while_it_makes_its_database_can_be_repeated() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    let flags = ["--nodes", "1", "--database", "mariadb"];
+    let (mut child, _home) = Madang::new(["up", "--dir", path].iter().chain(&flags)).spawn();
+    let mariadb = dir.path().join("mariadb");
+    eventually("its system tables are begun", || {
+        mariadb.join("data.new").join("mysql").exists().then_some(())
+    });
+    to(Pid::from_child(&child), Signal::KILL);
+    child.wait().unwrap();
+    assert!(!mariadb.join("data").exists());
+    let again = Up::start_in(dir, &flags);
     assert_eq!(status(again.url, "/health/ready"), Some(200));
+}
+
+#[test]
+fn one_node_with_a_file_is_served_over_tls() {
+    let up = Up::start(&["--tls"]);
+    let url = up.line["url"].as_str().unwrap();
+    assert!(url.starts_with("https://127.0.0.1:"), "{url}");
+    assert!(up.line["database"].as_str().unwrap().starts_with("sqlite:/"));
+    let certificate = up.dir.path().join("tls.crt");
+    let asked = Madang::from_command({
+        let mut curl = clean("curl");
+        curl.args(["-sS", "-o", "/dev/null", "-w", "%{http_version} %{http_code}", "--cacert"]);
+        curl.arg(certificate).arg(format!("{url}/health/ready"));
+        curl
+    });
+    assert_eq!(asked.succeeds().stdout, "2 200");
 }
 
 #[test]
 fn what_cannot_be_is_refused_before_anything_is_started() {
     for (flags, reason) in [
         (["--nodes", "2", "--database", "sqlite"], "several nodes cannot share a file"),
-        (["--replicas", "1", "--database", "sqlite"], "a file has none"),
+        (["--replicas", "1", "--database", "sqlite"], "a file has no replicas"),
         (["--nodes", "1", "--set", "cache.mode=sometimes"], "cache.mode"),
     ] {
         Madang::new(["up"].iter().chain(&flags)).fails_with(2).complains(&[reason]);
     }
+    let none = Madang::new(["up", "--nodes", "0", "--database", "mariadb"]).fails_with(2);
+    assert!(none.stderr.contains("0 is not in 1..=16"), "{}", none.stderr);
     let nowhere = tempfile::tempdir().unwrap();
     let asked = ["up", "restart", "--dir", nowhere.path().to_str().unwrap()];
     Madang::new(asked).fails_with(1).complains(&["no `madang up` runs in"]);
+}
+
+#[test]
+fn all_packages_that_are_missing_are_named_at_once() {
+    // Debian has both servers in this directory.
+    let mut command = namespace::on_small_disk(Path::new("/usr/sbin"), "64k", "cd /");
+    command.args(["up", "--nodes", "2"]);
+    let refused = Madang::from_command(command).fails_with(1);
+    refused.complains(&["apt-get install mariadb-server nginx-light"]);
 }

@@ -19,7 +19,7 @@ pub struct DirLock {
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Somebody else owns it.
-    #[error("the data directory {} is in use by process {pid}; stop it first, or choose another with --data", dir.display())]
+    #[error("the data directory {} is in use by process {pid}; stop it first, or choose another directory", dir.display())]
     InUse {
         /// The directory.
         dir: PathBuf,

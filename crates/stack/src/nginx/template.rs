@@ -6,6 +6,7 @@
 use std::{
     fmt::{self, Write as _},
     net::{Ipv4Addr, SocketAddr},
+    time::Duration,
 };
 
 /// How nginx treats nodes and clients.
@@ -18,6 +19,18 @@ pub enum Profile {
 }
 
 impl Profile {
+    /// Time after which nginx uses a node again that refused connections and is back: `fail_timeout`,
+    /// of which nginx counts whole seconds, so that it may last a second longer.
+    #[must_use]
+    pub fn left_out(self) -> Duration {
+        let fail_timeout = match self {
+            // The default (ngx_http_upstream_module, `server`).
+            Self::Stock => 10,
+            Self::Tuned => 1,
+        };
+        Duration::from_secs(fail_timeout + 1)
+    }
+
     /// The file of this profile in `deploy/nginx`: nodes at 127.0.0.1:8081 and 8082, the ports of
     /// HTTP and, when tuned, of HTTPS.
     #[must_use]

@@ -23,7 +23,9 @@ pub struct Up {
 }
 
 fn address(url: &Value) -> SocketAddr {
-    url.as_str().unwrap().trim_start_matches("http://").parse().unwrap()
+    let (_, rest) = url.as_str().unwrap().split_once("://").unwrap();
+    let host = rest.rsplit('@').next().unwrap();
+    host.split('/').next().unwrap().parse().unwrap()
 }
 
 impl Up {
@@ -102,6 +104,30 @@ impl Up {
         pages.map(|mut page| super::sum(&page.get("/metrics").text(), name, &[])).sum()
     }
 
+    /// Every address that it has printed.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        let databases = self.line["replicas"].as_array().unwrap().iter();
+        let databases = databases.chain([&self.line["database"]]).map(address);
+        let nodes = self.nodes.iter().chain(&self.metrics).copied();
+        databases.chain(nodes).chain([self.url]).collect()
+    }
+
+    /// Its servers, what supervises them, and what they have started.
+    pub fn descendants(&self) -> Vec<Pid> {
+        let all: Vec<(Pid, Pid)> = std::fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .filter_map(|entry| parent(&entry))
+            .collect();
+        let mut found = vec![Pid::from_child(&self.child)];
+        let mut at = 0;
+        while let Some(above) = found.get(at).copied() {
+            found.extend(all.iter().filter(|(_, parent)| *parent == above).map(|(pid, _)| *pid));
+            at += 1;
+        }
+        found.split_off(1)
+    }
+
     pub fn signal(&self, signal: Signal) {
         to(Pid::from_child(&self.child), signal);
     }
@@ -120,6 +146,15 @@ impl Drop for Up {
 
 pub fn to(pid: Pid, signal: Signal) {
     kill_process(pid, signal).unwrap();
+}
+
+/// A process and its parent.
+fn parent(entry: &std::fs::DirEntry) -> Option<(Pid, Pid)> {
+    let pid = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?;
+    let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+    // Its name may have blanks and brackets; then come its state and its parent (proc_pid_stat(5)).
+    let parent = stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()?;
+    Some((pid, Pid::from_raw(parent)?))
 }
 
 /// Processes with something of this directory among their arguments, and the first word after their name.
