@@ -15,19 +15,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-/// Writes a drill's row of the table where that is wanted, and asserts what holds in every one.
+/// Writes a drill's row of the table, and asserts what holds in every one.
 fn holds(fault: &str, seen: &Seen) {
     let (reads, writes) = (seen.reads.load(SeqCst), seen.writes.load(SeqCst));
     let (older, lost) = (seen.older.load(SeqCst), seen.lost.load(SeqCst));
     let slowest = seen.slowest.lock().unwrap().as_secs_f64();
     let errors = seen.errors();
-    let row =
+    let line =
         format!("| {fault} | {reads} | {writes} | {errors} | {slowest:.1} | {older} | {lost} |\n");
+    row(&line);
+    sound(seen).unwrap_or_else(|()| panic!("older answers or lost writes: {line}"));
+}
+
+/// Writes a row of the table where that is wanted.
+pub fn row(line: &str) {
     if let Some(table) = std::env::var_os("MADANG_DRILL_TABLE") {
         let file = std::fs::OpenOptions::new().append(true).create(true).open(table);
-        file.unwrap().write_all(row.as_bytes()).unwrap();
+        file.unwrap().write_all(line.as_bytes()).unwrap();
     }
-    sound(seen).unwrap_or_else(|()| panic!("older answers or lost writes: {row}"));
 }
 
 /// Nothing is older than it may be, and nothing lost.
@@ -43,7 +48,7 @@ fn only(seen: &Seen, allowed: &[&str]) {
     assert!(others.is_empty(), "{errors:?}");
 }
 
-fn two_nodes(more: &[&str]) -> Up {
+pub fn two_nodes(more: &[&str]) -> Up {
     Up::start(&[&["--nodes", "2", "--database", "mariadb", "--balance", "nginx"], more].concat())
 }
 

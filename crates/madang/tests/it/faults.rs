@@ -61,7 +61,7 @@ fn a_second_server_on_a_directory_is_refused_with_the_pid_of_the_first() {
     let dir = stores::bundled();
     let server = Setup::new().data(dir.path()).start();
     let pid = format!("process {}", server.child.id());
-    serve_fails(dir.path(), 5).complains(&[&pid, "in use", "--data"]);
+    serve_fails(dir.path(), 5).complains(&[&pid, "in use", "choose another directory"]);
     server.is_well();
 }
 

@@ -18,6 +18,7 @@ mod bodies;
 mod client_address;
 mod cluster_drills;
 mod cluster_load;
+mod cluster_users;
 mod conditional;
 mod conditions;
 mod connections;

@@ -168,7 +168,7 @@ fn a_token_that_is_logged_out_on_one_node_is_valid_on_none() {
 fn the_limit_of_schedules_is_exact_over_two_nodes() {
     let cluster = Cluster::new();
     let (one, other) = (cluster.node(), cluster.node());
-    for round in 0..3 {
+    for round in 0..crate::schedules_limit::rounds() {
         let mina = one.somebody(&format!("mina-{round}"));
         let made = AtomicU64::new(0);
         std::thread::scope(|scope| {

@@ -11,9 +11,9 @@ use std::sync::{Barrier, Mutex};
 const AT_ONCE: u32 = 64;
 const LIMIT: usize = 30;
 
-/// Rounds of the race for the last place: few in a test, a hundred when it is soaked (`make soak`).
-fn rounds() -> u32 {
-    std::env::var("SOAK_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(5)
+/// Rounds of a race: few in a test, a hundred when it is soaked (`make soak`).
+pub fn rounds() -> u32 {
+    std::env::var("SOAK_ROUNDS").map_or(5, |rounds| rounds.parse().unwrap())
 }
 
 /// [`AT_ONCE`] creates that begin together on a connection each; gives how many were made.
