@@ -6,7 +6,7 @@ use crate::serving::{TRACK, body, column};
 use crate::stats::{median, ratios, spread};
 use crate::tools::{Served, WrkRun, log_in, madang, supervisor, wrk, wrk_with};
 use anyhow::{Context as _, ensure};
-use madang_stack::mariadb::MariaDb;
+use madang_stack::mariadb::{MariaDb, MariaDbSettings};
 use madang_stack::nginx::{Balancer, Nginx, Profile, StaticSite};
 use madang_stack::{CpuBudget, Sample};
 use mysql::prelude::Queryable as _;
@@ -20,6 +20,8 @@ use tempfile::TempDir;
 const ROUNDS: usize = 5;
 const SECONDS: u32 = 3;
 const CLIENTS: u32 = 64;
+/// The default of the server itself; tests make do with less.
+const BUFFER_POOL_MIB: u32 = 128;
 /// Clients that change posts: few, so that what is measured is not a queue.
 const WRITERS: u32 = 8;
 /// A key that all nodes sign tokens with.
@@ -29,7 +31,8 @@ const KEY: &str =
 /// Everything about several nodes.
 pub fn cluster() -> anyhow::Result<String> {
     let dir = TempDir::new()?;
-    let server = MariaDb::start(&supervisor()?, dir.path())?;
+    let settings = MariaDbSettings { buffer_pool_mib: BUFFER_POOL_MIB, ..Default::default() };
+    let server = MariaDb::with(&supervisor()?, dir.path(), &settings)?;
     let mut out = String::from("### Several nodes\n\n");
     out += &reads(&server)?;
     out += &polls(&server)?;
