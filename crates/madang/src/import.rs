@@ -42,8 +42,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Fills an empty store with the samples that are part of the program; kinds that are there are left
 /// alone.
-pub fn fill_demo(app: &App, queue: usize) -> anyhow::Result<()> {
-    tracks::fill_demo(app, queue)?;
+pub fn fill_demo(app: &App) -> anyhow::Result<()> {
+    tracks::fill_demo(app)?;
     markets::fill_demo(app)
 }
 

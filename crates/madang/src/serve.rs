@@ -54,8 +54,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let app = App::open(&settings)?;
     app.accounts.agree_on_key()?;
     if args.demo {
-        import::fill_demo(&app, settings.database.queue)
-            .context("cannot store the bundled samples")?;
+        import::fill_demo(&app).context("cannot store the bundled samples")?;
         seed::fill_demo(&app, &settings)
             .context("cannot store the sample users and their posts and articles")?;
     }

@@ -210,6 +210,6 @@ fn fill_demo(node: &Node) -> anyhow::Result<()> {
     let settings = node.settings();
     let _lock = DirLock::take(&settings.data_dir)?;
     let app = App::open(settings)?;
-    import::fill_demo(&app, settings.database.queue)?;
+    import::fill_demo(&app)?;
     seed::fill_demo(&app, settings)
 }

@@ -59,8 +59,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if outcome.refused > 0 { Err(Partly.into()) } else { Ok(()) }
 }
 
-/// Stores the bundled trails where there are none.
-pub fn fill_demo(app: &App, queue: usize) -> anyhow::Result<()> {
+/// Stores the bundled trails where there are none, one at a time: ids are the same on every store, also on a server that
+/// takes several writes at once.
+pub fn fill_demo(app: &App) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     if runtime.block_on(app.tracks.store().count())? > 0 {
         return Ok(());
@@ -68,8 +69,7 @@ pub fn fill_demo(app: &App, queue: usize) -> anyhow::Result<()> {
     let files = crate::samples::TRACKS
         .iter()
         .map(|(name, bytes)| Source { name: (*name).to_owned(), content: Content::Bytes(bytes) });
-    let outcome =
-        Import::start(app, queue, None, crate::samples::TRACKS.len() as u64)?.run(files)?;
+    let outcome = Import::start(app, 1, None, crate::samples::TRACKS.len() as u64)?.run(files)?;
     tracing::info!(tracks = outcome.created, "stored the bundled trails");
     if outcome.refused > 0 { Err(Partly.into()) } else { Ok(()) }
 }
@@ -158,7 +158,7 @@ impl<'a> Import<'a> {
         let own = document.name.as_deref().and_then(track_name);
         let name = own.unwrap_or_else(|| file_name(&source));
         let points = document.path.points();
-        // Prepared here, in the order of the files, so that ids follow that order.
+        // Prepared here, in the order of the files, so that ids of an embedded store follow that order.
         let track = TrackStore::prepare(NewTrack {
             name,
             rate: self.rate.unwrap_or(0.0),

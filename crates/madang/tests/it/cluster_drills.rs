@@ -4,15 +4,15 @@
 
 use crate::cluster_load::{Load, Seen};
 use crate::harness::client::head;
+use crate::harness::namespace::{Machine, in_own_network};
 use crate::harness::up::{Up, to};
 use crate::harness::{Connection, eventually};
 use crate::nodes::Cluster;
 use madang_testing::drill;
 use rustix::process::Signal;
-use std::io::{Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 /// Writes a drill's row of the table, and asserts what holds in every one.
@@ -187,43 +187,24 @@ fn nodes_that_are_stopped_one_by_one_are_no_error() {
     only(&seen, &[]);
 }
 
-/// A way to the database that can be cut: then it keeps its connections, and nothing comes through.
-struct Way {
-    address: SocketAddr,
-    is_cut: Arc<AtomicBool>,
-}
-
-impl Way {
-    fn to(server: SocketAddr) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let way = Self { address: listener.local_addr().unwrap(), is_cut: Arc::default() };
-        let is_cut = Arc::clone(&way.is_cut);
-        // It ends with the process, as do those of its connections.
-        std::thread::spawn(move || {
-            for near in listener.incoming() {
-                let (near, far) = (near.unwrap(), TcpStream::connect(server).unwrap());
-                for (from, to) in [(&near, &far), (&far, &near)] {
-                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
-                    let is_cut = Arc::clone(&is_cut);
-                    std::thread::spawn(move || carry(from, to, &is_cut));
-                }
+/// A way to a server that listens on 127.0.0.1 alone, at an address that other machines reach.
+fn way(ip: IpAddr, server: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind((ip, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    // It ends with the process, as do those of its connections.
+    std::thread::spawn(move || {
+        for near in listener.incoming() {
+            let (near, far) = (near.unwrap(), TcpStream::connect(server).unwrap());
+            for (from, to) in [(&near, &far), (&far, &near)] {
+                let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(Shutdown::Write);
+                });
             }
-        });
-        way
-    }
-}
-
-fn carry(mut from: TcpStream, mut to: TcpStream, is_cut: &AtomicBool) {
-    let mut bytes = vec![0; 64 * 1024];
-    while let Ok(count @ 1..) = from.read(&mut bytes) {
-        while is_cut.load(SeqCst) {
-            std::thread::sleep(Duration::from_millis(1));
         }
-        if to.write_all(&bytes[..count]).is_err() {
-            break;
-        }
-    }
-    let _ = to.shutdown(Shutdown::Write);
+    });
+    address
 }
 
 #[test]
@@ -231,13 +212,22 @@ fn a_node_that_is_cut_off_from_its_database_answers_nothing_from_before() {
     if !drill!() {
         return;
     }
+    in_own_network(
+        "cluster_drills::a_node_that_is_cut_off_from_its_database_answers_nothing_from_before",
+        cut_off,
+    );
+}
+
+fn cut_off() {
     let cluster = Cluster::new();
-    let way = Way::to(SocketAddr::from(([127, 0, 0, 1], cluster.database.port())));
-    let url = format!("mysql://root@{}/test", way.address);
-    let nodes = [cluster.node(), cluster.setup().set("database.url", &url).start()];
+    let machine = Machine::new();
+    let server = SocketAddr::from((Ipv4Addr::LOCALHOST, cluster.database.port()));
+    let url = format!("mysql://root@{}/test", way(machine.database(), server));
+    let far = cluster.setup().set("database.url", &url).at(machine.address());
+    let nodes = [cluster.node(), far.start_through(machine.madang())];
     let both = vec![nodes[0].api, nodes[1].api];
     let seen = Load { writes_to: both.clone(), reads_from: both }.run(|seen| {
-        way.is_cut.store(true, SeqCst);
+        machine.cut();
         eventually("its clients are refused", || {
             (seen.errors.lock().unwrap().get("503")? > &20).then_some(())
         });
@@ -245,10 +235,10 @@ fn a_node_that_is_cut_off_from_its_database_answers_nothing_from_before() {
         eventually("the other one serves", || {
             (seen.reads.load(SeqCst) > reads + 200).then_some(())
         });
-        way.is_cut.store(false, SeqCst);
+        machine.mend();
         eventually("it is ready", || (nodes[1].get("/health/ready").status == 200).then_some(()));
     });
-    holds("a node's way to the database cut, without nginx", &seen);
+    holds("a node's network to the database cut, without nginx", &seen);
     only(&seen, &["503", "504"]);
 }
 

@@ -5,12 +5,13 @@ use crate::harness::{Setup, command, data, stores};
 #[test]
 fn an_empty_store_is_filled_with_the_bundled_tracks() {
     let server = Setup::new().demo().start();
-    let mut found: Vec<u64> =
-        server.tracks().iter().map(|t| t["pointsTotal"].as_u64().unwrap()).collect();
-    let mut wanted: Vec<u64> = data::bundled_rows().iter().map(|row| row.points).collect();
-    found.sort_unstable();
-    wanted.sort_unstable();
-    assert_eq!(found, wanted);
+    let mut tracks = server.tracks();
+    tracks.sort_by_key(|track| track["id"].as_i64());
+    let found: Vec<_> = tracks.iter().map(|t| t["pointsTotal"].as_u64().unwrap()).collect();
+    let mut rows = data::bundled_rows();
+    rows.sort_by(|a, b| a.path.cmp(&b.path));
+    let wanted: Vec<u64> = rows.iter().map(|row| row.points).collect();
+    assert_eq!(found, wanted, "their ids are those that the README's commands name");
     let dir = server.stop();
     let server = Setup::new().data(&dir.path().join("data")).demo().start();
     assert_eq!(server.tracks().len(), wanted.len(), "not twice");

@@ -4,7 +4,7 @@ use super::client::{Answer, Connection};
 use super::{command, database, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex};
 #[derive(Debug, Default)]
 pub struct Setup {
     data: Option<PathBuf>,
+    /// Instead of 127.0.0.1.
+    ip: Option<IpAddr>,
     args: Vec<String>,
 }
 
@@ -34,6 +36,12 @@ impl Setup {
     /// Uses this data directory instead of a fresh one.
     pub fn data(mut self, dir: &Path) -> Setup {
         self.data = Some(dir.to_owned());
+        self
+    }
+
+    /// Listens for requests at this address.
+    pub fn at(mut self, ip: IpAddr) -> Setup {
+        self.ip = Some(ip);
         self
     }
 
@@ -80,7 +88,8 @@ impl Setup {
         find: impl Fn(&str, &str) -> Option<(SocketAddr, SocketAddr)>,
     ) -> Server {
         let home = tempfile::tempdir().unwrap();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]);
+        let ip = self.ip.unwrap_or(Ipv4Addr::LOCALHOST.into());
+        command.args(["serve", "--listen", &SocketAddr::new(ip, 0).to_string(), "--data"]);
         command.arg(self.data.unwrap_or_else(|| home.path().join("data")));
         command.args(self.args).current_dir(home.path());
         database::name_in(&mut command);
