@@ -19,7 +19,9 @@ fn flood(server: &Server, mut request: impl FnMut() -> Vec<u8>) -> Vec<Connectio
     (0..400).map(begin).collect()
 }
 
-/// Sends the next request on every connection that is answered, until many wait.
+/// Until many wait: has every connection answered, then sends on all of them at once. One by one, the first would have
+/// waited too long and be refused before the last is sent. A connection that the server has closed, as when it refuses a
+/// body unread, is made anew.
 fn fill(
     server: &Server,
     gate: &str,
@@ -31,9 +33,13 @@ fn fill(
             return Some(());
         }
         for connection in &mut *flood {
-            if connection.answer().is_some() {
-                connection.try_send(request());
+            let answer = connection.answer();
+            if answer.is_none_or(|answer| answer.header("connection") == Some("close")) {
+                *connection = server.connect_from(2);
             }
+        }
+        for connection in &mut *flood {
+            connection.try_send(request());
         }
         None
     });
