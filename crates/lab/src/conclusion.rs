@@ -11,8 +11,8 @@ pub enum Conclusion {
     Unsteered,
     /// The machine was too noisy, or the load generator too slow, to decide.
     CannotTell,
-    /// The system under test or its data is broken: it did not start, it ended, an invariant does
-    /// not hold, no request succeeded.
+    /// What was measured is broken: the server did not start or ended, the script threw, checks failed, an invariant
+    /// does not hold, no request succeeded.
     SystemBroken,
     /// A person stopped it.
     Interrupted,

@@ -271,6 +271,22 @@ impl LoadMetric {
         })
     }
 
+    /// Of a percentile or the largest value: the share of values above it, and of what.
+    pub(crate) fn tail(&self, load: &LoadReport) -> Option<(f64, Trend)> {
+        let share = match self.statistic? {
+            Statistic::Median | Statistic::P50 => 0.5,
+            Statistic::P90 => 0.1,
+            Statistic::P95 => 0.05,
+            Statistic::P99 => 0.01,
+            Statistic::Max => 0.0,
+            _ => return None,
+        };
+        match self.sink(load)? {
+            Sink::Trend(trend) => Some((share, trend)),
+            Sink::Sampled(_) => None,
+        }
+    }
+
     fn of_sampled(&self, sampled: Sampled, seconds: f64) -> Result<f64, Absent> {
         Ok(match (sampled, self.statistic) {
             (Sampled::Counter { count }, None | Some(Statistic::Count)) => count,

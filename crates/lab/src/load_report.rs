@@ -7,6 +7,8 @@ use std::{collections::BTreeMap, fs, io, path::Path, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::record::GOOD_LIMIT;
+
 /// The version of the generator's report that is understood.
 const VERSION: u32 = 1;
 
@@ -266,6 +268,14 @@ pub struct Check {
     pub passes: u64,
     /// How often it did not.
     pub fails: u64,
+}
+
+impl Check {
+    /// Whether more than 1 % of it failed.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.fails as f64 > (1.0 - GOOD_LIMIT) * (self.passes + self.fails) as f64
+    }
 }
 
 /// Whether the generator or the server was the limit.

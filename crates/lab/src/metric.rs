@@ -191,6 +191,18 @@ impl Metric {
         }
     }
 
+    /// How many values of a round lie above it, of a percentile or the largest; `None` of anything else, and where the
+    /// generator did not count.
+    #[must_use]
+    pub fn tail(&self, round: &Measured) -> Option<f64> {
+        let (share, trend) = match self {
+            Self::Latency(statistic) => (statistic.tail()?, *round.load.http_req_duration()?),
+            Self::Load(metric) => metric.tail(&round.load)?,
+            _ => return None,
+        };
+        (trend.count > 0).then_some(share * trend.count as f64)
+    }
+
     /// Its name in tables.
     #[must_use]
     pub fn label(&self) -> Cow<'static, str> {
@@ -312,6 +324,18 @@ impl Statistic {
             Self::P95 => trend.p95,
             Self::P99 => trend.p99,
             Self::Max => trend.max,
+        }
+    }
+
+    /// Share of the values above it.
+    fn tail(self) -> Option<f64> {
+        match self {
+            Self::Mean => None,
+            Self::P50 => Some(0.5),
+            Self::P90 => Some(0.1),
+            Self::P95 => Some(0.05),
+            Self::P99 => Some(0.01),
+            Self::Max => Some(0.0),
         }
     }
 }

@@ -20,6 +20,10 @@ const DETAIL_INTERVAL: Duration = Duration::from_secs(1);
 /// many times as long as it took, so that it costs 0.3 % of a core at most.
 const SHARES_PAUSE: u32 = 300;
 
+/// Names of others that are kept, and the least that they use.
+const MOST_OTHERS: usize = 5;
+const LEAST_CORES: f64 = 0.05;
+
 /// What a server's process tree used in the measured window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerUse {
@@ -83,12 +87,24 @@ pub struct MachineUse {
     /// tell.
     #[serde(default)]
     pub lab_cores: Option<f64>,
+    /// Whose those were, by the names of processes, the most first; without those of less than 0.05 cores.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<Other>,
     /// Load average over the last minute, at the end.
     pub load_average: f64,
     /// How fast the server's cores ran. `None` of a server that the lab did not start, and in runs of
     /// versions that did not look.
     #[serde(default)]
     pub pace: Option<Pace>,
+}
+
+/// Processes of one name that are neither the server's nor the lab's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Other {
+    /// As the kernel has it, of up to 15 bytes.
+    pub name: String,
+    /// CPU time per time.
+    pub cores: f64,
 }
 
 /// One look at everything.
@@ -175,13 +191,26 @@ pub struct Observer<'p> {
     detailed: Option<Instant>,
     /// From when on what processes share may be looked at again.
     shares_due: Option<Instant>,
+    others: machine::Others,
+    /// When those were first looked at.
+    others_since: Option<Instant>,
 }
 
 impl<'p> Observer<'p> {
     pub fn new(server: Option<&Process>, generator: &'p Process) -> Self {
         let server = server.map(Process::follow);
         let (earlier, looks, hooks_cpu) = (Seen::default(), Vec::new(), Duration::ZERO);
-        Self { server, earlier, generator, hooks_cpu, looks, detailed: None, shares_due: None }
+        Self {
+            server,
+            earlier,
+            generator,
+            hooks_cpu,
+            looks,
+            detailed: None,
+            shares_due: None,
+            others: machine::Others::default(),
+            others_since: None,
+        }
     }
 
     /// What commands of the experiment have used so far, for the next looks: they are no strangers.
@@ -219,6 +248,10 @@ impl<'p> Observer<'p> {
 
     fn take(&mut self, closely: bool, shares: bool) -> io::Result<()> {
         let machine = machine::Sample::now()?;
+        if closely {
+            self.others.look()?;
+            self.others_since.get_or_insert_with(Instant::now);
+        }
         let earlier = &self.earlier;
         let seen = self.server.as_mut().map(|server| {
             if closely {
@@ -352,9 +385,18 @@ impl<'p> Observer<'p> {
             steal_share: last.machine.steal_share_since(&first.machine),
             foreign_cores: known.then(|| (foreign / elapsed).max(0.0)),
             lab_cores: (elapsed > 0.0).then(|| (last.lab_cpu - first.lab_cpu) / elapsed),
+            others: self.others(),
             load_average: machine::load_average().unwrap_or(0.0),
             pace,
         })
+    }
+
+    /// Who else used the machine until now, since the first look.
+    fn others(&self) -> Vec<Other> {
+        let seconds = self.others_since.map_or(0.0, |since| since.elapsed().as_secs_f64());
+        let used = self.others.used().into_iter();
+        let cores = used.map(|(name, time)| Other { name, cores: time.as_secs_f64() / seconds });
+        cores.filter(|other| other.cores >= LEAST_CORES).take(MOST_OTHERS).collect()
     }
 
     /// The looks inside a window, and the nearest on either side.

@@ -215,17 +215,26 @@ pub enum Warning {
     CpuUnknown,
     /// The server went on working when the load had ended, and no `drain` hook waits for that.
     BusyAfterLoad,
+    /// More than 1 % of a check failed.
+    FailedChecks,
 }
 
 impl Warning {
-    /// Those for which a round is refused, unless the experiment accepts them, with the words of
-    /// the file.
-    pub const REFUSING: [(&'static str, Self); 4] = [
+    /// What an experiment may accept, with the words of the file: for all but the last a round is refused otherwise, and
+    /// the last is something broken.
+    pub const ACCEPTABLE: [(&'static str, Self); 5] = [
         ("steal", Self::Steal),
         ("foreign_cpu", Self::ForeignCpu),
         ("generator_limited", Self::GeneratorLimited),
         ("no_budget", Self::NoBudget),
+        ("failed_checks", Self::FailedChecks),
     ];
+
+    /// Whether a round with this is refused, unless the experiment accepts it.
+    #[must_use]
+    pub fn refuses(self) -> bool {
+        self != Self::FailedChecks && Self::ACCEPTABLE.iter().any(|(_, one)| *one == self)
+    }
 
     /// In words, to be followed by the rounds it concerns.
     #[must_use]
@@ -279,6 +288,7 @@ impl Warning {
                 "the server went on working when the load had ended: what it put off is not in its CPU time \
                  per request (a `drain` hook that waits for it would count it)"
             }
+            Self::FailedChecks => "more than 1 % of a check failed",
             Self::Thresholds => "a threshold of the script was crossed",
             Self::MarkedAsFailed => "the script marked its run as failed (`exec.test.fail()`)",
         }

@@ -1,5 +1,6 @@
 //! What came of a run: for a machine, for a page, for a terminal.
 
+mod broken;
 mod columns;
 mod doubts;
 pub(crate) mod figures;
@@ -65,6 +66,8 @@ pub struct Report {
     pub format: u32,
     /// `comparison` or `calibration`.
     pub kind: &'static str,
+    /// What is broken, in words: crashes, exceptions of the script, failed checks, invariants. Empty when nothing is.
+    pub broken: Vec<String>,
     /// The answer: of several predictions, the worst.
     pub verdict: Verdict,
     /// Why it is undecided; `null` otherwise.
@@ -75,6 +78,8 @@ pub struct Report {
     pub predictions: Vec<Answer>,
     /// Each invariant and the rounds in which it was broken, in the order of the file.
     pub invariants: Vec<InvariantSummary>,
+    /// What could overturn the verdict, in words: memory that rises as if it leaked.
+    pub caveats: Vec<String>,
     /// How many of the rounds behind the verdict others on this machine disturbed; `null` when
     /// none.
     pub noise: Option<String>,
@@ -232,16 +237,26 @@ impl Report {
         let verdict = Verdict::worst(predictions.iter().map(|answer| answer.verdict));
         let mut warnings = doubts::warnings(plan, &rounds, &variants, ended);
         warnings.extend(doubts::unknown_builds(plan, &origin.resumed));
+        let invariants = invariants::summarise(experiment, &rounds, plan.language);
+        let broken = broken::lines(
+            plan,
+            &rounds,
+            ended,
+            origin.resumed.last().map(String::as_str),
+            &invariants,
+        );
         let sentences: Vec<&str> =
             predictions.iter().map(|answer| answer.sentence.as_str()).collect();
         Self {
             format: FORMAT,
             kind: if plan.calibration { "calibration" } else { "comparison" },
+            broken,
             verdict,
             undecided_because: plan.language.reason(verdict),
             sentence: sentences.join("\n"),
             predictions,
-            invariants: invariants::summarise(experiment, &rounds, plan.language),
+            invariants,
+            caveats: trends::leaks(plan, &rounds),
             noise: doubts::noise(plan, &rounds),
             pace: doubts::pace(plan, &variants),
             ended,
@@ -262,16 +277,10 @@ impl Report {
         }
     }
 
-    /// Whether every invariant held in every round.
-    #[must_use]
-    pub fn invariants_hold(&self) -> bool {
-        self.invariants.iter().all(|invariant| invariant.broken.is_empty())
-    }
-
-    /// Whether something predicted cannot be told because not one request of a round was good.
+    /// Whether something is broken, or something predicted cannot be told because not one request of a round was good.
     fn is_broken(&self) -> bool {
         let why = Verdict::Undecided(Undecided::NothingGood);
-        self.predictions.iter().any(|answer| answer.verdict == why)
+        !self.broken.is_empty() || self.predictions.iter().any(|answer| answer.verdict == why)
     }
 
     /// What broke the last round that broke.
@@ -296,9 +305,7 @@ impl Report {
                 Some(kind) if kind.is_of_the_system() => Conclusion::SystemBroken,
                 _ => Conclusion::Failed,
             },
-            Ended::Complete if !self.invariants_hold() || self.is_broken() => {
-                Conclusion::SystemBroken
-            }
+            Ended::Complete if self.is_broken() => Conclusion::SystemBroken,
             Ended::Complete if cannot_tell => Conclusion::CannotTell,
             Ended::Complete => Conclusion::Done,
         }

@@ -23,7 +23,7 @@ use crate::{
     generator::{Arrivals, Generator},
     host::Host,
     launch::{self, Conditions, LaunchError, Running},
-    load_report::LoadReport,
+    load_report::{Check, LoadReport},
     observe::{MachineUse, Observer, ServerUse},
     plan::Settings,
     record::{
@@ -151,7 +151,13 @@ impl Bench<'_> {
                 let mut failure = Failure::because(error.kind(), &error);
                 if too_slow {
                     failure.kind = FailureKind::StartLimit;
-                    failure.message.push_str("\n`start_limit` in [rounds] raises that");
+                    failure.message.push_str(match &error {
+                        LaunchError::Process(madang_stack::Error::NotReady {
+                            listens: Some(_),
+                            ..
+                        }) => "\nlet it listen at `{port}`, or name its port in `ready`",
+                        _ => "\n`start_limit` in [rounds] raises that",
+                    });
                 }
                 failure
             })
@@ -400,6 +406,7 @@ fn warnings(
         (Warning::ForeignCpu, foreign > FOREIGN_LIMIT),
         (Warning::BadRequests, load.good_share().is_some_and(|share| share < GOOD_LIMIT)),
         (Warning::Exceptions, load.threw_share() > 1.0 - GOOD_LIMIT),
+        (Warning::FailedChecks, load.checks.iter().any(Check::has_failed)),
         (Warning::Thresholds, exit == Exit::Code(EXIT_THRESHOLDS)),
         (Warning::MarkedAsFailed, exit == Exit::Code(EXIT_MARKED_AS_FAILED)),
     ];

@@ -374,10 +374,7 @@ pub fn refusals(plan: &Plan, record: &RoundRecord) -> Vec<Warning> {
 
 /// The warnings of a round for which it is refused, as long as rounds may be.
 pub fn refusing<'m>(plan: &'m Plan, measured: &'m Measured) -> impl Iterator<Item = Warning> + 'm {
-    let refuses = |warning: &Warning| {
-        Warning::REFUSING.iter().any(|(_, refusing)| refusing == warning)
-            && !plan.settings.accept.contains(warning)
-    };
+    let refuses = |warning: &Warning| warning.refuses() && !plan.settings.accept.contains(warning);
     measured.warnings.iter().copied().filter(refuses)
 }
 

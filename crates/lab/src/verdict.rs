@@ -40,6 +40,8 @@ pub enum Undecided {
     BadRequests,
     /// In some round the script threw so often that the load was another one.
     Exceptions,
+    /// It is about the slowest requests, and in some round there were too few of them.
+    TooFewRequests,
     /// Too many rounds were disturbed by others on this machine.
     MachineTooNoisy,
     /// The load generator, not the server, was the limit in too many rounds.
@@ -144,6 +146,10 @@ impl Verdict {
             Undecided::Exceptions => {
                 "in at least one round the script threw in more than 1 % of its iterations although \
                  all their requests were good, so the load was not what it says"
+            }
+            Undecided::TooFewRequests => {
+                "in at least one round fewer than 10 values lie above the percentile (a p99 needs 1,000), and \
+                 the largest of all never repeats"
             }
             Undecided::MachineTooNoisy => "machine too noisy",
             Undecided::GeneratorLimited => {

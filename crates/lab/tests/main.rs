@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod baseline;
+mod broken;
 mod budget;
 mod databases;
 mod file;

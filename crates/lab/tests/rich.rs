@@ -113,7 +113,9 @@ pub fn large(lab: &Lab) -> PathBuf {
             // Cores now fast, now slow, and under the fourth always slow.
             let pace =
                 f64::from(40 + (block * 5 + place as u32 * 3) % 13 + 20 * (place as u32 / 3));
-            round["measured"]["machine"]["pace"] = json!({"work_us": pace, "samples": 2400});
+            let machine = &mut round["measured"]["machine"];
+            machine["pace"] = json!({"work_us": pace, "samples": 2400});
+            machine["others"] = json!([{"name": "updatedb", "cores": 0.4}]);
             text += &format!("{round}\n");
         }
     }
@@ -143,7 +145,8 @@ pub fn doubtful(dir: &Path, rounds: usize) {
             "few_users",
             "waiting",
             "starved",
-            "exceptions"
+            "exceptions",
+            "failed_checks"
         ]);
         round["measured"]["cpus"] = json!({"server": null, "generator": "1"});
         text += &format!("{round}\n");
@@ -170,7 +173,9 @@ fn embellish(measured: &mut Value, factor: f64) {
         .map(|second| json!({"requests": 1000, "good": 990 - second, "p95_ms": 40.0 * factor}))
         .collect();
     let server: Vec<Value> = (0..60)
-        .map(|second| json!({"cpu_cores": 0.8 * factor, "rss_bytes": 30_000_000 + second * 50_000}))
+        .map(
+            |second| json!({"cpu_cores": 0.8 * factor, "rss_bytes": 30_000_000 + second * 100_000}),
+        )
         .collect();
     let load = &mut measured["load"];
     load["duration_seconds"] = 60.0.into();

@@ -303,6 +303,25 @@ fn a_server_that_never_gets_ready_is_given_up_in_time() {
 }
 
 #[test]
+fn a_server_that_listens_elsewhere_is_not_told_to_take_longer() {
+    // At a port of its own choice.
+    let elsewhere = format!(
+        "command = [{:?}, \"server\", \"--port\", \"0\"]\nready = \"http://127.0.0.1:{{port}}/health\"",
+        help::FIXTURE
+    );
+    let text = two(SLOW, &elsewhere, 1, "")
+        .replace("[rounds]", "[rounds]\nstart_limit = \"500ms\"\nretries = 0");
+    let report = Lab::new("get", &text).run();
+    assert_eq!(failures(&report), [FailureKind::StartLimit]);
+    let text = report.to_text();
+    assert!(
+        text.contains("; it listens at port ") && text.contains("listen at `{port}`"),
+        "{text}"
+    );
+    assert!(!text.contains("raises that"), "{text}");
+}
+
+#[test]
 fn a_script_that_fails_breaks_the_round_with_its_message() {
     let text = two(SLOW, FAST, 1, "").replace("[rounds]", "[rounds]\nretries = 1");
     let report = Lab::new("fail", &text).run();

@@ -229,6 +229,10 @@ fn check(file: &Path, args: &Args, cancel: &Cancel) -> anyhow::Result<Ready> {
     if let Some(outline) = script.outline {
         experiment.check_outline(&outline)?;
     }
+    if args.check && plan.settings.blocks < 2 {
+        let why = "one block gives no interval, so there would be no verdict; use two or more (10 tell small differences)";
+        return Err(Wrong { file: experiment.file, wrong: vec![why.to_owned()] }.into());
+    }
     Ok(Ready { experiment, plan })
 }
 

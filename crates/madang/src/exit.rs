@@ -28,8 +28,9 @@ Exit codes:
     5  the data directory is in use by another process
     6  the store, or the token key beside it, is unusable
     7  --fail-on matched
-    8  the system under test or its data is broken: it crashed, an invariant does not hold, no
-       request succeeded, or `limit`'s goal is missed even at one request a second
+    8  what was measured is broken: the server crashed, the script threw, more than 1 % of a check
+       failed, an invariant does not hold, no request succeeded, or `limit`'s goal is missed even
+       at one request a second
   130  interrupted
 `load` has those of k6:
    99  a threshold failed

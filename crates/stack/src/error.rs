@@ -37,12 +37,17 @@ pub enum Error {
         stderr: Tail,
     },
     /// The process lives, but did not become ready in time.
-    #[error("`{program}` was not ready within {timeout:?}: waited for {what}{stderr}")]
+    #[error(
+        "`{program}` was not ready within {timeout:?}: waited for {what}{}{stderr}",
+        elsewhere(*listens)
+    )]
     NotReady {
         /// The command as it was given.
         program: String,
         /// What was waited for, as a noun phrase.
         what: String,
+        /// The first TCP port at which it listens, if it does not at the one that was asked.
+        listens: Option<u16>,
         /// How long.
         timeout: Duration,
         /// Its last words.
@@ -86,6 +91,11 @@ pub enum Error {
 /// Servers that leave for the background end well and at once.
 fn in_background(exit: Exit) -> &'static str {
     if exit.is_success() { "; it has to stay in the foreground" } else { "" }
+}
+
+/// Where a server listens instead of where it should.
+fn elsewhere(port: Option<u16>) -> String {
+    port.map_or_else(String::new, |port| format!("; it listens at port {port}"))
 }
 
 /// The last lines a process wrote to stderr, or to a file that is its stdout, too; prints nothing at all

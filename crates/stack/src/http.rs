@@ -33,6 +33,12 @@ pub struct Url {
 }
 
 impl Url {
+    /// Port of the address, that of the scheme where none is written.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Reads an address.
     ///
     /// # Errors

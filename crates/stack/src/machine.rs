@@ -1,11 +1,12 @@
 //! The machine around the processes: who else uses its CPUs, and what it is.
 
 use std::{
+    collections::{BTreeMap, HashMap},
     fs, io,
     time::{Duration, Instant, SystemTime},
 };
 
-use crate::procfs::ticks;
+use crate::procfs::{self, Stat, ticks};
 
 /// CPU time of the whole machine since it started, from the first line of `/proc/stat` (proc(5)).
 #[derive(Debug, Clone)]
@@ -54,6 +55,65 @@ impl Sample {
         };
         let elapsed = all(self) - all(earlier);
         if elapsed > 0.0 { steal / elapsed } else { 0.0 }
+    }
+}
+
+/// CPU time of processes that are not ours, by name: of those that ran at two looks at least, and until the last of them.
+#[derive(Debug, Default)]
+pub struct Others {
+    /// By process id and start.
+    known: HashMap<(u32, u64), Duration>,
+    used: BTreeMap<String, Duration>,
+    looks: u32,
+}
+
+impl Others {
+    /// Looks at all processes but this one and its descendants. Takes 1 ms for some hundred processes.
+    ///
+    /// # Errors
+    /// When `/proc` cannot be read.
+    pub fn look(&mut self) -> io::Result<()> {
+        let pids = procfs::all_pids()?.into_iter();
+        let found: BTreeMap<u32, (String, Stat)> =
+            pids.filter_map(|pid| Some((pid, Stat::named(pid)?))).collect();
+        let own = std::process::id();
+        let is_ours = |mut pid: u32| {
+            // Not further than there are processes: one that ends meanwhile may have left a circle.
+            for _ in 0..found.len() {
+                match found.get(&pid) {
+                    Some(_) if pid == own => return true,
+                    Some((_, stat)) => pid = stat.parent,
+                    None => return false,
+                }
+            }
+            false
+        };
+        let mut known = HashMap::new();
+        for (pid, (name, stat)) in &found {
+            if is_ours(*pid) {
+                continue;
+            }
+            let now = ticks(stat.user_ticks + stat.system_ticks);
+            let before = self.known.get(&(*pid, stat.start)).copied();
+            // One that was not there at the first look is new.
+            let before = before.unwrap_or(if self.looks == 0 { now } else { Duration::ZERO });
+            let used = now.saturating_sub(before);
+            if !used.is_zero() {
+                *self.used.entry(name.clone()).or_default() += used;
+            }
+            known.insert((*pid, stat.start), now);
+        }
+        self.known = known;
+        self.looks += 1;
+        Ok(())
+    }
+
+    /// What they have used since the first look, the most first.
+    #[must_use]
+    pub fn used(&self) -> Vec<(String, Duration)> {
+        let mut used: Vec<_> = self.used.clone().into_iter().collect();
+        used.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+        used
     }
 }
 
@@ -123,6 +183,25 @@ impl Description {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whoever started the test is no descendant of it, and does nothing while it waits; what the test starts is.
+    #[test]
+    fn what_this_process_starts_is_not_somebody_elses() {
+        let mut others = Others::default();
+        others.look().unwrap();
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; read _"])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let is_busy = || Stat::of(child.id()).unwrap().user_ticks > 5;
+        madang_testing::until("the shell has used some time", || is_busy().then_some(()));
+        others.look().unwrap();
+        let known = others.known.keys().any(|(pid, _)| *pid == child.id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!known && others.known.len() > 1, "{others:?}");
+    }
 
     #[test]
     fn the_summary_line_is_told_from_the_single_cpus() {

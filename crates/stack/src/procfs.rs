@@ -1,7 +1,12 @@
 //! The few files of `/proc` this crate reads. Every reader treats a process that ends meanwhile
 //! as absent, because between two reads any process may.
 
-use std::{fs, io, time::Duration};
+use std::{
+    collections::{BTreeSet, HashSet},
+    fs, io,
+    path::PathBuf,
+    time::Duration,
+};
 
 use nix::{
     time::{clock_getcpuclockid, clock_gettime},
@@ -26,6 +31,14 @@ pub struct Stat {
 impl Stat {
     pub fn of(pid: u32) -> Option<Self> {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// With the command's name, of which the kernel keeps 15 bytes.
+    pub fn named(pid: u32) -> Option<(String, Self)> {
+        let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let text = String::from_utf8_lossy(&text);
+        let name = text.split_once('(')?.1.rsplit_once(')')?.0.to_owned();
+        Some((name, Self::parse(&text)?))
     }
 
     pub fn rss_bytes(&self) -> u64 {
@@ -148,6 +161,35 @@ pub fn ignores_children(pid: u32) -> bool {
 pub fn pss_bytes(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     Some(status_field(&text, "Pss")? * 1024)
+}
+
+/// TCP ports at which these processes listen, each once, in order.
+pub fn listening_ports(pids: &[u32]) -> Vec<u16> {
+    let mut ports = BTreeSet::new();
+    for pid in pids {
+        let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else { continue };
+        let links = files.flatten().filter_map(|file| fs::read_link(file.path()).ok());
+        let inode = |link: PathBuf| {
+            let number = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
+            Some(number.to_owned())
+        };
+        let sockets: HashSet<String> = links.filter_map(inode).collect();
+        for table in ["tcp", "tcp6"] {
+            let text = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
+            ports.extend(text.lines().filter_map(|line| listening_port(line, &sockets)));
+        }
+    }
+    ports.into_iter().collect()
+}
+
+/// The port of a line of `/proc/net/tcp` (proc_net(5)), if one of these sockets listens there.
+fn listening_port(line: &str, sockets: &HashSet<String>) -> Option<u16> {
+    const LISTEN: &str = "0A";
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    let (local, state, inode) = (fields.get(1)?, fields.get(3)?, fields.get(9)?);
+    let (_, port) = local.rsplit_once(':')?;
+    let is_one = *state == LISTEN && sockets.contains(*inode);
+    if is_one { u16::from_str_radix(port, 16).ok() } else { None }
 }
 
 /// The number after `name:` in a `/proc/…/status` text, without its unit.

@@ -266,12 +266,13 @@ fn rounds_of(mut reader: Reader<'_>) -> Option<Rounds> {
     })
 }
 
-/// Disturbances for which no round is to be refused.
+/// Disturbances for which no round is to be refused, and checks that may fail.
 fn accepted(reader: &mut Reader<'_>) -> Vec<Warning> {
     let Some(words) = reader.words("accept") else { return Vec::new() };
-    let known: Vec<String> = Warning::REFUSING.iter().map(|(word, _)| (*word).to_owned()).collect();
+    let known: Vec<String> =
+        Warning::ACCEPTABLE.iter().map(|(word, _)| (*word).to_owned()).collect();
     let meant = |word: &String| {
-        let found = Warning::REFUSING.iter().find(|(known, _)| known == word);
+        let found = Warning::ACCEPTABLE.iter().find(|(known, _)| known == word);
         if found.is_none() {
             let message =
                 format!("`accept` in [rounds] has `{word}`: accepted are {}", quoted(&known));

@@ -203,9 +203,29 @@ fn doubts(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
         }
     }
     let line = |(warning, shares): (Warning, Vec<String>)| {
-        plan.language.doubt(warning, &shares.join(", "))
+        let doubt = plan.language.doubt(warning, &shares.join(", "));
+        let who = if warning == Warning::ForeignCpu { others(rounds) } else { Vec::new() };
+        if who.is_empty() { doubt } else { format!("{doubt}: {}", who.join(", ")) }
     };
     seen.into_iter().map(line).collect()
+}
+
+/// Who used the machine in rounds that count and were disturbed, by the most that they used in any.
+fn others(rounds: &[RoundRecord]) -> Vec<String> {
+    let mut most: BTreeMap<&str, f64> = BTreeMap::new();
+    for round in rounds.iter().filter(|round| round.counted) {
+        let Outcome::Measured(measured) = &round.outcome else { continue };
+        if measured.warnings.contains(&Warning::ForeignCpu) {
+            for other in measured.machine.iter().flat_map(|machine| &machine.others) {
+                let cores = most.entry(&other.name).or_default();
+                *cores = cores.max(other.cores);
+            }
+        }
+    }
+    let mut most: Vec<_> = most.into_iter().collect();
+    most.sort_by(|(_, left), (_, right)| right.total_cmp(left));
+    let most = most.into_iter().take(MOST_TROUBLES);
+    most.map(|(name, cores)| format!("`{name}` {cores:.2}")).collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{
     Row, VariantSummary, doubts,
-    predictions::{tells_about_refusals, threw},
+    predictions::{has_short_tail, tells_about_refusals, threw},
 };
 use crate::{
     finding::{self, Evidence, Finding},
@@ -49,7 +49,10 @@ pub fn judge(
             why != Undecided::MachineTooNoisy
                 || !doubts::withstands(plan, rounds, &row.metric, &names[variant])
         }) || threw(plan, rounds, &names[variant])
-            || tells_about_refusals(plan, rounds, &row.metric, &names[variant]);
+            || tells_about_refusals(plan, rounds, &row.metric, &names[variant])
+            || [&plan.reference, &names[variant]]
+                .iter()
+                .any(|name| has_short_tail(rounds, &row.metric, name));
         Evidence { estimate: row.comparison.estimate().copied(), is_doubtful }
     };
     let evidence: Vec<Evidence> = secondary.iter().map(evidence).collect();

@@ -48,18 +48,18 @@ pub fn render(report: &Report) -> String {
     })
 }
 
-/// First what was lost, then what was predicted and found.
+/// First what is broken, then what was predicted and found.
 fn answers(page: &mut String, report: &Report) {
     let lang = report.language;
-    let (broken, held) = invariants::lines(&report.invariants, lang);
-    if !broken.is_empty() {
-        let label = lang.pick("Broken invariant", "불변 조건 위반");
+    if !report.broken.is_empty() {
+        let label = lang.pick("Broken", "고장");
         let _ = writeln!(
             page,
             "<div class=\"answer broken\"><b>{label}</b><pre>{}</pre></div>",
-            text(&broken.join("\n"))
+            text(&report.broken.join("\n"))
         );
     }
+    let (_, held) = invariants::lines(&report.invariants, lang);
     for answer in &report.predictions {
         let word = answer.verdict.word();
         let _ = write!(
@@ -76,6 +76,9 @@ fn answers(page: &mut String, report: &Report) {
             let _ = write!(page, "<br><span class=\"faint\">{}</span>", text(&why.join("; ")));
         }
         page.push_str("</div>\n");
+    }
+    for caveat in &report.caveats {
+        let _ = writeln!(page, "<p class=\"answer undecided\">{}</p>", text(caveat));
     }
     if let Some(held) = held {
         let _ = writeln!(page, "<p class=\"answer held\">{}</p>", text(&held));

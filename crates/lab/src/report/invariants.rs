@@ -86,8 +86,8 @@ pub fn lines(invariants: &[InvariantSummary], lang: Language) -> (Vec<String>, O
     for invariant in invariants.iter().filter(|invariant| !invariant.broken.is_empty()) {
         let (failed, all, name) = (invariant.broken.len(), invariant.rounds, &invariant.name);
         broken.push(match lang {
-            Language::En => format!("Broken invariant in {failed} of {all} rounds: {name}"),
-            Language::Ko => format!("불변 조건 위반, {all}라운드 중 {failed}라운드: {name}"),
+            Language::En => format!("invariant in {failed} of {all} rounds: {name}"),
+            Language::Ko => format!("불변 조건, {all}라운드 중 {failed}라운드: {name}"),
         });
         let block = lang.pick("block", "블록");
         broken.extend(invariant.broken.iter().map(|round| {

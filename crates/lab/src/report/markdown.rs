@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Report, columns, invariants, method, text};
+use super::{Report, broken, columns, invariants, method, text};
 use crate::report::Comparison;
 
 pub fn render(report: &Report) -> String {
@@ -16,18 +16,21 @@ fn write_page(page: &mut String, report: &Report) -> std::fmt::Result {
     let lang = report.language;
     let experiment = &report.experiment;
     writeln!(page, "# {}\n\n{}\n", experiment.name, experiment.question)?;
-    let (broken, held) = invariants::lines(&report.invariants, lang);
-    for line in &broken {
+    for line in broken::headed(&report.broken, lang) {
         match line.strip_prefix("  ") {
             Some(round) => writeln!(page, "- {round}")?,
-            None => writeln!(page, "**{line}**\n")?,
+            None => writeln!(page, "\n**{line}**\n")?,
         }
     }
-    if !broken.is_empty() {
+    if !report.broken.is_empty() {
         writeln!(page)?;
     }
+    let (_, held) = invariants::lines(&report.invariants, lang);
     for answer in &report.predictions {
         writeln!(page, "**{}**\n", answer.sentence)?;
+    }
+    for caveat in &report.caveats {
+        writeln!(page, "**{caveat}**\n")?;
     }
     if let Some(held) = held {
         writeln!(page, "{held}\n")?;

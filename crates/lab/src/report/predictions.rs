@@ -16,6 +16,9 @@ use crate::{
     verdict::{Undecided, Verdict},
 };
 
+/// Fewer values above a percentile do not tell where it is: among 10, chance moves it by a third of what lies beyond.
+const FEWEST_ABOVE: f64 = 10.0;
+
 /// A prediction and what the rounds say about it.
 #[derive(Debug, Clone, Serialize)]
 pub struct Answer {
@@ -154,6 +157,11 @@ impl Evidence<'_> {
         if is_doubtful {
             return Verdict::Undecided(Undecided::BadRequests);
         }
+        let mut names = vec![about.1.as_str()];
+        names.extend(prediction.bound.is_ratio().then_some(self.plan.reference.as_str()));
+        if names.iter().any(|name| has_short_tail(self.rounds, about.0, name)) {
+            return Verdict::Undecided(Undecided::TooFewRequests);
+        }
         if !self.plan.calibration {
             return Verdict::of(prediction.bound, interval);
         }
@@ -239,6 +247,12 @@ pub fn threw(plan: &Plan, rounds: &[RoundRecord], variant: &str) -> bool {
     let both = [plan.reference.as_str(), variant].into_iter();
     let mut measured = both.flat_map(|name| counted(rounds, name).map(|(_, measured)| measured));
     measured.any(|measured| measured.warnings.contains(&Warning::Exceptions))
+}
+
+/// Whether a round of a variant has too few values above a percentile for it to say anything.
+pub fn has_short_tail(rounds: &[RoundRecord], metric: &Metric, variant: &str) -> bool {
+    let mut tails = counted(rounds, variant).filter_map(|(_, measured)| metric.tail(measured));
+    tails.any(|values| values < FEWEST_ABOVE)
 }
 
 /// Whether a comparison of response times would compare refusals.

@@ -1,8 +1,9 @@
-//! The report for a terminal: one table, one sentence. All figures are below them, for whom asks.
+//! The report for a terminal: what is broken or was found, what could overturn it, and a table. All figures are below,
+//! for whom asks.
 
 use unicode_width::UnicodeWidthStr;
 
-use super::{Language, Report, Row, columns, invariants, summary};
+use super::{Language, Report, Row, broken, columns, invariants, summary};
 use crate::{
     metric::{Metric, Statistic},
     report::Comparison,
@@ -24,23 +25,22 @@ const GAP: usize = 3;
 /// With `is_full`, followed by the table of all figures.
 pub fn render(report: &Report, is_full: bool) -> String {
     let lang = report.language;
-    let mut lines =
-        vec![format!("{} · {}", report.experiment.name, report.experiment.question), String::new()];
     // Nothing is worth a look in the table of a service that lost something.
-    let (broken, held) = invariants::lines(&report.invariants, lang);
-    if !broken.is_empty() {
-        lines.extend(broken);
-        lines.push(String::new());
-    }
+    let mut lines = broken::headed(&report.broken, lang);
+    lines.push(report.sentence.clone());
+    lines.extend(report.caveats.clone());
+    lines.extend(report.noise.clone());
+    lines.push(String::new());
+    let (_, held) = invariants::lines(&report.invariants, lang);
+    lines.push(format!("{} · {}", report.experiment.name, report.experiment.question));
+    lines.push(String::new());
     lines.extend(align(&table(report)));
     let left_out = report.variants.first().map_or(0, |variant| {
         variant.metrics.iter().filter(|row| is_nothing(report, &row.metric)).count()
     });
     lines.extend((left_out > 0).then(|| lang.left_out(left_out)));
     lines.push(String::new());
-    lines.push(report.sentence.clone());
     lines.extend(held);
-    lines.extend(report.noise.clone());
     lines.extend(report.pace.clone());
     let label = lang.pick("warning", "경고");
     for warning in &report.warnings {

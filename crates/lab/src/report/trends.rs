@@ -58,6 +58,56 @@ pub fn lines(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     lines
 }
 
+/// Fewer steps make no line.
+const FEWEST_STEPS: usize = 6;
+/// Share of the variance of memory that a straight line has to explain.
+const STRAIGHT: f64 = 0.95;
+/// The later half rises at least by this part of the earlier one: what fills up does not.
+const GOES_ON: f64 = 0.7;
+/// A rise over the load by less than this, and by less than this share, is not worth a word.
+const LEAST_RISE: f64 = 4e6;
+const LEAST_SHARE: f64 = 0.05;
+
+/// One line for each variant whose server's memory rose in a straight line over the whole load, in nearly all of its
+/// rounds: what no round was long enough to suffer from, and a day is.
+pub fn leaks(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
+    let line = |variant: &crate::experiment::Variant| {
+        let own: Vec<&Measured> = counted(rounds, &variant.name).map(|(_, round)| round).collect();
+        let rises: Vec<f64> = own.iter().filter_map(|round| rise(round)).collect();
+        let is_leak = rises.len() > 1 && rises.len() as f64 >= NEARLY_ALL * own.len() as f64;
+        let mean = rises.iter().sum::<f64>() / rises.len() as f64;
+        is_leak.then(|| plan.language.leak(&variant.name, mean, rises.len(), own.len()))
+    };
+    plan.variants.iter().filter_map(line).collect()
+}
+
+/// By how many bytes a second a server's memory rose, if in a straight line.
+fn rise(round: &Measured) -> Option<f64> {
+    let step_seconds = f64::from(round.load.series.as_ref()?.step_seconds.max(1));
+    let whole = (round.load.duration_seconds / step_seconds + 1e-3).floor() as usize;
+    let steps = round.server.as_ref()?.steps.get(..whole)?;
+    let memory: Vec<f64> = steps.iter().map(|step| step.rss_bytes as f64).collect();
+    straight_rise(&memory).map(|slope| slope / step_seconds)
+}
+
+/// The slope of a line through values one step apart, if they lie on one that rises; least squares.
+fn straight_rise(values: &[f64]) -> Option<f64> {
+    let n = values.len();
+    if n < FEWEST_STEPS {
+        return None;
+    }
+    let (first, middle, last) = (values[0], values[n / 2], values[n - 1]);
+    let (mean_x, mean_y) = ((n - 1) as f64 / 2.0, values.iter().sum::<f64>() / n as f64);
+    let sums = values.iter().enumerate().map(|(x, y)| (x as f64 - mean_x, y - mean_y));
+    let (xx, xy, yy) =
+        sums.fold((0.0, 0.0, 0.0), |(xx, xy, yy), (x, y)| (xx + x * x, xy + x * y, yy + y * y));
+    let rises_on =
+        (last - middle) / (n - 1 - n / 2) as f64 >= GOES_ON * (middle - first) / (n / 2) as f64;
+    let is_straight = xy > 0.0 && xy * xy >= STRAIGHT * xx * yy;
+    let is_much = last - first >= LEAST_RISE.max(LEAST_SHARE * first);
+    (is_straight && rises_on && is_much).then(|| xy / xx)
+}
+
 /// By how much values changed, and in how many rounds in that direction, from the logarithms of how
 /// much they did in each; `None` of none to speak of. One-sample t, as the unit is the round.
 fn trend(logs: &[f64]) -> Option<(f64, usize)> {
@@ -193,6 +243,21 @@ impl Language {
         }
     }
 
+    /// That the memory of a variant's server rose by so many bytes a second.
+    fn leak(self, variant: &str, slope: f64, agreeing: usize, all: usize) -> String {
+        let rise = crate::metric::Metric::PeakMemory.show(slope);
+        match self {
+            Self::En => format!(
+                "Leak? Server memory of `{variant}` rose in a straight line over the whole load, by {rise} a second \
+                 ({agreeing} of {all} rounds): a longer load shows whether it ends."
+            ),
+            Self::Ko => format!(
+                "메모리 누수? `{variant}`의 서버 메모리가 부하 내내 1초에 {rise}씩 일정하게 늘었습니다({all}라운드 중 \
+                 {agreeing}라운드). 더 긴 부하로 확인해 보세요."
+            ),
+        }
+    }
+
     fn changing(self, what: Changing) -> &'static str {
         match what {
             Changing::Times => self.pick("response times (p95)", "응답 시간(p95)"),
@@ -220,6 +285,30 @@ mod tests {
             let named = named.count();
             assert!(named <= runs / 100, "{named} of {runs} runs of {rounds} rounds");
         }
+    }
+
+    #[test]
+    fn only_what_rises_in_a_straight_line_to_the_end_is_a_leak() {
+        let rising = |next: &dyn Fn(f64) -> f64| -> Vec<f64> {
+            (0..10).map(|step| 100e6 + next(f64::from(step))).collect()
+        };
+        let slope = straight_rise(&rising(&|step| step * 5e6)).unwrap();
+        assert!((slope - 5e6).abs() < 1.0, "{slope}");
+        let bumpy = rising(&|step| step * 5e6 + (step * 7.0).sin() * 2e6);
+        assert!(straight_rise(&bumpy).is_some());
+        assert_eq!(
+            straight_rise(&rising(&|step| 30e6 * (1.0 - (-step / 2.0).exp()))),
+            None,
+            "fills up"
+        );
+        assert_eq!(
+            straight_rise(&rising(&|step| if step > 4.0 { 30e6 } else { 0.0 })),
+            None,
+            "a jump"
+        );
+        assert_eq!(straight_rise(&rising(&|step| step * 0.1e6)), None, "next to nothing");
+        assert_eq!(straight_rise(&rising(&|step| step * -5e6)), None, "falls");
+        assert_eq!(straight_rise(&[1e6, 2e6, 3e6]), None, "too short");
     }
 
     #[test]

@@ -150,6 +150,18 @@ impl Troubles {
     }
 }
 
+/// The first line of what was thrown, and the place in a script: of `at f (/dir/script.js:3:9)`, the last part.
+fn with_place(text: &str) -> String {
+    let mut lines = text.lines();
+    let line = lines.next().unwrap_or_default();
+    let place = lines.find_map(|line| {
+        let place = line.rsplit_once('(').map_or(line, |(_, place)| place).strip_suffix(')')?;
+        let file = place.rsplit('/').next()?;
+        file.contains(':').then_some(file)
+    });
+    place.map_or_else(|| line.to_owned(), |place| format!("{line} ({place})"))
+}
+
 /// Scenario, group and `name` tag of requests that are counted together.
 type OwnKey = (usize, GroupId, Rc<str>);
 
@@ -315,7 +327,7 @@ impl Recorder {
     pub(crate) fn add_exception(&mut self, text: &str, had_bad_request: bool) {
         if self.is_recording() {
             self.totals.threw += u64::from(!had_bad_request);
-            self.exceptions.add(text);
+            self.exceptions.add(&with_place(text));
         }
     }
 

@@ -19,7 +19,7 @@ fn a_program_that_is_not_there_is_known_before_anything_runs_unless_a_hook_makes
         (made, 0),
     ] {
         let lab = Lab::new(&experiment);
-        let output = lab.run(&["--check"]);
+        let output = lab.run(&["--check", "--blocks", "2"]);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{experiment}: {said}");
         assert!(code == 0 || said.contains("there is no program"), "{said}");
@@ -29,10 +29,15 @@ fn a_program_that_is_not_there_is_known_before_anything_runs_unless_a_hook_makes
 #[test]
 fn check_runs_nothing() {
     let lab = Lab::new(EXPERIMENT);
-    let output = lab.run(&["--check"]);
+    let output = lab.run(&["--check", "--blocks", "2"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("2 rounds"), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("4 rounds"), "{}", text(&output.stdout));
     assert!(!lab.out().exists());
+    // One block gives no interval.
+    let output = lab.run(&["--check"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("one block gives no interval") && said.lines().count() == 1, "{said}");
 }
 
 #[test]
@@ -64,7 +69,7 @@ fn what_the_generator_refuses_is_known_before_anything_runs() {
     // What a hook is to make before the load cannot be missed beforehand.
     let lab = Lab::new(&hooked);
     fs::write(lab.0.path().join("script.js"), opens).unwrap();
-    let output = lab.run(&["--check"]);
+    let output = lab.run(&["--check", "--blocks", "2"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 }
 
@@ -125,7 +130,7 @@ fn what_the_script_cannot_have_is_known_before_anything_runs() {
         invariant("hits"),
         during("900ms"),
     ] {
-        let (code, said) = run(&experiment, &["--check"]);
+        let (code, said) = run(&experiment, &["--check", "--blocks", "2"]);
         assert_eq!(code, Some(0), "{experiment}: {said}");
     }
 }
@@ -137,7 +142,7 @@ fn every_wrong_file_of_a_directory_is_told() {
     fs::rename(dir.join("experiment.toml"), dir.join("good.toml")).unwrap();
     fs::write(dir.join("first.toml"), EXPERIMENT.replace("blocks = 1", "blocks = 0")).unwrap();
     fs::write(dir.join("second.toml"), EXPERIMENT.replace("= \"off\" }", "= \"of\" }")).unwrap();
-    let output = lab.run(&["--check"]);
+    let output = lab.run(&["--check", "--blocks", "2"]);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("first.toml:") && said.contains("second.toml:"), "{said}");

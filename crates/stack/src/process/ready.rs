@@ -10,6 +10,8 @@ use super::{KILL_TIME, Process};
 use crate::{
     Error, Exit, http,
     patience::{LOOK, Over, Patience},
+    procfs,
+    tree::{self, Scope},
 };
 
 /// Time between two questions to a server that is not ready: short at first, because its start is
@@ -71,6 +73,18 @@ impl Process {
                 Err(error) => Err(error.to_string()),
             }
         })
+        .map_err(|error| self.with_ports(error, url.port()))
+    }
+
+    /// Says where the command listens, if not at the port that was asked.
+    fn with_ports(&self, mut error: Error, asked: u16) -> Error {
+        if let Error::NotReady { listens, .. } = &mut error {
+            let mut pids = Vec::new();
+            let _ = tree::walk(self.supervisor, Scope::Descendants, |found| pids.push(found.pid));
+            let ports = procfs::listening_ports(&pids);
+            *listens = ports.first().copied().filter(|_| !ports.contains(&asked));
+        }
+        error
     }
 
     /// Calls `probe` with the time left until it succeeds. `what` names what is waited for; why
@@ -122,7 +136,7 @@ impl Process {
             Over::GivenUp => Error::GivenUp { program },
             Over::Time => {
                 let stderr = self.stderr_tail();
-                Error::NotReady { program, what, timeout: patience.limit, stderr }
+                Error::NotReady { program, what, listens: None, timeout: patience.limit, stderr }
             }
         }
     }

@@ -59,6 +59,7 @@ impl Language {
                 "부하가 끝난 뒤에도 서버가 일을 계속했습니다. 미뤄 둔 일은 요청당 CPU에 들어 있지 않습니다(그 일이 \
                  끝나기를 기다리는 `drain` 훅이 있으면 함께 셉니다)"
             }
+            Warning::FailedChecks => "어떤 체크가 1 %를 넘게 실패했습니다",
             Warning::Thresholds => "스크립트의 임계값을 넘었습니다",
             Warning::MarkedAsFailed => "스크립트가 실행을 실패로 표시했습니다(`exec.test.fail()`)",
         }
@@ -79,11 +80,16 @@ impl Language {
         }
     }
 
-    /// Why a round was refused; of the generator, also what it noticed, in its own words.
+    /// Why a round was refused; of the generator, also what it noticed, in its own words; of other processes, which.
     fn refusal(self, round: &RoundRecord, reason: Warning) -> String {
         let noticed = match &round.outcome {
             Outcome::Measured(measured) if reason == Warning::GeneratorLimited => {
-                measured.load.generator.reason.as_deref()
+                measured.load.generator.reason.clone()
+            }
+            Outcome::Measured(measured) if reason == Warning::ForeignCpu => {
+                let others = measured.machine.iter().flat_map(|machine| &machine.others);
+                let others = others.map(|one| format!("`{}` {:.2}", one.name, one.cores));
+                Some(others.collect::<Vec<_>>().join(", ")).filter(|others| !others.is_empty())
             }
             _ => None,
         };

@@ -1,0 +1,140 @@
+//! What is broken, and makes every figure beside it worthless: said first, whatever the noise and the verdict.
+
+use std::collections::BTreeMap;
+
+use super::{Ended, InvariantSummary, Language, columns, invariants};
+use crate::{
+    load_report::Check,
+    plan::Plan,
+    record::{Failure, FailureKind, GOOD_LIMIT, Measured, Outcome, RoundRecord, Warning},
+};
+
+/// One line or more for each thing, in the order of the variants; broken invariants last. From all rounds, also those
+/// that do not count: what crashed on a busy machine has crashed. Only crashes from before the run was `resumed` are left
+/// out, for whoever resumes a run has put right what broke it.
+pub fn lines(
+    plan: &Plan,
+    rounds: &[RoundRecord],
+    ended: Ended,
+    resumed: Option<&str>,
+    invariants: &[InvariantSummary],
+) -> Vec<String> {
+    let lang = plan.language;
+    let mut lines = Vec::new();
+    for variant in &plan.variants {
+        let name = &variant.name;
+        let own: Vec<&RoundRecord> = rounds.iter().filter(|round| round.variant == *name).collect();
+        // A start that failed once may have met a busy machine; one that ended the run did not.
+        let is_given_up = matches!(ended, Ended::Broken { .. });
+        let is_crash = |kind: FailureKind| {
+            kind == FailureKind::ServerDied || is_given_up && kind.is_of_the_system()
+        };
+        // Times in UTC, all written in one way, are in the order of their texts. They are whole seconds: a round of the very
+        // second is taken for one of before.
+        let recent =
+            own.iter().filter(|round| resumed.is_none_or(|moment| *round.started > *moment));
+        let (mut crashes, mut all) = (Vec::new(), 0);
+        for round in recent {
+            all += 1;
+            match &round.outcome {
+                Outcome::Failed(failure) if is_crash(failure.kind) => crashes.push(failure),
+                _ => {}
+            }
+        }
+        if let Some(last) = crashes.last() {
+            lines.push(lang.crashed(name, crashes.len(), all, last));
+        }
+        let measured: Vec<&Measured> = own.iter().filter_map(|round| measured(round)).collect();
+        lines.extend(exceptions(lang, name, &measured));
+        if !plan.settings.accept.contains(&Warning::FailedChecks) {
+            lines.extend(failed_checks(lang, name, &measured));
+        }
+    }
+    lines.extend(invariants::lines(invariants, lang).0);
+    lines
+}
+
+fn measured(round: &RoundRecord) -> Option<&Measured> {
+    match &round.outcome {
+        Outcome::Measured(measured) => Some(measured),
+        Outcome::Failed(_) => None,
+    }
+}
+
+/// What the script threw although all requests of its iterations were good: after a bad one it may.
+fn exceptions(lang: Language, variant: &str, rounds: &[&Measured]) -> Option<String> {
+    let threw: u64 = rounds.iter().map(|round| round.load.iterations.threw).sum();
+    let all: u64 = rounds.iter().map(|round| round.load.iterations.complete).sum();
+    let share = share(threw, all).filter(|share| *share > 1.0 - GOOD_LIMIT)?;
+    let mut messages: BTreeMap<&str, u64> = BTreeMap::new();
+    for trouble in rounds.iter().flat_map(|round| &round.load.exceptions) {
+        *messages.entry(&trouble.message).or_default() += trouble.count;
+    }
+    let most = messages.into_iter().max_by_key(|(_, count)| *count);
+    Some(lang.threw(variant, share, most.map_or("?", |(message, _)| message)))
+}
+
+/// Checks of which more than 1 % failed.
+fn failed_checks(lang: Language, variant: &str, rounds: &[&Measured]) -> Vec<String> {
+    let mut checks: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for Check { name, passes, fails, .. } in rounds.iter().flat_map(|round| &round.load.checks) {
+        let (failed, all) = checks.entry(name).or_default();
+        *failed += fails;
+        *all += fails + passes;
+    }
+    let line = |(name, (failed, all)): (&str, (u64, u64))| {
+        let share = share(failed, all).filter(|share| *share > 1.0 - GOOD_LIMIT)?;
+        Some(lang.check_failed(variant, name, share))
+    };
+    checks.into_iter().filter_map(line).collect()
+}
+
+fn share(part: u64, all: u64) -> Option<f64> {
+    (all > 0).then(|| part as f64 / all as f64)
+}
+
+/// A report's first lines, of which each that begins a thing says that it is broken.
+pub fn headed(lines: &[String], lang: Language) -> Vec<String> {
+    let head = lang.pick("BROKEN", "고장");
+    let headed = |line: &String| match line.starts_with(' ') {
+        true => line.clone(),
+        false => format!("{head}: {line}"),
+    };
+    lines.iter().map(headed).collect()
+}
+
+impl Language {
+    fn crashed(self, variant: &str, count: usize, all: usize, last: &Failure) -> String {
+        let said = self.failure(last);
+        let said = said.lines().next().unwrap_or_default();
+        match self {
+            Self::En => format!("`{variant}` in {count} of {all} rounds: {said}"),
+            Self::Ko => format!("`{variant}`, {all}라운드 중 {count}라운드: {said}"),
+        }
+    }
+
+    fn threw(self, variant: &str, share: f64, message: &str) -> String {
+        let share = columns::percent(share);
+        match self {
+            Self::En => format!(
+                "the script threw in {share} of its iterations with `{variant}`, though all requests were good: {message}"
+            ),
+            Self::Ko => format!(
+                "`{variant}`: 요청은 모두 정상인데 스크립트가 반복의 {share}에서 예외를 던졌습니다: «{message}»"
+            ),
+        }
+    }
+
+    fn check_failed(self, variant: &str, name: &str, share: f64) -> String {
+        let share = columns::percent(share);
+        match self {
+            Self::En => format!(
+                "check `{name}` failed {share} of the time with `{variant}` (if that is expected: \
+                 accept = [\"failed_checks\"] in [rounds])"
+            ),
+            Self::Ko => format!(
+                "`{variant}`: «check `{name}`» 실패율 {share} (예상한 결과라면 accept에 failed_checks를 적으세요)"
+            ),
+        }
+    }
+}
