@@ -31,7 +31,7 @@ const ON_FILES: [&str; 27] = [
     "accounts_tokens::the_key_is_made_once",
     "answers::a_thousand_readers_that_take_nothing",
     "articles::a_cached_article_is_answered_without_sql",
-    "cluster_drills::",
+    "cluster_",
     "copies::",
     "copy::",
     "disk::",
