@@ -183,24 +183,32 @@ impl Description {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
 
-    /// Whoever started the test is no descendant of it, and does nothing while it waits; what the test starts is.
+    /// One shell that works is a child of this process; the parent of the other one has left it behind.
     #[test]
-    fn what_this_process_starts_is_not_somebody_elses() {
+    fn who_works_is_named_unless_this_process_has_started_it() {
+        let work = "i=0; while [ $i -lt 5000000 ]; do i=$((i+1)); done";
         let mut others = Others::default();
         others.look().unwrap();
-        let mut child = std::process::Command::new("sh")
-            .args(["-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; read _"])
-            .stdin(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        let is_busy = || Stat::of(child.id()).unwrap().user_ticks > 5;
-        madang_testing::until("the shell has used some time", || is_busy().then_some(()));
+        let mut own = Command::new("sh").args(["-c", work]).spawn().unwrap();
+        let script = format!("sh -c '{work}' >/dev/null 2>&1 & echo $!");
+        let left = Command::new("sh").args(["-c", &script]).output().unwrap();
+        let left: u32 = String::from_utf8(left.stdout).unwrap().trim().parse().unwrap();
+        for pid in [own.id(), left] {
+            let is_busy = || Stat::of(pid).is_some_and(|stat| stat.user_ticks > 5);
+            madang_testing::until("the shell has worked", || is_busy().then_some(()));
+        }
         others.look().unwrap();
-        let known = others.known.keys().any(|(pid, _)| *pid == child.id());
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(!known && others.known.len() > 1, "{others:?}");
+        let knows = |wanted: u32| others.known.keys().any(|(pid, _)| *pid == wanted);
+        let (knows_own, knows_left) = (knows(own.id()), knows(left));
+        let named = others.used().into_iter().find(|(name, _)| name == "sh");
+        own.kill().unwrap();
+        own.wait().unwrap();
+        let left = i32::try_from(left).ok().and_then(rustix::process::Pid::from_raw).unwrap();
+        rustix::process::kill_process(left, rustix::process::Signal::KILL).unwrap();
+        assert!(!knows_own && knows_left, "{others:?}");
+        assert!(named.is_some_and(|(_, time)| time > Duration::from_millis(40)), "{others:?}");
     }
 
     #[test]

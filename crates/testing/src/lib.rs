@@ -2,6 +2,7 @@
 //!
 //! - [`until`], [`until_async`], [`ended`] and [`Watch`] wait for what must happen, and fail at [`DEADLINE`];
 //!   [`Finish`] runs a command to its end, which may take [`LONGEST`].
+//! - [`alone`] runs a test again in a process of its own.
 //! - [`skip!`] reports a test that cannot run here. Where `CI` is set and its means are there it fails instead.
 //! - [`drill!`] leaves out a long test unless `MADANG_DRILLS` is `1`, as `make drills` sets it.
 //!
@@ -108,6 +109,33 @@ pub fn ended_within(child: &mut Child, longest: Duration) -> ExitStatus {
             }
         }
     }
+}
+
+/// Runs a test again in a process of its own, through a command that runs what follows it (none: directly); `test` is the
+/// full name of the calling test, and `body` what it does there.
+///
+/// # Panics
+/// When that process does not run the test, or the test fails there.
+#[track_caller]
+pub fn alone(test: &str, through: &[&str], body: impl FnOnce()) {
+    const MARK: &str = "MADANG_TEST_ALONE";
+    if std::env::var_os(MARK).is_some() {
+        return body();
+    }
+    let own = std::env::current_exe().expect("this program");
+    let mut command = match through {
+        [] => Command::new(own),
+        [program, args @ ..] => {
+            let mut command = Command::new(program);
+            command.args(args).arg(own);
+            command
+        }
+    };
+    let ran = command.args(["--exact", test, "--test-threads=1"]).env(MARK, "1").finish();
+    let text = String::from_utf8_lossy(&ran.stdout);
+    // A wrong name would run nothing and succeed.
+    let passed = ran.status.success() && text.contains("1 passed");
+    assert!(passed, "{}\n{text}\n{}", ran.status, String::from_utf8_lossy(&ran.stderr));
 }
 
 /// Commands that are run to their end.

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod child;
 mod known_answers;
 mod pool;
 mod refused;

@@ -14,7 +14,7 @@ use madang_guard::hash::{
     HashPool, Outcome, Password, PoolError, PoolMetrics, PoolOptions, Scheme, StoredHash, Verdict,
 };
 
-use crate::child::alone;
+use madang_testing::alone;
 
 fn options(scheme: &str, threads: usize) -> PoolOptions {
     PoolOptions {
@@ -108,7 +108,7 @@ async fn memory_is_given_back_when_idle_and_at_once_when_more_than_the_scheme_ne
 /// are told at once to come back.
 #[test]
 fn a_thousand_submits_at_once_take_the_memory_of_the_threads() {
-    alone("pool::a_thousand_submits_at_once_take_the_memory_of_the_threads", ":", || {
+    alone("pool::a_thousand_submits_at_once_take_the_memory_of_the_threads", &[], || {
         let max_wait = Duration::from_millis(300);
         let options = PoolOptions { max_wait, ..options("argon2id:m=19456,t=1,p=1", 2) };
         let pool = HashPool::start(options).unwrap();
@@ -156,7 +156,7 @@ fn peak_kib() -> u64 {
 
 #[test]
 fn only_the_threads_that_hash_have_low_priority() {
-    alone("pool::only_the_threads_that_hash_have_low_priority", ":", || {
+    alone("pool::only_the_threads_that_hash_have_low_priority", &[], || {
         let pool = pool("argon2id:m=64,t=1,p=1", 3);
         let hashers = ["hash-0", "hash-1", "hash-2"];
         let of_hashers = || {
@@ -176,7 +176,7 @@ fn only_the_threads_that_hash_have_low_priority() {
 
 #[test]
 fn unbounded_threads_have_the_priority_of_the_process() {
-    alone("pool::unbounded_threads_have_the_priority_of_the_process", ":", || {
+    alone("pool::unbounded_threads_have_the_priority_of_the_process", &[], || {
         let threads = NonZeroUsize::new(2).unwrap();
         let pool = HashPool::start_unbounded("bcrypt:4".parse().unwrap(), threads).unwrap();
         let (send, nice) = std::sync::mpsc::channel();

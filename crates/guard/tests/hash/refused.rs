@@ -1,9 +1,8 @@
 //! Stored texts that are not to be computed.
 
 use madang_guard::hash::{Scheme, StoredHash, StoredHashError};
+use madang_testing::alone;
 use proptest::prelude::*;
-
-use crate::child::alone;
 
 const SALT: &str = "MDEyMzQ1Njc4OWFiY2RlZg";
 const OUTPUT: &str = "gy5SuVm5Z7Vw7keB9se9p87QGcomaseB/S2U1OhTsM0";
@@ -21,7 +20,7 @@ fn error(text: &str) -> StoredHashError {
 fn hostile_parameters_are_refused_without_memory_or_time() {
     alone(
         "refused::hostile_parameters_are_refused_without_memory_or_time",
-        "ulimit -v 262144; ulimit -t 1",
+        &["sh", "-c", "ulimit -v 262144; ulimit -t 1; exec \"$0\" \"$@\""],
         || {
             let rest = "abcdefghijklmnopqrstuu5s2v8.iXieOjg/.AySBTTZIIVFJeBui";
             let salt = "n79VH.0Q2TMWmt3Oqt9uku$Kq4Noyk3094Y2QlB8NdRT8SvGiI4ft2";

@@ -76,17 +76,19 @@ fn exceptions(lang: Language, variant: &str, rounds: &[&Measured]) -> Option<Str
 
 /// Checks of which more than 1 % failed.
 fn failed_checks(lang: Language, variant: &str, rounds: &[&Measured]) -> Vec<String> {
-    let mut checks: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-    for Check { name, passes, fails, .. } in rounds.iter().flat_map(|round| &round.load.checks) {
-        let (failed, all) = checks.entry(name).or_default();
-        *failed += fails;
-        *all += fails + passes;
+    let mut checks: BTreeMap<&str, Check> = BTreeMap::new();
+    for check in rounds.iter().flat_map(|round| &round.load.checks) {
+        let none = || Check { passes: 0, fails: 0, ..check.clone() };
+        let sum = checks.entry(&check.name).or_insert_with(none);
+        sum.passes += check.passes;
+        sum.fails += check.fails;
     }
-    let line = |(name, (failed, all)): (&str, (u64, u64))| {
-        let share = share(failed, all).filter(|share| *share > 1.0 - GOOD_LIMIT)?;
-        Some(lang.check_failed(variant, name, share))
+    let failed = checks.into_values().filter(Check::has_failed);
+    let line = |check: Check| {
+        let share = share(check.fails, check.fails + check.passes)?;
+        Some(lang.check_failed(variant, &check.name, share))
     };
-    checks.into_iter().filter_map(line).collect()
+    failed.filter_map(line).collect()
 }
 
 fn share(part: u64, all: u64) -> Option<f64> {

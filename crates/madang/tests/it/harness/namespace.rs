@@ -6,6 +6,7 @@
 
 use super::command::{clean, program};
 use super::eventually;
+use madang_testing::alone;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -45,24 +46,12 @@ fn assert_namespaces() {
     );
 }
 
-/// Runs a test again in a process of its own, which has a network of its own; `test` is its full name. Passes if that does.
+/// Runs a test again in a process of its own that has a network of its own; `test` is its full name.
 pub fn in_own_network(test: &str, body: impl FnOnce()) {
-    const MARK: &str = "IT_OWN_NETWORK";
-    if std::env::var_os(MARK).is_some() {
+    alone(test, &["unshare", "--map-root-user", "--net"], || {
         ip(&["link", "set", "lo", "up"]);
-        return body();
-    }
-    let script = "exec \"$0\" --exact \"$1\" --nocapture";
-    let ran = Command::new("unshare")
-        .args(["--map-root-user", "--net", "sh", "-c", script])
-        .arg(std::env::current_exe().unwrap())
-        .arg(test)
-        .env(MARK, "1")
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&ran.stdout);
-    let is_ok = ran.status.success() && text.contains("1 passed");
-    assert!(is_ok, "{}\n{text}\n{}", ran.status, String::from_utf8_lossy(&ran.stderr));
+        body();
+    });
 }
 
 /// Another machine as far as the network goes, with a link for its clients and one for its database. To be made within
