@@ -1,6 +1,6 @@
 //! How much of the outbox something contains.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// The most lanes there are, hence nodes that write.
 pub const LANES: u8 = 64;
@@ -53,14 +53,15 @@ impl Eq for Position {}
 pub(crate) struct Progress {
     closed: Position,
     highest: Position,
-    /// Seen, but above a gap.
-    loose: BTreeSet<(u8, u64)>,
+    /// Seen, but above a gap: runs of numbers, each as its lane and first number, and its last one. There are as
+    /// many as there are gaps, however long one stays open.
+    loose: BTreeMap<(u8, u64), u64>,
 }
 
 impl Progress {
     /// Everything up to here, and nothing else.
     pub(crate) fn up_to(marks: &Position) -> Self {
-        Self { closed: marks.clone(), highest: marks.clone(), loose: BTreeSet::new() }
+        Self { closed: marks.clone(), highest: marks.clone(), loose: BTreeMap::new() }
     }
 
     /// For each lane the last number with no gap before it.
@@ -75,27 +76,36 @@ impl Progress {
 
     /// Notes a number; answers whether it is new.
     pub(crate) fn add(&mut self, lane: u8, number: u64) -> bool {
-        if number <= self.closed.get(lane) || !self.loose.insert((lane, number)) {
+        let before =
+            self.loose.range(..=(lane, number)).next_back().filter(|((of, _), _)| *of == lane);
+        let before = before.map(|(&(_, first), &last)| (first, last));
+        if number <= self.closed.get(lane) || before.is_some_and(|(_, last)| number <= last) {
             return false;
         }
+        let first =
+            before.filter(|(_, last)| last + 1 == number).map_or(number, |(first, _)| first);
+        let last = self.loose.remove(&(lane, number + 1)).unwrap_or(number);
+        self.loose.insert((lane, first), last);
         self.highest.raise(lane, number);
-        let mut last = self.closed.get(lane);
-        while self.loose.remove(&(lane, last + 1)) {
-            last += 1;
-        }
-        self.closed.raise(lane, last);
+        self.close(lane);
         true
     }
 
     /// Notes that everything up to here was there once.
     pub(crate) fn pass(&mut self, marks: &Position) {
         for (lane, mark) in marks.lanes() {
-            self.loose.retain(|(of, number)| *of != lane || *number > mark);
             self.highest.raise(lane, mark);
-            let mut last = self.closed.get(lane).max(mark);
-            while self.loose.remove(&(lane, last + 1)) {
-                last += 1;
-            }
+            self.closed.raise(lane, mark);
+            self.close(lane);
+        }
+    }
+
+    /// Raises the lower bound over the runs that no gap separates from it any more.
+    fn close(&mut self, lane: u8) {
+        while let Some((&run, &last)) =
+            self.loose.range((lane, 0)..=(lane, self.closed.get(lane) + 1)).next()
+        {
+            self.loose.remove(&run);
             self.closed.raise(lane, last);
         }
     }
@@ -127,9 +137,19 @@ mod tests {
         let mut seen = Progress::up_to(&position(&[4]));
         assert!(!seen.add(0, 4) && seen.add(0, 6) && seen.add(0, 7) && !seen.add(0, 7));
         assert_eq!((seen.closed().get(0), seen.highest().get(0)), (4, 7));
-        assert!(seen.add(0, 5));
+        assert!(!seen.add(0, 6) && seen.add(1, 5) && seen.add(0, 5));
         assert_eq!((seen.closed().get(0), seen.highest().get(0)), (7, 7));
+        assert!(seen.add(1, 1) && seen.add(1, 2) && seen.add(1, 4) && seen.add(1, 3));
         assert!(seen.loose.is_empty());
+    }
+
+    #[test]
+    fn a_gap_that_stays_open_costs_no_more_with_time() {
+        let mut seen = Progress::default();
+        assert!((2..100_000).all(|number| seen.add(3, number)));
+        assert_eq!((seen.loose.len(), seen.closed().get(3)), (1, 0));
+        assert!(seen.add(3, 1));
+        assert_eq!((seen.loose.len(), seen.closed().get(3)), (0, 99_999));
     }
 
     #[test]
@@ -139,6 +159,6 @@ mod tests {
         seen.pass(&position(&[2, 4]));
         assert_eq!(seen.closed(), &position(&[3, 4]));
         assert_eq!(seen.highest(), &position(&[6, 4]));
-        assert_eq!(seen.loose, BTreeSet::from([(0, 6)]));
+        assert_eq!(seen.loose, BTreeMap::from([((0, 6), 6)]));
     }
 }
