@@ -1,18 +1,19 @@
 //! How often would this machine tell a thing from itself? Draws synthetic experiments from the rounds
 //! of a stored run's reference (of `--a-a`, of both), each judged as a report does.
 //!
-//! `cargo run -p madang-lab --example resample -- RUN_DIR [--csv|--plain]`
+//! `cargo run -p madang-lab --example resample -- RUN_DIR [--csv]`
 //!
-//! With `--csv` it prints the rounds instead, as `tests/recorded/` has them. What goes with the pace of the
-//! server's cores is compared at equal pace where all rounds know it, as in a report; `--plain` leaves
-//! that out.
+//! With `--csv` it prints the rounds instead, as `tests/recorded/` has them.
+
+#[path = "../tests/resample.rs"]
+mod recorded;
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use madang_lab::metric::Metric;
-use madang_lab::resample::Recorded;
 use madang_lab::{Measured, Outcome, RoundRecord, Stored};
+use recorded::Recorded;
 
 const EXPERIMENTS: u32 = 1000;
 const BAND: f64 = 0.05;
@@ -21,10 +22,9 @@ const SEED: u64 = 1;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [dir] => read(dir).and_then(|rounds| resample(&rounds, true)),
-        [dir, "--plain"] => read(dir).and_then(|rounds| resample(&rounds, false)),
+        [dir] => read(dir).and_then(|rounds| resample(&rounds)),
         [dir, "--csv"] => read(dir).map(|rounds| print_rounds(&rounds)),
-        _ => Err("usage: resample RUN_DIR [--csv|--plain]".to_owned()),
+        _ => Err("usage: resample RUN_DIR [--csv]".to_owned()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -63,9 +63,7 @@ fn metrics(rounds: &[Round]) -> Vec<(Metric, Vec<f64>)> {
 }
 
 /// Each metric in turn is the predicted one, and all others are the others.
-fn resample(rounds: &[Round], at_equal_pace: bool) -> Result<(), String> {
-    let paces: Option<Vec<f64>> =
-        rounds.iter().map(|(_, measured)| measured.pace()).filter(|_| at_equal_pace).collect();
+fn resample(rounds: &[Round]) -> Result<(), String> {
     let metrics = metrics(rounds);
     let most = rounds.len() / 2;
     let sizes: Vec<usize> = [6, 10, 20].into_iter().filter(|size| *size <= most).collect();
@@ -77,13 +75,7 @@ fn resample(rounds: &[Round], at_equal_pace: bool) -> Result<(), String> {
     for (place, (metric, _)) in metrics.iter().enumerate() {
         let mut values: Vec<Vec<f64>> = metrics.iter().map(|(_, values)| values.clone()).collect();
         values.swap(0, place);
-        let mut goes: Vec<bool> =
-            metrics.iter().map(|(metric, _)| metric.goes_with_pace()).collect();
-        goes.swap(0, place);
-        let mut recorded = Recorded::new(&values).ok_or("a value is not positive")?;
-        if let Some(paces) = paces.as_ref().filter(|paces| !paces.is_empty()) {
-            recorded = recorded.with_pace(paces, &goes).ok_or("a pace is not positive")?;
-        }
+        let recorded = Recorded::new(&values).ok_or("a value is not positive")?;
         for blocks in &sizes {
             let found = recorded.false_verdicts(*blocks, BAND, EXPERIMENTS, SEED);
             let found = found.ok_or("too few blocks")?;

@@ -7,17 +7,27 @@ use std::sync::{
 
 /// Set once, seen by all clones. The run looks at it at least every 100 ms.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+pub struct Cancel {
+    asked: Arc<AtomicBool>,
+    /// Who stops this one, too.
+    above: Option<Arc<AtomicBool>>,
+}
 
 impl Cancel {
     /// Asks the run to stop: the current round is given up, complete blocks are kept.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.asked.store(true, Ordering::Relaxed);
     }
 
     /// Whether that was asked.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        let above = self.above.as_ref().is_some_and(|above| above.load(Ordering::Relaxed));
+        above || self.asked.load(Ordering::Relaxed)
+    }
+
+    /// One that can be set by itself, and is set with this one.
+    pub(crate) fn below(&self) -> Self {
+        Self { asked: Arc::default(), above: Some(Arc::clone(&self.asked)) }
     }
 }

@@ -12,8 +12,8 @@ use madang_stack::CpuBudget;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    database::Addresses, load_metric::LoadMetric, outline::Outline, prometheus::Selector,
-    record::Warning,
+    database::Addresses, load_metric::LoadMetric, outline::Outline, plan::Design,
+    prometheus::Selector, record::Warning,
 };
 
 pub use hooks::{Action, During, Hooks, Signal};
@@ -45,8 +45,8 @@ pub struct Experiment {
     /// A difference that does not matter, as a share: with 0.05, a ratio between 1/1.05 and 1.05 is
     /// "no difference" for metrics that no prediction is about.
     pub band: f64,
-    /// Figures of others to print beside ours, as they were written.
-    pub documented: Vec<Documented>,
+    /// Which rounds are made; what fits, when the file does not say.
+    pub design: Option<Design>,
     /// Handed to the host as it is: what to fill a store with.
     pub data: toml::Table,
     /// The load every variant gets.
@@ -83,16 +83,6 @@ pub struct Observe {
     pub load: Vec<LoadMetric>,
     /// Databases whose own counters are figures, of every variant that names no others.
     pub databases: Addresses,
-}
-
-/// One variant's figures as somebody else published them.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Documented {
-    /// The variant of this experiment they belong beside.
-    pub variant: String,
-    /// Name and value with its unit, such as `("http_req_duration.avg", "0.8 s")`. A name that is
-    /// one of our metrics is printed beside it, others below.
-    pub figures: Vec<(String, String)>,
 }
 
 /// The load. What is `None` stays as the script has it.
@@ -132,8 +122,6 @@ pub struct Rounds {
     pub retries: u32,
     /// Server and generator get CPUs of their own when there are at least two.
     pub pin_cpus: bool,
-    /// The speed of the server's cores is measured, and ratios are those at equal speed.
-    pub equal_pace: bool,
     /// Disturbances for which a round is not refused.
     pub accept: Vec<Warning>,
     /// Longest time a server may take until it is ready.
@@ -319,6 +307,23 @@ impl Experiment {
         files.sort();
         // As if it had been asked for, so that the message names it.
         if files.is_empty() { Ok(vec![only]) } else { Ok(files) }
+    }
+
+    /// Why two of its variants cannot be loaded at the same moment, if they cannot.
+    pub(crate) fn why_no_pairs(&self) -> Option<&'static str> {
+        let is_url = |variant: &Variant| matches!(variant.target, Target::Url(_));
+        let reasons = [
+            (self.variants.iter().any(is_url), "the cost of a `url` cannot be measured"),
+            (
+                self.variants.iter().any(|variant| variant.cpus.is_some()),
+                "a budget of CPU time (`cpus`) is for one server at a time",
+            ),
+            (
+                !self.hooks.during.is_empty(),
+                "what is done `during` the load would strike one of the two",
+            ),
+        ];
+        reasons.into_iter().find_map(|(is_so, why)| is_so.then_some(why))
     }
 
     /// The variant of that name.

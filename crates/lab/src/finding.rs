@@ -113,7 +113,6 @@ mod tests {
                 blocks: 10,
                 spread: Some(0.1),
                 p_value: Some(*p),
-                adjustment: None,
             })
         };
         rows.iter().map(one).collect()

@@ -19,7 +19,6 @@
 #![forbid(unsafe_code)]
 
 mod action;
-pub mod baseline;
 mod cancel;
 mod conclusion;
 mod copy;
@@ -43,7 +42,6 @@ pub mod prometheus;
 mod provenance;
 mod record;
 pub mod report;
-pub mod resample;
 mod round;
 mod run;
 mod script_files;
@@ -54,7 +52,6 @@ mod values;
 mod verdict;
 mod words;
 
-pub use baseline::Regression;
 pub use cancel::Cancel;
 pub use conclusion::Conclusion;
 pub use experiment::Experiment;
@@ -63,7 +60,7 @@ pub use host::Host;
 pub use launch::LaunchError;
 pub use observe::{MachineUse, ServerStep, ServerUse};
 pub use outline::Outline;
-pub use plan::{NoQuick, Options, Plan, Settings};
+pub use plan::{Design, NoQuick, Options, Plan, Settings, Turn};
 pub use record::{
     Checked, CheckedLimit, Event, Failure, FailureKind, LimitKind, Measured, Observed, Outcome,
     Pinned, RoundRecord, Warning,

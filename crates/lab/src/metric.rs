@@ -163,6 +163,12 @@ impl Metric {
             && !self.is_response_time()
     }
 
+    /// Whether it is what a request costs the server, which two variants can be asked for at the same moment.
+    #[must_use]
+    pub fn is_cost(&self) -> bool {
+        matches!(self, Self::CpuPerGoodRequest | Self::PeakMemory | Self::PeakRss)
+    }
+
     /// Whether it is about response times, which tell about refusals when requests were refused.
     #[must_use]
     pub fn is_response_time(&self) -> bool {
@@ -171,12 +177,6 @@ impl Metric {
             Self::Load(metric) => metric.is_response_time(),
             _ => false,
         }
-    }
-
-    /// Whether it is a time or a throughput, which depends on how fast the server's cores run.
-    #[must_use]
-    pub fn goes_with_pace(&self) -> bool {
-        matches!(self, Self::Goodput | Self::CpuPerGoodRequest) || self.is_response_time()
     }
 
     /// Whether so many of the requests it is about were not good that it tells about refusals.

@@ -42,6 +42,58 @@ const AGAIN: &str = "again";
 /// Starting, copying data and stopping: a guess, for the estimate before the first round only.
 const ROUND_OVERHEAD: Duration = Duration::from_secs(2);
 
+/// A pair tells nothing about how its two get along; rounds of each alone, in every such block, do.
+const ALONE_EVERY: u32 = 4;
+
+/// Which rounds a run makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Design {
+    /// Pairs: a variant and the reference loaded at the same moment, on the same cores. What disturbs one disturbs the
+    /// other, so costs differ by less than a percent where those of rounds differ by many. For CPU and memory.
+    Duet,
+    /// One variant at a time. For response times and throughput, which a pair would share.
+    Rounds,
+    /// Each for what it is good for.
+    Both,
+}
+
+impl Design {
+    /// With its word in files.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("duet", Self::Duet), ("rounds", Self::Rounds), ("both", Self::Both)];
+
+    /// Whether variants are loaded beside the reference.
+    #[must_use]
+    pub fn has_pairs(self) -> bool {
+        self != Self::Rounds
+    }
+
+    /// What fits: pairs for predictions about cost and where nothing is predicted, rounds for all others. What may not be
+    /// disturbed by a second server, has none.
+    fn fitting(experiment: &Experiment) -> Self {
+        let may_pair = experiment.why_no_pairs().is_none();
+        let about_cost =
+            |prediction: &Prediction| prediction.metric.is_cost() && prediction.bound.is_ratio();
+        let costs = experiment.predictions.iter().filter(|one| about_cost(one)).count();
+        match (may_pair, costs, experiment.predictions.len()) {
+            (false, ..) => Self::Rounds,
+            (true, costs, all) if costs == all => Self::Duet,
+            (true, 0, _) => Self::Rounds,
+            (true, ..) => Self::Both,
+        }
+    }
+}
+
+/// What is done at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// A round of this variant, by its index.
+    Alone(usize),
+    /// Rounds of two, started in this order.
+    Pair([usize; 2]),
+}
+
 /// A run, fixed before its first round.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -71,6 +123,8 @@ pub struct Plan {
 pub struct Settings {
     /// Whether these are the quick ones.
     pub quick: bool,
+    /// Which rounds are made.
+    pub design: Design,
     /// Blocks to complete.
     pub blocks: u32,
     /// Warm-up of each round.
@@ -87,8 +141,6 @@ pub struct Settings {
     pub retries: u32,
     /// Whether server and generator get CPUs of their own.
     pub pin_cpus: bool,
-    /// Whether the speed of the server's cores is measured.
-    pub equal_pace: bool,
     /// Disturbances for which no round is refused.
     pub accept: Vec<Warning>,
 }
@@ -171,11 +223,52 @@ impl Plan {
         order
     }
 
+    /// What one block does, in this order: pairs of the reference with each other variant, who is started first
+    /// changing from block to block, and every variant alone.
+    #[must_use]
+    pub fn turns(&self, block: u32) -> Vec<Turn> {
+        let order = self.order(block);
+        let design = self.settings.design;
+        let is_alone = design != Design::Duet || block % ALONE_EVERY == 1;
+        let mut turns = Vec::new();
+        if is_alone {
+            turns.extend(order.iter().copied().map(Turn::Alone));
+        }
+        let place = |name: &String| self.variants.iter().position(|one| one.name == *name);
+        if let Some(reference) = place(&self.reference).filter(|_| design.has_pairs()) {
+            let pair = |other: usize| match (u64::from(block) + self.seed).is_multiple_of(2) {
+                true => Turn::Pair([reference, other]),
+                false => Turn::Pair([other, reference]),
+            };
+            turns.extend(order.into_iter().filter(|one| *one != reference).map(pair));
+        }
+        turns
+    }
+
+    /// The rounds of one block, each as its variant and the one beside it.
+    #[must_use]
+    pub fn expected(&self, block: u32) -> Vec<(&str, Option<&str>)> {
+        let name = |index: usize| self.variants[index].name.as_str();
+        let of = |turn: Turn| match turn {
+            Turn::Alone(one) => vec![(name(one), None)],
+            Turn::Pair([one, other]) => {
+                vec![(name(one), Some(name(other))), (name(other), Some(name(one)))]
+            }
+        };
+        self.turns(block).into_iter().flat_map(of).collect()
+    }
+
     /// Rounds in all blocks, when nothing breaks.
     #[must_use]
     pub fn rounds(&self) -> u32 {
-        let variants = u32::try_from(self.variants.len()).unwrap_or(u32::MAX);
-        self.settings.blocks.saturating_mul(variants)
+        let rounds = (1..=self.settings.blocks).map(|block| self.expected(block).len());
+        u32::try_from(rounds.sum::<usize>()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether ratios of a metric are taken from pairs.
+    #[must_use]
+    pub fn is_paired(&self, metric: &Metric) -> bool {
+        self.settings.design.has_pairs() && metric.is_cost()
     }
 
     /// How many rounds may be refused and repeated before the machine counts as too noisy: half
@@ -189,7 +282,8 @@ impl Plan {
     #[must_use]
     pub fn estimate(&self) -> Option<Duration> {
         let round = self.settings.warm_up + self.settings.duration? + ROUND_OVERHEAD;
-        round.checked_mul(self.rounds())
+        let turns = (1..=self.settings.blocks).map(|block| self.turns(block).len());
+        round.checked_mul(u32::try_from(turns.sum::<usize>()).ok()?)
     }
 
     /// Whether any variant is started by the lab, and so can be given fresh data.
@@ -230,6 +324,7 @@ fn settings(experiment: &Experiment, options: &Options) -> Settings {
     env.extend(quick_load.env);
     Settings {
         quick: options.quick,
+        design: experiment.design.unwrap_or_else(|| Design::fitting(experiment)),
         blocks: options.blocks.or(quick_rounds.blocks).unwrap_or(rounds.blocks),
         warm_up: quick_rounds.warm_up.unwrap_or(rounds.warm_up),
         vus: quick_load.vus.or(load.vus),
@@ -237,7 +332,6 @@ fn settings(experiment: &Experiment, options: &Options) -> Settings {
         env,
         retries: rounds.retries,
         pin_cpus: rounds.pin_cpus,
-        equal_pace: rounds.equal_pace,
         accept: rounds.accept.clone(),
     }
 }

@@ -173,8 +173,15 @@ impl Progress for Console {
                         .level(measured)
                         .map_or_else(|_| "-".to_owned(), |value| metric.show(value))
                 };
-                let (goodput, p95) = (show(Metric::Goodput), show(Metric::Latency(Statistic::P95)));
-                self.say(&format!("{place}: {}: {goodput}, p95 {p95}", record.variant));
+                let variant = &record.variant;
+                let figures = match record.beside {
+                    Some(_) => format!("{} of CPU per request", show(Metric::CpuPerGoodRequest)),
+                    None => {
+                        let p95 = show(Metric::Latency(Statistic::P95));
+                        format!("{}, p95 {p95}", show(Metric::Goodput))
+                    }
+                };
+                self.say(&format!("{place}: {variant}: {figures}"));
             }
             Outcome::Measured(_) => {}
         }

@@ -27,6 +27,9 @@ pub struct RoundRecord {
     pub position: u32,
     /// Which variant.
     pub variant: String,
+    /// The variant that was loaded beside it at the same moment; absent of a round alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
     /// When it began, RFC 3339 in UTC.
     pub started: String,
     /// How long it took, preparation and stop included.
@@ -217,6 +220,8 @@ pub enum Warning {
     BusyAfterLoad,
     /// More than 1 % of a check failed.
     FailedChecks,
+    /// The two loads of a pair were not measured at the same time.
+    Apart,
 }
 
 impl Warning {
@@ -287,6 +292,9 @@ impl Warning {
             Self::BusyAfterLoad => {
                 "the server went on working when the load had ended: what it put off is not in its CPU time \
                  per request (a `drain` hook that waits for it would count it)"
+            }
+            Self::Apart => {
+                "the two loads of a pair were not measured at the same time, so it says nothing about cost"
             }
             Self::FailedChecks => "more than 1 % of a check failed",
             Self::Thresholds => "a threshold of the script was crossed",

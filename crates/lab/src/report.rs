@@ -21,11 +21,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     conclusion::Conclusion,
-    experiment::{
-        Documented, Experiment, Hooks, Invariant, NamedValue, Prediction, Sources, Target,
-    },
+    experiment::{Experiment, Hooks, Invariant, NamedValue, Prediction, Sources, Target},
     plan::{Plan, Settings},
-    record::{FailureKind, Outcome, RoundRecord},
+    record::{FailureKind, Measured, Outcome, RoundRecord},
     stored,
     verdict::{Undecided, Verdict},
 };
@@ -83,8 +81,8 @@ pub struct Report {
     /// How many of the rounds behind the verdict others on this machine disturbed; `null` when
     /// none.
     pub noise: Option<String>,
-    /// That ratios of times and throughput are given for equal speed of the server's cores, and how
-    /// much that varied; `null` when none is.
+    /// That the server's cores ran at different speeds, and how much that varied; `null` on a steady
+    /// machine.
     pub pace: Option<String>,
     /// Whether the run was complete.
     pub ended: Ended,
@@ -139,8 +137,6 @@ pub struct ExperimentPart {
     pub data: toml::Table,
     /// Each variant's name and how it is started.
     pub variants: Vec<VariantPart>,
-    /// Figures of others.
-    pub documented: Vec<Documented>,
     /// Commands and signals.
     pub hooks: Hooks,
     /// Values for formulas.
@@ -228,14 +224,14 @@ impl Report {
     #[must_use]
     pub fn new(experiment: &Experiment, plan: &Plan, origin: Origin, course: Course) -> Self {
         let Course { rounds, ended, noisy } = course;
-        let mut variants = summary::summarise(plan, &rounds, &experiment.documented);
+        let mut variants = summary::summarise(plan, &rounds);
         let undecided = Undecided::of_run(ended, noisy, &rounds);
         findings::judge(&mut variants, plan, &rounds, undecided);
         let complete_blocks = stored::complete_blocks(&rounds);
         let evidence = predictions::Evidence { plan, variants: &variants, rounds: &rounds };
         let predictions = evidence.answers(undecided, complete_blocks);
         let verdict = Verdict::worst(predictions.iter().map(|answer| answer.verdict));
-        let mut warnings = doubts::warnings(plan, &rounds, &variants, ended);
+        let mut warnings = doubts::warnings(plan, &rounds, ended);
         warnings.extend(doubts::unknown_builds(plan, &origin.resumed));
         let invariants = invariants::summarise(experiment, &rounds, plan.language);
         let broken = broken::lines(
@@ -258,7 +254,7 @@ impl Report {
             invariants,
             caveats: trends::leaks(plan, &rounds),
             noise: doubts::noise(plan, &rounds),
-            pace: doubts::pace(plan, &variants),
+            pace: doubts::pace(plan, &rounds),
             ended,
             experiment: ExperimentPart::new(experiment, plan),
             settings: plan.settings.clone(),
@@ -366,7 +362,6 @@ impl ExperimentPart {
             band: plan.band,
             data: experiment.data.clone(),
             variants: variants.collect(),
-            documented: experiment.documented.clone(),
             hooks: experiment.hooks.clone(),
             values: experiment.values.clone(),
             invariants: experiment.invariants.clone(),
@@ -395,14 +390,23 @@ impl MachinePart {
     }
 }
 
-/// The measured rounds that count, of one variant, by block.
+/// The measured rounds that count of one variant alone, by block.
 pub(crate) fn counted<'r>(
     rounds: &'r [RoundRecord],
     variant: &'r str,
-) -> impl Iterator<Item = (u32, &'r crate::record::Measured)> {
+) -> impl Iterator<Item = (u32, &'r Measured)> {
+    all(rounds, variant)
+        .filter_map(|(round, measured)| round.beside.is_none().then_some((round.block, measured)))
+}
+
+/// All of one variant that count, also those beside another.
+pub(crate) fn all<'r>(
+    rounds: &'r [RoundRecord],
+    variant: &'r str,
+) -> impl Iterator<Item = (&'r RoundRecord, &'r Measured)> {
     rounds.iter().filter_map(move |round| match &round.outcome {
         Outcome::Measured(measured) if round.counted && round.variant == variant => {
-            Some((round.block, measured.as_ref()))
+            Some((round, measured.as_ref()))
         }
         _ => None,
     })

@@ -1,6 +1,7 @@
 //! One round: a fresh process on fresh data, loaded, watched, and asked afterwards.
 
 mod files;
+mod meeting;
 mod pacer;
 mod pinning;
 mod sampler;
@@ -34,6 +35,7 @@ use crate::{
     values::{self, Moment, Taker},
 };
 use files::Files;
+use meeting::Meeting;
 pub use pacer::Pace;
 use pacer::Pacer;
 use pinning::Pinning;
@@ -66,7 +68,17 @@ pub struct Slot {
     pub position: u32,
 }
 
+/// Who is loaded beside a variant at the same moment.
+#[derive(Clone, Copy)]
+struct Company<'c> {
+    /// The other variant's name.
+    beside: &'c str,
+    /// Where the two wait for each other before their loads begin.
+    meeting: &'c Meeting,
+}
+
 /// What all rounds of a run share.
+#[derive(Clone, Copy)]
 pub struct Bench<'r> {
     pub experiment: &'r Experiment,
     pub settings: &'r Settings,
@@ -85,9 +97,47 @@ pub struct Bench<'r> {
 impl Bench<'_> {
     /// Runs one round. Whatever happens, no process of it is left and its scratch space is empty.
     pub fn round(&self, slot: Slot, variant: &Variant) -> RoundRecord {
+        self.record(slot, variant, None)
+    }
+
+    /// Runs two rounds at the same moment: both servers are started, one after the other, and then both loads begin.
+    /// When one breaks, the other is given up, which says nothing about it: then there is one record only.
+    pub fn pair(&self, slot: Slot, variants: [&Variant; 2]) -> Vec<RoundRecord> {
+        let cancel = self.cancel.below();
+        let bench = Bench { cancel: &cancel, ..*self };
+        let meeting = Meeting::default();
+        let [first, second] = variants;
+        let later = Slot { position: slot.position + 1, ..slot };
+        let run = |slot: Slot, variant: &Variant, beside: &Variant| {
+            let company = Company { beside: &beside.name, meeting: &meeting };
+            let record = bench.record(slot, variant, Some(company));
+            if matches!(record.outcome, Outcome::Failed(_)) {
+                cancel.cancel();
+            }
+            record
+        };
+        let mut records = std::thread::scope(|scope| {
+            let one = scope.spawn(|| run(slot, first, second));
+            // The second server is started when the first one is up: which is first changes from pair to pair.
+            let other = meeting.someone_or(&cancel).then(|| run(later, second, first));
+            let one = one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            [Some(one), other].into_iter().flatten().collect::<Vec<_>>()
+        });
+        let broke = |record: &RoundRecord| match &record.outcome {
+            Outcome::Failed(failure) => Some(failure.kind),
+            Outcome::Measured(_) => None,
+        };
+        if !self.cancel.is_cancelled() && records.iter().any(|one| broke(one).is_some()) {
+            records.retain(|one| broke(one).is_some_and(|kind| kind != FailureKind::Interrupted));
+        }
+        note_apart(&mut records);
+        records
+    }
+
+    fn record(&self, slot: Slot, variant: &Variant, company: Option<Company<'_>>) -> RoundRecord {
         let begun = Instant::now();
         let started = time::rfc3339(SystemTime::now());
-        let outcome = match self.measure(slot, variant) {
+        let outcome = match self.measure(slot, variant, company) {
             Ok(measured) => Outcome::Measured(Box::new(measured)),
             Err(failure) => Outcome::Failed(failure),
         };
@@ -96,6 +146,7 @@ impl Bench<'_> {
             attempt: slot.attempt,
             position: slot.position,
             variant: variant.name.clone(),
+            beside: company.map(|company| company.beside.to_owned()),
             started,
             took_seconds: begun.elapsed().as_secs_f64(),
             counted: false,
@@ -104,11 +155,19 @@ impl Bench<'_> {
         }
     }
 
-    fn measure(&self, slot: Slot, variant: &Variant) -> Result<Measured, Failure> {
-        let files = Files::new(self, slot, variant)?;
+    fn measure(
+        &self,
+        slot: Slot,
+        variant: &Variant,
+        company: Option<Company<'_>>,
+    ) -> Result<Measured, Failure> {
+        let files = Files::new(self, slot, variant, company.map(|company| company.beside))?;
         let pinning = if self.settings.pin_cpus { Pinning::choose()? } else { None };
-        let scene = Scene { slot, variant, files: &files, pinning: pinning.as_ref() };
+        let scene = Scene { slot, variant, company, files: &files, pinning: pinning.as_ref() };
         let mut running = self.launch(&scene, None)?;
+        if let Some(company) = company {
+            company.meeting.arrive();
+        }
         let measured = self.load(&scene, &mut running);
         // After Ctrl-C, nobody waits for what the server still holds.
         let grace = || self.cancel.is_cancelled();
@@ -193,13 +252,18 @@ impl Bench<'_> {
         if let Some(pinning) = scene.pinning {
             spec = spec.cpus(pinning.generator.clone());
         }
+        if let Some(company) = scene.company
+            && !company.meeting.both_or(self.cancel)
+        {
+            return Err(interrupted());
+        }
         let failed = |error: &dyn std::error::Error| Failure::because(FailureKind::Load, error);
         let generator = self.host.supervisor().spawn(&spec).map_err(|error| failed(&error))?;
         let mut observer = Observer::new(running.process.as_deref(), &generator);
         let sampler = Sampler::begin(running.metrics.as_ref(), &experiment.observe.metrics);
-        let is_wanted = running.process.is_some() && self.settings.equal_pace;
         let cpus = scene.pinning.map(|pinning| &pinning.server);
-        let pacer = if is_wanted { Pacer::begin(cpus) } else { None };
+        let is_timed = running.process.is_some() && scene.company.is_none();
+        let pacer = if is_timed { Pacer::begin(cpus) } else { None };
         let watch = Watch::new(self, scene, &generator, &mut observer, &watching);
         let (exit, events) = watch.run(running)?;
         let samples = sampler.map(Sampler::end);
@@ -220,7 +284,11 @@ impl Bench<'_> {
         let (start, end) = (load.started_at_seconds, load.ended_at_seconds);
         let step = load.series.as_ref().map_or(1.0, |series| f64::from(series.step_seconds.max(1)));
         let pace = paces.and_then(|paces| paces.between(start, end));
-        let machine = observer.machine_use(start, end, pace);
+        let mut machine = observer.machine_use(start, end, pace);
+        // What the other of a pair uses is nobody's whom the observer knows.
+        if let Some(machine) = machine.as_mut().filter(|_| scene.company.is_some()) {
+            machine.foreign_cores = None;
+        }
         let drained = experiment.hooks.drain.is_some();
         let server = observer.server_use(start, end, step, drained);
         let busy = server.as_ref().and_then(mean_cores).map(|cores| cores / scene.cores());
@@ -348,6 +416,7 @@ fn is_ordinary_stop(exit: Exit) -> bool {
 struct Scene<'s> {
     slot: Slot,
     variant: &'s Variant,
+    company: Option<Company<'s>>,
     files: &'s Files,
     pinning: Option<&'s Pinning>,
 }
@@ -357,7 +426,8 @@ impl Scene<'_> {
     fn cores(&self) -> f64 {
         let own = self.pinning.map(|pinning| pinning.server.cores().concat().len());
         let own = own.or_else(|| std::thread::available_parallelism().ok().map(Into::into));
-        let own = own.unwrap_or(1) as f64;
+        let sharers = if self.company.is_some() { 2.0 } else { 1.0 };
+        let own = own.unwrap_or(1) as f64 / sharers;
         self.variant.cpus.map_or(own, |budget| own.min(budget.base()))
     }
 
@@ -375,6 +445,30 @@ impl Scene<'_> {
 fn mean_cores(server: &ServerUse) -> Option<f64> {
     let sum: f64 = server.steps.iter().map(|step| step.cpu_cores).sum::<Option<f64>>()?;
     (!server.steps.is_empty()).then(|| sum / server.steps.len() as f64)
+}
+
+/// Of windows that cover less of each other, the costs are those of different moments.
+const LEAST_OVERLAP: f64 = 0.9;
+
+/// Warns of a pair whose two loads were not measured at the same time.
+fn note_apart(records: &mut [RoundRecord]) {
+    let window = |record: &RoundRecord| match &record.outcome {
+        Outcome::Measured(one) => Some((one.load.started_at_seconds, one.load.ended_at_seconds)),
+        Outcome::Failed(_) => None,
+    };
+    let [Some(first), Some(second)] = [records.first(), records.get(1)].map(|one| window(one?))
+    else {
+        return;
+    };
+    let shared = first.1.min(second.1) - first.0.max(second.0);
+    let longer = (first.1 - first.0).max(second.1 - second.0);
+    if shared < LEAST_OVERLAP * longer {
+        for record in records {
+            if let Outcome::Measured(measured) = &mut record.outcome {
+                measured.warnings.push(Warning::Apart);
+            }
+        }
+    }
 }
 
 fn interrupted() -> Failure {

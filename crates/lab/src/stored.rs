@@ -21,7 +21,6 @@ use crate::{
     record::{Measured, Outcome, RoundRecord, Warning},
     report::{Course, Ended, Language, MachinePart, Origin, Report},
     time,
-    verdict::Undecided,
 };
 
 /// The file with what was asked.
@@ -213,11 +212,6 @@ impl Stored {
         self.report_in(self.plan.language)
     }
 
-    /// Why it allows no verdict at all, if it does not; see [`Report::new`].
-    pub(crate) fn undecided(&self) -> Option<Undecided> {
-        Undecided::of_run(self.ended(), is_noisy(&self.plan, &self.rounds), &self.rounds)
-    }
-
     fn ended(&self) -> Ended {
         match self.description.ended {
             _ if self.is_complete() => Ended::Complete,
@@ -317,18 +311,18 @@ pub(crate) fn journal(dir: &Path) -> Result<(Vec<RoundRecord>, u64), StoredError
 fn check_rounds(dir: &Path, plan: &Plan, rounds: &[RoundRecord]) -> Result<(), StoredError> {
     let mut ended = BTreeSet::new();
     for (index, round) in rounds.iter().enumerate() {
-        let RoundRecord { block, attempt, variant, .. } = round;
+        let RoundRecord { block, attempt, variant, beside, .. } = round;
         let is_known = plan.variants.iter().any(|known| known.name == *variant);
         let why = if !is_known {
             format!("the run has no variant `{variant}`")
         } else if !(1..=plan.settings.blocks).contains(block) {
             format!("the run has no block {block}")
-        } else if ended.contains(&(block, attempt, variant)) {
+        } else if ended.contains(&(block, attempt, variant, beside)) {
             format!("block {block}, attempt {attempt} of `{variant}` is there already")
         } else {
             // Only one that was refused is made again in the same attempt.
             if round.refused.is_empty() {
-                ended.insert((block, attempt, variant));
+                ended.insert((block, attempt, variant, beside));
             }
             continue;
         };
@@ -337,24 +331,28 @@ fn check_rounds(dir: &Path, plan: &Plan, rounds: &[RoundRecord]) -> Result<(), S
     Ok(())
 }
 
-/// Marks the rounds that count: those of an attempt in which every variant was measured once without
-/// being refused, and nothing broke.
+/// Marks the rounds that count: those of an attempt in which every round of its block was measured once
+/// without being refused, and nothing broke.
 pub fn count(plan: &Plan, rounds: &mut [RoundRecord]) {
-    let mut good: BTreeMap<(u32, u32), BTreeSet<String>> = BTreeMap::new();
+    let mut good: BTreeMap<(u32, u32), BTreeSet<(String, Option<String>)>> = BTreeMap::new();
     let mut broken: BTreeSet<(u32, u32)> = BTreeSet::new();
     for round in &*rounds {
         let place = (round.block, round.attempt);
         match &round.outcome {
             Outcome::Failed(_) => drop(broken.insert(place)),
             Outcome::Measured(_) if round.refused.is_empty() => {
-                good.entry(place).or_default().insert(round.variant.clone());
+                let which = (round.variant.clone(), round.beside.clone());
+                good.entry(place).or_default().insert(which);
             }
             Outcome::Measured(_) => {}
         }
     }
+    let mut expected: BTreeMap<u32, usize> = BTreeMap::new();
     for round in rounds {
         let place = (round.block, round.attempt);
-        let is_complete = good.get(&place).is_some_and(|names| names.len() == plan.variants.len())
+        let expected =
+            expected.entry(round.block).or_insert_with(|| plan.expected(round.block).len());
+        let is_complete = good.get(&place).is_some_and(|made| made.len() == *expected)
             && !broken.contains(&place);
         round.counted = is_complete && round.refused.is_empty();
     }
@@ -369,6 +367,11 @@ pub fn complete_blocks(rounds: &[RoundRecord]) -> u32 {
 /// Why a round is to be refused, as long as rounds may be.
 pub fn refusals(plan: &Plan, record: &RoundRecord) -> Vec<Warning> {
     let Outcome::Measured(measured) = &record.outcome else { return Vec::new() };
+    // What disturbs one of a pair disturbs the other, if they were loaded at the same time.
+    if record.beside.is_some() {
+        let was_apart = measured.warnings.contains(&Warning::Apart);
+        return if was_apart { vec![Warning::Apart] } else { Vec::new() };
+    }
     refusing(plan, measured).collect()
 }
 

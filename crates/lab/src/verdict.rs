@@ -46,6 +46,10 @@ pub enum Undecided {
     MachineTooNoisy,
     /// The load generator, not the server, was the limit in too many rounds.
     GeneratorLimited,
+    /// The two of a pair were not loaded at the same time.
+    Apart,
+    /// Loading both at once changes the ratio by more than what is claimed.
+    Interference,
     /// The run ended before its blocks were complete.
     Unfinished,
 }
@@ -154,6 +158,10 @@ impl Verdict {
             Undecided::MachineTooNoisy => "machine too noisy",
             Undecided::GeneratorLimited => {
                 "the load generator, not the server, was the limit in too many rounds"
+            }
+            Undecided::Apart => "the two loads of a pair were not measured at the same time",
+            Undecided::Interference => {
+                "alone, the ratio differs from that of pairs by more than what was claimed"
             }
             Undecided::Unfinished => "the run ended before its blocks were complete",
         })

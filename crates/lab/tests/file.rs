@@ -33,14 +33,12 @@ fn only(mistakes: &[Mistake], line: usize, parts: &[&str]) {
 
 #[test]
 fn a_good_file_is_read_as_it_is_written() {
-    let text = good()
-        + "[documented.slow]\n\"http_req_duration.avg\" = \"0.8 s\"\nusers = \"300 users\"\n\
-                         [data]\na = 1\n[load.env]\nB = \"2\"\nA = \"1\"\n[rounds.quick]\nblocks = 1\n";
+    let text =
+        good() + "[data]\na = 1\n[load.env]\nB = \"2\"\nA = \"1\"\n[rounds.quick]\nblocks = 1\n";
     let experiment = Lab::new("get __ENV.A __ENV.B", &text).read().unwrap();
     assert_eq!(experiment.variants[0].name, "slow");
     assert_eq!(experiment.variants[1].target, Target::Serve(toml::Table::new()));
     assert_eq!(experiment.predictions[0].bound, Bound::RatioAtMost(0.5));
-    assert_eq!(experiment.documented[0].figures[1], ("users".to_owned(), "300 users".to_owned()));
     assert_eq!(experiment.load.env[0].0, "B", "the order of the file");
     assert_eq!(experiment.rounds.quick.unwrap().blocks, Some(1));
     assert_eq!(experiment.data["a"].as_integer(), Some(1));
@@ -131,12 +129,6 @@ fn a_name_that_refers_to_nothing_is_named_with_what_there_is() {
         &["unknown metric", "`http_req_duration.p95`", "`goodput`"],
     );
     only(&mistakes("\"script.js\"", "\"other.js\""), 7, &["`script`", "other.js", "no file"]);
-    only(&wrong(&(good() + "[documented.old]\n")), 19, &["[documented.old]", "`slow`, `fast`"]);
-    only(
-        &wrong(&(good() + "[documented.slow]\np95 = 3\n")),
-        20,
-        &["`p95` in [documented.slow]", "number and its unit"],
-    );
 }
 
 #[test]

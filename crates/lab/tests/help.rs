@@ -88,7 +88,7 @@ impl Lab {
 /// rounds are taken however busy the machine is.
 pub fn two(slow: &str, fast: &str, blocks: u32, rest: &str) -> String {
     format!(
-        r#"
+        r#"design = "rounds"
 name = "test"
 question = "Which is faster?"
 reference = "slow"

@@ -43,7 +43,7 @@ fn kill_9_in_the_middle_of_a_round_leaves_no_process() {
         .unwrap();
     // The round's directory stands in the command lines of its server (twice: with its
     // supervisor's) and of its generator (twice).
-    let round = lab.out().canonicalize().unwrap_or(lab.out()).join("work/round");
+    let round = lab.out().canonicalize().unwrap_or(lab.out()).join("work/round-1");
     let round = round.to_str().unwrap().to_owned();
     until("the round never began", || with_argument(&round).len() == 4);
     child.kill().unwrap();

@@ -2,10 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod baseline;
 mod broken;
 mod budget;
 mod databases;
+mod duet;
 mod file;
 mod help;
 mod hooks;
@@ -19,6 +19,7 @@ mod page;
 mod recorded;
 mod refused;
 mod report_schema;
+mod resample;
 mod rich;
 mod rounds;
 mod schema;

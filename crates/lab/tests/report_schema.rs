@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, fs};
 
 use boon::{Compiler, Schemas};
-use madang_lab::{Options, Regression, Stored};
+use madang_lab::{Options, Stored};
 use serde_json::{Value, json};
 
 use crate::{
@@ -66,9 +66,7 @@ fn reports() -> Vec<Value> {
     let plain = Lab::new("get", &two("serve = {}", "serve = {}", 1, ""));
     let dir = large(&plain);
     let whole = Stored::read(&dir).unwrap();
-    let mut compared: Value = json(whole.report());
-    let regression = Regression::new(&whole, &whole, 0.05).unwrap();
-    compared["regression"] = serde_json::to_value(regression).unwrap();
+    let compared: Value = json(whole.report());
     rich::doubtful(&dir, 9);
     let doubtful = json(Stored::read(&dir).unwrap().report());
     let calibration = Options { calibration: true, ..Options::default() };
@@ -84,7 +82,9 @@ fn reports() -> Vec<Value> {
     let (head, tail) = sources.split_once("prediction = {").unwrap();
     let (_, tail) = tail.split_once('\n').unwrap();
     let sources = format!("{head}{tail}").replace("[rounds]", "[rounds]\nretries = 0");
+    let pairs = two("serve = {}", "serve = {}", 2, "").replace("\"rounds\"", "\"both\"");
     vec![
+        json(Lab::new("get", &pairs).run()),
         json(rich::run(&Options::default()).1),
         json(rich::run(&calibration).1),
         json(Lab::new("get", &broken).run()),

@@ -15,10 +15,9 @@ use crate::help::{FIXTURE, Lab, two};
 pub const HOSTILE: &str = "/<img src=x onerror=alert(1)>";
 /// What an experiment of a Korean author says in its own words.
 pub const QUESTION: &str = "어느 쪽이 더 빠를까요?";
-const DOCUMENTED: &str = "300 명";
 
 /// A run of two blocks with a refused round, a round that broke, an invariant that held, two that did
-/// not, predictions of each kind, costs, documented figures, a budget nobody can apply, observed
+/// not, predictions of each kind, costs, a budget nobody can apply, observed
 /// series of which one is not there, and something done while it was loaded.
 pub fn run(options: &Options) -> (Lab, Report) {
     let drain = [FIXTURE, "sql", "insert into rows values (3)"];
@@ -38,9 +37,6 @@ metrics = "requests_total{{kind=\"any\"}}"
 [observe]
 metrics = ["requests_total", "absent_total"]
 load = ["http_reqs.rate"]
-[documented.slow]
-"http_req_duration.avg" = "0.8 s"
-"사용자" = "{DOCUMENTED}"
 [[invariants]]
 name = "행 수가 늘어난다"
 sql = "select count(*) from rows"
@@ -96,7 +92,7 @@ pub fn large(lab: &Lab) -> PathBuf {
     let dir = lab.path().join("large");
     fs::create_dir(&dir).unwrap();
     let run = fs::read_to_string(lab.out().join("run.json")).unwrap();
-    let more = "\\n[variants.third]\\nserve = {}\\n[variants.fourth]\\nserve = {}\\n[documented.slow]\\n\\\"http_req_duration.avg\\\" = \\\"0.8 s\\\"\\nusers = \\\"300 users\\\"\\n[rounds]\\nblocks = 20";
+    let more = "\\n[variants.third]\\nserve = {}\\n[variants.fourth]\\nserve = {}\\n[rounds]\\nblocks = 20";
     let run =
         run.replace("\\n[rounds]\\nblocks = 1", more).replace("\"blocks\": 1", "\"blocks\": 20");
     fs::write(dir.join("run.json"), run).unwrap();

@@ -357,7 +357,7 @@ fn an_interrupted_run_keeps_its_complete_blocks() {
     let lab = Lab::new("hang", &two(SLOW, FAST, 5, ""));
     let cancel = Cancel::default();
     std::thread::scope(|scope| {
-        let journal = lab.out().join("work/round");
+        let journal = lab.out().join("work/round-1");
         let cancel = &cancel;
         scope.spawn(move || {
             until("the first round", || journal.exists().then_some(()));

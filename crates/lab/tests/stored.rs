@@ -102,7 +102,7 @@ fn an_interrupted_run_goes_on_where_it_was() {
 
 #[test]
 fn a_run_reported_again_concludes_the_same_without_its_script() {
-    let lab = Lab::new("get", &two(SLOW, FAST, 2, "[documented.slow]\nusers = \"3 users\"\n"));
+    let lab = Lab::new("get", &two(SLOW, FAST, 2, ""));
     lab.run();
     let path = |name: &str| lab.out().join(name);
     let page = fs::read_to_string(path("report.md")).unwrap();

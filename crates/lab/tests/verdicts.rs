@@ -93,27 +93,6 @@ fn a_calibration_compares_the_reference_with_itself() {
 }
 
 #[test]
-fn figures_of_others_are_printed_beside_ours() {
-    let documented =
-        "[documented.slow]\n\"http_req_duration.avg\" = \"0.8 s\"\nusers = \"300 users\"\n";
-    let lab = Lab::new("get", &two(SLOW, FAST, 2, documented));
-    let report = lab.run();
-    let text = report.to_text();
-    let line = text.lines().find(|line| line.contains("as documented")).unwrap();
-    assert!(line.contains("0.8 s"), "{text}");
-    let page = std::fs::read_to_string(lab.out().join("report.md")).unwrap();
-    for part in [
-        "as documented: 0.8 s",
-        "users 300 users",
-        "seed",
-        "Student's paired t",
-        "slow (reference)",
-    ] {
-        assert!(page.contains(part), "no {part:?} in: {page}");
-    }
-}
-
-#[test]
 fn a_report_tells_where_and_how_it_was_made() {
     let lab = Lab::new("get", &two(SLOW, FAST, 1, ""));
     lab.run_with(&Options { seed: Some(42), ..Options::default() });
@@ -170,8 +149,6 @@ fn what_nobody_predicted_gets_a_word_that_depends_on_the_band() {
         };
         assert!(row("http_req_duration.p50")["finding"].is_null(), "a prediction is about it");
         let memory = row("peak_memory");
-        // Three blocks on one side: 2 of 2^3 patterns.
-        assert_eq!(memory["permutation_p_value"], 0.25, "{memory}");
         let word = memory["finding"]["word"].as_str().unwrap().to_owned();
         assert!(report.to_text().contains(&word.replace('_', " ")), "{}", report.to_text());
         (word, json["experiment"]["band"].as_f64().unwrap())

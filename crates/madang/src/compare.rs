@@ -5,10 +5,8 @@ pub mod host;
 pub mod stored;
 
 use crate::exit::Ended;
-use crate::settings::Usage;
 use anyhow::Context as _;
 use host::Madang;
-use madang_lab::baseline::check_same;
 use madang_lab::progress::Console;
 use madang_lab::report::Language;
 use madang_lab::{Cancel, Experiment, Options, Plan, Stored};
@@ -44,8 +42,6 @@ Examples:
   madang compare --report results/NAME-TIME               write the report of a stored run again
   madang compare --report results/NAME-TIME --lang ko     in Korean, the terminal's table too
   madang compare my.toml --fail-on refuted                exit code 7 when a prediction is refuted (for CI)
-  madang compare my.toml --baseline kept --allow 10 --fail-on worse
-                                                          run, and compare with a stored run
 
 Of several experiments, the first that does not end with exit code 0 ends the command.")]
 pub struct Args {
@@ -58,17 +54,10 @@ pub struct Args {
     /// Write the report of the run in this directory of results again; runs nothing
     #[arg(long, value_name = "DIR", conflicts_with_all = ["path", "out", "quick", "blocks", "check", "a_a", "seed"])]
     report: Option<PathBuf>,
-    /// Compare with the run of the same experiment in this directory of results
-    #[arg(long, value_name = "DIR")]
-    baseline: Option<PathBuf>,
     /// Language of table, verdict and reports: en or ko [default: en, or that of the stored run]
     #[arg(long, value_name = "LANG", value_parser = language, conflicts_with = "resume")]
     lang: Option<Language>,
-    /// How many percent worse than the baseline a value may be
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, requires = "baseline", value_parser = percent)]
-    allow: f64,
-    /// End with exit code 7 when a prediction is refuted or undecided, or the run worse than its
-    /// baseline; may be repeated
+    /// End with exit code 7 when a prediction is refuted or undecided; may be repeated
     #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',', conflicts_with = "check")]
     fail_on: Vec<FailOn>,
     /// Use the file's quick settings
@@ -119,14 +108,6 @@ struct Ready {
     plan: Plan,
 }
 
-/// What is worse than a baseline by up to so much is not worse.
-/// With or without the sign, as in other flags.
-fn percent(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').unwrap_or(text).trim_end();
-    let number = number.parse().ok().filter(|number| (0.0..=1000.0).contains(number));
-    number.ok_or_else(|| "a percentage from 0 to 1000, such as 10%".to_owned())
-}
-
 pub fn language(text: &str) -> Result<Language, String> {
     match text {
         "en" => Ok(Language::En),
@@ -137,18 +118,7 @@ pub fn language(text: &str) -> Result<Language, String> {
 
 /// Compares.
 pub fn run(args: &Args) -> anyhow::Result<Ended> {
-    if args.fail_on.contains(&FailOn::Worse) && args.baseline.is_none() {
-        return Err(Usage("--fail-on worse needs a --baseline".to_owned()).into());
-    }
-    // Known to be usable before the first round.
-    let baseline = args.baseline.as_deref().map(Stored::read).transpose()?;
-    let show = Show {
-        json: args.json,
-        full: args.full,
-        baseline,
-        allowed: args.allow / 100.0,
-        fail_on: &args.fail_on,
-    };
+    let show = Show { json: args.json, full: args.full, fail_on: &args.fail_on };
     if let Some(dir) = &args.report {
         return stored::report_again(dir, args.lang, &show);
     }
@@ -166,10 +136,6 @@ pub fn run(args: &Args) -> anyhow::Result<Ended> {
 fn experiments(args: &Args, show: &Show<'_>, cancel: &Cancel) -> anyhow::Result<Ended> {
     watch_signals(cancel.clone())?;
     let files = Experiment::files(args.path.as_deref().unwrap_or(Path::new(".")))?;
-    if files.len() > 1 && show.baseline.is_some() {
-        let names = "--baseline compares one experiment, and this directory has several";
-        return Err(Usage(names.to_owned()).into());
-    }
     let (mut ready, mut wrong) = (Vec::new(), Vec::new());
     for file in &files {
         match check(file, args, cancel) {
@@ -186,10 +152,6 @@ fn experiments(args: &Args, show: &Show<'_>, cancel: &Cancel) -> anyhow::Result<
             say(&format!("{}: right; {} rounds\n", experiment.file.display(), plan.rounds()))?;
         }
         return Ok(Ended::Done);
-    }
-    // After all rounds it would be late to say so.
-    if let (Some(baseline), [only]) = (&show.baseline, &ready[..]) {
-        check_same(baseline, &only.experiment, &only.plan)?;
     }
     let is_only = ready.len() == 1;
     for one in &ready {
@@ -270,17 +232,4 @@ pub fn watch_signals(cancel: Cancel) -> anyhow::Result<()> {
         .name("signals".to_owned())
         .spawn(move || runtime.block_on(watch))?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn a_percentage_may_have_its_sign() {
-        for text in ["10", "10%", "10 %", "10.0"] {
-            assert_eq!(super::percent(text), Ok(10.0), "{text}");
-        }
-        for text in ["", "%", "-1", "1001%", "10%%", "NaN"] {
-            assert!(super::percent(text).unwrap_err().contains("such as 10%"), "{text}");
-        }
-    }
 }

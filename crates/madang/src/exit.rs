@@ -3,7 +3,6 @@
 
 use crate::compare::Wrong;
 use crate::settings::Usage;
-use madang_lab::baseline::NotTheSame;
 use madang_lab::experiment::FileError;
 use madang_lab::limit::{BareError, PlanError};
 use madang_lab::stored::StoredError;
@@ -178,7 +177,6 @@ fn is_wrong_usage(cause: &(dyn std::error::Error + 'static)) -> bool {
         || cause.is::<NoQuick>()
         || cause.is::<Wrong>()
         || cause.is::<StoredError>()
-        || cause.is::<NotTheSame>()
         || cause.is::<BareError>()
         || cause.is::<PlanError>()
 }

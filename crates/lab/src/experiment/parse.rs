@@ -14,10 +14,10 @@ use std::{path::Path, time::Duration};
 use toml::de::DeTable;
 
 use super::{
-    Documented, Experiment, Load, QuickLoad, QuickRounds, Rounds, Sources, Variant,
+    Experiment, Load, QuickLoad, QuickRounds, Rounds, Sources, Variant,
     reader::{Found, Mistake, Mistakes, Reader},
 };
-use crate::{outline::Outline, record::Warning};
+use crate::{outline::Outline, plan::Design, record::Warning};
 use scripts::Scripts;
 
 /// A block is minutes of work; more than this is a typing error.
@@ -92,7 +92,7 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
     let claims = top.list("prediction").or_else(|| top.missing("prediction"));
     let band = top.positive("band").unwrap_or(DEFAULT_BAND);
     let observe = top.table("observe");
-    let documented = top.table("documented");
+    let design = top.text("design");
     let data = top.table("data").and_then(|_| whole.get("data")?.as_table().cloned());
     let load = top.table("load").or_else(|| top.missing("load")).map(|load| load_of(load, origin));
     let rounds = top.table("rounds").or_else(|| top.missing("rounds"));
@@ -122,9 +122,6 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
         );
         mistakes.add(reference.offset, message);
     }
-    if let Some(documented) = &documented {
-        check_documented(documented, &known);
-    }
     let usable = variants.as_deref().unwrap_or_default();
     let names = Names { variants: &known, known: usable, reference: &reference.value };
     let load = load??;
@@ -137,7 +134,17 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
     let variants = variants?;
     let (values, invariants) =
         invariants::all(values, invariants, &variants, &observe.databases, &scripts);
-    Some(Experiment {
+    let design = design.and_then(|found| {
+        let known = Design::ALL.iter().find(|(word, _)| *word == found.value);
+        if known.is_none() {
+            let words: Vec<&str> = Design::ALL.iter().map(|(word, _)| *word).collect();
+            let message =
+                format!("`design` must be one of {}, not {:?}", quoted(&words), found.value);
+            mistakes.add(found.offset, message);
+        }
+        Some((found.offset, known?.1))
+    });
+    let experiment = Experiment {
         file: file.to_owned(),
         sources: Sources { file: text.to_owned(), scripts: scripts.into_text() },
         dir: dir.to_owned(),
@@ -146,7 +153,7 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
         reference: reference.value,
         predictions,
         band,
-        documented: documented.map_or_else(Vec::new, |reader| documented_of(&reader)),
+        design: design.map(|(_, design)| design),
         data: data.unwrap_or_default(),
         load,
         rounds: rounds?,
@@ -155,7 +162,13 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
         hooks,
         values,
         invariants,
-    })
+    };
+    if let Some((offset, _)) = design.filter(|(_, design)| design.has_pairs())
+        && let Some(why) = experiment.why_no_pairs()
+    {
+        mistakes.add(offset, format!("`design` must be \"rounds\": {why}"));
+    }
+    Some(experiment)
 }
 
 /// What names in the file may refer to.
@@ -191,24 +204,6 @@ fn is_name(text: &str) -> bool {
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
 }
 
-fn check_documented(reader: &Reader<'_>, known: &[String]) {
-    for (variant, figures) in reader.tables() {
-        if !known.contains(&variant) {
-            let message =
-                format!("[documented.{variant}] names no variant: accepted are {}", quoted(known));
-            reader.mistakes().add(figures.offset(), message);
-        }
-    }
-}
-
-fn documented_of(reader: &Reader<'_>) -> Vec<Documented> {
-    let read = |(variant, figures): (String, Reader<'_>)| Documented {
-        variant,
-        figures: figures.figures(),
-    };
-    reader.tables().into_iter().map(read).collect()
-}
-
 fn load_of(mut reader: Reader<'_>, origin: Origin<'_>) -> Option<Load> {
     let script = reader.required_text("script").map(|found| {
         let path = origin.dir.join(&found.value);
@@ -239,7 +234,6 @@ fn rounds_of(mut reader: Reader<'_>) -> Option<Rounds> {
     let warm_up = reader.duration("warm_up").unwrap_or_default();
     let retries = reader.whole("retries", RETRIES).unwrap_or(DEFAULT_RETRIES);
     let pin_cpus = reader.boolean("pin_cpus").unwrap_or(true);
-    let equal_pace = reader.boolean("equal_pace").unwrap_or(true);
     let accept = accepted(&mut reader);
     let start_limit = reader.positive_duration("start_limit").unwrap_or(DEFAULT_START_LIMIT);
     let time_limit = reader.positive_duration("time_limit").unwrap_or(DEFAULT_TIME_LIMIT);
@@ -253,17 +247,7 @@ fn rounds_of(mut reader: Reader<'_>) -> Option<Rounds> {
     });
     reader.finish(&[]);
     let blocks = blocks?;
-    Some(Rounds {
-        blocks,
-        warm_up,
-        retries,
-        pin_cpus,
-        equal_pace,
-        accept,
-        start_limit,
-        time_limit,
-        quick,
-    })
+    Some(Rounds { blocks, warm_up, retries, pin_cpus, accept, start_limit, time_limit, quick })
 }
 
 /// Disturbances for which no round is to be refused, and checks that may fail.

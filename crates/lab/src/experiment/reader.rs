@@ -14,7 +14,7 @@ use toml::{
 use crate::expression::Expression;
 
 pub use text::is_nearly;
-use text::{closest, duration, is_figure};
+use text::{closest, duration};
 
 /// Nobody means a longer time, and sums and multiples of times stay far from overflowing.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -232,25 +232,6 @@ impl<'a> Reader<'a> {
         }
         entries.sort_by_key(|(offset, ..)| *offset);
         Some(entries.into_iter().map(|(_, name, text)| (name, text)).collect())
-    }
-
-    /// Every entry as a figure: a string of a number and its unit, such as `"0.8 s"`.
-    pub fn figures(&self) -> Vec<(String, String)> {
-        let mut figures: Vec<(usize, String, String)> = Vec::new();
-        for (name, value) in self.table {
-            match value.get_ref().as_str() {
-                Some(text) if is_figure(text) => {
-                    let name = name.get_ref().clone().into_owned();
-                    figures.push((value.span().start, name, text.to_owned()));
-                }
-                _ => {
-                    let wanted = "a string of a number and its unit, such as \"0.8 s\"";
-                    self.wrong_type(name.get_ref(), value, wanted);
-                }
-            }
-        }
-        figures.sort_by_key(|(offset, ..)| *offset);
-        figures.into_iter().map(|(_, name, text)| (name, text)).collect()
     }
 
     /// A table to be read in turn.

@@ -59,7 +59,7 @@ pub(super) fn stored(script: &Path, text: &str, url: &str, env: &[(String, Strin
         reference: NAME.to_owned(),
         predictions: Vec::new(),
         band: BAND,
-        documented: Vec::new(),
+        design: None,
         data: toml::Table::new(),
         load: Load {
             script: script.to_owned(),
@@ -73,7 +73,6 @@ pub(super) fn stored(script: &Path, text: &str, url: &str, env: &[(String, Strin
             warm_up: Duration::ZERO,
             retries: RETRIES,
             pin_cpus: true,
-            equal_pace: true,
             accept: Vec::new(),
             start_limit: START_LIMIT,
             time_limit: TIME_LIMIT,

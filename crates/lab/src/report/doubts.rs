@@ -2,78 +2,33 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Ended, Row, VariantSummary, counted, summary, trends};
+use super::{Ended, all, counted, trends};
 use crate::{
     experiment::Target,
-    finding,
     metric::Metric,
     plan::Plan,
     record::{Measured, Outcome, RoundRecord, Warning},
-    stats, stored,
+    stats,
 };
 
-/// With fewer blocks a permutation test cannot have a p-value of 5 %.
-const PERMUTABLE: usize = 6;
 /// So many kinds of trouble are enough to know where to look.
 const MOST_TROUBLES: usize = 3;
 /// A sum of resident memory that is larger than what is needed by more than this tells little.
 const SHARED_MEMORY: f64 = 1.25;
-/// A generator that used a smaller share of its cores was late because it was not let run.
-const IDLE_GENERATOR: f64 = 0.5;
+/// Fixed work whose times differ by less than this, as a standard deviation of logarithms, ran on steady cores.
+const STEADY: f64 = 0.05;
 
-/// Whether a metric of a variant can be compared although more rounds were disturbed than might be
-/// repeated: server CPU per good request, when nothing but the hypervisor disturbed them. The kernel's
-/// accounting of a guest takes stolen time out of CPU times only in part, the less the more is stolen; but the
-/// fixed work that tells the pace of the cores is timed in the same way, and the ratio is the one at equal pace
-/// (`stats/adjusted.rs`). As orders are drawn, what remains strikes variants alike and widens the interval.
-/// Times of requests are another matter: they have all of the stolen time in them.
-pub fn withstands(plan: &Plan, rounds: &[RoundRecord], metric: &Metric, variant: &str) -> bool {
-    let is_only_stolen = |measured: &Measured| {
-        let load = &measured.load;
-        let cores = load.duration_seconds * f64::from(load.generator.cores);
-        let had_time = load.generator.cpu_seconds < IDLE_GENERATOR * cores;
-        let has_pace = measured.machine.as_ref().is_some_and(|machine| machine.pace.is_some());
-        let is_stolen = measured.warnings.contains(&Warning::Steal);
-        has_pace
-            && stored::refusing(plan, measured).all(|warning| match warning {
-                Warning::Steal => true,
-                Warning::GeneratorLimited => is_stolen && had_time,
-                _ => false,
-            })
-    };
-    let mut both = [plan.reference.as_str(), variant]
-        .into_iter()
-        .flat_map(|name| counted(rounds, name).map(|(_, measured)| measured));
-    *metric == Metric::CpuPerGoodRequest && both.all(is_only_stolen)
-}
-
-/// That ratios are given for equal speed of the server's cores, and by how much that varied; `None` when
-/// none is.
-pub fn pace(plan: &Plan, variants: &[VariantSummary]) -> Option<String> {
-    let rows = variants.iter().flat_map(|variant| &variant.metrics);
-    let spreads = rows.filter_map(|row| Some(row.comparison.estimate()?.adjustment?.pace_spread));
-    spreads.max_by(f64::total_cmp).map(|spread| plan.language.pace(spread))
-}
-
-/// Variants in whose rounds the server's cores were slower or faster: theirs are not adjusted.
-fn unbalanced(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
-    let reference: BTreeMap<u32, &Measured> = counted(rounds, &plan.reference).collect();
-    let others = plan.variants.iter().filter(|variant| variant.name != plan.reference);
-    let line = |variant: &crate::experiment::Variant| {
-        let own: Vec<(u32, &Measured)> = counted(rounds, &variant.name).collect();
-        let factor = stats::unbalanced(&summary::paces(&reference, &own)?)?;
-        Some(plan.language.unbalanced(&variant.name, factor))
-    };
-    others.filter_map(line).collect()
+/// That the server's cores ran at different speeds: what rounds cannot tell from a difference of variants. `None` on a
+/// steady machine, and where nobody timed them.
+pub fn pace(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
+    let all = plan.variants.iter().flat_map(|variant| counted(rounds, &variant.name));
+    let logs: Vec<f64> = all.filter_map(|(_, measured)| Some(measured.pace()?.ln())).collect();
+    let spread = stats::level(&logs)?.spread?;
+    (spread > STEADY).then(|| plan.language.pace(spread))
 }
 
 /// What makes the numbers doubtful, most telling first.
-pub fn warnings(
-    plan: &Plan,
-    rounds: &[RoundRecord],
-    variants: &[VariantSummary],
-    ended: Ended,
-) -> Vec<String> {
+pub fn warnings(plan: &Plan, rounds: &[RoundRecord], ended: Ended) -> Vec<String> {
     let lang = plan.language;
     let refused = rounds.iter().filter(|round| !round.refused.is_empty());
     let mut lines: Vec<String> = refused.map(|round| lang.refused(round)).collect();
@@ -82,8 +37,6 @@ pub fn warnings(
         Outcome::Measured(_) => None,
     }));
     lines.extend(lang.ended(ended));
-    lines.extend(assumptions(plan, variants));
-    lines.extend(unbalanced(plan, rounds));
     lines.extend(shared_memory(plan, rounds));
     lines.extend(doubts(plan, rounds));
     lines.extend(trends::lines(plan, rounds));
@@ -97,7 +50,7 @@ fn shared_memory(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     let judged = judged.flat_map(|prediction| [&plan.reference, &prediction.variant]);
     let mut lines = Vec::new();
     for name in judged.collect::<BTreeSet<&String>>() {
-        let used = counted(rounds, name).filter_map(|(_, measured)| measured.server.as_ref());
+        let used = all(rounds, name).filter_map(|(_, measured)| measured.server.as_ref());
         let sums = used.map(|server| (server.peak_rss_bytes, server.memory()));
         let Some((rss, memory)) = sums.max() else { continue };
         if rss as f64 > SHARED_MEMORY * memory as f64 {
@@ -154,27 +107,6 @@ pub fn unknown_builds(plan: &Plan, resumed: &[String]) -> Option<String> {
     is_unknown.then(|| plan.language.unknown_builds(&names.join(", ")))
 }
 
-/// Predicted ratios that the interval tells from 1 and a test without its assumption does not.
-fn assumptions(plan: &Plan, variants: &[VariantSummary]) -> Vec<String> {
-    let rows = variants.iter().flat_map(|variant| {
-        let predicted = |row: &&Row| {
-            plan.predictions.iter().any(|prediction| {
-                prediction.variant == variant.name && prediction.metric == row.metric
-            })
-        };
-        variant.metrics.iter().filter(predicted).map(|row| (&variant.name, row))
-    });
-    let line = |(name, row): (&String, &Row)| {
-        let estimate = row.comparison.estimate()?;
-        let p_value = row.permutation_p_value?;
-        let is_lonely = estimate.blocks >= PERMUTABLE
-            && !estimate.includes_no_difference()
-            && p_value > finding::LEVEL;
-        is_lonely.then(|| plan.language.assumption(&row.metric, name, p_value))
-    };
-    rows.filter_map(line).collect()
-}
-
 /// How much of what the verdict rests on others disturbed: said beside the verdict, because it is
 /// the first thing to doubt.
 pub fn noise(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
@@ -192,7 +124,7 @@ fn doubts(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     let mut seen: BTreeMap<Warning, Vec<String>> = BTreeMap::new();
     for variant in &plan.variants {
         let own: Vec<&Measured> =
-            counted(rounds, &variant.name).map(|(_, measured)| measured).collect();
+            all(rounds, &variant.name).map(|(_, measured)| measured).collect();
         let mut counts: BTreeMap<Warning, usize> = BTreeMap::new();
         for warning in own.iter().flat_map(|measured| &measured.warnings) {
             *counts.entry(*warning).or_default() += 1;
@@ -272,6 +204,7 @@ mod tests {
             calibration: false,
             settings: Settings {
                 quick: false,
+                design: crate::plan::Design::Rounds,
                 blocks: 1,
                 warm_up: std::time::Duration::ZERO,
                 vus: None,
@@ -279,41 +212,11 @@ mod tests {
                 env: Vec::new(),
                 retries: 0,
                 pin_cpus: false,
-                equal_pace: true,
                 accept: Vec::new(),
             },
             seed: 0,
             language: crate::report::Language::En,
         }
-    }
-
-    #[test]
-    fn only_cpu_per_request_withstands_others_and_only_the_hypervisor() {
-        let stolen = |warnings: &[&str], generator: f64| {
-            let mut round = round("b", true, warnings);
-            let Outcome::Measured(measured) = &mut round.outcome else { panic!("measured above") };
-            measured.load.generator.cpu_seconds = generator;
-            measured.machine = serde_json::from_value(json!({
-                "steal_share": 0.1, "foreign_cores": 0.0, "lab_cores": 0.0, "load_average": 1.0,
-                "pace": {"work_us": 40.0, "samples": 100},
-            }))
-            .unwrap();
-            round
-        };
-        let cpu =
-            |rounds: &[RoundRecord]| withstands(&plan(), rounds, &Metric::CpuPerGoodRequest, "b");
-        let steal = stolen(&["steal"], 0.1);
-        assert!(cpu(&[steal.clone(), stolen(&["steal", "bad_requests"], 0.1)]));
-        assert!(!withstands(&plan(), std::slice::from_ref(&steal), &Metric::Goodput, "b"));
-        // Late because it was not let run, or because it had too much to do.
-        assert!(cpu(&[stolen(&["steal", "generator_limited"], 0.1)]));
-        assert!(!cpu(&[stolen(&["steal", "generator_limited"], 0.9)]));
-        assert!(!cpu(&[stolen(&["generator_limited"], 0.1)]));
-        assert!(!cpu(&[stolen(&["steal", "foreign_cpu"], 0.1), steal.clone()]));
-        let mut elsewhere = round("a", true, &["steal"]);
-        assert!(!cpu(&[elsewhere.clone(), steal.clone()]), "nobody timed its cores");
-        elsewhere.variant = "c".to_owned();
-        assert!(cpu(&[elsewhere, steal]));
     }
 
     #[test]

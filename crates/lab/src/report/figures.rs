@@ -58,7 +58,11 @@ pub struct Times {
 
 /// `None` without a round that counts.
 pub fn figures(rounds: &[RoundRecord], variant: &Variant) -> Option<Figures> {
-    let rounds: Vec<&Measured> = counted(rounds, &variant.name).map(|(_, round)| round).collect();
+    let alone: Vec<&Measured> = counted(rounds, &variant.name).map(|(_, round)| round).collect();
+    let rounds = match alone.is_empty() {
+        true => super::all(rounds, &variant.name).map(|(_, round)| round).collect(),
+        false => alone,
+    };
     if rounds.is_empty() {
         return None;
     }

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::{
-    Row, VariantSummary, doubts,
-    predictions::{has_short_tail, tells_about_refusals, threw},
+    Row, VariantSummary,
+    predictions::{has_short_tail, tells_about_refusals, threw, were_apart},
 };
 use crate::{
     finding::{self, Evidence, Finding},
@@ -45,10 +45,13 @@ pub fn judge(
         places(variants).into_iter().filter(|place| is_secondary(place, variants)).collect();
     let evidence = |&(variant, row): &(usize, usize)| {
         let row: &Row = &variants[variant].metrics[row];
-        let is_doubtful = undecided.is_some_and(|why| {
-            why != Undecided::MachineTooNoisy
-                || !doubts::withstands(plan, rounds, &row.metric, &names[variant])
-        }) || threw(plan, rounds, &names[variant])
+        let is_paired = plan.is_paired(&row.metric);
+        let is_noise = |why: &Undecided| {
+            matches!(why, Undecided::MachineTooNoisy | Undecided::GeneratorLimited)
+        };
+        let is_doubtful = undecided.is_some_and(|why| !(is_paired && is_noise(&why)))
+            || (is_paired && were_apart(rounds, &names[variant]))
+            || threw(plan, rounds, &names[variant])
             || tells_about_refusals(plan, rounds, &row.metric, &names[variant])
             || [&plan.reference, &names[variant]]
                 .iter()

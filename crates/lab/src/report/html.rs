@@ -31,7 +31,6 @@ pub fn render(report: &Report) -> String {
         (lang.pick("By group", "그룹별"), tables::groups(report)),
         (lang.pick("By scenario", "시나리오별"), tables::scenarios(report)),
         (lang.pick("Answers by status code", "상태 코드별 응답"), tables::status_codes(report)),
-        (lang.pick("Documented by others", "문서에 공개된 수치"), tables::documented(report)),
         (lang.pick("Warnings", "경고"), tables::list(report.warnings.clone())),
         (lang.pick("How it was measured", "측정 방법"), tables::method(report)),
         (lang.pick("Configuration", "설정"), tables::configuration(report)),

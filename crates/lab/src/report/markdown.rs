@@ -46,7 +46,6 @@ fn write_page(page: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(page, "{}: {claim}.\n", lang.pick("Predicted beforehand", "사전 예측"))?;
     }
     write_table(page, report)?;
-    write_documented(page, report)?;
     write_figures(page, report)?;
     if !report.warnings.is_empty() {
         writeln!(page, "## {}\n", lang.pick("Warnings", "경고"))?;
@@ -73,7 +72,7 @@ fn write_table(page: &mut String, report: &Report) -> std::fmt::Result {
     let rows = report.variants.first().map_or(0, |variant| variant.metrics.len());
     for place in 0..rows {
         let Some(first) = report.variants.first() else { break };
-        write!(page, "| {} |", lang.metric(&first.metrics[place].metric))?;
+        write!(page, "| {} |", cell(&lang.metric(&first.metrics[place].metric)))?;
         for variant in &report.variants {
             let row = &variant.metrics[place];
             write!(page, " {}", text::value(row))?;
@@ -86,10 +85,6 @@ fn write_table(page: &mut String, report: &Report) -> std::fmt::Result {
                     }
                 }
                 Comparison::NoRatio(why) => write!(page, "<br>{}", lang.no_ratio(why))?,
-            }
-            if let Some(documented) = &row.documented {
-                let label = lang.pick("as documented", "문서");
-                write!(page, "<br>{label}: {}", cell(documented))?;
             }
             write!(page, " |")?;
         }
@@ -111,24 +106,6 @@ fn write_figures(page: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(page, "| {} |", row.join(" | "))?;
     }
     writeln!(page, "\n{}\n", columns::note(lang))
-}
-
-fn write_documented(page: &mut String, report: &Report) -> std::fmt::Result {
-    if report.variants.iter().all(|variant| variant.documented.is_empty()) {
-        return Ok(());
-    }
-    let lang = report.language;
-    writeln!(
-        page,
-        "{}\n",
-        lang.pick("Further figures as documented by others:", "다른 곳에 문서로 공개된 수치:")
-    )?;
-    for variant in &report.variants {
-        for (name, figure) in &variant.documented {
-            writeln!(page, "- {}: {} {}", variant.name, cell(name), cell(figure))?;
-        }
-    }
-    writeln!(page)
 }
 
 fn write_method(page: &mut String, report: &Report) -> std::fmt::Result {

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::{
-    Comparison, Language, Row, VariantSummary, counted, doubts,
+    Comparison, Language, Row, VariantSummary, all, counted,
+    summary::Sides,
     zeros::{self, Zeros},
 };
 use crate::{
@@ -72,13 +73,13 @@ impl Evidence<'_> {
     fn withstands(&self, why: Undecided, prediction: &Prediction) -> bool {
         // Whoever used the machine: some request would have been good.
         let is_noise = matches!(why, Undecided::MachineTooNoisy | Undecided::GeneratorLimited);
-        if is_noise && prediction.metric.counts_good() {
-            return zeros::never_good(self.rounds, &prediction.variant)
-                && !zeros::nothing_good(self.rounds, &self.plan.reference);
+        if is_noise && self.plan.is_paired(&prediction.metric) {
+            return true;
         }
-        why == Undecided::MachineTooNoisy
-            && prediction.bound.is_ratio()
-            && doubts::withstands(self.plan, self.rounds, &prediction.metric, &prediction.variant)
+        is_noise
+            && prediction.metric.counts_good()
+            && zeros::never_good(self.rounds, &prediction.variant)
+            && !zeros::nothing_good(self.rounds, &self.plan.reference)
     }
 
     fn row(&self, prediction: &Prediction) -> Option<&Row> {
@@ -89,10 +90,12 @@ impl Evidence<'_> {
     /// The mean of the variant's own values; `None` of a claim about a ratio, or when any round
     /// has none.
     fn level(&self, prediction: &Prediction) -> Option<Level> {
-        let rounds =
-            counted(self.rounds, &prediction.variant).filter(|_| !prediction.bound.is_ratio());
-        let values: Option<Vec<f64>> =
-            rounds.map(|(_, round)| prediction.metric.level(round).ok()).collect();
+        if prediction.bound.is_ratio() {
+            return None;
+        }
+        let sides = Sides::of(self.plan, self.rounds, &prediction.metric, &prediction.variant);
+        let values = sides.own.iter().map(|(_, round)| prediction.metric.level(round).ok());
+        let values: Option<Vec<f64>> = values.collect();
         stats::level(&values?)
     }
 
@@ -162,6 +165,9 @@ impl Evidence<'_> {
         if names.iter().any(|name| has_short_tail(self.rounds, about.0, name)) {
             return Verdict::Undecided(Undecided::TooFewRequests);
         }
+        if let Some(why) = self.spoilt(prediction) {
+            return Verdict::Undecided(why);
+        }
         if !self.plan.calibration {
             return Verdict::of(prediction.bound, interval);
         }
@@ -173,6 +179,23 @@ impl Evidence<'_> {
             Some(p_value) if p_value > finding::LEVEL => Verdict::Supported,
             Some(_) => Verdict::Refuted,
         }
+    }
+
+    /// Why pairs tell nothing about a prediction, if they do not.
+    fn spoilt(&self, prediction: &Prediction) -> Option<Undecided> {
+        if !self.plan.is_paired(&prediction.metric) {
+            return None;
+        }
+        if were_apart(self.rounds, &prediction.variant) {
+            return Some(Undecided::Apart);
+        }
+        let row = self.row(prediction)?;
+        let ratio = row.comparison.estimate()?.ratio;
+        let (below, above) = prediction.bound.distances(ratio);
+        let distance = below.abs().min(above.abs());
+        let is_smaller =
+            row.interference.is_some_and(|one| one.is_certain && distance < one.difference.abs());
+        (prediction.bound.is_ratio() && is_smaller).then_some(Undecided::Interference)
     }
 
     /// The p-value of "the ratio is 1", adjusted by Holm over all predictions.
@@ -245,8 +268,14 @@ impl Evidence<'_> {
 /// from what it says, and perhaps from each other.
 pub fn threw(plan: &Plan, rounds: &[RoundRecord], variant: &str) -> bool {
     let both = [plan.reference.as_str(), variant].into_iter();
-    let mut measured = both.flat_map(|name| counted(rounds, name).map(|(_, measured)| measured));
+    let mut measured = both.flat_map(|name| all(rounds, name).map(|(_, measured)| measured));
     measured.any(|measured| measured.warnings.contains(&Warning::Exceptions))
+}
+
+/// Whether a pair of a variant was not loaded at the same time.
+pub fn were_apart(rounds: &[RoundRecord], variant: &str) -> bool {
+    let mut paired = all(rounds, variant).filter(|(round, _)| round.beside.is_some());
+    paired.any(|(_, measured)| measured.warnings.contains(&Warning::Apart))
 }
 
 /// Whether a round of a variant has too few values above a percentile for it to say anything.

@@ -10,11 +10,11 @@ use super::{
     findings::Judgement,
 };
 use crate::{
-    experiment::{Documented, Variant},
+    experiment::Variant,
     metric::{Absent, Metric},
     plan::Plan,
     record::{Measured, RoundRecord},
-    stats::{self, Estimate},
+    stats::{self, Estimate, Interference},
 };
 
 /// One variant over all complete blocks.
@@ -28,8 +28,6 @@ pub struct VariantSummary {
     pub metrics: Vec<Row>,
     /// The columns that other tools' reports have; `None` without a round that counts.
     pub figures: Option<Figures>,
-    /// Figures of others that are none of our metrics, as they were written.
-    pub documented: Vec<(String, String)>,
 }
 
 /// One metric of one variant.
@@ -46,14 +44,11 @@ pub struct Row {
     /// Against the reference.
     #[serde(flatten)]
     pub comparison: Comparison,
-    /// Two-sided p-value of a sign-flip test of the ratio, which assumes no distribution; `null`
-    /// where there is no ratio, and with fewer than two blocks.
-    pub permutation_p_value: Option<f64>,
+    /// Of a ratio from pairs: the same of rounds alone; `null` with fewer than two of these.
+    pub interference: Option<Interference>,
     /// What the rounds say about it when no prediction does; `null` of a predicted ratio, and
     /// where there is no interval.
     pub finding: Option<Judgement>,
-    /// What others published for it, as they wrote it.
-    pub documented: Option<String>,
 }
 
 /// A variant's metric against that of the reference.
@@ -80,51 +75,39 @@ impl Comparison {
     }
 }
 
-pub fn summarise(
-    plan: &Plan,
-    rounds: &[RoundRecord],
-    documented: &[Documented],
-) -> Vec<VariantSummary> {
-    let reference: BTreeMap<u32, &Measured> = counted(rounds, &plan.reference).collect();
+pub fn summarise(plan: &Plan, rounds: &[RoundRecord]) -> Vec<VariantSummary> {
     let summary = |variant: &Variant| {
         let name = variant.name.as_str();
-        let known = documented
-            .iter()
-            .find(|documented| documented.variant == name)
-            .map_or(&[][..], |documented| &documented.figures);
         let is_reference = name == plan.reference;
-        let own: Vec<(u32, &Measured)> = counted(rounds, name).collect();
         let rows = plan.metrics.iter().map(|metric| {
-            let (comparison, permutation_p_value) = if is_reference {
+            let sides = Sides::of(plan, rounds, metric, name);
+            let (comparison, interference) = if is_reference {
                 (Comparison::Reference, None)
             } else {
-                compare(metric, &reference, &own, (&plan.reference, name), plan.language)
+                let comparison = compare(metric, &sides, (&plan.reference, name), plan.language);
+                let interference = comparison.estimate().and_then(|paired| {
+                    let alone = Sides::alone(rounds, &plan.reference, name).pairs(metric)?;
+                    stats::interference(paired, &stats::estimate(&alone)?)
+                });
+                (comparison, interference.filter(|_| plan.is_paired(metric)))
             };
             Row {
                 metric: metric.clone(),
                 unit: metric.unit(),
-                value: mean(metric, &own),
+                value: mean(metric, &sides.own),
                 comparison,
-                permutation_p_value,
+                interference,
                 finding: None,
-                documented: figure(known, &metric.id()),
             }
         });
-        let is_row = |name: &str| plan.metrics.iter().any(|metric| metric.id() == name);
-        let others = known.iter().filter(|(name, _)| !is_row(name));
         VariantSummary {
             name: name.to_owned(),
             is_reference,
             metrics: rows.collect(),
             figures: figures::figures(rounds, variant),
-            documented: others.cloned().collect(),
         }
     };
     plan.variants.iter().map(summary).collect()
-}
-
-fn figure(figures: &[(String, String)], id: &str) -> Option<String> {
-    figures.iter().find(|(name, _)| name == id).map(|(_, value)| value.clone())
 }
 
 /// The geometric mean, so that two variants' values stand in the ratio that is printed.
@@ -140,20 +123,60 @@ fn mean(metric: &Metric, rounds: &[(u32, &Measured)]) -> Option<f64> {
     }
 }
 
+/// What a metric of a variant is compared by: of each block, the round of the reference and the variant's own.
+pub struct Sides<'r> {
+    reference: BTreeMap<u32, &'r Measured>,
+    pub own: Vec<(u32, &'r Measured)>,
+}
+
+impl<'r> Sides<'r> {
+    /// From pairs where the metric is taken from these, else from rounds alone. The reference's own value is that of
+    /// all its pairs.
+    pub fn of(plan: &'r Plan, rounds: &'r [RoundRecord], metric: &Metric, name: &'r str) -> Self {
+        if !plan.is_paired(metric) {
+            return Self::alone(rounds, &plan.reference, name);
+        }
+        let beside = |name: &'r str, other: Option<&'r str>| {
+            let is_meant = move |round: &RoundRecord| {
+                round.beside.is_some()
+                    && other.is_none_or(|other| round.beside.as_deref() == Some(other))
+            };
+            let rounds = super::all(rounds, name).filter(move |(round, _)| is_meant(round));
+            rounds.map(|(round, measured)| (round.block, measured))
+        };
+        let other = Some(plan.reference.as_str()).filter(|reference| *reference != name);
+        Self {
+            reference: beside(&plan.reference, Some(name)).collect(),
+            own: beside(name, other).collect(),
+        }
+    }
+
+    fn alone(rounds: &'r [RoundRecord], reference: &'r str, name: &'r str) -> Self {
+        Self {
+            reference: counted(rounds, reference).collect(),
+            own: counted(rounds, name).collect(),
+        }
+    }
+
+    /// The reference's rounds and the variant's own, block by block.
+    pub fn both(&self) -> impl Iterator<Item = (&'r Measured, &'r Measured)> + '_ {
+        self.own.iter().filter_map(|(block, own)| Some((*self.reference.get(block)?, *own)))
+    }
+
+    /// The values of each block; `None` when one of them is absent.
+    fn pairs(&self, metric: &Metric) -> Option<Vec<(f64, f64)>> {
+        let values = |(reference, own)| Some((metric.of(reference).ok()?, metric.of(own).ok()?));
+        self.both().map(values).collect()
+    }
+}
+
 /// A metric that is absent in any round has no ratio at all: leaving such rounds out would
-/// compare only those in which the variant did well. Beside a ratio, the p-value of
-/// a permutation test.
-fn compare(
-    metric: &Metric,
-    reference: &BTreeMap<u32, &Measured>,
-    own: &[(u32, &Measured)],
-    names: (&str, &str),
-    lang: Language,
-) -> (Comparison, Option<f64>) {
+/// compare only those in which the variant did well.
+fn compare(metric: &Metric, sides: &Sides<'_>, names: (&str, &str), lang: Language) -> Comparison {
+    let own = &sides.own;
     let mut pairs = Vec::new();
     let mut absent: BTreeMap<(&str, Absent), u32> = BTreeMap::new();
-    for (block, round) in own {
-        let Some(paired) = reference.get(block) else { continue };
+    for (paired, round) in sides.both() {
         let values = (metric.of(paired), metric.of(round));
         match values {
             (Ok(left), Ok(right)) => pairs.push((left, right)),
@@ -168,33 +191,15 @@ fn compare(
     }
     if let Some(((name, why), rounds)) = absent.first_key_value() {
         let why = lang.absent(*why, name, *rounds, own.len());
-        return (Comparison::NoRatio(why), None);
+        return Comparison::NoRatio(why);
     }
     match stats::estimate(&pairs) {
-        Some(estimate) => {
-            let logs = stats::log_ratios(&pairs);
-            let paces = if metric.goes_with_pace() { paces(reference, own) } else { None };
-            let adjusted = paces.and_then(|paces| {
-                let adjusted = stats::adjusted(&estimate, &logs, &paces)?;
-                let p_value = stats::sign_flip_at_equal_pace(&logs, &paces);
-                Some((Comparison::Ratio(adjusted), p_value))
-            });
-            adjusted.unwrap_or_else(|| (Comparison::Ratio(estimate), stats::sign_flip(&logs)))
-        }
+        Some(estimate) => Comparison::Ratio(estimate),
         None => {
             let why = lang.pick("no block is complete", "완료된 블록이 없습니다");
-            (Comparison::NoRatio(why.to_owned()), None)
+            Comparison::NoRatio(why.to_owned())
         }
     }
-}
-
-/// The logarithms of the blocks' ratios of how fast the server's cores ran; `None` when any round
-/// does not have it.
-pub fn paces(reference: &BTreeMap<u32, &Measured>, own: &[(u32, &Measured)]) -> Option<Vec<f64>> {
-    let pairs = own.iter().filter_map(|(block, round)| Some((*reference.get(block)?, *round)));
-    let pairs: Option<Vec<(f64, f64)>> =
-        pairs.map(|(paired, round)| Some((paired.pace()?, round.pace()?))).collect();
-    Some(stats::log_ratios(&pairs?))
 }
 
 /// Enough digits to tell small ratios and ratios near one apart.

@@ -55,7 +55,7 @@ pub fn render(report: &Report, is_full: bool) -> String {
     lines.join("\n") + "\n"
 }
 
-/// First the heads, then for each metric its values, its ratios, and what others published.
+/// First the heads, then for each metric its values and its ratios.
 fn table(report: &Report) -> Vec<Vec<String>> {
     let lang = report.language;
     let mut heads = vec![String::new()];
@@ -74,10 +74,6 @@ fn table(report: &Report) -> Vec<Vec<String>> {
         };
         table.push(line(&lang.metric(metric), &value));
         table.push(line("", &|row| ratio(row, lang)));
-        if rows.iter().any(|row| row.documented.is_some()) {
-            let label = lang.pick("  as documented", "  문서");
-            table.push(line(label, &|row| row.documented.clone().unwrap_or_default()));
-        }
     }
     table.extend(errors(report));
     table
@@ -104,15 +100,14 @@ fn errors(report: &Report) -> Option<Vec<String>> {
 /// Metrics that no round has are not worth a line, nor are those of which there is nothing.
 fn is_told(report: &Report, metric: &Metric) -> bool {
     !is_nothing(report, metric)
-        && (rows(report, metric).any(|row| row.value.is_some() || row.documented.is_some())
-            || *metric == Metric::Goodput)
+        && (rows(report, metric).any(|row| row.value.is_some()) || *metric == Metric::Goodput)
 }
 
 /// Whether it is zero everywhere, as most counters of a database are, and nobody predicted it.
 fn is_nothing(report: &Report, metric: &Metric) -> bool {
     !Metric::ALL.contains(metric)
         && report.experiment.predictions.iter().all(|prediction| prediction.metric != *metric)
-        && rows(report, metric).all(|row| row.value == Some(0.0) && row.documented.is_none())
+        && rows(report, metric).all(|row| row.value == Some(0.0))
 }
 
 fn rows<'r>(report: &'r Report, metric: &Metric) -> impl Iterator<Item = &'r Row> {

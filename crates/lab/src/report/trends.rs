@@ -1,7 +1,7 @@
 //! Values that still change while they are measured: a cold cache or compiler, a leak, a table that
 //! grows. Then what is reported depends on how long a round is, and none of its figures says so.
 
-use super::{Language, counted};
+use super::{Language, all};
 use crate::{
     load_report::{LoadReport, Step},
     observe::ServerStep,
@@ -42,7 +42,7 @@ pub enum Changing {
 pub fn lines(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     let mut lines = Vec::new();
     for variant in &plan.variants {
-        let own: Vec<&Measured> = counted(rounds, &variant.name).map(|(_, round)| round).collect();
+        let own: Vec<&Measured> = all(rounds, &variant.name).map(|(_, round)| round).collect();
         let thirds: Vec<Thirds<'_>> = own.iter().filter_map(|round| Thirds::of(round)).collect();
         for what in [Changing::Times, Changing::Cpu, Changing::Memory] {
             let logs: Vec<f64> = thirds.iter().filter_map(|thirds| thirds.change(what)).collect();
@@ -72,7 +72,7 @@ const LEAST_SHARE: f64 = 0.05;
 /// rounds: what no round was long enough to suffer from, and a day is.
 pub fn leaks(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
     let line = |variant: &crate::experiment::Variant| {
-        let own: Vec<&Measured> = counted(rounds, &variant.name).map(|(_, round)| round).collect();
+        let own: Vec<&Measured> = all(rounds, &variant.name).map(|(_, round)| round).collect();
         let rises: Vec<f64> = own.iter().filter_map(|round| rise(round)).collect();
         let is_leak = rises.len() > 1 && rises.len() as f64 >= NEARLY_ALL * own.len() as f64;
         let mean = rises.iter().sum::<f64>() / rises.len() as f64;

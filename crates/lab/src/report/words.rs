@@ -100,6 +100,10 @@ impl Language {
             Undecided::GeneratorLimited => {
                 "서버가 아니라 부하 생성기가 한계였던 라운드가 너무 많습니다"
             }
+            Undecided::Apart => "한 쌍의 두 부하가 같은 시간에 측정되지 않았습니다",
+            Undecided::Interference => {
+                "하나씩 부하를 줄 때의 비율이 동시에 줄 때와 예측의 여유보다 더 다릅니다"
+            }
             Undecided::Unfinished => "모든 블록이 끝나기 전에 실행이 끝났습니다",
         })
     }
@@ -286,17 +290,7 @@ impl Language {
     /// `×0.52 (95 % interval 0.48 to 0.57)`.
     pub fn estimate(self, estimate: &Estimate) -> String {
         let ends = estimate.interval.map(|(low, high)| (ratio(low), ratio(high)));
-        let value = self.value(&format!("×{}", ratio(estimate.ratio)), ends);
-        let Some(adjustment) = estimate.adjustment else { return value };
-        let [plain, low, high] = adjustment.unadjusted.map(ratio);
-        match self {
-            Self::En => format!(
-                "{value} at equal speed of the server's cores, ×{plain} ({low} to {high}) as it came,"
-            ),
-            Self::Ko => format!(
-                "{value}, 서버 코어의 속도가 같다고 볼 때의 값 (보정 전 ×{plain}, {low} ~ {high})"
-            ),
-        }
+        self.value(&format!("×{}", ratio(estimate.ratio)), ends)
     }
 
     /// A value and the ends of its interval.

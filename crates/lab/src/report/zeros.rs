@@ -2,9 +2,10 @@
 //! logarithm, hence no estimate and no interval of Student's t, but they are values: that nothing
 //! came is less than anything that was predicted to come.
 
-use std::collections::BTreeMap;
-
-use super::{Language, counted, summary};
+use super::{
+    Language, all,
+    summary::{self, Sides},
+};
 use crate::{
     experiment::{Bound, Prediction},
     plan::Plan,
@@ -24,15 +25,13 @@ impl Zeros {
         if !prediction.bound.is_ratio() || !metric.may_be_zero() {
             return None;
         }
-        let reference: BTreeMap<u32, &Measured> = counted(rounds, &plan.reference).collect();
-        let own = counted(rounds, &prediction.variant);
-        let ratio = |(block, round): (u32, &Measured)| {
-            let paired = metric.level(reference.get(&block)?).ok()?;
-            let own = metric.level(round).ok()?;
+        let ratio = |(paired, own): (&Measured, &Measured)| {
+            let (paired, own) = (metric.level(paired).ok()?, metric.level(own).ok()?);
             let is_one = paired >= 0.0 && own >= 0.0 && paired + own > 0.0;
             is_one.then(|| own / paired)
         };
-        let ratios: Vec<f64> = own.map(ratio).collect::<Option<_>>()?;
+        let sides = Sides::of(plan, rounds, metric, &prediction.variant);
+        let ratios: Vec<f64> = sides.both().map(ratio).collect::<Option<_>>()?;
         let is_extreme = |ratio: &f64| *ratio == 0.0 || ratio.is_infinite();
         ratios.iter().any(is_extreme).then_some(Self(ratios))
     }
@@ -55,11 +54,11 @@ impl Zeros {
 
 /// Whether not one request was good in any round of a variant that counts.
 pub fn nothing_good(rounds: &[RoundRecord], variant: &str) -> bool {
-    counted(rounds, variant).any(|(_, round)| round.load.requests.good == 0)
+    all(rounds, variant).any(|(_, round)| round.load.requests.good == 0)
 }
 
 /// Whether that is so in every round although something was asked: no noise does that.
 pub fn never_good(rounds: &[RoundRecord], variant: &str) -> bool {
-    let mut own = counted(rounds, variant).peekable();
+    let mut own = all(rounds, variant).peekable();
     own.peek().is_some() && own.all(|(_, round)| round.load.good_share() == Some(0.0))
 }

@@ -30,8 +30,14 @@ pub struct Files {
 }
 
 impl Files {
-    pub fn new(bench: &Bench<'_>, slot: Slot, variant: &Variant) -> Result<Self, Failure> {
-        let scratch = bench.work.join("round");
+    pub fn new(
+        bench: &Bench<'_>,
+        slot: Slot,
+        variant: &Variant,
+        beside: Option<&str>,
+    ) -> Result<Self, Failure> {
+        let Slot { block, attempt, position } = slot;
+        let scratch = bench.work.join(format!("round-{position}"));
         let data = scratch.join("data");
         let broken = |what: &str, error: io::Error| {
             Failure::new(FailureKind::Machine, format!("cannot {what}: {error}"))
@@ -49,8 +55,9 @@ impl Files {
                 }
             })?;
         }
-        let Slot { block, attempt, .. } = slot;
-        let log = |who| bench.logs.join(format!("{block}-{attempt}-{}.{who}.log", variant.name));
+        let beside = beside.map_or_else(String::new, |other| format!("-beside-{other}"));
+        let name = format!("{block}-{attempt}-{}{beside}", variant.name);
+        let log = |who| bench.logs.join(format!("{name}.{who}.log"));
         Ok(Self {
             report: scratch.join("load.json"),
             started: scratch.join("started"),

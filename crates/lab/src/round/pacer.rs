@@ -4,8 +4,8 @@
 //! On a shared machine, a core does a given piece of work in very different CPU times: whoever has the
 //! core's other hardware thread takes half of its units, caches and clock rate are shared, too, and
 //! none of that is steal or CPU time of anybody this machine knows. What a request costs grows and
-//! shrinks with it. The time of work that never changes tells how much, so that the comparison can
-//! take it out ([`stats::adjusted`](crate::stats::adjusted)).
+//! shrinks with it. The time of work that never changes tells how much: a diagnosis of the machine. It is not used to
+//! adjust ratios, because a variant that slows its own core would have that taken out.
 
 use std::{
     hint::black_box,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::out::Journal;
 use crate::{
-    plan::Plan,
+    plan::{Plan, Turn},
     progress::Progress,
     record::{FailureKind, Outcome, RoundRecord, Warning},
     report::Ended,
@@ -83,47 +83,62 @@ impl<'r> Blocks<'r> {
         Ended::Complete
     }
 
-    /// Runs every variant once, and stops at the first round that breaks.
+    /// Does all turns of a block, and stops at the first round that breaks.
     fn run_block(
         &mut self,
         block: u32,
         attempt: u32,
         progress: &mut dyn Progress,
     ) -> Option<FailureKind> {
-        for (position, index) in (1..).zip(self.plan.order(block)) {
+        let mut position = 1;
+        for turn in self.plan.turns(block) {
             let slot = Slot { block, attempt, position };
             // Until it is not refused, or breaks.
-            while let Some(ended) = self.run_round(slot, index, progress) {
+            while let Some(ended) = self.run_turn(slot, turn, progress) {
                 if let Some(broke) = ended {
                     return Some(broke);
                 }
             }
+            position += if matches!(turn, Turn::Pair(_)) { 2 } else { 1 };
         }
         None
     }
 
-    /// Runs one round. `None` when it is good, `Some(None)` when it was refused, else how it broke.
-    fn run_round(
+    /// Runs a round, or two at once. `None` when all is good, `Some(None)` when it was refused, else how it broke.
+    fn run_turn(
         &mut self,
         slot: Slot,
-        index: usize,
+        turn: Turn,
         progress: &mut dyn Progress,
     ) -> Option<Option<FailureKind>> {
         if self.bench.cancel.is_cancelled() {
             return Some(Some(FailureKind::Interrupted));
         }
-        let variant = &self.plan.variants[index];
-        progress.round(slot.block, &variant.name);
-        let mut record = self.bench.round(slot, variant);
-        record.refused = self.refusal(&record);
-        progress.ended(&record);
-        self.journal.append(&record);
-        self.sit_out(&record.refused, progress);
-        let ended = match &record.outcome {
-            Outcome::Failed(failure) => Some(Some(failure.kind)),
-            Outcome::Measured(_) => (!record.refused.is_empty()).then_some(None),
+        let variant = |index: usize| &self.plan.variants[index];
+        let records = match turn {
+            Turn::Alone(one) => {
+                progress.round(slot.block, &variant(one).name);
+                vec![self.bench.round(slot, variant(one))]
+            }
+            Turn::Pair([one, other]) => {
+                let names = format!("{} beside {}", variant(one).name, variant(other).name);
+                progress.round(slot.block, &names);
+                self.bench.pair(slot, [variant(one), variant(other)])
+            }
         };
-        self.rounds.push(record);
+        let mut ended = None;
+        for mut record in records {
+            record.refused = self.refusal(&record);
+            progress.ended(&record);
+            self.journal.append(&record);
+            self.sit_out(&record.refused, progress);
+            let how = match &record.outcome {
+                Outcome::Failed(failure) => Some(Some(failure.kind)),
+                Outcome::Measured(_) => (!record.refused.is_empty()).then_some(None),
+            };
+            ended = how.or(ended);
+            self.rounds.push(record);
+        }
         ended
     }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{adjusted::Adjustment, student};
+use super::student;
 
 /// The confidence of every interval.
 pub const CONFIDENCE: f64 = 0.95;
@@ -20,9 +20,6 @@ pub struct Estimate {
     pub spread: Option<f64>,
     /// Two-sided p-value of "the ratio is 1", by the same t; `None` with fewer than two blocks.
     pub p_value: Option<f64>,
-    /// What all of these were adjusted by, if they were; `spread` is then that of what is left.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub adjustment: Option<Adjustment>,
 }
 
 impl Estimate {
@@ -67,7 +64,7 @@ pub fn estimate(pairs: &[(f64, f64)]) -> Option<Estimate> {
     });
     let p_value = spread.map(|spread| student::two_sided(mean, spread / n.sqrt(), n - 1.0));
     let (ratio, blocks) = (mean.exp(), logs.len());
-    Some(Estimate { ratio, interval, blocks, spread, p_value, adjustment: None })
+    Some(Estimate { ratio, interval, blocks, spread, p_value })
 }
 
 /// The logarithms of the blocks' ratios.

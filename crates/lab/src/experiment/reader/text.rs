@@ -1,14 +1,6 @@
-//! Texts within a value: figures, times, and names that are nearly right.
+//! Texts within a value: times, and names that are nearly right.
 
 use std::time::Duration;
-
-/// A number and its unit, as in `0.8 s`.
-pub fn is_figure(text: &str) -> bool {
-    let Some((number, unit)) = text.split_once(' ') else { return false };
-    // A minus sign as typesetters write it is one, too.
-    let number = number.replace(',', "").replace('\u{2212}', "-");
-    number.parse::<f64>().is_ok() && !unit.trim().is_empty()
-}
 
 /// `1h2m3.5s`-like times: one or more numbers, each with its unit.
 pub fn duration(text: &str) -> Option<Duration> {

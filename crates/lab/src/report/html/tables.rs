@@ -105,10 +105,6 @@ pub fn ratios(report: &Report) -> String {
                 let word = lang.finding(found.word);
                 let _ = write!(cell, "<small>{}</small>", text(word));
             }
-            if let Some(documented) = &row.documented {
-                let label = lang.pick("as documented", "문서");
-                let _ = write!(cell, "<small>{label}: {}</small>", text(documented));
-            }
             cell
         });
         let label = text(&lang.metric(metric));
@@ -218,15 +214,6 @@ pub fn status_codes(report: &Report) -> String {
         table_rows.push([text(label)].into_iter().chain(cells).collect());
     }
     table(&table_rows)
-}
-
-/// Figures of others that are none of our metrics.
-pub fn documented(report: &Report) -> String {
-    let lines = report.variants.iter().flat_map(|variant| {
-        let line = |(name, figure): &(String, String)| format!("{}: {name} {figure}", variant.name);
-        variant.documented.iter().map(line)
-    });
-    list(lines)
 }
 
 /// What the numbers are and how they came about.

@@ -59,6 +59,9 @@ impl Language {
                 "부하가 끝난 뒤에도 서버가 일을 계속했습니다. 미뤄 둔 일은 요청당 CPU에 들어 있지 않습니다(그 일이 \
                  끝나기를 기다리는 `drain` 훅이 있으면 함께 셉니다)"
             }
+            Warning::Apart => {
+                "한 쌍의 두 부하가 같은 시간에 측정되지 않아 비용에 대해서는 알 수 없습니다"
+            }
             Warning::FailedChecks => "어떤 체크가 1 %를 넘게 실패했습니다",
             Warning::Thresholds => "스크립트의 임계값을 넘었습니다",
             Warning::MarkedAsFailed => "스크립트가 실행을 실패로 표시했습니다(`exec.test.fail()`)",
@@ -178,22 +181,6 @@ impl Language {
         }
     }
 
-    /// That a difference depends on how ratios are spread.
-    pub fn assumption(self, metric: &Metric, variant: &str, p_value: f64) -> String {
-        let metric = self.metric(metric);
-        match self {
-            Self::En => format!(
-                "{metric} of `{variant}` differs from the reference only if the blocks' ratios are \
-                 spread about normally: a permutation test, which assumes nothing, sees no \
-                 difference (p = {p_value:.3})"
-            ),
-            Self::Ko => format!(
-                "`{variant}`의 {metric}: 블록의 비율이 정규분포에 가까울 때에만 기준과 다르다고 할 수 \
-                 있습니다. 가정이 없는 순열 검정에서는 차이가 보이지 않습니다 (p = {p_value:.3})"
-            ),
-        }
-    }
-
     /// How many of the rounds behind a verdict others disturbed.
     pub fn noise(self, disturbed: usize, all: usize) -> String {
         let most = match disturbed * 2 > all {
@@ -215,33 +202,16 @@ impl Language {
         }
     }
 
-    /// That ratios are given for equal speed. `spread` is of logarithms.
+    /// That the server's cores ran at different speeds. `spread` is of logarithms.
     pub fn pace(self, spread: f64) -> String {
-        let percent = crate::metric::digits(spread.exp_m1() * 100.0);
+        let percent = crate::metric::digits(spread * 100.0);
         match self {
             Self::En => format!(
-                "Pace: the same work took the server's cores now longer, now shorter (standard \
-                 deviation within a block {percent} %); ratios of times and throughput are for equal \
-                 speed."
+                "The speed of the server's cores varied by {percent} % between rounds (standard deviation of \
+                 the time of a fixed piece of work)."
             ),
             Self::Ko => format!(
-                "속도: 같은 일을 하는 데 걸린 시간이 서버 코어에서 일정하지 않았습니다(블록 안의 표준 편차 \
-                 {percent} %). 시간과 처리량의 비율은 코어 속도가 같다고 볼 때의 값입니다."
-            ),
-        }
-    }
-
-    /// That two runs are compared at equal speed.
-    pub fn pace_between_runs(self, factor: f64) -> String {
-        let factor = crate::report::ratio(factor);
-        match self {
-            Self::En => format!(
-                "Times, throughput and CPU are compared at equal speed of the server's cores: the same \
-                 work took them ×{factor} as long as in the baseline."
-            ),
-            Self::Ko => format!(
-                "시간, 처리량, CPU는 서버 코어의 속도가 같다고 보고 비교했습니다. 같은 일을 하는 데 기준 \
-                 실행의 {factor}배가 걸렸습니다."
+                "라운드마다 서버 코어의 속도가 {percent} % 달랐습니다(같은 일을 하는 데 걸린 시간의 표준편차)."
             ),
         }
     }
@@ -257,22 +227,6 @@ impl Language {
             Self::Ko => format!(
                 "`{variant}`의 `peak_rss`는 프로세스들이 공유하는 메모리를 프로세스마다 셉니다. 합계는 {rss}이지만 \
                  장비에 필요한 메모리는 {memory}입니다. 이 값에 대한 예측에는 `peak_memory`를 쓰세요"
-            ),
-        }
-    }
-
-    /// That the server's cores ran at another speed in rounds of a variant.
-    pub fn unbalanced(self, variant: &str, factor: f64) -> String {
-        let factor = crate::report::ratio(factor);
-        match self {
-            Self::En => format!(
-                "the same work took the server's cores ×{factor} as long in rounds of `{variant}` as in \
-                 those of the reference: perhaps it slows them itself, so its ratios are not adjusted \
-                 for that"
-            ),
-            Self::Ko => format!(
-                "`{variant}` 라운드에서는 서버 코어가 같은 일을 하는 데 기준의 {factor}배가 걸렸습니다. 이 \
-                 변형 때문일 수 있으므로 비율을 보정하지 않았습니다"
             ),
         }
     }

@@ -1,6 +1,6 @@
 //! Synthetic experiments from recorded rounds of one thing: how often would it be told from itself?
 //!
-//! Simulated noise (`stats`) is what somebody thought of; recorded rounds have what a machine really
+//! Simulated noise (`stats/simulation.rs`) is what somebody thought of; recorded rounds have what a machine really
 //! does. Two rounds that followed each other are a block, and which of them is called the reference
 //! is drawn, as the lab draws the order of a block. Nothing differs, so every difference that is
 //! named is false, and at 95 % one experiment in twenty names one.
@@ -8,7 +8,7 @@
 //! Its limit: all synthetic experiments come from the same rounds. What never happened during the
 //! recording happens in none of them.
 
-use crate::{
+use madang_lab::{
     finding::{Evidence, Finding},
     stats,
 };
@@ -28,10 +28,6 @@ pub struct FalseVerdicts {
 pub struct Recorded {
     /// Of each metric, its blocks of two rounds that followed each other.
     metrics: Vec<Blocks>,
-    /// Of the fixed work on the server's cores, if it was timed.
-    paces: Option<Blocks>,
-    /// Whether a metric is compared at equal pace.
-    goes_with_pace: Vec<bool>,
     blocks: usize,
 }
 
@@ -50,27 +46,8 @@ impl Recorded {
         let sound = metrics.iter().all(is_sound);
         sound.then(|| Self {
             metrics: metrics.iter().map(|values| blocks(values)).collect(),
-            paces: None,
-            goes_with_pace: vec![false; metrics.len()],
             blocks: rounds / 2,
         })
-    }
-
-    /// Has those metrics that go with it compared at equal pace, as in a report. `None` when there are
-    /// not as many paces as rounds, or not as many answers as metrics, or a pace is not positive.
-    #[must_use]
-    pub fn with_pace(mut self, paces: &[f64], goes_with_pace: &[bool]) -> Option<Self> {
-        let is_sound = paces.len() / 2 == self.blocks
-            && goes_with_pace.len() == self.metrics.len()
-            && paces.iter().all(|pace| *pace > 0.0 && pace.is_finite());
-        (self.paces, self.goes_with_pace) = (Some(blocks(paces)), goes_with_pace.to_vec());
-        is_sound.then_some(self)
-    }
-
-    /// Blocks of two.
-    #[must_use]
-    pub fn blocks(&self) -> usize {
-        self.blocks
     }
 
     /// Makes `experiments` of `blocks` blocks each, drawn without repetition, and judges them as a
@@ -94,18 +71,8 @@ impl Recorded {
             // The same rounds and roles for all metrics, as in a run.
             let drawn: Vec<(usize, bool)> =
                 places[..blocks].iter().map(|place| (*place, rng.bool())).collect();
-            let paces = self.paces.as_ref().map(|paces| drawn_from(paces, &drawn));
-            let estimate = |(metric, goes): (&Blocks, &bool)| {
-                let pairs = drawn_from(metric, &drawn);
-                let plain = stats::estimate(&pairs)?;
-                let paces = paces.as_ref().filter(|_| *goes);
-                let adjusted = paces.and_then(|paces| {
-                    let (logs, paces) = (stats::log_ratios(&pairs), stats::log_ratios(paces));
-                    stats::adjusted(&plain, &logs, &paces)
-                });
-                Some(adjusted.unwrap_or(plain))
-            };
-            let mut estimates = self.metrics.iter().zip(&self.goes_with_pace).filter_map(estimate);
+            let estimate = |metric: &Blocks| stats::estimate(&drawn_from(metric, &drawn));
+            let mut estimates = self.metrics.iter().filter_map(estimate);
             let predicted = estimates.next()?;
             found.predicted += u32::from(!predicted.includes_no_difference());
             let evidence: Vec<Evidence> = estimates.map(Evidence::of).collect();
@@ -162,12 +129,9 @@ mod tests {
         assert!(Recorded::new(&[vec![1.0, f64::NAN]]).is_none());
         assert!(Recorded::new(&[vec![1.0, 2.0], vec![1.0]]).is_none());
         let recorded = Recorded::new(&[vec![1.0; 5]]).unwrap();
-        assert_eq!(recorded.blocks(), 2, "the fifth has no partner");
+        assert!(recorded.false_verdicts(2, 0.05, 1, 1).is_some());
+        // The fifth round has no partner.
         assert_eq!(recorded.false_verdicts(3, 0.05, 1, 1), None);
         assert_eq!(recorded.false_verdicts(1, 0.05, 1, 1), None);
-        let paces =
-            |paces: &[f64], goes: &[bool]| recorded.clone().with_pace(paces, goes).is_some();
-        assert!(paces(&[1.0; 5], &[true]) && !paces(&[1.0; 3], &[true]));
-        assert!(!paces(&[0.0; 5], &[true]) && !paces(&[1.0; 5], &[]));
     }
 }

@@ -1,0 +1,59 @@
+//! Where the two rounds of a pair wait for each other.
+
+use std::{
+    sync::{Condvar, Mutex, PoisonError},
+    time::Duration,
+};
+
+use crate::cancel::Cancel;
+
+/// A wish to stop is noticed so soon.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How many of the two have come how far.
+#[derive(Debug, Default)]
+pub struct Meeting {
+    come: Mutex<Come>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Come {
+    up: u32,
+    ready: u32,
+}
+
+impl Meeting {
+    /// A server is up.
+    pub fn arrive(&self) {
+        self.note(|come| come.up += 1);
+    }
+
+    /// Waits until one of the servers is up; `false` when the pair is given up before.
+    pub fn someone_or(&self, cancel: &Cancel) -> bool {
+        self.wait(cancel, |come| come.up > 0)
+    }
+
+    /// Is ready to be loaded, and waits until the other one is; `false` when the pair is given up before.
+    pub fn both_or(&self, cancel: &Cancel) -> bool {
+        self.note(|come| come.ready += 1);
+        self.wait(cancel, |come| come.ready == 2)
+    }
+
+    fn note(&self, change: impl FnOnce(&mut Come)) {
+        change(&mut self.come.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_all();
+    }
+
+    fn wait(&self, cancel: &Cancel, is_so: impl Fn(Come) -> bool) -> bool {
+        let mut come = self.come.lock().unwrap_or_else(PoisonError::into_inner);
+        while !is_so(*come) {
+            if cancel.is_cancelled() {
+                return false;
+            }
+            let waited = self.changed.wait_timeout(come, LOOK);
+            come = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+}
