@@ -334,7 +334,9 @@ fn check_rounds(dir: &Path, plan: &Plan, rounds: &[RoundRecord]) -> Result<(), S
 /// Marks the rounds that count: those of an attempt in which every round of its block was measured once
 /// without being refused, and nothing broke.
 pub fn count(plan: &Plan, rounds: &mut [RoundRecord]) {
-    let mut good: BTreeMap<(u32, u32), BTreeSet<(String, Option<String>)>> = BTreeMap::new();
+    /// A variant, and the one beside it.
+    type Which = (String, Option<String>);
+    let mut good: BTreeMap<(u32, u32), BTreeSet<Which>> = BTreeMap::new();
     let mut broken: BTreeSet<(u32, u32)> = BTreeSet::new();
     for round in &*rounds {
         let place = (round.block, round.attempt);
