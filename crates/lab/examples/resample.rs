@@ -16,7 +16,6 @@ use madang_lab::{Measured, Outcome, RoundRecord, Stored};
 use recorded::Recorded;
 
 const EXPERIMENTS: u32 = 1000;
-const BAND: f64 = 0.05;
 const SEED: u64 = 1;
 
 fn main() -> ExitCode {
@@ -77,7 +76,7 @@ fn resample(rounds: &[Round]) -> Result<(), String> {
         values.swap(0, place);
         let recorded = Recorded::new(&values).ok_or("a value is not positive")?;
         for blocks in &sizes {
-            let found = recorded.false_verdicts(*blocks, BAND, EXPERIMENTS, SEED);
+            let found = recorded.false_verdicts(*blocks, EXPERIMENTS, SEED);
             let found = found.ok_or("too few blocks")?;
             let (id, told, others) = (metric.id(), found.predicted, found.others);
             println!("| {id} | {blocks} | {told} | {others} |");

@@ -19,14 +19,13 @@
 #![forbid(unsafe_code)]
 
 mod action;
+pub mod answer;
 mod cancel;
 mod conclusion;
 mod copy;
 pub mod database;
-mod dropped;
 pub mod experiment;
 pub mod expression;
-pub mod finding;
 mod generator;
 pub mod host;
 mod launch;
@@ -43,6 +42,7 @@ mod provenance;
 mod record;
 pub mod report;
 mod round;
+pub mod rules;
 mod run;
 mod script_files;
 pub mod stats;
@@ -52,6 +52,7 @@ mod values;
 mod verdict;
 mod words;
 
+pub use answer::Answer;
 pub use cancel::Cancel;
 pub use conclusion::Conclusion;
 pub use experiment::Experiment;

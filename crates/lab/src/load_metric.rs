@@ -7,6 +7,7 @@ mod overall;
 use std::fmt;
 
 use crate::{
+    answer::Direction,
     load_report::{LoadReport, Sampled, Trend},
     metric::Absent,
     outline::Outline,
@@ -167,6 +168,21 @@ impl LoadMetric {
     #[must_use]
     pub fn has_statistic(&self) -> bool {
         self.statistic.is_some()
+    }
+
+    /// Which way is better: of times and of what went wrong less, of what was done more.
+    #[must_use]
+    pub fn direction(&self) -> Direction {
+        match (self.name.as_str(), self.statistic) {
+            ("http_req_failed" | "checks", Some(Statistic::Passes | Statistic::Fails)) => {
+                Direction::Unknown
+            }
+            ("http_req_failed" | "dropped_iterations" | "iteration_duration", _) => Direction::Less,
+            ("http_reqs" | "good_reqs" | "iterations" | "checks", _) => Direction::More,
+            ("group_duration", statistic) if statistic != Some(Statistic::Count) => Direction::Less,
+            _ if self.is_response_time() => Direction::Less,
+            _ => Direction::Unknown,
+        }
     }
 
     /// Whether it is about response times, which tell little when requests were refused.

@@ -371,6 +371,27 @@ impl LoadReport {
         (all > 0).then(|| good as f64 / all as f64)
     }
 
+    /// Whether more than 1 % of the iterations of a scenario could not start by the clock. Fewer are no sign of anything: k6
+    /// makes virtual users beyond `preAllocatedVUs` one by one and drops what comes meanwhile.
+    #[must_use]
+    pub fn has_dropped(&self) -> bool {
+        let open = self.scenarios.values().filter(|scenario| scenario.open_model.is_some());
+        let mut iterations = open.filter_map(|scenario| scenario.iterations);
+        iterations.any(|Iterations { complete, interrupted, dropped, .. }| {
+            dropped as f64 > (1.0 - GOOD_LIMIT) * (complete + interrupted + dropped) as f64
+        })
+    }
+
+    /// Response times as somebody sees them who comes when the load says so: of each scenario that starts by the clock from
+    /// when its iterations should have started; `http_req_duration` where none does.
+    #[must_use]
+    pub fn response_times(&self) -> Vec<Trend> {
+        let open = self.scenarios.values().filter_map(|scenario| scenario.open_model);
+        let open: Vec<Trend> =
+            open.map(|open| open.http_req_response_ms).filter(|trend| trend.count > 0).collect();
+        if open.is_empty() { self.http_req_duration().copied().into_iter().collect() } else { open }
+    }
+
     /// Share of the iterations that ended with an exception although none of their requests was bad, from 0
     /// to 1.
     #[must_use]

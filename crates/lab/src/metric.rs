@@ -4,7 +4,10 @@ use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 
-use crate::{database::Figure, load_metric::LoadMetric, prometheus::Selector, record::Measured};
+use crate::{
+    answer::Direction, database::Figure, load_metric::LoadMetric, prometheus::Selector,
+    record::Measured,
+};
 
 /// One figure of a round. The unit of statistics is the round, so each is a single number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,6 +20,9 @@ pub enum Metric {
     /// A statistic of k6's `http_req_duration` (sending, waiting, receiving), in milliseconds,
     /// over all requests of the measured window, good or not.
     Latency(Statistic),
+    /// A statistic of the response times as somebody sees them who comes when the load says so: from when an iteration
+    /// should have started, where iterations start by the clock (of several scenarios, the worst), else as `Latency`.
+    Response(Statistic),
     /// CPU time of the server's process tree, user and system, per good request.
     CpuPerGoodRequest,
     /// Largest memory of the server's process tree among the samples of the window; what several
@@ -96,7 +102,7 @@ impl Absent {
 
 impl Metric {
     /// The metrics that every report has, in its order.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Goodput,
         Self::Latency(Statistic::Mean),
         Self::Latency(Statistic::P50),
@@ -106,6 +112,9 @@ impl Metric {
         Self::Latency(Statistic::Max),
         Self::CpuPerGoodRequest,
         Self::PeakMemory,
+        Self::Response(Statistic::P50),
+        Self::Response(Statistic::P95),
+        Self::Response(Statistic::P99),
     ];
 
     /// Its name in files.
@@ -120,6 +129,12 @@ impl Metric {
             Self::Latency(Statistic::P95) => "http_req_duration.p95",
             Self::Latency(Statistic::P99) => "http_req_duration.p99",
             Self::Latency(Statistic::Max) => "http_req_duration.max",
+            Self::Response(Statistic::Mean) => "response_time.avg",
+            Self::Response(Statistic::P50) => "response_time.p50",
+            Self::Response(Statistic::P90) => "response_time.p90",
+            Self::Response(Statistic::P95) => "response_time.p95",
+            Self::Response(Statistic::P99) => "response_time.p99",
+            Self::Response(Statistic::Max) => "response_time.max",
             Self::CpuPerGoodRequest => "cpu_per_good_request",
             Self::PeakMemory => "peak_memory",
             Self::PeakRss => "peak_rss",
@@ -131,7 +146,14 @@ impl Metric {
 
     /// All that need no load metric, series or database to be named, in the order of messages.
     pub fn own() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().chain([Self::GoodShare, Self::PeakRss])
+        let further = [
+            Self::GoodShare,
+            Self::PeakRss,
+            Self::Response(Statistic::Mean),
+            Self::Response(Statistic::P90),
+            Self::Response(Statistic::Max),
+        ];
+        Self::ALL.into_iter().chain(further)
     }
 
     /// The metric of that name, among [`own`](Self::own).
@@ -169,11 +191,23 @@ impl Metric {
         matches!(self, Self::CpuPerGoodRequest | Self::PeakMemory | Self::PeakRss)
     }
 
+    /// Which way is better, where that is known.
+    #[must_use]
+    pub fn direction(&self) -> Direction {
+        match self {
+            Self::Goodput | Self::GoodShare => Direction::More,
+            Self::Latency(_) | Self::Response(_) => Direction::Less,
+            Self::CpuPerGoodRequest | Self::PeakMemory | Self::PeakRss => Direction::Less,
+            Self::Load(metric) => metric.direction(),
+            Self::Server(_) | Self::Database(_) => Direction::Unknown,
+        }
+    }
+
     /// Whether it is about response times, which tell about refusals when requests were refused.
     #[must_use]
     pub fn is_response_time(&self) -> bool {
         match self {
-            Self::Latency(_) => true,
+            Self::Latency(_) | Self::Response(_) => true,
             Self::Load(metric) => metric.is_response_time(),
             _ => false,
         }
@@ -197,6 +231,10 @@ impl Metric {
     pub fn tail(&self, round: &Measured) -> Option<f64> {
         let (share, trend) = match self {
             Self::Latency(statistic) => (statistic.tail()?, *round.load.http_req_duration()?),
+            Self::Response(statistic) => {
+                let trends = round.load.response_times().into_iter();
+                (statistic.tail()?, trends.min_by_key(|trend| trend.count)?)
+            }
             Self::Load(metric) => metric.tail(&round.load)?,
             _ => return None,
         };
@@ -209,16 +247,13 @@ impl Metric {
         Cow::Borrowed(match self {
             Self::Goodput => "good requests/s",
             Self::GoodShare => "share of good requests",
-            Self::Latency(Statistic::Mean) => "response time, mean",
-            Self::Latency(Statistic::P50) => "response time, p50",
-            Self::Latency(Statistic::P90) => "response time, p90",
-            Self::Latency(Statistic::P95) => "response time, p95",
-            Self::Latency(Statistic::P99) => "response time, p99",
-            Self::Latency(Statistic::Max) => "response time, max",
-            Self::CpuPerGoodRequest => "server CPU per good request",
-            Self::PeakMemory => "server memory, peak",
+            Self::Response(Statistic::P50) => "response time, p50",
+            Self::Response(Statistic::P95) => "response time, p95",
+            Self::Response(Statistic::P99) => "response time, p99",
+            Self::CpuPerGoodRequest => "CPU per good request",
+            Self::PeakMemory => "memory, peak",
             Self::PeakRss => "sum of resident memory, peak",
-            Self::Load(_) | Self::Server(_) | Self::Database(_) => return self.id(),
+            _ => return self.id(),
         })
     }
 
@@ -230,7 +265,7 @@ impl Metric {
             Self::Database(figure) => figure.unit(),
             Self::Server(_) | Self::GoodShare => "",
             Self::Goodput => "1/s",
-            Self::Latency(_) => "ms",
+            Self::Latency(_) | Self::Response(_) => "ms",
             Self::CpuPerGoodRequest => "us",
             Self::PeakMemory | Self::PeakRss => "bytes",
         }
@@ -267,6 +302,11 @@ impl Metric {
                 let durations = round.load.http_req_duration();
                 statistic.of(durations.ok_or(Absent::NotReported)?)
             }
+            Self::Response(statistic) => {
+                let trends = round.load.response_times();
+                let worst = trends.iter().map(|trend| statistic.of(trend)).reduce(f64::max);
+                worst.ok_or(Absent::NotReported)?
+            }
             Self::CpuPerGoodRequest => {
                 let server = round.server.as_ref().ok_or(Absent::NotObserved)?;
                 if good == 0.0 {
@@ -294,7 +334,7 @@ impl Metric {
     /// A value with its unit, to three or four significant digits, as a person writes it.
     #[must_use]
     pub fn show(&self, value: f64) -> String {
-        let time = matches!(self, Self::Latency(_)) || self.unit() == "ms";
+        let time = self.unit() == "ms";
         match self {
             Self::Goodput if value == 0.0 => "0 req/s".to_owned(),
             Self::Goodput => format!("{} req/s", digits(value)),

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     database::Figure,
-    experiment::{Bound, Experiment, Prediction, QuickLoad, QuickRounds, Target, Variant},
-    metric::Metric,
+    experiment::{Experiment, Prediction, QuickLoad, QuickRounds, Target, Variant},
+    metric::{Metric, Statistic},
     record::Warning,
     report::Language,
 };
@@ -103,6 +103,8 @@ pub struct Plan {
     pub reference: String,
     /// What is expected. In a calibration: that the reference is like itself.
     pub predictions: Vec<Prediction>,
+    /// What is asked about: a figure of each variant but the reference, as predicted, else what the design is for.
+    pub asked: Vec<(Metric, String)>,
     /// The rows of the report: those that every report has, what the file observes, and what the
     /// predictions are about.
     pub metrics: Vec<Metric>,
@@ -175,24 +177,23 @@ impl Plan {
             }
             for prediction in &mut predictions {
                 prediction.variant = format!("{}-{AGAIN}", experiment.reference);
-                prediction.bound = Bound::RatioAtMost(1.0);
             }
-            let mut seen: Vec<Metric> = Vec::new();
-            predictions.retain(|prediction| {
-                let is_new = !seen.contains(&prediction.metric);
-                seen.push(prediction.metric.clone());
-                is_new
-            });
             variants.append(&mut again);
+        }
+        let settings = settings(experiment, options);
+        let asked = asked(&variants, &experiment.reference, &predictions, settings.design);
+        if options.calibration {
+            predictions.clear();
         }
         Ok(Self {
             variants,
             reference: experiment.reference.clone(),
+            asked,
             metrics: metrics(experiment),
             predictions,
             band: experiment.band,
             calibration: options.calibration,
-            settings: settings(experiment, options),
+            settings,
             seed: options.seed.unwrap_or_else(|| fastrand::u64(..1 << 53)),
             language: options.language,
         })
@@ -291,6 +292,35 @@ impl Plan {
     pub fn starts_servers(&self) -> bool {
         self.variants.iter().any(|variant| !matches!(variant.target, Target::Url(_)))
     }
+}
+
+/// What predictions of ratios are about, each once; of a variant without any, what the design is for.
+fn asked(
+    variants: &[Variant],
+    reference: &str,
+    predictions: &[Prediction],
+    design: Design,
+) -> Vec<(Metric, String)> {
+    let usual = match design {
+        Design::Rounds => Metric::Response(Statistic::P95),
+        Design::Duet | Design::Both => Metric::CpuPerGoodRequest,
+    };
+    let mut asked = Vec::new();
+    for variant in variants.iter().filter(|variant| variant.name != reference) {
+        let own = predictions.iter().filter(|one| one.variant == variant.name);
+        let own = own.filter(|one| one.bound.is_ratio());
+        let mut metrics: Vec<Metric> = own.map(|one| one.metric.clone()).collect();
+        if metrics.is_empty() {
+            metrics.push(usual.clone());
+        }
+        for metric in metrics {
+            let one = (metric, variant.name.clone());
+            if !asked.contains(&one) {
+                asked.push(one);
+            }
+        }
+    }
+    asked
 }
 
 fn metrics(experiment: &Experiment) -> Vec<Metric> {

@@ -202,15 +202,8 @@ pub enum Warning {
     LeftFiles,
     /// The variant's CPU budget could not be applied, and the experiment accepts that.
     NoBudget,
-    /// More than 1 % of the iterations could not start by the clock, because the server kept all
-    /// virtual users waiting.
-    Overloaded,
-    /// The same, but they were not waiting for the server.
-    FewUsers,
-    /// The same, and they waited for it, but it was not busy.
-    Waiting,
-    /// The same, but others used the machine meanwhile, and its answers stalled.
-    Starved,
+    /// More than 1 % of the iterations of a scenario could not start by the clock, because no virtual user was free.
+    Dropped,
     /// More than 1 % of the iterations ended with an exception although all their requests were
     /// good, so the load was not what the script says.
     Exceptions,
@@ -227,19 +220,12 @@ pub enum Warning {
 impl Warning {
     /// What an experiment may accept, with the words of the file: for all but the last a round is refused otherwise, and
     /// the last is something broken.
-    pub const ACCEPTABLE: [(&'static str, Self); 5] = [
+    pub const ACCEPTABLE: [(&'static str, Self); 4] = [
         ("steal", Self::Steal),
         ("foreign_cpu", Self::ForeignCpu),
-        ("generator_limited", Self::GeneratorLimited),
         ("no_budget", Self::NoBudget),
         ("failed_checks", Self::FailedChecks),
     ];
-
-    /// Whether a round with this is refused, unless the experiment accepts it.
-    #[must_use]
-    pub fn refuses(self) -> bool {
-        self != Self::FailedChecks && Self::ACCEPTABLE.iter().any(|(_, one)| *one == self)
-    }
 
     /// In words, to be followed by the rounds it concerns.
     #[must_use]
@@ -263,22 +249,10 @@ impl Warning {
             }
             Self::NoBudget => "budget not applied: the server had all of its CPUs",
             Self::LeftFiles => "files of the round could not be removed",
-            Self::Overloaded => {
-                "more than 1 % of the iterations were dropped, because the server kept all virtual \
-                 users waiting: it was offered more than it could take"
-            }
-            Self::FewUsers => {
-                "more than 1 % of the iterations were dropped, although the virtual users waited for \
-                 the server less than half of their time: the script has too few of them (`maxVUs`)"
-            }
-            Self::Waiting => {
-                "more than 1 % of the iterations were dropped: all virtual users were waiting for the \
-                 server, which was not seen to be busy: the script has too few of them (`maxVUs`) for the \
-                 time that answers take, or the server waits for something else that is the limit"
-            }
-            Self::Starved => {
-                "more than 1 % of the iterations were dropped, because answers stalled while others \
-                 used the machine: this tells nothing about what the server can take"
+            Self::Dropped => {
+                "more than 1 % of the iterations were dropped, because no virtual user was free to start \
+                 them: what they would have waited is missing from the response times (more `maxVUs` would \
+                 measure it, a lower rate avoid it)"
             }
             Self::Exceptions => {
                 "the script threw in more than 1 % of its iterations although all their requests were \

@@ -1,16 +1,17 @@
 //! What came of a run: for a machine, for a page, for a terminal.
 
+mod answers;
 mod broken;
 mod columns;
 mod doubts;
 pub(crate) mod figures;
-mod findings;
 pub(crate) mod html;
 mod invariants;
 mod markdown;
 mod method;
 mod predictions;
 mod summary;
+mod table;
 mod text;
 mod trends;
 mod words;
@@ -20,6 +21,7 @@ use madang_stack::machine::Description;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    answer::Answer,
     conclusion::Conclusion,
     experiment::{Experiment, Hooks, Invariant, NamedValue, Prediction, Sources, Target},
     plan::{Plan, Settings},
@@ -28,17 +30,17 @@ use crate::{
     verdict::{Undecided, Verdict},
 };
 
+pub use answers::{Figure, Further, Headline};
 pub use figures::{Figures, Times};
-pub use findings::Judgement;
 pub use invariants::{Broken, InvariantSummary};
-pub use predictions::Answer;
-pub(crate) use summary::ratio;
+pub use predictions::PredictionPart;
 pub use summary::{Comparison, Row, VariantSummary};
+pub(crate) use summary::{Sides, ratio};
 pub(crate) use text::{align, head};
 pub use words::Language;
 
 /// Version of `report.json`'s shape; grows when a reader has to change.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,14 +68,24 @@ pub struct Report {
     pub kind: &'static str,
     /// What is broken, in words: crashes, exceptions of the script, failed checks, invariants. Empty when nothing is.
     pub broken: Vec<String>,
-    /// The answer: of several predictions, the worst.
-    pub verdict: Verdict,
+    /// Whether a variant is better or worse than the reference, by what was asked: of several, what asks for most
+    /// attention.
+    pub answer: Answer,
+    /// The variant that `metrics` is about: the one that `answer` is.
+    pub variant: Option<String>,
+    /// Its figures, by their names in files.
+    #[serde(serialize_with = "answers::as_map")]
+    pub metrics: Vec<(String, Figure)>,
+    /// The answer about each figure that was asked about, in words.
+    pub headlines: Vec<Headline>,
+    /// What else is worse, in words: figures nobody asked about, adjusted by Holm for being many.
+    pub also_worse: Vec<Further>,
+    /// What came of the predictions: of several, the worst; `null` without any.
+    pub verdict: Option<Verdict>,
     /// Why it is undecided; `null` otherwise.
     pub undecided_because: Option<&'static str>,
-    /// The answer in words, one sentence or more for each prediction, each on a line of its own.
-    pub sentence: String,
     /// Each prediction and its own verdict, in the order of the file.
-    pub predictions: Vec<Answer>,
+    pub predictions: Vec<PredictionPart>,
     /// Each invariant and the rounds in which it was broken, in the order of the file.
     pub invariants: Vec<InvariantSummary>,
     /// What could overturn the verdict, in words: memory that rises as if it leaked.
@@ -225,12 +237,16 @@ impl Report {
     pub fn new(experiment: &Experiment, plan: &Plan, origin: Origin, course: Course) -> Self {
         let Course { rounds, ended, noisy } = course;
         let mut variants = summary::summarise(plan, &rounds);
-        let undecided = Undecided::of_run(ended, noisy, &rounds);
-        findings::judge(&mut variants, plan, &rounds, undecided);
+        let undecided = Undecided::of_run(ended, noisy);
+        answers::judge(&mut variants, plan, &rounds, undecided);
         let complete_blocks = stored::complete_blocks(&rounds);
         let evidence = predictions::Evidence { plan, variants: &variants, rounds: &rounds };
         let predictions = evidence.answers(undecided, complete_blocks);
-        let verdict = Verdict::worst(predictions.iter().map(|answer| answer.verdict));
+        let verdict = Verdict::worst(predictions.iter().map(|one| one.verdict));
+        let headlines = answers::headlines(plan, &variants, &rounds);
+        let answer = Answer::overall(headlines.iter().map(|headline| headline.answer));
+        let told = headlines.iter().find(|headline| headline.answer == answer);
+        let variant = told.map(|headline| headline.variant.clone());
         let mut warnings = doubts::warnings(plan, &rounds, ended);
         warnings.extend(doubts::unknown_builds(plan, &origin.resumed));
         let invariants = invariants::summarise(experiment, &rounds, plan.language);
@@ -241,15 +257,17 @@ impl Report {
             origin.resumed.last().map(String::as_str),
             &invariants,
         );
-        let sentences: Vec<&str> =
-            predictions.iter().map(|answer| answer.sentence.as_str()).collect();
         Self {
             format: FORMAT,
             kind: if plan.calibration { "calibration" } else { "comparison" },
             broken,
+            answer,
+            metrics: answers::figures(&variants, variant.as_deref()),
+            variant,
+            also_worse: answers::also_worse(plan, &variants, &headlines),
+            headlines,
             verdict,
-            undecided_because: plan.language.reason(verdict),
-            sentence: sentences.join("\n"),
+            undecided_because: verdict.and_then(|verdict| plan.language.reason(verdict)),
             predictions,
             invariants,
             caveats: trends::leaks(plan, &rounds),
@@ -275,8 +293,59 @@ impl Report {
 
     /// Whether something is broken, or something predicted cannot be told because not one request of a round was good.
     fn is_broken(&self) -> bool {
-        let why = Verdict::Undecided(Undecided::NothingGood);
-        !self.broken.is_empty() || self.predictions.iter().any(|answer| answer.verdict == why)
+        !self.broken.is_empty() || self.is_because(&[Undecided::NothingGood])
+    }
+
+    /// Whether something that was asked cannot be told for one of these reasons.
+    fn is_because(&self, reasons: &[Undecided]) -> bool {
+        let mut headlines = self.headlines.iter().filter_map(|headline| headline.doubt);
+        let predicted = |one: &PredictionPart| match one.verdict {
+            Verdict::Undecided(why) => reasons.contains(&why),
+            _ => false,
+        };
+        headlines.any(|why| reasons.contains(&why)) || self.predictions.iter().any(predicted)
+    }
+
+    /// Whether a variant is worse by more than a share, in what was asked about or, for certain, in anything else that is
+    /// watched: `None` when that cannot be told of what was asked about, and nothing is worse.
+    #[must_use]
+    pub fn is_worse_by(&self, share: f64) -> Option<bool> {
+        let row = |headline: &Headline| {
+            let variant = self.variants.iter().find(|one| one.name == headline.variant)?;
+            variant.metrics.iter().find(|row| row.metric == headline.metric)
+        };
+        let asked: Vec<Option<bool>> = self
+            .headlines
+            .iter()
+            .map(|headline| row(headline).and_then(|row| row.is_worse_by(share)))
+            .collect();
+        let further = self.also_worse.iter().any(|further| further.least > share);
+        if further || asked.contains(&Some(true)) {
+            return Some(true);
+        }
+        if asked.contains(&None) { None } else { Some(false) }
+    }
+
+    /// What was found, in words, each with the word that says how: first the answer about each figure that was asked about,
+    /// then what could overturn it, what else is worse, and what came of the predictions.
+    #[must_use]
+    pub fn found(&self) -> Vec<(&'static str, &str)> {
+        let answers = self.headlines.iter().map(|one| (one.answer.word(), one.sentence.as_str()));
+        let caveats = self.caveats.iter().chain(&self.noise);
+        let further = self.also_worse.iter().map(|one| ("worse", one.sentence.as_str()));
+        let predictions = self.predictions.iter();
+        let predictions = predictions.map(|one| (one.verdict.word(), one.sentence.as_str()));
+        answers
+            .chain(caveats.map(|line| ("undecided", line.as_str())))
+            .chain(further)
+            .chain(predictions)
+            .collect()
+    }
+
+    /// All of [`found`](Self::found), each on a line of its own.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        self.found().into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n")
     }
 
     /// What broke the last round that broke.
@@ -291,10 +360,8 @@ impl Report {
     /// What the run came to, whatever its verdict.
     #[must_use]
     pub fn conclusion(&self) -> Conclusion {
-        let cannot_tell = matches!(
-            self.verdict,
-            Verdict::Undecided(Undecided::MachineTooNoisy | Undecided::GeneratorLimited)
-        );
+        let cannot_tell =
+            self.is_because(&[Undecided::MachineTooNoisy, Undecided::GeneratorLimited]);
         match self.ended {
             Ended::Interrupted => Conclusion::Interrupted,
             Ended::Broken { .. } => match self.last_failure() {
@@ -358,7 +425,7 @@ impl ExperimentPart {
             file: experiment.file.display().to_string(),
             script: experiment.load.script.display().to_string(),
             reference: plan.reference.clone(),
-            predictions: if plan.calibration { Vec::new() } else { plan.predictions.clone() },
+            predictions: plan.predictions.clone(),
             band: plan.band,
             data: experiment.data.clone(),
             variants: variants.collect(),

@@ -19,13 +19,12 @@ use crate::{
     action::{Runner, Surroundings},
     cancel::Cancel,
     database::Watching,
-    dropped::{self, Circumstances, Culprit},
     experiment::{Experiment, Variant},
     generator::{Arrivals, Generator},
     host::Host,
     launch::{self, Conditions, LaunchError, Running},
     load_report::{Check, LoadReport},
-    observe::{MachineUse, Observer, ServerUse},
+    observe::{MachineUse, Observer},
     plan::Settings,
     record::{
         FOREIGN_LIMIT, Failure, FailureKind, GOOD_LIMIT, Measured, Outcome, Pinned, RoundRecord,
@@ -291,8 +290,7 @@ impl Bench<'_> {
         }
         let drained = experiment.hooks.drain.is_some();
         let server = observer.server_use(start, end, step, drained);
-        let busy = server.as_ref().and_then(mean_cores).map(|cores| cores / scene.cores());
-        let mut warnings = warnings(&load, machine.as_ref(), exit, scene.sharing(running), busy);
+        let mut warnings = warnings(&load, machine.as_ref(), exit, scene.sharing(running));
         warnings.extend(server.iter().flat_map(|server| {
             let cores = server.cpu_seconds.map(|cpu| cpu / load.duration_seconds);
             let is_busy = cores
@@ -422,15 +420,6 @@ struct Scene<'s> {
 }
 
 impl Scene<'_> {
-    /// How much CPU time per time the server may use.
-    fn cores(&self) -> f64 {
-        let own = self.pinning.map(|pinning| pinning.server.cores().concat().len());
-        let own = own.or_else(|| std::thread::available_parallelism().ok().map(Into::into));
-        let sharers = if self.company.is_some() { 2.0 } else { 1.0 };
-        let own = own.unwrap_or(1) as f64 / sharers;
-        self.variant.cpus.map_or(own, |budget| own.min(budget.base()))
-    }
-
     /// Whether server and generator took time from each other.
     fn sharing(&self, running: &Running) -> Option<Warning> {
         running.process.as_ref()?;
@@ -439,12 +428,6 @@ impl Scene<'_> {
             Some(pinning) => pinning.one_core.then_some(Warning::SharedCore),
         }
     }
-}
-
-/// CPU time per time during the load, without what was done after it.
-fn mean_cores(server: &ServerUse) -> Option<f64> {
-    let sum: f64 = server.steps.iter().map(|step| step.cpu_cores).sum::<Option<f64>>()?;
-    (!server.steps.is_empty()).then(|| sum / server.steps.len() as f64)
 }
 
 /// Of windows that cover less of each other, the costs are those of different moments.
@@ -480,22 +463,15 @@ fn warnings(
     machine: Option<&MachineUse>,
     exit: Exit,
     sharing: Option<Warning>,
-    busy: Option<f64>,
 ) -> Vec<Warning> {
     let steal = machine.map_or(0.0, |machine| machine.steal_share);
     let foreign = machine.and_then(|machine| machine.foreign_cores).unwrap_or(0.0);
     // On CPUs that it shares with the server, it is the server that it waits for.
     let starved_by_server = load.generator.starved && sharing == Some(Warning::SharedCpus);
     let limited = load.generator.limited && !starved_by_server;
-    let disturbed = steal > STEAL_LIMIT || foreign > FOREIGN_LIMIT;
-    let culprit = dropped::culprit(load, Circumstances { busy, disturbed });
-    let culprit = culprit.filter(|_| !limited);
     let seen = [
         (Warning::GeneratorLimited, limited),
-        (Warning::Overloaded, culprit == Some(Culprit::Server)),
-        (Warning::FewUsers, culprit == Some(Culprit::Script)),
-        (Warning::Waiting, culprit == Some(Culprit::Waiting)),
-        (Warning::Starved, culprit == Some(Culprit::Others)),
+        (Warning::Dropped, load.has_dropped()),
         (Warning::Steal, steal > STEAL_LIMIT),
         (Warning::ForeignCpu, foreign > FOREIGN_LIMIT),
         (Warning::BadRequests, load.good_share().is_some_and(|share| share < GOOD_LIMIT)),

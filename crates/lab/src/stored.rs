@@ -20,7 +20,7 @@ use crate::{
     provenance::{self, KeptFile},
     record::{Measured, Outcome, RoundRecord, Warning},
     report::{Course, Ended, Language, MachinePart, Origin, Report},
-    time,
+    rules, time,
 };
 
 /// The file with what was asked.
@@ -369,17 +369,17 @@ pub fn complete_blocks(rounds: &[RoundRecord]) -> u32 {
 /// Why a round is to be refused, as long as rounds may be.
 pub fn refusals(plan: &Plan, record: &RoundRecord) -> Vec<Warning> {
     let Outcome::Measured(measured) = &record.outcome else { return Vec::new() };
-    // What disturbs one of a pair disturbs the other, if they were loaded at the same time.
-    if record.beside.is_some() {
-        let was_apart = measured.warnings.contains(&Warning::Apart);
-        return if was_apart { vec![Warning::Apart] } else { Vec::new() };
-    }
-    refusing(plan, measured).collect()
+    // What disturbs one of a pair disturbs the other.
+    let is_shared = |warning: &Warning| {
+        record.beside.is_some() && matches!(warning, Warning::Steal | Warning::ForeignCpu)
+    };
+    refusing(plan, measured).filter(|warning| !is_shared(warning)).collect()
 }
 
 /// The warnings of a round for which it is refused, as long as rounds may be.
 pub fn refusing<'m>(plan: &'m Plan, measured: &'m Measured) -> impl Iterator<Item = Warning> + 'm {
-    let refuses = |warning: &Warning| warning.refuses() && !plan.settings.accept.contains(warning);
+    let refuses =
+        |warning: &Warning| rules::repeats(*warning) && !plan.settings.accept.contains(warning);
     measured.warnings.iter().copied().filter(refuses)
 }
 

@@ -4,11 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::{
-    experiment::Bound,
-    record::{RoundRecord, Warning},
-    report::Ended,
-};
+use crate::{experiment::Bound, report::Ended};
 
 /// The answer to a prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,8 +40,10 @@ pub enum Undecided {
     TooFewRequests,
     /// Too many rounds were disturbed by others on this machine.
     MachineTooNoisy,
-    /// The load generator, not the server, was the limit in too many rounds.
+    /// The load generator was the limit in some round, so that what was measured is only a bound of the truth.
     GeneratorLimited,
+    /// In some round iterations were dropped, so that response times are only a bound of the truth.
+    Dropped,
     /// The two of a pair were not loaded at the same time.
     Apart,
     /// Loading both at once changes the ratio by more than what is claimed.
@@ -56,20 +54,12 @@ pub enum Undecided {
 
 impl Undecided {
     /// Why a run allows no verdict, whatever its rounds show: it did not come to its end, or more rounds
-    /// were disturbed than might be repeated (`noisy`), by others unless it was never anything but
-    /// the generator.
-    pub(crate) fn of_run(ended: Ended, noisy: bool, rounds: &[RoundRecord]) -> Option<Self> {
-        if ended != Ended::Complete {
-            return Some(Self::Unfinished);
+    /// were disturbed than might be repeated (`noisy`).
+    pub(crate) fn of_run(ended: Ended, noisy: bool) -> Option<Self> {
+        match ended {
+            Ended::Complete => noisy.then_some(Self::MachineTooNoisy),
+            _ => Some(Self::Unfinished),
         }
-        let mut reasons = rounds.iter().flat_map(|round| &round.refused);
-        noisy.then(|| {
-            if reasons.all(|reason| *reason == Warning::GeneratorLimited) {
-                Self::GeneratorLimited
-            } else {
-                Self::MachineTooNoisy
-            }
-        })
     }
 }
 
@@ -103,19 +93,18 @@ impl Verdict {
         }
     }
 
-    /// The verdict over several: refuted if any is, supported only if all are.
+    /// The verdict over several: refuted if any is, supported only if all are; `None` over none.
     #[must_use]
-    pub fn worst(verdicts: impl IntoIterator<Item = Self>) -> Self {
+    pub fn worst(verdicts: impl IntoIterator<Item = Self>) -> Option<Self> {
         let rank = |verdict: &Self| match verdict {
             Self::Refuted => 2,
             Self::Undecided(_) => 1,
             Self::Supported => 0,
         };
         // Of several undecided ones, the first gives the reason.
-        let all = verdicts
+        verdicts
             .into_iter()
-            .reduce(|worst, next| if rank(&next) > rank(&worst) { next } else { worst });
-        all.unwrap_or(Self::Undecided(Undecided::Unfinished))
+            .reduce(|worst, next| if rank(&next) > rank(&worst) { next } else { worst })
     }
 
     /// The word in `report.json`.
@@ -157,7 +146,11 @@ impl Verdict {
             }
             Undecided::MachineTooNoisy => "machine too noisy",
             Undecided::GeneratorLimited => {
-                "the load generator, not the server, was the limit in too many rounds"
+                "the load generator, not the server, was the limit in some round, so the server may be faster \
+                 than it was seen"
+            }
+            Undecided::Dropped => {
+                "in some round more than 1 % of the iterations were dropped, so the slowest answers are missing"
             }
             Undecided::Apart => "the two loads of a pair were not measured at the same time",
             Undecided::Interference => {
@@ -229,11 +222,12 @@ mod tests {
     #[test]
     fn several_verdicts_are_as_good_as_the_worst() {
         use Verdict::{Refuted, Supported};
-        assert_eq!(Verdict::worst([Supported, Supported]), Supported);
-        assert_eq!(Verdict::worst([Supported, TOO_WIDE]), TOO_WIDE);
-        assert_eq!(Verdict::worst([TOO_WIDE, Refuted, Supported]), Refuted);
+        assert_eq!(Verdict::worst([Supported, Supported]), Some(Supported));
+        assert_eq!(Verdict::worst([Supported, TOO_WIDE]), Some(TOO_WIDE));
+        assert_eq!(Verdict::worst([TOO_WIDE, Refuted, Supported]), Some(Refuted));
         let first = Verdict::Undecided(Undecided::NoRatio);
-        assert_eq!(Verdict::worst([first, TOO_WIDE]), first);
+        assert_eq!(Verdict::worst([first, TOO_WIDE]), Some(first));
+        assert_eq!(Verdict::worst([]), None);
     }
 
     #[test]

@@ -35,7 +35,7 @@ fn a_variant_uses_no_more_than_its_budget() {
 
 #[test]
 fn an_experiment_may_accept_that_there_is_no_budget() {
-    let accept = ["\"generator_limited\"]", "\"generator_limited\", \"no_budget\"]"];
+    let accept = ["\"foreign_cpu\"]", "\"foreign_cpu\", \"no_budget\"]"];
     let text = burning("cpus = { base = 0.5, burst = 1, credit_seconds = 1 }");
     let report = Lab::new("get", &text.replace(accept[0], accept[1])).run();
     assert_eq!(report.rounds.len(), 2);

@@ -92,20 +92,25 @@ fn a_claim_smaller_than_what_pairs_change_cannot_be_told() {
         "fast" => 90.0 * wobble(block),
         _ => 100.0,
     };
-    assert_eq!(stored(same).verdict, Verdict::Supported, "pairs and rounds alone agree");
+    assert_eq!(stored(same).verdict, Some(Verdict::Supported), "pairs and rounds alone agree");
     let other = |block: u32, variant: &str, is_alone: bool| match (variant, is_alone) {
         ("fast", true) => 98.0 * wobble(block),
         ("fast", false) => 90.0 * wobble(block),
         _ => 100.0,
     };
     let report = stored(other);
-    assert_eq!(report.verdict, Verdict::Undecided(Undecided::Interference), "{}", report.to_text());
+    assert_eq!(
+        report.verdict,
+        Some(Verdict::Undecided(Undecided::Interference)),
+        "{}",
+        report.to_text()
+    );
     let far = |block: u32, variant: &str, is_alone: bool| match (variant, is_alone) {
         ("fast", true) => 52.0 * wobble(block),
         ("fast", false) => 50.0 * wobble(block),
         _ => 100.0,
     };
-    assert_eq!(stored(far).verdict, Verdict::Supported, "half is far from 0.95");
+    assert_eq!(stored(far).verdict, Some(Verdict::Supported), "half is far from 0.95");
 }
 
 #[test]

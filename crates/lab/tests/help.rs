@@ -100,7 +100,7 @@ duration = "300ms"
 [rounds]
 blocks = {blocks}
 warm_up = "50ms"
-accept = ["steal", "foreign_cpu", "generator_limited"]
+accept = ["steal", "foreign_cpu"]
 [variants.slow]
 {slow}
 [variants.fast]

@@ -62,7 +62,7 @@ fn a_broken_invariant_comes_first_with_its_rounds_and_makes_the_system_broken() 
     let values = "block 1, fast: 1 (before: 2), must be at most 0 = max(0, 2 - before)";
     assert!(text.lines().nth(1).unwrap().contains(values), "{text}");
     let page = std::fs::read_to_string(lab.out().join("report.md")).unwrap();
-    let (broken, verdict) = (page.find("BROKEN"), page.find("Undecided"));
+    let (broken, verdict) = (page.find("BROKEN"), page.find("Prediction: undecided"));
     assert!(broken.unwrap() < verdict.unwrap(), "{page}");
     assert_eq!(lab.json()["invariants"][0]["broken"][0]["variant"], "fast");
 }

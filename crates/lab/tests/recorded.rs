@@ -38,7 +38,7 @@ fn recorded(predicted: &str) -> Recorded {
 fn real_rounds_of_one_thing_are_rarely_told_apart() {
     let recorded = recorded("cpu_per_good_request");
     for blocks in [6, 10, 20] {
-        let found = recorded.false_verdicts(blocks, 0.05, EXPERIMENTS, 5).unwrap();
+        let found = recorded.false_verdicts(blocks, EXPERIMENTS, 5).unwrap();
         let FalseVerdicts { predicted, others } = found;
         assert!(predicted <= MOST && others <= MOST, "{blocks} blocks: {found:?}");
         // Chance has its share: a test that never named a difference would pass, too.
@@ -52,7 +52,7 @@ fn whatever_is_predicted_of_them() {
         return;
     }
     for predicted in columns(NGINX).into_keys() {
-        let found = recorded(predicted).false_verdicts(10, 0.05, EXPERIMENTS, 5).unwrap();
+        let found = recorded(predicted).false_verdicts(10, EXPERIMENTS, 5).unwrap();
         assert!(found.predicted <= MOST && found.others <= MOST, "{predicted}: {found:?}");
     }
 }

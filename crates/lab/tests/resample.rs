@@ -8,17 +8,14 @@
 //! Its limit: all synthetic experiments come from the same rounds. What never happened during the
 //! recording happens in none of them.
 
-use madang_lab::{
-    finding::{Evidence, Finding},
-    stats,
-};
+use madang_lab::{answer::LEVEL, stats};
 
 /// How many synthetic experiments told a thing from itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FalseVerdicts {
     /// By the predicted metric: its 95 % interval leaves out 1.
     pub predicted: u32,
-    /// By any of the others, which are adjusted for being many: a word `higher` or `lower`.
+    /// By any of the others, which are adjusted for being many.
     pub others: u32,
 }
 
@@ -51,12 +48,11 @@ impl Recorded {
     }
 
     /// Makes `experiments` of `blocks` blocks each, drawn without repetition, and judges them as a
-    /// report does, with this `band`. `None` with fewer than two blocks or more than there are.
+    /// report does. `None` with fewer than two blocks or more than there are.
     #[must_use]
     pub fn false_verdicts(
         &self,
         blocks: usize,
-        band: f64,
         experiments: u32,
         seed: u64,
     ) -> Option<FalseVerdicts> {
@@ -75,11 +71,9 @@ impl Recorded {
             let mut estimates = self.metrics.iter().filter_map(estimate);
             let predicted = estimates.next()?;
             found.predicted += u32::from(!predicted.includes_no_difference());
-            let evidence: Vec<Evidence> = estimates.map(Evidence::of).collect();
-            let words = Finding::all(&evidence, band);
-            let is_told =
-                |(word, _): &(Finding, f64)| matches!(word, Finding::Higher | Finding::Lower);
-            found.others += u32::from(words.iter().flatten().any(is_told));
+            let p_values: Vec<f64> = estimates.filter_map(|one| one.p_value).collect();
+            let is_told = stats::holm(&p_values).into_iter().any(|adjusted| adjusted <= LEVEL);
+            found.others += u32::from(is_told);
         }
         Some(found)
     }
@@ -109,7 +103,7 @@ mod tests {
     fn two_blocks_of_one_ratio_are_told_apart_by_every_second_experiment() {
         let rounds = [1.0, 2.0].repeat(10);
         let recorded = Recorded::new(&[rounds.clone(), rounds]).unwrap();
-        let found = recorded.false_verdicts(2, 0.05, 1000, 1).unwrap();
+        let found = recorded.false_verdicts(2, 1000, 1).unwrap();
         assert!((430..=570).contains(&found.predicted), "{found:?}");
         // One other metric is not adjusted for, and has the same rounds and roles.
         assert_eq!(found.others, found.predicted);
@@ -119,7 +113,7 @@ mod tests {
     fn what_never_differs_is_never_told_apart() {
         let recorded = Recorded::new(&[vec![3.0; 12], vec![7.0; 12]]).unwrap();
         let none = FalseVerdicts { predicted: 0, others: 0 };
-        assert_eq!(recorded.false_verdicts(6, 0.05, 100, 1), Some(none));
+        assert_eq!(recorded.false_verdicts(6, 100, 1), Some(none));
     }
 
     #[test]
@@ -129,9 +123,9 @@ mod tests {
         assert!(Recorded::new(&[vec![1.0, f64::NAN]]).is_none());
         assert!(Recorded::new(&[vec![1.0, 2.0], vec![1.0]]).is_none());
         let recorded = Recorded::new(&[vec![1.0; 5]]).unwrap();
-        assert!(recorded.false_verdicts(2, 0.05, 1, 1).is_some());
+        assert!(recorded.false_verdicts(2, 1, 1).is_some());
         // The fifth round has no partner.
-        assert_eq!(recorded.false_verdicts(3, 0.05, 1, 1), None);
-        assert_eq!(recorded.false_verdicts(1, 0.05, 1, 1), None);
+        assert_eq!(recorded.false_verdicts(3, 1, 1), None);
+        assert_eq!(recorded.false_verdicts(1, 1, 1), None);
     }
 }

@@ -232,7 +232,7 @@ fn a_server_that_dies_under_load_breaks_its_round_and_is_never_dropped() {
     assert_eq!(report.ended, Ended::Broken { block: 1, attempts: 3 });
     assert_eq!(failures(&report), [FailureKind::ServerDied; 3]);
     assert_eq!(
-        (report.conclusion(), report.verdict.word()),
+        (report.conclusion(), report.verdict.unwrap().word()),
         (Conclusion::SystemBroken, "undecided")
     );
     let text = report.to_text();
@@ -366,7 +366,7 @@ fn an_interrupted_run_keeps_its_complete_blocks() {
         let report = lab.try_run(&Options::default(), cancel).unwrap();
         assert_eq!(report.ended, Ended::Interrupted);
         assert_eq!((report.conclusion(), report.complete_blocks), (Conclusion::Interrupted, 0));
-        assert_eq!(report.verdict.word(), "undecided");
+        assert_eq!(report.verdict.unwrap().word(), "undecided");
     });
     assert_eq!(lab.json()["ended"]["state"], "interrupted");
 }

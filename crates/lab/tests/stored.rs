@@ -133,7 +133,7 @@ fn a_run_that_was_killed_is_reported_as_unfinished() {
     let report = Stored::read(&lab.out()).unwrap().report();
     assert_eq!((report.ended, report.complete_blocks), (Ended::Interrupted, 1));
     assert_eq!(
-        (report.conclusion(), report.verdict.word()),
+        (report.conclusion(), report.verdict.unwrap().word()),
         (Conclusion::Interrupted, "undecided")
     );
 }

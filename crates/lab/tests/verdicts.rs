@@ -18,7 +18,7 @@ fn memory(reference: u32, other: u32, blocks: u32) -> Lab {
 fn a_true_prediction_is_supported() {
     let lab = memory(100, 0, 3);
     let report = lab.run();
-    assert_eq!(report.verdict, Verdict::Supported, "{}", report.to_text());
+    assert_eq!(report.verdict, Some(Verdict::Supported), "{}", report.to_text());
     assert_eq!(report.conclusion(), Conclusion::Done);
     let json = lab.json();
     assert_eq!(json["verdict"], "supported");
@@ -34,16 +34,16 @@ fn a_true_prediction_is_supported() {
 #[test]
 fn a_false_prediction_is_refuted() {
     let report = memory(0, 100, 3).run();
-    assert_eq!(report.verdict, Verdict::Refuted, "{}", report.to_text());
+    assert_eq!(report.verdict, Some(Verdict::Refuted), "{}", report.to_text());
     assert_eq!(report.conclusion(), Conclusion::Done, "it ran: that is no failure");
 }
 
 #[test]
 fn one_block_decides_nothing() {
     let report = Lab::new("get", &two(SLOW, FAST, 1, "")).run();
-    assert_eq!(report.verdict.word(), "undecided");
+    assert_eq!(report.verdict.unwrap().word(), "undecided");
     assert_eq!(report.conclusion(), Conclusion::Done);
-    assert!(report.sentence.contains("fewer than two complete blocks"), "{}", report.sentence);
+    assert!(report.sentence().contains("fewer than two complete blocks"), "{}", report.sentence());
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_variant_that_only_refuses_refutes_a_promise_of_throughput() {
         .replace("ratio_at_most = 0.5", "ratio_at_least = 1");
     let lab = Lab::new("get", &text);
     let report = lab.run();
-    assert_eq!(report.verdict, Verdict::Refuted, "it answers fast, and nothing good");
+    assert_eq!(report.verdict, Some(Verdict::Refuted), "it answers fast, and nothing good");
     let text = report.to_text();
     assert!(text.contains("no request was good (fast, 2 of 2 rounds)"), "{text}");
     assert!(text.contains("fewer than 99 % of the requests were good"), "{text}");
@@ -63,7 +63,12 @@ fn a_variant_that_only_refuses_refutes_a_promise_of_throughput() {
 #[test]
 fn a_variant_that_only_refuses_does_not_win_on_latency() {
     let report = Lab::new("get", &two(SLOW, "serve = { status = 503 }", 2, "")).run();
-    assert_eq!(report.verdict, Verdict::Undecided(Undecided::NothingGood), "{}", report.to_text());
+    assert_eq!(
+        report.verdict,
+        Some(Verdict::Undecided(Undecided::NothingGood)),
+        "{}",
+        report.to_text()
+    );
     assert_eq!(report.conclusion(), Conclusion::SystemBroken);
     assert!(report.to_text().contains("no request was good"), "{}", report.to_text());
 }
@@ -75,8 +80,8 @@ fn a_latency_with_refusals_in_it_decides_nothing() {
     {
         let report = Lab::new("get", &two(reference, other, 2, "")).run();
         let text = report.to_text();
-        assert_eq!(report.verdict, Verdict::Undecided(Undecided::BadRequests), "{text}");
-        assert!(report.sentence.contains("fewer than 99 % of the requests were good"), "{text}");
+        assert_eq!(report.verdict, Some(Verdict::Undecided(Undecided::BadRequests)), "{text}");
+        assert!(report.sentence().contains("fewer than 99 % of the requests were good"), "{text}");
     }
 }
 
@@ -86,8 +91,10 @@ fn a_calibration_compares_the_reference_with_itself() {
     let report = lab.run_with(&Options { calibration: true, ..Options::default() });
     let names: Vec<&str> = report.variants.iter().map(|variant| variant.name.as_str()).collect();
     assert_eq!(names, ["slow", "slow-again"]);
-    assert!(report.sentence.starts_with("Calibration:"), "{}", report.sentence);
-    assert!(report.sentence.contains("Widest interval: ±"), "{}", report.sentence);
+    let word = report.answer.word().replace('-', " ").to_uppercase();
+    assert!(report.sentence().starts_with(&word), "{}", report.sentence());
+    assert!(report.sentence().contains("http_req_duration.p50 of slow-again"), "as was predicted");
+    assert_eq!((report.verdict, report.predictions.len()), (None, 0));
     assert_eq!(lab.json()["kind"], "calibration");
     assert_eq!(lab.json()["experiment"]["predictions"], serde_json::json!([]));
 }
@@ -97,7 +104,7 @@ fn a_report_tells_where_and_how_it_was_made() {
     let lab = Lab::new("get", &two(SLOW, FAST, 1, ""));
     lab.run_with(&Options { seed: Some(42), ..Options::default() });
     let json = lab.json();
-    assert_eq!((&json["seed"], &json["format"]), (&42.into(), &2.into()));
+    assert_eq!((&json["seed"], &json["format"]), (&42.into(), &3.into()));
     assert_eq!(json["versions"][0][0], "fixture");
     assert!(json["machine"]["cpus"].as_u64().unwrap() >= 1);
     assert_eq!(json["experiment"]["variants"][0]["serve"]["delay_ms"], 10);
@@ -117,8 +124,8 @@ fn several_predictions_are_answered_and_the_worst_counts() {
     let verdicts: Vec<Verdict> = report.predictions.iter().map(|answer| answer.verdict).collect();
     let expected = [Verdict::Supported, Verdict::Refuted, Verdict::Supported];
     assert_eq!(verdicts, expected, "{}", report.to_text());
-    assert_eq!(report.verdict, Verdict::Refuted);
-    assert_eq!(report.sentence.lines().count(), 3, "{}", report.sentence);
+    assert_eq!(report.verdict, Some(Verdict::Refuted));
+    assert_eq!(report.sentence().lines().count(), 4, "{}", report.sentence());
     let json = lab.json();
     assert_eq!(json["predictions"][1]["at_most"], 1.0);
     assert!(json["predictions"][1]["level"]["value"].as_f64().unwrap() > 1e8, "{json}");
@@ -132,29 +139,52 @@ fn a_variant_s_own_environment_reaches_its_script_only() {
         .replace("ratio_at_most = 0.5", "ratio_at_least = 7")
         .replace("vus = 2", "vus = 2\nenv = { WEIGHT = \"1\" }");
     let report = Lab::new("get new Gauge('weight') __ENV.WEIGHT", &text).run();
-    assert_eq!(report.verdict, Verdict::Supported, "{}", report.to_text());
+    assert_eq!(report.verdict, Some(Verdict::Supported), "{}", report.to_text());
     assert!(report.to_text().contains("weight.value"), "{}", report.to_text());
 }
 
 #[test]
-fn what_nobody_predicted_gets_a_word_that_depends_on_the_band() {
-    let words = |band: &str| {
-        let text = two("serve = { ballast_mb = 100 }", "serve = {}", 3, "");
+fn every_ratio_gets_a_word_and_the_band_says_what_is_the_same() {
+    let words = |band: &str, other: &str| {
+        let text = two("serve = { ballast_mb = 100 }", other, 3, "");
         let lab = Lab::new("get", &format!("{band}\n{text}"));
-        let report = lab.run();
+        lab.run();
         let json = lab.json();
         let row = |metric: &str| {
             let rows = json["variants"][1]["metrics"].as_array().unwrap();
             rows.iter().find(|row| row["metric"] == metric).unwrap().clone()
         };
-        assert!(row("http_req_duration.p50")["finding"].is_null(), "a prediction is about it");
-        let memory = row("peak_memory");
-        let word = memory["finding"]["word"].as_str().unwrap().to_owned();
-        assert!(report.to_text().contains(&word.replace('_', " ")), "{}", report.to_text());
+        assert!(row("http_req_duration.p50")["answer"].is_string());
+        assert_eq!(row("peak_memory")["answer"], json["metrics"]["peak_memory"]["answer"]);
+        let word = json["metrics"]["peak_memory"]["answer"].as_str().unwrap().to_owned();
         (word, json["experiment"]["band"].as_f64().unwrap())
     };
-    assert_eq!(words(""), ("lower".to_owned(), 0.05));
-    assert_eq!(words("band = 1000"), ("no_difference".to_owned(), 1000.0));
+    assert_eq!(words("", "serve = {}"), ("better".to_owned(), 0.01));
+    assert_eq!(words("", "serve = { ballast_mb = 300 }"), ("worse".to_owned(), 0.01));
+    let alike = words("band = 1000", "serve = { ballast_mb = 100 }");
+    assert!(["same", "better", "worse"].contains(&&*alike.0), "{alike:?}");
+    assert_ne!(words("band = 1000", "serve = { ballast_mb = 100 }").0, "cannot-tell");
+}
+
+#[test]
+fn without_a_prediction_the_question_is_whether_it_is_worse() {
+    let text = two("serve = { ballast_mb = 100 }", "serve = { ballast_mb = 300 }", 3, "");
+    let line = text.lines().find(|line| line.starts_with("prediction")).unwrap();
+    let text = text.replace(line, "").replace("question = \"Which is faster?\"", "");
+    let lab = Lab::new("get", &text);
+    let report = lab.run();
+    assert_eq!(report.experiment.question, "Is fast worse than slow?");
+    assert_eq!((report.verdict, report.headlines.len()), (None, 1));
+    let json = lab.json();
+    assert!(json["verdict"].is_null() && json["answer"].is_string(), "{json}");
+    assert_eq!(json["headlines"][0]["metric"], "response_time.p95");
+    let memory = &json["metrics"]["peak_memory"];
+    let (low, high) = (memory["low"].as_f64().unwrap(), memory["high"].as_f64().unwrap());
+    assert!(low > 1.0 && low < memory["ratio"].as_f64().unwrap() && high > low, "{memory}");
+    assert_eq!(json["also_worse"][0]["metric"], "peak_memory", "{}", report.to_text());
+    assert!(report.to_text().contains("Also worse: fast needs "), "{}", report.to_text());
+    assert_eq!(report.is_worse_by(0.05), Some(true));
+    assert_ne!(report.is_worse_by(1000.0), Some(true));
 }
 
 #[test]

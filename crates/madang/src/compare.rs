@@ -37,11 +37,11 @@ Examples:
   madang compare experiments/long-track --a-a             the reference with itself: how far apart
                                                           do two equal things appear on this machine?
   madang compare experiments/long-track --check           are the file and its script right? Loads nothing
-  madang compare my.toml --out out --json | jq .verdict   for a script
+  madang compare my.toml --out out --json | jq .answer    for a script: better, worse, same or cannot-tell
   madang compare --resume results/NAME-TIME               go on with a run that was interrupted or killed
   madang compare --report results/NAME-TIME               write the report of a stored run again
   madang compare --report results/NAME-TIME --lang ko     in Korean, the terminal's table too
-  madang compare my.toml --fail-on refuted                exit code 7 when a prediction is refuted (for CI)
+  madang compare my.toml --fail-on worse:5%,undecided     exit code 7 when it is worse, or nobody knows (for CI)
 
 Of several experiments, the first that does not end with exit code 0 ends the command.")]
 pub struct Args {
@@ -57,8 +57,10 @@ pub struct Args {
     /// Language of table, verdict and reports: en or ko [default: en, or that of the stored run]
     #[arg(long, value_name = "LANG", value_parser = language, conflicts_with = "resume")]
     lang: Option<Language>,
-    /// End with exit code 7 when a prediction is refuted or undecided; may be repeated
-    #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',', conflicts_with = "check")]
+    /// End with exit code 7 on any of these: `worse`, `worse:2%` (by more than 2 %, for certain),
+    /// `undecided` (a prediction, or whether it is worse), `refuted`; or `never`
+    #[arg(long, value_name = "WHAT", value_parser = FailOn::parse, value_delimiter = ',',
+          default_value = "refuted", conflicts_with = "check")]
     fail_on: Vec<FailOn>,
     /// Use the file's quick settings
     #[arg(long)]

@@ -19,14 +19,14 @@ use std::process::ExitCode;
 /// Printed below the help of every command.
 pub const TABLE: &str = "\
 Exit codes:
-    0  done, whatever the figures and verdicts
+    0  done
     1  failed, wholly or in part
     2  wrong usage, setting or file
     3  the machine was too noisy, or the load generator too slow, to tell
     4  the address is taken, or not of this machine
     5  the data directory is in use by another process
     6  the store, or the token key beside it, is unusable
-    7  --fail-on matched
+    7  --fail-on matched: by default, a prediction is refuted
     8  what was measured is broken: the server crashed, the script threw, more than 1 % of a check
        failed, an invariant does not hold, no request succeeded, or `limit`'s goal is missed even
        at one request a second

@@ -43,7 +43,7 @@ duration = "1s"
 env = { DETAIL = "medium" }
 [rounds]
 blocks = 1
-accept = ["steal", "foreign_cpu", "generator_limited"]
+accept = ["steal", "foreign_cpu"]
 [variants.off]
 serve = { "cache.mode" = "off" }
 [variants.on]

@@ -43,7 +43,7 @@ samples = true
 script = "script.js"
 [rounds]
 blocks = 2
-accept = ["steal", "foreign_cpu", "generator_limited"]
+accept = ["steal", "foreign_cpu"]
 [observe]
 metrics = ["madang_http_server_requests_in_flight", "madang_http_server_requests_total"]
 [variants.off]

@@ -25,15 +25,18 @@ const BLOCKS: std::ops::Range<u32> = 1..1001;
 /// More virtual users than a machine has ports for.
 const VUS: std::ops::Range<u32> = 1..1_000_001;
 const RETRIES: std::ops::Range<u32> = 0..101;
+/// Pairs tell 1 % apart in about as many.
+const DEFAULT_BLOCKS: u32 = 10;
+/// Connections, caches and compilers of most servers are warm by then.
+const DEFAULT_WARM_UP: Duration = Duration::from_secs(2);
 /// One broken round is bad luck, three in a row of the same block are a fault.
 const DEFAULT_RETRIES: u32 = 2;
 /// A server that migrates a large store at its start stays below this.
 const DEFAULT_START_LIMIT: Duration = Duration::from_secs(60);
 /// The longest documented load runs 11 minutes.
 const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(3600);
-/// What shared machines let two equal things differ by, by experience and by their A/A runs; less
-/// is for quiet machines, and the file may say so.
-const DEFAULT_BAND: f64 = 0.05;
+/// Less is seldom worth a decision, and pairs tell it apart.
+const DEFAULT_BAND: f64 = 0.01;
 /// Names become parts of file names.
 const NAME_BYTES: usize = 64;
 
@@ -72,6 +75,21 @@ pub fn experiment(
     }
 }
 
+impl Default for Rounds {
+    fn default() -> Self {
+        Self {
+            blocks: DEFAULT_BLOCKS,
+            warm_up: DEFAULT_WARM_UP,
+            retries: DEFAULT_RETRIES,
+            pin_cpus: true,
+            accept: Vec::new(),
+            start_limit: DEFAULT_START_LIMIT,
+            time_limit: DEFAULT_TIME_LIMIT,
+            quick: None,
+        }
+    }
+}
+
 /// Where an experiment comes from.
 #[derive(Clone, Copy)]
 struct Origin<'o> {
@@ -86,21 +104,23 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
     let Origin { text, file, dir, .. } = origin;
     // Tables that go to the host unread: it knows what may be in them.
     let whole: toml::Table = text.parse().unwrap_or_default();
-    let name = top.required_text("name").and_then(|found| checked_name(&top, "name", found));
-    let question = top.required_text("question").map(|found| found.value);
-    let reference = top.required_text("reference");
-    let claims = top.list("prediction").or_else(|| top.missing("prediction"));
+    let name = match top.text("name") {
+        Some(found) => checked_name(&top, "name", found),
+        None => Some(usual_name(file, dir)),
+    };
+    let question = top.text("question").map(|found| found.value);
+    let reference = top.text("reference");
+    let claims = top.list("prediction").unwrap_or_default();
     let band = top.positive("band").unwrap_or(DEFAULT_BAND);
     let observe = top.table("observe");
     let design = top.text("design");
     let data = top.table("data").and_then(|_| whole.get("data")?.as_table().cloned());
     let load = top.table("load").or_else(|| top.missing("load")).map(|load| load_of(load, origin));
-    let rounds = top.table("rounds").or_else(|| top.missing("rounds"));
-    let rounds = rounds.map(|reader| (reader.offset(), rounds_of(reader)));
-    if let (Some(Some(load)), Some((offset, Some(rounds)))) = (&load, &rounds) {
+    let rounds = top.table("rounds").map(|reader| (reader.offset(), rounds_of(reader)));
+    if let (Some(Some(load)), Some((offset, rounds))) = (&load, &rounds) {
         check_time_limit(load, rounds, *offset, top.mistakes());
     }
-    let rounds = rounds.and_then(|(_, rounds)| rounds);
+    let rounds = rounds.map_or_else(Rounds::default, |(_, rounds)| rounds);
     let variants = top.table("variants").or_else(|| top.missing("variants"));
     let variants = variants.map(|variants| variants::all(&variants, &whole));
     let (known, variants) = variants.unzip();
@@ -113,24 +133,23 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
     top.finish(&TOP_NOT_YET);
 
     let known: Vec<String> = known?;
-    let reference = reference?;
-    if !known.contains(&reference.value) {
-        let message = format!(
-            "`reference` must be one of the variants, {}, not `{}`",
-            quoted(&known),
-            reference.value
-        );
-        mistakes.add(reference.offset, message);
+    if let Some(Found { value, offset }) =
+        reference.as_ref().filter(|one| !known.contains(&one.value))
+    {
+        let all = quoted(&known);
+        let message = format!("`reference` must be one of the variants, {all}, not `{value}`");
+        mistakes.add(*offset, message);
     }
+    let reference = reference.map(|found| found.value).or_else(|| known.first().cloned())?;
     let usable = variants.as_deref().unwrap_or_default();
-    let names = Names { variants: &known, known: usable, reference: &reference.value };
+    let names = Names { variants: &known, known: usable, reference: &reference };
     let load = load??;
     let scripts = match origin.scripts {
         Some(text) => Scripts::stored(text, origin.outline),
         None => Scripts::read(&load.script),
     };
     let observe = predictions::observed(observe, &scripts);
-    let predictions = predictions::all(claims?, names, &observe, &scripts);
+    let predictions = predictions::all(claims, names, &observe, &scripts);
     let variants = variants?;
     let (values, invariants) =
         invariants::all(values, invariants, &variants, &observe.databases, &scripts);
@@ -149,14 +168,14 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
         sources: Sources { file: text.to_owned(), scripts: scripts.into_text() },
         dir: dir.to_owned(),
         name: name?,
-        question: question?,
-        reference: reference.value,
+        question: question.unwrap_or_else(|| usual_question(&known, &reference)),
+        reference,
         predictions,
         band,
         design: design.map(|(_, design)| design),
         data: data.unwrap_or_default(),
         load,
-        rounds: rounds?,
+        rounds,
         variants,
         observe,
         hooks,
@@ -229,9 +248,23 @@ fn load_of(mut reader: Reader<'_>, origin: Origin<'_>) -> Option<Load> {
     Some(Load { script: script?, env, vus, duration, quick })
 }
 
-fn rounds_of(mut reader: Reader<'_>) -> Option<Rounds> {
-    let blocks = reader.whole("blocks", BLOCKS).or_else(|| reader.missing("blocks"));
-    let warm_up = reader.duration("warm_up").unwrap_or_default();
+/// That of the file, or of its directory where all are called `experiment.toml`.
+fn usual_name(file: &Path, dir: &Path) -> String {
+    let stem = file.file_stem().filter(|stem| *stem != "experiment");
+    let name = stem.or_else(|| dir.file_name()).map(|name| name.to_string_lossy().into_owned());
+    name.filter(|name| is_name(name)).unwrap_or_else(|| "compare".to_owned())
+}
+
+/// What is asked where the file does not say.
+fn usual_question(variants: &[String], reference: &str) -> String {
+    let others: Vec<&str> =
+        variants.iter().map(String::as_str).filter(|name| *name != reference).collect();
+    format!("Is {} worse than {reference}?", others.join(" or "))
+}
+
+fn rounds_of(mut reader: Reader<'_>) -> Rounds {
+    let blocks = reader.whole("blocks", BLOCKS).unwrap_or(DEFAULT_BLOCKS);
+    let warm_up = reader.duration("warm_up").unwrap_or(DEFAULT_WARM_UP);
     let retries = reader.whole("retries", RETRIES).unwrap_or(DEFAULT_RETRIES);
     let pin_cpus = reader.boolean("pin_cpus").unwrap_or(true);
     let accept = accepted(&mut reader);
@@ -246,8 +279,7 @@ fn rounds_of(mut reader: Reader<'_>) -> Option<Rounds> {
         settings
     });
     reader.finish(&[]);
-    let blocks = blocks?;
-    Some(Rounds { blocks, warm_up, retries, pin_cpus, accept, start_limit, time_limit, quick })
+    Rounds { blocks, warm_up, retries, pin_cpus, accept, start_limit, time_limit, quick }
 }
 
 /// Disturbances for which no round is to be refused, and checks that may fail.

@@ -63,17 +63,7 @@ impl Figures {
     /// Reads a report of a load that was asked for over `window`. What its script says of its own
     /// length comes first.
     pub fn of(load: &LoadReport, window: Duration) -> Self {
-        let open: Vec<_> = load
-            .scenarios
-            .values()
-            .filter_map(|scenario| Some(scenario.open_model?.http_req_response_ms))
-            .filter(|trend| trend.count > 0)
-            .collect();
-        let trends = if open.is_empty() {
-            load.http_req_duration().copied().into_iter().collect()
-        } else {
-            open
-        };
+        let trends = load.response_times();
         let iterations = load.iterations;
         let arrivals = iterations.complete + iterations.interrupted + iterations.dropped;
         let undone = iterations.interrupted + iterations.dropped;

@@ -200,6 +200,7 @@ mod tests {
                 bound: Bound::RatioAtLeast(1.0),
             }],
             metrics: Metric::ALL.to_vec(),
+            asked: Vec::new(),
             band: 0.05,
             calibration: false,
             settings: Settings {

@@ -59,33 +59,13 @@ fn answers(page: &mut String, report: &Report) {
         );
     }
     let (_, held) = invariants::lines(&report.invariants, lang);
-    for answer in &report.predictions {
-        let word = answer.verdict.word();
-        let _ = write!(
-            page,
-            "<div class=\"answer {word}\"><b>{}</b> <span>{}</span><br>{}",
-            text(lang.verdict(answer.verdict)),
-            text(&tables::claim(report, answer)),
-            text(&tables::measured(report, answer)),
-        );
-        let more = answer.blocks_needed.map(|blocks| lang.more(blocks));
-        let why: Vec<String> =
-            lang.reason(answer.verdict).map(str::to_owned).into_iter().chain(more).collect();
-        if !why.is_empty() {
-            let _ = write!(page, "<br><span class=\"faint\">{}</span>", text(&why.join("; ")));
-        }
-        page.push_str("</div>\n");
-    }
-    for caveat in &report.caveats {
-        let _ = writeln!(page, "<p class=\"answer undecided\">{}</p>", text(caveat));
+    for (class, line) in report.found() {
+        let _ = writeln!(page, "<p class=\"answer {class}\">{}</p>", text(line));
     }
     if let Some(held) = held {
         let _ = writeln!(page, "<p class=\"answer held\">{}</p>", text(&held));
     }
     if let Some(pace) = &report.pace {
         let _ = writeln!(page, "<p class=\"faint\">{}</p>", text(pace));
-    }
-    if let Some(noise) = &report.noise {
-        let _ = writeln!(page, "<p class=\"answer undecided\">{}</p>", text(noise));
     }
 }

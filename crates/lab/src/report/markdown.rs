@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Report, broken, columns, invariants, method, text};
-use crate::report::Comparison;
+use super::{Report, broken, columns, invariants, method, table};
 
 pub fn render(report: &Report) -> String {
     let mut page = String::new();
@@ -26,24 +25,16 @@ fn write_page(page: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(page)?;
     }
     let (_, held) = invariants::lines(&report.invariants, lang);
-    for answer in &report.predictions {
-        writeln!(page, "**{}**\n", answer.sentence)?;
-    }
-    for caveat in &report.caveats {
-        writeln!(page, "**{caveat}**\n")?;
+    for line in
+        report.sentence().lines().chain(report.also_worse.iter().map(|one| one.sentence.as_str()))
+    {
+        writeln!(page, "**{line}**\n")?;
     }
     if let Some(held) = held {
         writeln!(page, "{held}\n")?;
     }
     if let Some(pace) = &report.pace {
         writeln!(page, "{pace}\n")?;
-    }
-    if let Some(noise) = &report.noise {
-        writeln!(page, "**{noise}**\n")?;
-    }
-    for prediction in &experiment.predictions {
-        let claim = lang.claim(prediction, &experiment.reference);
-        writeln!(page, "{}: {claim}.\n", lang.pick("Predicted beforehand", "사전 예측"))?;
     }
     write_table(page, report)?;
     write_figures(page, report)?;
@@ -59,38 +50,29 @@ fn write_page(page: &mut String, report: &Report) -> std::fmt::Result {
 }
 
 fn write_table(page: &mut String, report: &Report) -> std::fmt::Result {
-    let lang = report.language;
-    write!(page, "| {} |", lang.pick("metric", "지표"))?;
-    for variant in &report.variants {
-        write!(page, " {} |", text::head(&variant.name, variant.is_reference, lang))?;
-    }
-    write!(page, "\n|---|")?;
-    for _ in &report.variants {
-        write!(page, "---|")?;
-    }
-    writeln!(page)?;
-    let rows = report.variants.first().map_or(0, |variant| variant.metrics.len());
-    for place in 0..rows {
-        let Some(first) = report.variants.first() else { break };
-        write!(page, "| {} |", cell(&lang.metric(&first.metrics[place].metric)))?;
-        for variant in &report.variants {
-            let row = &variant.metrics[place];
-            write!(page, " {}", text::value(row))?;
-            match &row.comparison {
-                Comparison::Reference => {}
-                Comparison::Ratio(estimate) => {
-                    write!(page, "<br>{}", lang.estimate(estimate))?;
-                    if let Some(found) = row.finding {
-                        write!(page, ": {}", lang.finding(found.word))?;
-                    }
-                }
-                Comparison::NoRatio(why) => write!(page, "<br>{}", lang.no_ratio(why))?,
-            }
-            write!(page, " |")?;
+    let tables = table::tables(report, true);
+    for table in &tables {
+        if tables.len() > 1 {
+            let title = report.language.beside(&table.variant, &report.experiment.reference);
+            writeln!(page, "### {title}\n")?;
+        }
+        let Some((head, rows)) = table.rows.split_first() else { continue };
+        let line = |row: &Vec<String>| {
+            let (plot, cells) =
+                row.split_last().map_or(("", &row[..]), |(plot, cells)| (plot, cells));
+            let cells: Vec<String> = cells.iter().map(|one| cell(one)).collect();
+            // Spaces are kept in code, but for those at its ends: no-break spaces stay.
+            let plot = plot.replace(' ', "\u{a0}");
+            let plot = if plot.is_empty() { plot } else { format!("`{plot}`") };
+            format!("| {} | {plot} |", cells.join(" | "))
+        };
+        writeln!(page, "{}\n|{}", line(head), "---|".repeat(head.len()))?;
+        for row in rows {
+            writeln!(page, "{}", line(row))?;
         }
         writeln!(page)?;
     }
-    writeln!(page)
+    Ok(())
 }
 
 /// The columns that other tools' reports have, costs among them.

@@ -11,15 +11,14 @@ pub fn words(lang: Language) -> &'static str {
         "Each block ran every variant once, in random order, on a fresh process with the same data. \
          The round is the unit. Values are geometric means over rounds (arithmetic ones where a \
          round has zero); ratios are taken within a block, averaged as logarithms, with a 95 % \
-         interval by Student's paired t. A ratio that nobody predicted is “no difference” when its whole interval lies inside the band, “higher” or “lower” when its p-value, adjusted by Holm \
-         over all of them, is at most 0.05. Good requests are those that did not fail and none of \
+         interval by Student's paired t. A figure is better or worse when its interval leaves out 1, the same when the interval includes 1 and \
+         lies inside the band. Good requests are those that did not fail and none of \
          whose checks failed; response times are over all requests. Server CPU and memory are of \
          its whole process tree.",
         "블록마다 모든 변형을 무작위 순서로 한 번씩, 같은 데이터와 새 프로세스로 실행했습니다. 통계의 \
          단위는 라운드입니다. 값은 라운드의 기하 평균이고, 0이 있으면 산술 평균입니다. 비율은 블록 \
-         안에서 구해 로그로 평균하고, 대응표본 t로 95 % 신뢰구간을 냅니다. 예측하지 않은 비율은 구간 \
-         전체가 범위 안에 있으면 ‘차이 없음’, Holm 보정 p-값이 0.05 이하이면 ‘높음’ 또는 \
-         ‘낮음’입니다. 정상 요청은 실패하지 않았고 검사도 모두 통과한 요청이며, 응답 시간은 모든 \
+         안에서 구해 로그로 평균하고, 대응표본 t로 95 % 신뢰구간을 냅니다. 구간에 1이 \
+         들어 있지 않으면 ‘좋음’이나 ‘나쁨’, 1이 들어 있고 구간 전체가 범위 안에 있으면 ‘같음’입니다. 정상 요청은 실패하지 않았고 검사도 모두 통과한 요청이며, 응답 시간은 모든 \
          요청의 값입니다. 서버 CPU와 메모리는 프로세스 트리 전체의 값입니다.",
     )
 }

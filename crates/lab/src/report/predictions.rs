@@ -3,26 +3,22 @@
 use serde::Serialize;
 
 use super::{
-    Comparison, Language, Row, VariantSummary, all, counted,
+    Comparison, Language, Row, VariantSummary,
     summary::Sides,
     zeros::{self, Zeros},
 };
 use crate::{
     experiment::{Bound, Prediction},
-    finding,
-    metric::Metric,
     plan::Plan,
-    record::{RoundRecord, Warning},
+    record::RoundRecord,
+    rules::{self, Limits},
     stats::{self, Level},
     verdict::{Undecided, Verdict},
 };
 
-/// Fewer values above a percentile do not tell where it is: among 10, chance moves it by a third of what lies beyond.
-const FEWEST_ABOVE: f64 = 10.0;
-
 /// A prediction and what the rounds say about it.
 #[derive(Debug, Clone, Serialize)]
-pub struct Answer {
+pub struct PredictionPart {
     /// What was predicted.
     #[serde(flatten)]
     pub prediction: Prediction,
@@ -48,7 +44,7 @@ pub struct Evidence<'e> {
 
 impl Evidence<'_> {
     /// One answer for each prediction; all of them undecided when the run allows no verdict.
-    pub fn answers(&self, undecided: Option<Undecided>, blocks: u32) -> Vec<Answer> {
+    pub fn answers(&self, undecided: Option<Undecided>, blocks: u32) -> Vec<PredictionPart> {
         let answer = |prediction: &Prediction| {
             let level = self.level(prediction);
             let verdict = match undecided {
@@ -56,7 +52,7 @@ impl Evidence<'_> {
                 _ => self.verdict(prediction, level.as_ref()),
             };
             let blocks_needed = self.blocks_needed(prediction, level.as_ref(), verdict);
-            Answer {
+            PredictionPart {
                 blocks_needed,
                 verdict,
                 undecided_because: self.plan.language.reason(verdict),
@@ -72,7 +68,7 @@ impl Evidence<'_> {
     /// Whether it can be told in spite of that.
     fn withstands(&self, why: Undecided, prediction: &Prediction) -> bool {
         // Whoever used the machine: some request would have been good.
-        let is_noise = matches!(why, Undecided::MachineTooNoisy | Undecided::GeneratorLimited);
+        let is_noise = why == Undecided::MachineTooNoisy;
         if is_noise && self.plan.is_paired(&prediction.metric) {
             return true;
         }
@@ -94,7 +90,7 @@ impl Evidence<'_> {
             return None;
         }
         let sides = Sides::of(self.plan, self.rounds, &prediction.metric, &prediction.variant);
-        let values = sides.own.iter().map(|(_, round)| prediction.metric.level(round).ok());
+        let values = sides.own().map(|round| prediction.metric.level(round).ok());
         let values: Option<Vec<f64>> = values.collect();
         stats::level(&values?)
     }
@@ -118,10 +114,16 @@ impl Evidence<'_> {
     /// What can be said of values that have no interval of Student's t.
     fn without_interval(&self, prediction: &Prediction) -> Verdict {
         let is_ratio = prediction.bound.is_ratio();
-        let zeros = Zeros::of(self.plan, self.rounds, prediction);
-        let decided = zeros.map(|zeros| zeros.verdict(prediction.bound));
+        let decided = self.zeros(prediction).map(|zeros| {
+            let interval = zeros.interval();
+            self.limits(prediction).apply(
+                Verdict::of(prediction.bound, interval),
+                prediction.bound,
+                interval,
+            )
+        });
         let decided = decided.filter(|verdict| !matches!(verdict, Verdict::Undecided(_)));
-        if let Some(verdict) = decided.filter(|_| !self.plan.calibration) {
+        if let Some(verdict) = decided {
             return verdict;
         }
         let paired = Some(self.plan.reference.as_str()).filter(|_| is_ratio);
@@ -148,64 +150,35 @@ impl Evidence<'_> {
         };
         // Only with a value: without one, the reason for that tells more.
         let Some(interval) = found else { return self.without_interval(prediction) };
-        let about = (&prediction.metric, &prediction.variant);
-        if threw(self.plan, self.rounds, about.1) {
-            return Verdict::Undecided(Undecided::Exceptions);
+        if self.interferes(prediction) {
+            return Verdict::Undecided(Undecided::Interference);
         }
-        let is_doubtful = if prediction.bound.is_ratio() {
-            tells_about_refusals(self.plan, self.rounds, about.0, about.1)
-        } else {
-            has_refusals(self.rounds, about.0, about.1)
+        let verdict = Verdict::of(prediction.bound, interval);
+        self.limits(prediction).apply(verdict, prediction.bound, interval)
+    }
+
+    fn limits(&self, prediction: &Prediction) -> Limits {
+        let Prediction { metric, variant, bound } = prediction;
+        let sides = Sides::of(self.plan, self.rounds, metric, variant);
+        Limits::of(self.plan, &sides, metric, bound.is_ratio())
+    }
+
+    fn zeros(&self, prediction: &Prediction) -> Option<Zeros> {
+        let Prediction { metric, variant, bound } = prediction;
+        bound.is_ratio().then(|| Zeros::of(self.plan, self.rounds, metric, variant))?
+    }
+
+    /// Whether what was claimed is less than what loading both at once changes.
+    fn interferes(&self, prediction: &Prediction) -> bool {
+        let row = self.row(prediction).filter(|_| prediction.bound.is_ratio());
+        let distance = |row: &Row| {
+            let (below, above) = prediction.bound.distances(row.comparison.estimate()?.ratio);
+            Some(below.abs().min(above.abs()))
         };
-        if is_doubtful {
-            return Verdict::Undecided(Undecided::BadRequests);
-        }
-        let mut names = vec![about.1.as_str()];
-        names.extend(prediction.bound.is_ratio().then_some(self.plan.reference.as_str()));
-        if names.iter().any(|name| has_short_tail(self.rounds, about.0, name)) {
-            return Verdict::Undecided(Undecided::TooFewRequests);
-        }
-        if let Some(why) = self.spoilt(prediction) {
-            return Verdict::Undecided(why);
-        }
-        if !self.plan.calibration {
-            return Verdict::of(prediction.bound, interval);
-        }
-        // A calibration predicts no difference. Of several metrics one may differ by chance: they
-        // are adjusted for, so that the whole is wrong in one run of twenty.
-        match self.adjusted_p_value(prediction) {
-            None if estimate.is_none() => Verdict::Undecided(Undecided::NoRatio),
-            None => Verdict::Undecided(Undecided::TooFewBlocks),
-            Some(p_value) if p_value > finding::LEVEL => Verdict::Supported,
-            Some(_) => Verdict::Refuted,
-        }
-    }
-
-    /// Why pairs tell nothing about a prediction, if they do not.
-    fn spoilt(&self, prediction: &Prediction) -> Option<Undecided> {
-        if !self.plan.is_paired(&prediction.metric) {
-            return None;
-        }
-        if were_apart(self.rounds, &prediction.variant) {
-            return Some(Undecided::Apart);
-        }
-        let row = self.row(prediction)?;
-        let ratio = row.comparison.estimate()?.ratio;
-        let (below, above) = prediction.bound.distances(ratio);
-        let distance = below.abs().min(above.abs());
-        let is_smaller =
-            row.interference.is_some_and(|one| one.is_certain && distance < one.difference.abs());
-        (prediction.bound.is_ratio() && is_smaller).then_some(Undecided::Interference)
-    }
-
-    /// The p-value of "the ratio is 1", adjusted by Holm over all predictions.
-    fn adjusted_p_value(&self, prediction: &Prediction) -> Option<f64> {
-        let p_value =
-            |prediction: &Prediction| self.row(prediction)?.comparison.estimate()?.p_value;
-        let own = p_value(prediction)?;
-        let all: Vec<f64> = self.plan.predictions.iter().filter_map(p_value).collect();
-        let place = all.iter().position(|one| *one == own)?;
-        stats::holm(&all).get(place).copied()
+        let is_so = |row: &Row| {
+            distance(row).is_some_and(|distance| rules::interferes(row.interference, distance))
+        };
+        row.is_some_and(is_so)
     }
 
     fn blocks_needed(
@@ -242,16 +215,11 @@ impl Evidence<'_> {
                 lang.measured(&lang.estimate(estimate))
             }
             (None, Some(Comparison::NoRatio(why))) => {
-                let zeros = Zeros::of(self.plan, self.rounds, prediction);
-                let zeros = zeros.and_then(|zeros| zeros.words(why, lang));
+                let zeros = self.zeros(prediction).and_then(|zeros| zeros.words(why, lang));
                 zeros.unwrap_or_else(|| lang.no_ratio(why))
             }
             _ => lang.nothing().to_owned(),
         };
-        if self.plan.calibration {
-            let widest = widest(self.variants);
-            return lang.calibration(&prediction.metric, verdict, &measured, blocks, widest);
-        }
         lang.answer(prediction, &self.plan.reference, verdict, &measured, blocks)
     }
 
@@ -264,51 +232,9 @@ impl Evidence<'_> {
     }
 }
 
-/// Whether the script threw so often in rounds of a variant or of the reference that their loads differ
-/// from what it says, and perhaps from each other.
-pub fn threw(plan: &Plan, rounds: &[RoundRecord], variant: &str) -> bool {
-    let both = [plan.reference.as_str(), variant].into_iter();
-    let mut measured = both.flat_map(|name| all(rounds, name).map(|(_, measured)| measured));
-    measured.any(|measured| measured.warnings.contains(&Warning::Exceptions))
-}
-
-/// Whether a pair of a variant was not loaded at the same time.
-pub fn were_apart(rounds: &[RoundRecord], variant: &str) -> bool {
-    let mut paired = all(rounds, variant).filter(|(round, _)| round.beside.is_some());
-    paired.any(|(_, measured)| measured.warnings.contains(&Warning::Apart))
-}
-
-/// Whether a round of a variant has too few values above a percentile for it to say anything.
-pub fn has_short_tail(rounds: &[RoundRecord], metric: &Metric, variant: &str) -> bool {
-    let mut tails = counted(rounds, variant).filter_map(|(_, measured)| metric.tail(measured));
-    tails.any(|values| values < FEWEST_ABOVE)
-}
-
-/// Whether a comparison of response times would compare refusals.
-pub fn tells_about_refusals(
-    plan: &Plan,
-    rounds: &[RoundRecord],
-    metric: &Metric,
-    variant: &str,
-) -> bool {
-    has_refusals(rounds, metric, &plan.reference) || has_refusals(rounds, metric, variant)
-}
-
-fn has_refusals(rounds: &[RoundRecord], metric: &Metric, variant: &str) -> bool {
-    metric.is_response_time()
-        && counted(rounds, variant).any(|(_, measured)| metric.has_bad_requests(measured))
-}
-
 /// `12.3 ms (95 % interval 11.9 ms to 12.7 ms)`.
 fn show_level(prediction: &Prediction, level: &Level, lang: Language) -> String {
     let show = |value| prediction.metric.show(value);
     let ends = level.interval.map(|(low, high)| (show(low), show(high)));
     lang.value(&show(level.value), ends)
-}
-
-/// The widest interval of any ratio, as a share: how far apart two equal things appear here.
-fn widest(variants: &[VariantSummary]) -> Option<(f64, &Metric)> {
-    let rows = variants.iter().flat_map(|variant| &variant.metrics);
-    rows.filter_map(|row| Some((row.comparison.estimate()?.half_width()?, &row.metric)))
-        .max_by(|left, right| left.0.total_cmp(&right.0))
 }

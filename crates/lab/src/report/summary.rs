@@ -7,14 +7,15 @@ use serde::Serialize;
 use super::{
     Language, counted,
     figures::{self, Figures},
-    findings::Judgement,
 };
 use crate::{
+    answer::Answer,
     experiment::Variant,
     metric::{Absent, Metric},
     plan::Plan,
     record::{Measured, RoundRecord},
     stats::{self, Estimate, Interference},
+    verdict::Undecided,
 };
 
 /// One variant over all complete blocks.
@@ -41,14 +42,18 @@ pub struct Row {
     /// Geometric mean over the rounds, or arithmetic if any is zero; `null` when any round has
     /// none.
     pub value: Option<f64>,
+    /// The same of the reference, in the rounds that `value` is compared with.
+    pub reference_value: Option<f64>,
     /// Against the reference.
     #[serde(flatten)]
     pub comparison: Comparison,
     /// Of a ratio from pairs: the same of rounds alone; `null` with fewer than two of these.
     pub interference: Option<Interference>,
-    /// What the rounds say about it when no prediction does; `null` of a predicted ratio, and
-    /// where there is no interval.
-    pub finding: Option<Judgement>,
+    /// How the variant stands to the reference; `null` of the reference itself.
+    pub answer: Option<Answer>,
+    /// Why that cannot be told in spite of an interval.
+    #[serde(skip)]
+    pub doubt: Option<Undecided>,
 }
 
 /// A variant's metric against that of the reference.
@@ -94,10 +99,12 @@ pub fn summarise(plan: &Plan, rounds: &[RoundRecord]) -> Vec<VariantSummary> {
             Row {
                 metric: metric.clone(),
                 unit: metric.unit(),
-                value: mean(metric, &sides.own),
+                value: mean(metric, sides.own()),
+                reference_value: mean(metric, sides.reference()),
                 comparison,
                 interference,
-                finding: None,
+                answer: None,
+                doubt: None,
             }
         });
         VariantSummary {
@@ -111,9 +118,8 @@ pub fn summarise(plan: &Plan, rounds: &[RoundRecord]) -> Vec<VariantSummary> {
 }
 
 /// The geometric mean, so that two variants' values stand in the ratio that is printed.
-fn mean(metric: &Metric, rounds: &[(u32, &Measured)]) -> Option<f64> {
-    let values: Result<Vec<f64>, Absent> =
-        rounds.iter().map(|(_, round)| metric.level(round)).collect();
+fn mean<'r>(metric: &Metric, rounds: impl Iterator<Item = &'r Measured>) -> Option<f64> {
+    let values: Result<Vec<f64>, Absent> = rounds.map(|round| metric.level(round)).collect();
     let values = values.ok().filter(|values| !values.is_empty())?;
     let n = values.len() as f64;
     if values.iter().all(|value| *value > 0.0) {
@@ -126,7 +132,7 @@ fn mean(metric: &Metric, rounds: &[(u32, &Measured)]) -> Option<f64> {
 /// What a metric of a variant is compared by: of each block, the round of the reference and the variant's own.
 pub struct Sides<'r> {
     reference: BTreeMap<u32, &'r Measured>,
-    pub own: Vec<(u32, &'r Measured)>,
+    own: Vec<(u32, &'r Measured)>,
 }
 
 impl<'r> Sides<'r> {
@@ -156,6 +162,16 @@ impl<'r> Sides<'r> {
             reference: counted(rounds, reference).collect(),
             own: counted(rounds, name).collect(),
         }
+    }
+
+    /// The variant's rounds.
+    pub fn own(&self) -> impl Iterator<Item = &'r Measured> + '_ {
+        self.own.iter().map(|(_, round)| *round)
+    }
+
+    /// The reference's rounds.
+    pub fn reference(&self) -> impl Iterator<Item = &'r Measured> + '_ {
+        self.reference.values().copied()
     }
 
     /// The reference's rounds and the variant's own, block by block.

@@ -4,13 +4,13 @@
 //! In Korean no particle follows a name, because it would depend on the name's last sound.
 
 mod doubts;
+mod headline;
 
 use madang_stack::CpuBudget;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     experiment::{Bound, Prediction},
-    finding::Finding,
     metric::{Absent, Metric, Statistic},
     record::{CheckedLimit, LimitKind},
     report::ratio,
@@ -49,18 +49,13 @@ impl Language {
         match metric {
             Metric::Goodput => "초당 정상 요청",
             Metric::GoodShare => "정상 요청 비율",
-            Metric::Latency(Statistic::Mean) => "응답 시간, 평균",
-            Metric::Latency(Statistic::P50) => "응답 시간, p50",
-            Metric::Latency(Statistic::P90) => "응답 시간, p90",
-            Metric::Latency(Statistic::P95) => "응답 시간, p95",
-            Metric::Latency(Statistic::P99) => "응답 시간, p99",
-            Metric::Latency(Statistic::Max) => "응답 시간, 최대",
-            Metric::CpuPerGoodRequest => "정상 요청당 서버 CPU",
-            Metric::PeakMemory => "서버 메모리, 최대",
+            Metric::Response(Statistic::P50) => "응답 시간, p50",
+            Metric::Response(Statistic::P95) => "응답 시간, p95",
+            Metric::Response(Statistic::P99) => "응답 시간, p99",
+            Metric::CpuPerGoodRequest => "정상 요청당 CPU",
+            Metric::PeakMemory => "메모리, 최대",
             Metric::PeakRss => "상주 메모리 합계, 최대",
-            Metric::Load(_) | Metric::Server(_) | Metric::Database(_) => {
-                return metric.id().into_owned();
-            }
+            _ => return metric.id().into_owned(),
         }
         .to_owned()
     }
@@ -98,7 +93,10 @@ impl Language {
             }
             Undecided::MachineTooNoisy => "다른 작업이 장비를 너무 많이 사용했습니다",
             Undecided::GeneratorLimited => {
-                "서버가 아니라 부하 생성기가 한계였던 라운드가 너무 많습니다"
+                "서버가 아니라 부하 생성기가 한계였던 라운드가 있어, 서버는 측정값보다 빠를 수 있습니다"
+            }
+            Undecided::Dropped => {
+                "반복의 1 %를 넘게 시작하지 못한 라운드가 있어, 가장 느린 응답이 빠져 있습니다"
             }
             Undecided::Apart => "한 쌍의 두 부하가 같은 시간에 측정되지 않았습니다",
             Undecided::Interference => {
@@ -106,17 +104,6 @@ impl Language {
             }
             Undecided::Unfinished => "모든 블록이 끝나기 전에 실행이 끝났습니다",
         })
-    }
-
-    /// The word beside a ratio.
-    pub fn finding(self, finding: Finding) -> &'static str {
-        match (self, finding) {
-            (Self::En, finding) => finding.text(),
-            (Self::Ko, Finding::NoDifference) => "차이 없음",
-            (Self::Ko, Finding::Higher) => "높음",
-            (Self::Ko, Finding::Lower) => "낮음",
-            (Self::Ko, Finding::Undecided) => "판정 불가",
-        }
     }
 
     /// What was predicted, as a sentence.
@@ -156,58 +143,18 @@ impl Language {
     ) -> String {
         let (metric, variant) = (self.metric(&prediction.metric), &prediction.variant);
         let bound = self.bound(prediction, reference);
-        let (word, blocks) = (capital(self.verdict(verdict)), self.blocks(blocks));
+        let (word, blocks) = (self.verdict(verdict), self.blocks(blocks));
         let why = self.reason(verdict).map_or_else(String::new, |why| match self {
             Self::En => format!(" Why: {why}."),
             Self::Ko => format!(" 이유: {why}."),
         });
         match self {
             Self::En => format!(
-                "{word}: {metric} of `{variant}` was predicted to be {bound}; {measured} in \
-                 {blocks}.{why}"
+                "Prediction: {word}: {metric} of `{variant}` is {bound}; {measured} in {blocks}.{why}"
             ),
             Self::Ko => {
-                format!("{word}: `{variant}`의 {metric} 예측은 {bound}; {measured}, {blocks}.{why}")
+                format!("예측: {word}: `{variant}`의 {metric} {bound}; {measured}, {blocks}.{why}")
             }
-        }
-    }
-
-    /// The answer of a calibration. `widest` is the widest interval of any ratio, as a share, and
-    /// its metric.
-    pub fn calibration(
-        self,
-        metric: &Metric,
-        verdict: Verdict,
-        measured: &str,
-        blocks: u32,
-        widest: Option<(f64, &Metric)>,
-    ) -> String {
-        let (metric, blocks) = (self.metric(metric), self.blocks(blocks));
-        let told = match verdict {
-            Verdict::Supported => self.pick(
-                "cannot be told from itself, as it should be",
-                "기준을 자기 자신과 구별할 수 없습니다. 정상입니다",
-            ),
-            Verdict::Refuted => self.pick(
-                "appears to differ from itself: distrust comparisons made here",
-                "기준이 자기 자신과 다르게 나타납니다. 여기에서 한 비교를 믿지 마세요",
-            ),
-            Verdict::Undecided(_) => {
-                self.pick("was not measured often enough", "기준을 충분히 측정하지 못했습니다")
-            }
-        };
-        let spread = widest.map_or_else(String::new, |(width, metric)| {
-            let (width, metric) = (crate::metric::digits(width * 100.0), self.metric(metric));
-            match self {
-                Self::En => format!(" Widest interval: ± {width} % ({metric})."),
-                Self::Ko => format!(" 가장 넓은 구간: ± {width} % ({metric})."),
-            }
-        });
-        match self {
-            Self::En => format!(
-                "Calibration: the reference {told}; {metric}: {measured} in {blocks}.{spread}"
-            ),
-            Self::Ko => format!("자기 비교: {told}. {metric}: {measured}, {blocks}.{spread}"),
         }
     }
 
@@ -365,11 +312,4 @@ impl Language {
             Self::Ko => format!("95 % 신뢰구간 {low} ~ {high}"),
         }
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().collect::<String>() + letters.as_str()
-    })
 }

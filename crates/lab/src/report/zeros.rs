@@ -7,11 +7,10 @@ use super::{
     summary::{self, Sides},
 };
 use crate::{
-    experiment::{Bound, Prediction},
+    metric::Metric,
     plan::Plan,
     record::{Measured, RoundRecord},
     stats,
-    verdict::Verdict,
 };
 
 /// The blocks' ratios, of which at least one is zero or infinite.
@@ -20,9 +19,8 @@ pub struct Zeros(Vec<f64>);
 impl Zeros {
     /// `None` where zero would be no value, where nothing was zero, and where both of a block were:
     /// of these there is no ratio.
-    pub fn of(plan: &Plan, rounds: &[RoundRecord], prediction: &Prediction) -> Option<Self> {
-        let metric = &prediction.metric;
-        if !prediction.bound.is_ratio() || !metric.may_be_zero() {
+    pub fn of(plan: &Plan, rounds: &[RoundRecord], metric: &Metric, variant: &str) -> Option<Self> {
+        if !metric.may_be_zero() {
             return None;
         }
         let ratio = |(paired, own): (&Measured, &Measured)| {
@@ -30,15 +28,15 @@ impl Zeros {
             let is_one = paired >= 0.0 && own >= 0.0 && paired + own > 0.0;
             is_one.then(|| own / paired)
         };
-        let sides = Sides::of(plan, rounds, metric, &prediction.variant);
+        let sides = Sides::of(plan, rounds, metric, variant);
         let ratios: Vec<f64> = sides.both().map(ratio).collect::<Option<_>>()?;
         let is_extreme = |ratio: &f64| *ratio == 0.0 || ratio.is_infinite();
         ratios.iter().any(is_extreme).then_some(Self(ratios))
     }
 
     /// What can be said without an assumption about how the ratios are spread.
-    pub fn verdict(&self, bound: Bound) -> Verdict {
-        Verdict::of(bound, stats::median_interval(&self.0))
+    pub fn interval(&self) -> Option<(f64, f64)> {
+        stats::median_interval(&self.0)
     }
 
     /// In words, with the reason that there is no ratio. `None` when none is zero.

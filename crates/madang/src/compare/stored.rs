@@ -28,12 +28,39 @@ pub fn go_on_after(failed: Option<FailureKind>) -> Option<&'static str> {
 }
 
 /// What may make the command fail although everything ran.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FailOn {
-    /// A prediction is refuted
+    /// Something that was asked about, or something else for certain, is worse by more than this share.
+    Worse(f64),
+    /// A prediction is refuted.
     Refuted,
-    /// The verdict is undecided
+    /// A prediction is undecided, or it cannot be told whether something is worse.
     Undecided,
+    /// Nothing: for whoever only wants to look.
+    Never,
+}
+
+impl FailOn {
+    /// Reads `worse`, `worse:2%`, `undecided`, `refuted` or `never`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let accepted = || {
+            "accepted are `worse`, `worse:PERCENT%` such as `worse:2%`, `undecided`, `refuted` and `never`"
+                .to_owned()
+        };
+        match text {
+            "worse" => Ok(Self::Worse(0.0)),
+            "undecided" => Ok(Self::Undecided),
+            "refuted" => Ok(Self::Refuted),
+            "never" => Ok(Self::Never),
+            _ => {
+                let percent = text.strip_prefix("worse:").ok_or_else(accepted)?;
+                let percent = percent.strip_suffix('%').unwrap_or(percent).trim();
+                let percent: f64 = percent.parse().map_err(|_| accepted())?;
+                let is_one = percent.is_finite() && percent >= 0.0;
+                if is_one { Ok(Self::Worse(percent / 100.0)) } else { Err(accepted()) }
+            }
+        }
+    }
 }
 
 /// How runs are shown, and what they make of the command.
@@ -77,9 +104,20 @@ impl Show<'_> {
         if !matches!(conclusion, Conclusion::Done | Conclusion::CannotTell) {
             return conclusion.into();
         }
-        let undecided = matches!(report.verdict, Verdict::Undecided(_));
+        let limit = self.fail_on.iter().find_map(|what| match what {
+            FailOn::Worse(share) => Some(*share),
+            _ => None,
+        });
+        let worse = report.is_worse_by(limit.unwrap_or(0.0));
+        let undecided = match report.verdict {
+            Some(Verdict::Undecided(_)) => true,
+            Some(_) if limit.is_none() => false,
+            _ => worse.is_none(),
+        };
         let refuted = report.predictions.iter().any(|one| one.verdict == Verdict::Refuted);
-        let matched = (on(FailOn::Refuted) && refuted) || (on(FailOn::Undecided) && undecided);
+        let matched = (on(FailOn::Refuted) && refuted)
+            || (on(FailOn::Undecided) && undecided)
+            || (limit.is_some() && worse == Some(true));
         if matched { exit::Ended::FailOn } else { conclusion.into() }
     }
 

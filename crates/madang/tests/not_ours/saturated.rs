@@ -1,8 +1,8 @@
-//! A generator that is the limit measures itself: such rounds are refused and there is no verdict. A
+//! A generator that is the limit measures itself: where it is for both variants, there is no verdict. A
 //! slow server is no such generator, whatever form the load has.
 //!
 //! Other tests keep the processors busy meanwhile, so a generator that does nothing wrong may be late
-//! all the same. Its rounds are refused for that, and for nothing else; then they are run again, until it was
+//! all the same. It is called the limit for that, and for nothing else; then they are run again, until it was
 //! left in peace once.
 
 use serde_json::Value;
@@ -20,17 +20,6 @@ fn nginx() -> String {
 fn slow() -> String {
     let program = experiments().join("five-percent/server.py");
     format!("command = [\"python3\", {program:?}, \"{{port}}\", \"60000\"]\n{READY}")
-}
-
-/// Each answer comes 30 ms after it was asked for, however many are, and costs next to nothing.
-fn waiting(dir: &std::path::Path) -> String {
-    let text = std::fs::read_to_string(experiments().join("five-percent/server.py")).unwrap();
-    let write = "self.transport.write(";
-    assert!(text.contains(write));
-    let later = "asyncio.get_running_loop().call_later(0.03, self.transport.write, ";
-    let program = dir.join("waiting.py");
-    std::fs::write(&program, text.replace(write, later)).unwrap();
-    format!("command = [\"python3\", {program:?}, \"{{port}}\", \"1\"]\n{READY}")
 }
 
 const READY: &str = "ready = \"http://127.0.0.1:{port}/ready\"";
@@ -60,9 +49,9 @@ fn run(server: &str, script: &str, blocks: u32) -> Ran {
     Lab::new(&experiment, script).run("", &[])
 }
 
-/// Refused as often as may be, then measured without a verdict.
+/// Both variants may be faster than was seen, so nothing can be said of their ratio.
 #[track_caller]
-fn assert_refused(ran: &Ran) {
+fn assert_untold(ran: &Ran) {
     assert_eq!(ran.code, Some(3), "{:#}", ran.report["warnings"]);
     assert_eq!(ran.report["verdict"], "undecided");
     let why = ran.report["undecided_because"].as_str().unwrap();
@@ -71,14 +60,7 @@ fn assert_refused(ran: &Ran) {
         let generator = &round["load"]["generator"];
         assert_eq!(generator["limited"], true, "{generator:#}");
     }
-    let reason = ran.rounds().next().unwrap()["load"]["generator"]["reason"].as_str().unwrap();
-    assert!(
-        ran.warns("was refused and repeated: the load generator"),
-        "{}",
-        ran.report["warnings"]
-    );
-    assert!(ran.warns(&format!("({reason})")), "{}", ran.report["warnings"]);
-    assert!(!ran.warns("dropped"), "whoever is late blames nobody: {}", ran.report["warnings"]);
+    assert!(ran.warns("the load generator, not the server"), "{}", ran.report["warnings"]);
 }
 
 /// A run that is taken as it is: with a verdict, if two blocks allow one. Others may keep the generator
@@ -109,19 +91,14 @@ fn assert_right(ran: &Ran) {
     assert_ne!(ran.report["verdict"], "refuted", "{:#}", ran.report["warnings"]);
 }
 
-/// Whether one was blamed for dropped iterations, and nobody else, wherever the generator was not
-/// called the limit. Of a server that others kept from its processor nothing is said but that.
+/// That what was dropped is missing is said of every round in which the generator was in time.
 #[track_caller]
-fn assert_blamed(ran: &Ran, warning: &str) {
+fn assert_dropped(ran: &Ran) {
     let mut fair = 0;
     for round in ran.rounds().filter(|round| round["load"]["generator"]["limited"] == false) {
         fair += 1;
-        let warnings = round["warnings"].as_array().unwrap();
-        let blames = |word: &str| warnings.iter().any(|warning| warning == word);
-        let disturbed = blames("foreign_cpu") || blames("steal");
-        assert!(blames(warning) || (disturbed && blames("starved")), "{round:#}");
-        let all = ["overloaded", "few_users", "waiting", "starved"];
-        assert_eq!(all.into_iter().filter(|word| blames(word)).count(), 1, "{round:#}");
+        let mut warnings = round["warnings"].as_array().unwrap().iter();
+        assert!(warnings.any(|warning| warning == "dropped"), "{round:#}");
     }
     assert!(fair > 0, "{:#}", ran.report["warnings"]);
 }
@@ -143,24 +120,24 @@ const MUCH: &str = "compute(25)";
 const ENDLESS: &str = "compute(600)";
 
 #[test]
-fn virtual_users_that_compute_more_than_the_server_are_refused() {
-    assert_refused(&run(&nginx(), &script(CLOSED, MUCH, ""), 2));
+fn virtual_users_that_compute_more_than_the_server_are_untold() {
+    assert_untold(&run(&nginx(), &script(CLOSED, MUCH, ""), 2));
 }
 
 #[test]
 fn so_is_a_single_one_that_only_computes() {
-    assert_refused(&run(&nginx(), &script(ALONE, ENDLESS, ""), 1));
+    assert_untold(&run(&nginx(), &script(ALONE, ENDLESS, ""), 1));
 }
 
 #[test]
 fn so_are_starts_by_the_clock_that_compute_more_than_there_is_time() {
-    assert_refused(&run(&nginx(), &script(ARRIVALS, MUCH, ""), 1));
-    assert_refused(&run(&nginx(), &script(RAMPING, MUCH, ""), 1));
+    assert_untold(&run(&nginx(), &script(ARRIVALS, MUCH, ""), 1));
+    assert_untold(&run(&nginx(), &script(RAMPING, MUCH, ""), 1));
 }
 
 #[test]
 fn so_are_iterations_that_computing_leaves_no_time_for() {
-    assert_refused(&run(&nginx(), &script(SHARED, MUCH, ""), 1));
+    assert_untold(&run(&nginx(), &script(SHARED, MUCH, ""), 1));
 }
 
 #[test]
@@ -179,23 +156,9 @@ fn iterations_that_a_slow_server_leaves_no_time_for_are_no_fault_of_the_generato
 }
 
 #[test]
-fn a_server_that_cannot_take_the_rate_is_told_to_be_the_reason() {
+fn dropped_iterations_are_told_whoever_kept_the_virtual_users() {
     for scenario in [ARRIVALS, RAMPING] {
-        let ran = taken(&slow(), &script(scenario, "", ""), 1);
-        assert_blamed(&ran, "overloaded");
+        assert_dropped(&taken(&slow(), &script(scenario, "", ""), 1));
     }
-}
-
-#[test]
-fn virtual_users_that_sleep_are_no_fault_of_the_server() {
-    let ran = taken(&nginx(), &script(ARRIVALS, "", "sleep(0.3)"), 1);
-    assert_blamed(&ran, "few_users");
-}
-
-#[test]
-fn too_few_virtual_users_for_answers_that_take_their_time_are_no_fault_of_the_server() {
-    let dir = tempfile::tempdir().unwrap();
-    let two = ARRIVALS.replace("preAllocatedVUs: 20", "preAllocatedVUs: 2");
-    let ran = taken(&waiting(dir.path()), &script(&two, "", ""), 1);
-    assert_blamed(&ran, "waiting");
+    assert_dropped(&taken(&nginx(), &script(ARRIVALS, "", "sleep(0.3)"), 1));
 }

@@ -48,11 +48,10 @@ fn server(mode: &str, ready: &str) -> String {
 
 /// Two variants, and the server beside their file.
 fn lab(metric: &str, script: &str, good: &str, other: &str) -> Lab {
-    let accept = ACCEPT.replace(']', ", \"generator_limited\"]");
     let experiment = format!(
         "name = \"troubles\"\nquestion = \"What went wrong?\"\nreference = \"good\"\n\
          prediction = {{ metric = \"{metric}\", variant = \"other\", ratio_at_most = 1000 }}\n\
-         [load]\nscript = \"script.js\"\n[rounds]\nblocks = 2\n{accept}\n\
+         [load]\nscript = \"script.js\"\n[rounds]\nblocks = 2\n{ACCEPT}\n\
          [variants.good]\n{good}[variants.other]\n{other}"
     );
     let lab = Lab::new(&experiment, script);
@@ -77,7 +76,7 @@ fn script(iteration: &str) -> String {
 #[test]
 fn a_server_that_stops_answering_is_not_as_good_as_one_that_answers() {
     let ran = run("hang", &script(PLAIN), "http_req_duration.p95");
-    assert_eq!(ran.report["verdict"], "undecided", "{}", ran.report["sentence"]);
+    assert_eq!(ran.report["verdict"], "undecided", "{}", ran.report["headlines"]);
     assert!(ran.warns("requests of `other` were not good"), "{}", ran.report["warnings"]);
     assert!(ran.warns("no answer until the end"), "{}", ran.report["warnings"]);
     assert!(!ran.warns("requests of `good`"), "{}", ran.report["warnings"]);
@@ -91,7 +90,7 @@ fn a_script_that_throws_is_no_load_to_compare() {
          http.get(__ENV.BASE_URL + '/item/' + id);",
     );
     let ran = run("empty", &script, "goodput");
-    assert_eq!(ran.report["verdict"], "undecided", "{}", ran.report["sentence"]);
+    assert_eq!(ran.report["verdict"], "undecided", "{}", ran.report["headlines"]);
     let why = ran.report["undecided_because"].as_str().unwrap();
     assert!(why.contains("the script threw"), "{why}");
     assert!(ran.warns("iterations of `other` threw"), "{}", ran.report["warnings"]);
@@ -109,7 +108,7 @@ fn a_script_that_gives_up_after_a_refusal_is_still_a_load_to_compare() {
          http.get(__ENV.BASE_URL + '/more');",
     );
     let ran = run("shed", &script, "goodput");
-    assert_eq!(ran.report["verdict"], "supported", "{}", ran.report["sentence"]);
+    assert_eq!(ran.report["verdict"], "supported", "{}", ran.report["headlines"]);
     assert!(ran.warns("status 503"), "{}", ran.report["warnings"]);
     assert!(ran.warns("iterations of `other` threw: "), "{}", ran.report["warnings"]);
     assert!(!ran.warns("the script threw"), "{}", ran.report["warnings"]);

@@ -1,6 +1,6 @@
 //! The tables and texts of the page.
 
-use std::{collections::BTreeMap, fmt::Write};
+use std::collections::BTreeMap;
 
 use super::{
     escape::text,
@@ -9,8 +9,7 @@ use super::{
 use crate::{
     load_report::{LoadReport, Part},
     metric::{Metric, Statistic, digits},
-    report::{Answer, Comparison, Report, columns, columns::count, method, summary},
-    stats::Level,
+    report::{Report, columns, columns::count, method},
 };
 
 /// A table from its rows; the first is the head.
@@ -28,89 +27,22 @@ pub fn table(rows: &[Vec<String>]) -> String {
     )
 }
 
-/// What was predicted, or that this is a calibration.
-pub fn claim(report: &Report, answer: &Answer) -> String {
-    let lang = report.language;
-    if report.kind == "calibration" {
-        let what = lang.pick("the reference is like itself", "기준을 자기 자신과 비교");
-        return format!("{}: {what}", lang.metric(&answer.prediction.metric));
-    }
-    lang.claim(&answer.prediction, &report.experiment.reference)
-}
-
-/// What was found about it.
-pub fn measured(report: &Report, answer: &Answer) -> String {
-    let lang = report.language;
-    let prediction = &answer.prediction;
-    let show = |value| prediction.metric.show(value);
-    let variant = report.variants.iter().find(|variant| variant.name == prediction.variant);
-    let row =
-        variant.and_then(|one| one.metrics.iter().find(|row| row.metric == prediction.metric));
-    let found = match (&answer.level, row.map(|row| &row.comparison)) {
-        (Some(Level { value, interval, .. }), _) => {
-            let interval = interval.map(|(low, high)| lang.interval(&show(low), &show(high)));
-            with(&show(*value), interval)
-        }
-        (None, Some(Comparison::Ratio(estimate))) => {
-            let ends = estimate.interval.map(|(low, high)| [low, high].map(summary::ratio));
-            let interval = ends.map(|[low, high]| lang.interval(&low, &high));
-            with(&format!("×{}", summary::ratio(estimate.ratio)), interval)
-        }
-        (None, Some(Comparison::NoRatio(why))) => why.clone(),
-        _ => lang.pick("nothing was measured", "측정된 값이 없음").to_owned(),
-    };
-    let label = lang.pick("measured", "측정값");
-    let blocks = lang.pick("blocks", "블록");
-    format!("{label}: {found}, {} {blocks}", report.complete_blocks)
-}
-
-fn with(value: &str, interval: Option<String>) -> String {
-    interval.map_or_else(|| value.to_owned(), |interval| format!("{value} ({interval})"))
-}
-
 /// Every metric with its ratios.
 pub fn ratios(report: &Report) -> String {
-    let lang = report.language;
-    let reference = lang.pick("reference", "기준");
-    let heads = report.variants.iter().map(|variant| {
-        let mark = if variant.is_reference {
-            format!(" <small>{reference}</small>")
-        } else {
-            String::new()
+    let tables = super::super::table::tables(report, true);
+    let is_only = tables.len() == 1;
+    let one = |one: &super::super::table::Table| {
+        let cells = |row: &Vec<String>| -> Vec<String> {
+            let Some((plot, cells)) = row.split_last() else { return Vec::new() };
+            let plot = format!("<code class=\"plot\">{}</code>", text(plot));
+            cells.iter().map(|cell| text(cell)).chain([plot]).collect()
         };
-        text(&variant.name) + &mark
-    });
-    let mut table_rows = vec![[String::new()].into_iter().chain(heads).collect::<Vec<_>>()];
-    let first = report.variants.first().map_or(&[][..], |variant| &variant.metrics);
-    for (place, metric) in first.iter().map(|row| &row.metric).enumerate() {
-        let cells = report.variants.iter().filter_map(|variant| variant.metrics.get(place));
-        let cells = cells.map(|row| {
-            let mut cell =
-                row.value.map_or_else(|| "–".to_owned(), |value| text(&metric.show(value)));
-            match &row.comparison {
-                Comparison::Reference => {}
-                Comparison::NoRatio(why) => {
-                    let _ = write!(cell, "<small>{}</small>", text(why));
-                }
-                Comparison::Ratio(estimate) => {
-                    let _ = write!(cell, "<small>×{}", summary::ratio(estimate.ratio));
-                    if let Some((low, high)) = estimate.interval {
-                        let (low, high) = (summary::ratio(low), summary::ratio(high));
-                        let _ = write!(cell, " [{low} – {high}]");
-                    }
-                    cell.push_str("</small>");
-                }
-            }
-            if let Some(found) = row.finding {
-                let word = lang.finding(found.word);
-                let _ = write!(cell, "<small>{}</small>", text(word));
-            }
-            cell
-        });
-        let label = text(&lang.metric(metric));
-        table_rows.push([label].into_iter().chain(cells).collect());
-    }
-    table(&table_rows)
+        let rows: Vec<Vec<String>> = one.rows.iter().map(cells).collect();
+        let title = report.language.beside(&one.variant, &report.experiment.reference);
+        let title = if is_only { String::new() } else { format!("<h3>{}</h3>\n", text(&title)) };
+        title + &table(&rows)
+    };
+    tables.iter().map(one).collect()
 }
 
 /// The columns other tools' reports have.

@@ -1,0 +1,233 @@
+//! Better, worse, the same: the answer of each ratio, and the first lines of a report.
+
+use serde::{Serialize, Serializer, ser::SerializeMap};
+
+use super::{Comparison, Row, VariantSummary, summary::Sides, zeros::Zeros};
+use crate::{
+    answer::{self, Answer, Direction},
+    metric::{Metric, Statistic},
+    plan::Plan,
+    record::RoundRecord,
+    rules::{self, Limits},
+    stats,
+    verdict::Undecided,
+};
+
+/// The answer about one figure of one variant.
+#[derive(Debug, Clone, Serialize)]
+pub struct Headline {
+    /// Which variant.
+    pub variant: String,
+    /// Which figure.
+    pub metric: Metric,
+    /// The answer.
+    pub answer: Answer,
+    /// In words.
+    pub sentence: String,
+    /// Why it cannot be told in spite of an interval.
+    #[serde(skip)]
+    pub doubt: Option<Undecided>,
+}
+
+/// A figure that is worse although nobody asked about it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Further {
+    /// Of which variant.
+    pub variant: String,
+    /// Which figure.
+    pub metric: Metric,
+    /// The least by which it is worse, as a share.
+    pub least: f64,
+    /// In words.
+    pub sentence: String,
+}
+
+/// A figure of a variant against the reference.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Figure {
+    /// The variant's, divided by the reference's.
+    pub ratio: f64,
+    /// The lower end of its 95 % interval; `null` with fewer than two blocks.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+    /// What that means.
+    pub answer: Answer,
+}
+
+/// Gives every row of a variant but the reference its answer. `undecided` is why the run as a whole allows none.
+pub fn judge(
+    variants: &mut [VariantSummary],
+    plan: &Plan,
+    rounds: &[RoundRecord],
+    undecided: Option<Undecided>,
+) {
+    for variant in variants.iter_mut().filter(|variant| !variant.is_reference) {
+        for row in &mut variant.metrics {
+            let (answer, doubt) = answer_of(row, &variant.name, plan, rounds, undecided);
+            (row.answer, row.doubt) = (Some(answer), doubt);
+        }
+    }
+}
+
+fn answer_of(
+    row: &Row,
+    variant: &str,
+    plan: &Plan,
+    rounds: &[RoundRecord],
+    undecided: Option<Undecided>,
+) -> (Answer, Option<Undecided>) {
+    let (metric, is_paired) = (&row.metric, plan.is_paired(&row.metric));
+    let estimate = row.comparison.estimate();
+    let interval = match estimate {
+        Some(estimate) => estimate.interval,
+        None => Zeros::of(plan, rounds, metric, variant).and_then(|zeros| zeros.interval()),
+    };
+    let limits = Limits::of(plan, &Sides::of(plan, rounds, metric, variant), metric, true);
+    let answer = Answer::of(interval, metric.direction(), plan.band);
+    let is_shared = is_paired && undecided == Some(Undecided::MachineTooNoisy);
+    let doubt = undecided
+        .filter(|_| !is_shared)
+        .or(limits.nothing)
+        .or_else(|| (estimate.is_none() && interval.is_none()).then_some(Undecided::NoRatio))
+        .or_else(|| interval.is_none().then_some(Undecided::TooFewBlocks))
+        .or_else(|| limits.hides(interval).filter(|_| answer != Answer::CannotTell))
+        .or_else(|| {
+            let distance = estimate?.ratio.ln();
+            rules::interferes(row.interference, distance).then_some(Undecided::Interference)
+        });
+    (doubt.map_or(answer, |_| Answer::CannotTell), doubt)
+}
+
+/// One for each figure that is asked about, in the order of the variants.
+pub fn headlines(
+    plan: &Plan,
+    variants: &[VariantSummary],
+    rounds: &[RoundRecord],
+) -> Vec<Headline> {
+    let headline = |(metric, name): &(Metric, String)| {
+        let variant = variants.iter().find(|variant| variant.name == *name)?;
+        let row = variant.metrics.iter().find(|row| row.metric == *metric)?;
+        let seconds = seconds(rounds, plan.is_paired(metric));
+        Some(Headline {
+            variant: name.clone(),
+            metric: metric.clone(),
+            answer: row.answer?,
+            sentence: plan.language.headline(plan, name, row, seconds),
+            doubt: row.doubt,
+        })
+    };
+    plan.asked.iter().filter_map(headline).collect()
+}
+
+/// How long the rounds took that a figure comes from; two of a pair take their time together.
+fn seconds(rounds: &[RoundRecord], is_paired: bool) -> f64 {
+    let counted = rounds.iter().filter(|one| one.counted && one.beside.is_some() == is_paired);
+    let took: f64 = counted.map(|round| round.took_seconds).sum();
+    if is_paired { took / 2.0 } else { took }
+}
+
+/// Figures of a variant that have a ratio, by their names in files.
+pub fn figures(variants: &[VariantSummary], name: Option<&str>) -> Vec<(String, Figure)> {
+    let variant = variants.iter().find(|variant| Some(variant.name.as_str()) == name);
+    let figure = |row: &Row| {
+        let estimate = row.comparison.estimate()?;
+        let figure = Figure {
+            ratio: estimate.ratio,
+            low: estimate.interval.map(|(low, _)| low),
+            high: estimate.interval.map(|(_, high)| high),
+            answer: row.answer?,
+        };
+        Some((row.metric.id().into_owned(), figure))
+    };
+    variant.map_or_else(Vec::new, |one| one.metrics.iter().filter_map(figure).collect())
+}
+
+/// Pairs as a JSON object, in their order.
+pub fn as_map<S: Serializer>(pairs: &[(String, Figure)], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(pairs.len()))?;
+    for (name, figure) in pairs {
+        map.serialize_entry(name, figure)?;
+    }
+    map.end()
+}
+
+/// Figures of a variant that nobody asked about and that everybody would want to know of when they are worse. Those of one
+/// kind of time stand for the others.
+const WATCHED: [Metric; 4] = [
+    Metric::CpuPerGoodRequest,
+    Metric::PeakMemory,
+    Metric::Goodput,
+    Metric::Response(Statistic::P95),
+];
+
+/// What is worse beside what was asked about, one line each. Of many figures one is worse by chance, so p-values are
+/// adjusted by Holm over all that are looked at.
+pub fn also_worse(
+    plan: &Plan,
+    variants: &[VariantSummary],
+    headlines: &[Headline],
+) -> Vec<Further> {
+    let is_asked = |name: &str, metric: &Metric| {
+        headlines.iter().any(|one| one.variant == name && one.metric == *metric)
+    };
+    let watched: Vec<(&str, &Row)> = variants
+        .iter()
+        .filter(|variant| !variant.is_reference)
+        .flat_map(|variant| variant.metrics.iter().map(|row| (variant.name.as_str(), row)))
+        .filter(|(name, row)| WATCHED.contains(&row.metric) && !is_asked(name, &row.metric))
+        .filter(|(_, row)| row.doubt.is_none())
+        .collect();
+    let p_value = |(_, row): &(&str, &Row)| row.comparison.estimate()?.p_value;
+    let judged: Vec<((&str, &Row), f64)> =
+        watched.into_iter().filter_map(|one| Some((one, p_value(&one)?))).collect();
+    let p_values: Vec<f64> = judged.iter().map(|(_, p_value)| *p_value).collect();
+    let adjusted = stats::holm(&p_values);
+    let is_worse = |((_, row), adjusted): &((&str, &Row), f64)| {
+        row.answer == Some(Answer::Worse) && *adjusted <= answer::LEVEL
+    };
+    let judged = judged.into_iter().map(|(one, _)| one).zip(adjusted).filter(is_worse);
+    let further = |((name, row), _): ((&str, &Row), f64)| {
+        let estimate = row.comparison.estimate()?;
+        let (low, high) = estimate.interval?;
+        Some(Further {
+            variant: name.to_owned(),
+            metric: row.metric.clone(),
+            least: low.max(1.0 / high) - 1.0,
+            sentence: plan.language.also_worse(name, &row.metric, estimate.ratio, (low, high)),
+        })
+    };
+    judged.filter_map(further).collect()
+}
+
+impl Row {
+    /// Its ratio, if there is an interval.
+    pub(crate) fn interval(&self) -> Option<(f64, f64)> {
+        match &self.comparison {
+            Comparison::Ratio(estimate) => estimate.interval,
+            Comparison::Reference | Comparison::NoRatio(_) => None,
+        }
+    }
+
+    /// Whether it is known to be worse by more than a share: `None` when that cannot be told.
+    #[must_use]
+    pub fn is_worse_by(&self, share: f64) -> Option<bool> {
+        let interval = self.interval();
+        let (low, high) = interval.filter(|_| self.doubt.is_none())?;
+        // The least and the most by which it may be worse, as factors.
+        let (least, most) = match self.metric.direction() {
+            Direction::Less => (low, high),
+            Direction::More => (1.0 / high, 1.0 / low),
+            Direction::Unknown => return Some(false),
+        };
+        let limit = 1.0 + share;
+        if least > limit {
+            Some(true)
+        } else if most <= limit {
+            Some(false)
+        } else {
+            // Without a threshold, what includes 1 is not worse, or cannot be told.
+            (share == 0.0 && self.answer == Some(Answer::Same)).then_some(false)
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! The first line of a report: better, worse, the same, by how much.
+
+use super::Language;
+use crate::{
+    answer::{self, Answer},
+    metric::{self, Metric, Statistic},
+    plan::Plan,
+    report::{Row, ratio},
+    stats::Estimate,
+    verdict::{Undecided, Verdict},
+};
+
+impl Language {
+    /// The word for an answer.
+    pub fn answer_word(self, answer: Answer) -> &'static str {
+        match (self, answer) {
+            (Self::En, Answer::CannotTell) => "can't tell",
+            (Self::En, answer) => answer.word(),
+            (Self::Ko, Answer::Better) => "좋음",
+            (Self::Ko, Answer::Worse) => "나쁨",
+            (Self::Ko, Answer::Same) => "같음",
+            (Self::Ko, Answer::CannotTell) => "판정 불가",
+            (Self::Ko, Answer::Higher) => "높음",
+            (Self::Ko, Answer::Lower) => "낮음",
+        }
+    }
+
+    /// `WORSE: head needs 1.9 % more CPU per request (1.5–2.3 %, 8 pairs, 46 s)`.
+    pub fn headline(self, plan: &Plan, variant: &str, row: &Row, seconds: f64) -> String {
+        let (answer, metric) = (row.answer.unwrap_or(Answer::CannotTell), &row.metric);
+        let Some((estimate, interval)) =
+            row.comparison.estimate().and_then(|one| Some((one, one.interval?)))
+        else {
+            return self.without_interval(variant, row, answer);
+        };
+        let is_paired = plan.is_paired(metric);
+        let basis = self.basis(estimate.blocks, is_paired, seconds);
+        let itself = match (plan.calibration, answer) {
+            (false, _) => "",
+            (true, Answer::Same) => self.pick(
+                " It cannot be told from itself, as it should be.",
+                " 자기 자신과 구별되지 않습니다. 정상입니다.",
+            ),
+            (true, Answer::CannotTell) => "",
+            (true, _) => self.pick(
+                " It appears to differ from itself: distrust comparisons made here.",
+                " 자기 자신과 다르게 나타납니다. 여기에서 한 비교를 믿지 마세요.",
+            ),
+        };
+        if let Some(why) = row.doubt {
+            let word = self.pick("CANNOT TELL", "판정 불가");
+            let (what, reason) = (self.figure(metric, variant), self.why(why));
+            let seen = self.signed(interval);
+            return match self {
+                Self::En => format!("{word}: {reason}. {what}: {seen} ({basis})."),
+                Self::Ko => format!("{word}: {reason}. {what}: {seen}({basis})."),
+            };
+        }
+        let what = self.figure(metric, variant);
+        match answer {
+            Answer::Better | Answer::Worse | Answer::Higher | Answer::Lower => {
+                let word = self.answer_word(answer).to_uppercase();
+                let by = self.by(metric, variant, estimate.ratio);
+                let ends = ends(estimate.ratio, interval);
+                match self {
+                    Self::En => format!("{word}: {by} ({ends}, {basis}).{itself}"),
+                    Self::Ko => format!("{word}: {by}({ends}, {basis}).{itself}"),
+                }
+            }
+            Answer::Same => {
+                let (within, seen) = (percent(answer::reach(interval)), self.signed(interval));
+                match self {
+                    Self::En => {
+                        format!("SAME within {within} %: {what} ({seen}, {basis}).{itself}")
+                    }
+                    Self::Ko => format!("같음, {within} % 이내: {what}({seen}, {basis}).{itself}"),
+                }
+            }
+            Answer::CannotTell => {
+                let (below, seen) = (percent(answer::reach(interval)), self.signed(interval));
+                let more = self.enough(estimate, plan.band, is_paired);
+                match self {
+                    Self::En => {
+                        format!("CANNOT TELL below {below} %: {what} ({seen}, {basis}). {more}")
+                    }
+                    Self::Ko => {
+                        format!("{below} % 미만은 판정 불가: {what}({seen}, {basis}). {more}")
+                    }
+                }
+            }
+        }
+    }
+
+    fn without_interval(self, variant: &str, row: &Row, answer: Answer) -> String {
+        let what = self.figure(&row.metric, variant);
+        let word = self.answer_word(answer).to_uppercase();
+        let nothing = self.pick(
+            "in most blocks one of the two had none, or nothing",
+            "대부분의 블록에서 한쪽의 값이 없거나 0입니다",
+        );
+        match (&row.comparison, row.doubt) {
+            (_, None) => format!("{word}: {what}: {nothing}."),
+            (crate::report::Comparison::NoRatio(why), Some(Undecided::NoRatio)) => {
+                let word = self.pick("CANNOT TELL", "판정 불가");
+                format!("{word}: {what}: {why}.")
+            }
+            (_, Some(doubt)) => {
+                let word = self.pick("CANNOT TELL", "판정 불가");
+                format!("{word}: {}. {what}.", self.why(doubt))
+            }
+        }
+    }
+
+    /// Why nothing can be said, and what to do about it.
+    fn why(self, doubt: Undecided) -> String {
+        let reason = self.reason(Verdict::Undecided(doubt)).unwrap_or_default();
+        let advice = match doubt {
+            Undecided::MachineTooNoisy => self.pick(
+                "repeat it when the machine is quieter",
+                "더 조용한 장비에서 다시 실행하세요",
+            ),
+            Undecided::TooFewBlocks => self.pick("`--blocks 10` gives one", "블록을 늘리세요"),
+            Undecided::TooFewRequests => {
+                self.pick("longer rounds have more", "라운드를 길게 하세요")
+            }
+            Undecided::Unfinished => self.pick("`--resume` goes on", "이어서 실행하세요"),
+            Undecided::Interference => self.pick(
+                "`design = \"rounds\"` measures one at a time",
+                "하나씩 측정하도록 설정하세요",
+            ),
+            Undecided::GeneratorLimited => self.pick(
+                "give the generator a core more, or the server more work per request",
+                "부하 생성기에 코어를 더 주거나 요청마다 일을 늘리세요",
+            ),
+            Undecided::Dropped => {
+                self.pick("give the script more `maxVUs`", "스크립트의 가상 사용자를 늘리세요")
+            }
+            _ => return reason.to_owned(),
+        };
+        format!("{reason} ({advice})")
+    }
+
+    /// `8 pairs, 46 s`.
+    fn basis(self, blocks: usize, is_paired: bool, seconds: f64) -> String {
+        let seconds = metric::digits(seconds);
+        match (self, is_paired, blocks) {
+            (Self::En, true, 1) => format!("1 pair, {seconds} s"),
+            (Self::En, true, _) => format!("{blocks} pairs, {seconds} s"),
+            (Self::En, false, 1) => format!("1 block, {seconds} s"),
+            (Self::En, false, _) => format!("{blocks} blocks, {seconds} s"),
+            (Self::Ko, true, _) => format!("{blocks}쌍, {seconds}초"),
+            (Self::Ko, false, _) => format!("{blocks}블록, {seconds}초"),
+        }
+    }
+
+    /// A figure of a variant, as it stands in a sentence.
+    fn figure(self, metric: &Metric, variant: &str) -> String {
+        match self {
+            Self::En => format!("{} of {variant}", self.metric(metric)),
+            Self::Ko => format!("{variant}의 {}", self.metric(metric)),
+        }
+    }
+
+    /// `head needs 1.9 % more CPU per request`.
+    fn by(self, metric: &Metric, variant: &str, times: f64) -> String {
+        let is_more = times > 1.0;
+        let is_near = (0.5..=2.0).contains(&times);
+        let by = if is_near {
+            format!("{} %", percent(if is_more { times - 1.0 } else { 1.0 - times }))
+        } else {
+            format!("{} ×", ratio(times))
+        };
+        let Self::En = self else {
+            let way = if is_more { "증가" } else { "감소" };
+            let what = self.figure(metric, variant);
+            return match is_near {
+                true => format!("{what} {by} {way}"),
+                false => format!("{what}: 기준의 {}배", ratio(times)),
+            };
+        };
+        let (verb, noun) = match metric {
+            Metric::CpuPerGoodRequest => ("needs", "CPU per request"),
+            Metric::PeakMemory => ("needs", "memory"),
+            Metric::PeakRss => ("needs", "resident memory"),
+            Metric::Goodput => ("answers", "requests well each second"),
+            Metric::GoodShare => ("answers", "of the requests well"),
+            Metric::Latency(statistic) | Metric::Response(statistic) => {
+                let noun = match statistic {
+                    Statistic::Mean => "time to answer on average",
+                    Statistic::P50 => "time to answer (p50)",
+                    Statistic::P90 => "time to answer (p90)",
+                    Statistic::P95 => "time to answer (p95)",
+                    Statistic::P99 => "time to answer (p99)",
+                    Statistic::Max => "time to answer (max)",
+                };
+                ("takes", noun)
+            }
+            _ => ("has", ""),
+        };
+        let noun = if noun.is_empty() { self.metric(metric) } else { noun.to_owned() };
+        match (is_near, is_more) {
+            (true, true) => format!("{variant} {verb} {by} more {noun}"),
+            (true, false) => format!("{variant} {verb} {by} less {noun}"),
+            (false, _) => format!("{variant} {verb} {by} the {noun}"),
+        }
+    }
+
+    /// What it would take to tell.
+    fn enough(self, estimate: &Estimate, band: f64, is_paired: bool) -> String {
+        let needed = answer::blocks_needed(estimate, band);
+        let unit = match (self, is_paired) {
+            (Self::En, true) => "pairs",
+            (Self::En, false) => "blocks",
+            (Self::Ko, true) => "쌍",
+            (Self::Ko, false) => "블록",
+        };
+        match (self, needed) {
+            (Self::En, Some(needed)) => format!("About {needed} {unit} would tell (`--blocks`)."),
+            (Self::En, None) => "Even 1,000 blocks would hardly tell: longer rounds, a quieter machine or a \
+                                 wider `band` would."
+                .to_owned(),
+            (Self::Ko, Some(needed)) => format!("약 {needed}{unit}이면 판정할 수 있습니다."),
+            (Self::Ko, None) => "1,000블록으로도 판정하기 어렵습니다. 라운드를 길게 하거나, 더 조용한 장비를 쓰거나, \
+                                 같다고 볼 범위를 넓히세요."
+                .to_owned(),
+        }
+    }
+
+    /// The ends of any interval, as differences from 1: `−0.5 to +0.4 %`.
+    fn signed(self, interval: (f64, f64)) -> String {
+        let [low, high] = signed_ends(interval);
+        match self {
+            Self::En => format!("{low} to {high} %"),
+            Self::Ko => format!("{low}~{high} %"),
+        }
+    }
+
+    /// A figure nobody asked about.
+    pub fn also_worse(
+        self,
+        variant: &str,
+        metric: &Metric,
+        times: f64,
+        interval: (f64, f64),
+    ) -> String {
+        let (by, ends) = (self.by(metric, variant, times), ends(times, interval));
+        match self {
+            Self::En => format!("Also worse: {by} ({ends})."),
+            Self::Ko => format!("그 밖에 나쁨: {by}({ends})."),
+        }
+    }
+}
+
+/// A share in percent, with two digits that tell.
+fn percent(share: f64) -> String {
+    let value = share.abs() * 100.0;
+    match value {
+        value if value < 0.005 => "0".to_owned(),
+        value if value < 0.095 => format!("{value:.2}"),
+        value if value < 9.95 => format!("{value:.1}"),
+        value => format!("{value:.0}"),
+    }
+}
+
+/// The ends of an interval that leaves out 1, as [`Language::by`] says its middle.
+fn ends(times: f64, (low, high): (f64, f64)) -> String {
+    if !(0.5..=2.0).contains(&times) {
+        return format!("{}–{} ×", ratio(low), ratio(high));
+    }
+    let (near, far) = if times > 1.0 { (low - 1.0, high - 1.0) } else { (1.0 - high, 1.0 - low) };
+    format!("{}–{} %", percent(near), percent(far))
+}
+
+/// The ends of any interval, as differences from 1.
+fn signed_ends((low, high): (f64, f64)) -> [String; 2] {
+    let end = |value: f64| match percent(value - 1.0).as_str() {
+        "0" => "0".to_owned(),
+        percent => format!("{}{percent}", if value < 1.0 { '−' } else { '+' }),
+    };
+    [end(low), end(high)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_are_said_with_the_digits_that_tell() {
+        assert_eq!(percent(0.019_4), "1.9");
+        assert_eq!(percent(-0.000_42), "0.04");
+        assert_eq!(percent(0.252), "25");
+        assert_eq!(ends(1.019, (1.015, 1.023)), "1.5–2.3 %");
+        assert_eq!(ends(0.9, (0.88, 0.92)), "8.0–12 %");
+        assert_eq!(ends(0.097, (0.096, 0.098)), "0.0960–0.0980 ×");
+        assert_eq!(Language::En.signed((0.995, 1.004)), "−0.5 to +0.4 %");
+        assert_eq!(Language::Ko.signed((1.0, 1.1)), "0~+10 %");
+    }
+
+    #[test]
+    fn the_sentence_names_the_variant_and_what_it_needs() {
+        let by = |metric: &Metric, times| Language::En.by(metric, "head", times);
+        assert_eq!(by(&Metric::CpuPerGoodRequest, 1.019), "head needs 1.9 % more CPU per request");
+        assert_eq!(
+            by(&Metric::CpuPerGoodRequest, 0.097),
+            "head needs 0.0970 × the CPU per request"
+        );
+        let p95 = Metric::Response(Statistic::P95);
+        assert_eq!(by(&p95, 0.8), "head takes 20 % less time to answer (p95)");
+        assert_eq!(by(&Metric::Goodput, 3.0), "head answers 3.00 × the requests well each second");
+    }
+}

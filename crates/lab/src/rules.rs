@@ -1,0 +1,279 @@
+//! What makes figures doubtful, and what may be said of them all the same: one table.
+//!
+//! A condition is looked for in every round that counts. It never depends on which variant did better, so that what is
+//! refused or left undecided does not favour a result: refusing rounds because they were fast, as was once done where the
+//! generator was the limit, made the 95 % intervals of the rest hold the truth in 16 to 80 % of simulated runs
+//! (`stats/simulation.rs` has those that are left).
+
+use crate::{
+    experiment::Bound,
+    metric::Metric,
+    plan::Plan,
+    record::{Measured, Warning},
+    report::Sides,
+    stats::Interference,
+    verdict::{Undecided, Verdict},
+};
+
+/// What follows from a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// The round, or the pair, is refused and done again.
+    Repeat,
+    /// Nothing is said about these figures, and why.
+    NoVerdict(Undecided),
+    /// What was measured is a bound of these figures, and why only the one answer that it allows is given.
+    Bound(Side, Undecided),
+}
+
+/// On which side of what was measured the truth lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// It is that much or more.
+    AtLeast,
+    /// It is that much or less.
+    AtMost,
+}
+
+/// Which figures a condition spoils.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Figures {
+    All,
+    /// Response times.
+    Times,
+    /// How many requests were answered well.
+    Rates,
+    /// What is compared in pairs.
+    Paired,
+}
+
+/// How a condition shows.
+#[derive(Debug, Clone, Copy)]
+enum Seen {
+    /// By a warning of the round.
+    Warning(Warning),
+    /// By the round's figures.
+    Figures(fn(&Metric, &Measured) -> bool),
+}
+
+/// A row of the table.
+struct Rule {
+    seen: Seen,
+    figures: Figures,
+    effect: Effect,
+}
+
+/// Fewer values above a percentile do not tell where it is: among 10, chance moves it by a third of what lies beyond.
+const FEWEST_ABOVE: f64 = 10.0;
+
+const fn warned(warning: Warning, figures: Figures, effect: Effect) -> Rule {
+    Rule { seen: Seen::Warning(warning), figures, effect }
+}
+
+/// Every rule. Limits are those of [`Warning`]; a warning that is not here is a note. What is broken is told by
+/// `report/broken.rs`, whatever the figures.
+const RULES: [Rule; 11] = [
+    // What others took is in every figure of a round alone. A pair shares it.
+    warned(Warning::Steal, Figures::All, Effect::Repeat),
+    warned(Warning::ForeignCpu, Figures::All, Effect::Repeat),
+    warned(Warning::NoBudget, Figures::All, Effect::Repeat),
+    warned(Warning::Apart, Figures::Paired, Effect::Repeat),
+    // Left when no more rounds may be repeated.
+    warned(Warning::Apart, Figures::Paired, Effect::NoVerdict(Undecided::Apart)),
+    warned(Warning::Exceptions, Figures::All, Effect::NoVerdict(Undecided::Exceptions)),
+    // Refusals are fast.
+    Rule {
+        seen: Seen::Figures(Metric::has_bad_requests),
+        figures: Figures::Times,
+        effect: Effect::NoVerdict(Undecided::BadRequests),
+    },
+    Rule {
+        seen: Seen::Figures(has_short_tail),
+        figures: Figures::Times,
+        effect: Effect::NoVerdict(Undecided::TooFewRequests),
+    },
+    // A faster generator would have got more answers, and would have seen each of them no later.
+    warned(
+        Warning::GeneratorLimited,
+        Figures::Rates,
+        Effect::Bound(Side::AtLeast, Undecided::GeneratorLimited),
+    ),
+    warned(
+        Warning::GeneratorLimited,
+        Figures::Times,
+        Effect::Bound(Side::AtMost, Undecided::GeneratorLimited),
+    ),
+    // Those that were never started would have waited longest.
+    warned(Warning::Dropped, Figures::Times, Effect::Bound(Side::AtLeast, Undecided::Dropped)),
+];
+
+impl Figures {
+    fn have(self, metric: &Metric, is_paired: bool) -> bool {
+        match self {
+            Self::All => true,
+            Self::Times => metric.is_response_time(),
+            Self::Rates => metric.counts_good(),
+            Self::Paired => is_paired,
+        }
+    }
+}
+
+impl Seen {
+    fn is_in(self, metric: &Metric, round: &Measured) -> bool {
+        match self {
+            Self::Warning(warning) => round.warnings.contains(&warning),
+            Self::Figures(is_so) => is_so(metric, round),
+        }
+    }
+}
+
+/// Whether a percentile has too few values above it to say anything.
+fn has_short_tail(metric: &Metric, round: &Measured) -> bool {
+    metric.tail(round).is_some_and(|values| values < FEWEST_ABOVE)
+}
+
+/// Whether a round with this warning is refused, unless the experiment accepts it.
+#[must_use]
+pub fn repeats(warning: Warning) -> bool {
+    let is_so = |rule: &Rule| {
+        matches!(rule.seen, Seen::Warning(own) if own == warning) && rule.effect == Effect::Repeat
+    };
+    RULES.iter().any(is_so)
+}
+
+/// What may be said of a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// Nothing, and why.
+    pub nothing: Option<Undecided>,
+    /// Only on which side of what was measured the truth lies, and why.
+    bound: Option<(Side, Undecided)>,
+}
+
+impl Limits {
+    /// Those of a variant's own figure, or of its ratio to the reference's.
+    #[must_use]
+    pub fn of(plan: &Plan, sides: &Sides<'_>, metric: &Metric, is_ratio: bool) -> Self {
+        let is_paired = plan.is_paired(metric);
+        let mut limits = Self::default();
+        for rule in RULES.iter().filter(|rule| rule.figures.have(metric, is_paired)) {
+            let own = sides.own().any(|round| rule.seen.is_in(metric, round));
+            let other = is_ratio && sides.reference().any(|round| rule.seen.is_in(metric, round));
+            match rule.effect {
+                Effect::Repeat => {}
+                Effect::NoVerdict(why) if own || other => {
+                    limits.nothing = limits.nothing.or(Some(why));
+                }
+                Effect::NoVerdict(_) => {}
+                // A ratio is larger than measured when its denominator is smaller.
+                Effect::Bound(side, why) => {
+                    if own {
+                        limits.narrow(side, why);
+                    }
+                    if other {
+                        limits.narrow(side.opposite(), why);
+                    }
+                }
+            }
+        }
+        limits
+    }
+
+    /// Where both directions are open, nothing can be said.
+    fn narrow(&mut self, side: Side, why: Undecided) {
+        match self.bound {
+            None => self.bound = Some((side, why)),
+            Some((same, _)) if same == side => {}
+            Some(_) => self.nothing = self.nothing.or(Some(why)),
+        }
+    }
+
+    /// The side of 1 that the answer may be on, if only one.
+    #[must_use]
+    pub fn hides(&self, interval: Option<(f64, f64)>) -> Option<Undecided> {
+        let (side, why) = self.bound?;
+        let (low, high) = interval?;
+        let is_certain = match side {
+            Side::AtLeast => low > 1.0,
+            Side::AtMost => high < 1.0,
+        };
+        (!is_certain).then_some(why)
+    }
+
+    /// The verdict that is left of one that takes the interval for the truth.
+    #[must_use]
+    pub fn apply(&self, verdict: Verdict, bound: Bound, interval: Option<(f64, f64)>) -> Verdict {
+        if let Some(why) = self.nothing {
+            return Verdict::Undecided(why);
+        }
+        let (Some((side, why)), Some((low, high))) = (self.bound, interval) else { return verdict };
+        let is_certain = match (verdict, bound) {
+            (Verdict::Undecided(_), _) => true,
+            (Verdict::Supported, Bound::RatioAtLeast(_) | Bound::AtLeast(_))
+            | (Verdict::Refuted, Bound::RatioAtMost(_) | Bound::AtMost(_)) => side == Side::AtLeast,
+            (Verdict::Supported, Bound::RatioAtMost(_) | Bound::AtMost(_))
+            | (Verdict::Refuted, Bound::RatioAtLeast(_) | Bound::AtLeast(_)) => {
+                side == Side::AtMost
+            }
+            (Verdict::Supported, Bound::DifferenceBelow(_)) => false,
+            (Verdict::Refuted, Bound::DifferenceBelow(_)) => match side {
+                Side::AtLeast => low > 1.0,
+                Side::AtMost => high < 1.0,
+            },
+        };
+        if is_certain { verdict } else { Verdict::Undecided(why) }
+    }
+}
+
+impl Side {
+    fn opposite(self) -> Self {
+        match self {
+            Self::AtLeast => Self::AtMost,
+            Self::AtMost => Self::AtLeast,
+        }
+    }
+}
+
+/// Whether a claim at a distance (of logarithms) is smaller than what loading two at once changes.
+#[must_use]
+pub fn interferes(interference: Option<Interference>, distance: f64) -> bool {
+    interference.is_some_and(|one| one.is_certain && distance.abs() < one.difference.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_allows_what_it_implies_and_nothing_else() {
+        let why = Undecided::Dropped;
+        let limits = Limits { nothing: None, bound: Some((Side::AtLeast, why)) };
+        let (above, below) = (Some((1.2, 1.4)), Some((0.6, 0.8)));
+        let apply = |bound, interval| limits.apply(Verdict::of(bound, interval), bound, interval);
+        assert_eq!(apply(Bound::RatioAtLeast(1.1), above), Verdict::Supported);
+        assert_eq!(apply(Bound::RatioAtMost(1.1), above), Verdict::Refuted);
+        assert_eq!(apply(Bound::RatioAtMost(0.9), below), Verdict::Undecided(why));
+        assert_eq!(apply(Bound::RatioAtLeast(0.9), below), Verdict::Undecided(why));
+        assert_eq!(apply(Bound::DifferenceBelow(0.05), above), Verdict::Refuted);
+        assert_eq!(apply(Bound::DifferenceBelow(0.05), below), Verdict::Undecided(why));
+        assert_eq!(apply(Bound::DifferenceBelow(0.9), above), Verdict::Undecided(why));
+        assert_eq!((limits.hides(above), limits.hides(below)), (None, Some(why)));
+    }
+
+    #[test]
+    fn bounds_in_both_directions_leave_nothing() {
+        let mut limits = Limits::default();
+        limits.narrow(Side::AtLeast, Undecided::Dropped);
+        limits.narrow(Side::AtLeast, Undecided::GeneratorLimited);
+        assert_eq!(limits.nothing, None);
+        limits.narrow(Side::AtMost, Undecided::GeneratorLimited);
+        assert_eq!(limits.nothing, Some(Undecided::GeneratorLimited));
+    }
+
+    #[test]
+    fn only_what_others_did_is_repeated() {
+        let all = [Warning::Steal, Warning::ForeignCpu, Warning::NoBudget, Warning::Apart];
+        assert!(all.into_iter().all(repeats));
+        assert!(!repeats(Warning::GeneratorLimited) && !repeats(Warning::Dropped));
+    }
+}
