@@ -116,8 +116,8 @@ pub struct QuickLoad {
 pub struct Rounds {
     /// Each block runs every variant once, in random order.
     pub blocks: u32,
-    /// Load before the measurement of each round.
-    pub warm_up: Duration,
+    /// Load before the measurement of each round; when the file does not say, two seconds where the script can have it.
+    pub warm_up: Option<Duration>,
     /// How often one block may be run again because a round of it broke.
     pub retries: u32,
     /// Server and generator get CPUs of their own when there are at least two.
@@ -191,8 +191,8 @@ pub enum Target {
         argv: Vec<String>,
         /// Added to the environment.
         env: Vec<(String, String)>,
-        /// The address that answers 200 to 399 when it is ready; its origin is the base URL.
-        ready: String,
+        /// The address that answers 200 to 399 when it is ready; its origin is the base URL. `None`: any answer at `{port}`.
+        ready: Option<String>,
     },
     /// A server that runs already, somewhere. Not started, stopped, reset or observed.
     Url(String),
@@ -259,6 +259,15 @@ impl Experiment {
         let dir = dir.canonicalize().map_err(unreadable)?;
         parse::experiment(&text, &file, &dir, None, None)
             .map_err(|mistakes| FileError::Wrong { path: file, mistakes })
+    }
+
+    /// An experiment from the text of a file that need not be there; relative paths in it start from `dir`.
+    ///
+    /// # Errors
+    /// With every mistake in it.
+    pub fn of_text(text: &str, file: &Path, dir: &Path) -> Result<Self, FileError> {
+        parse::experiment(text, file, dir, None, None)
+            .map_err(|mistakes| FileError::Wrong { path: file.to_owned(), mistakes })
     }
 
     /// The experiment of a stored run, whose script need not be there any more.

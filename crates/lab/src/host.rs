@@ -113,12 +113,14 @@ pub enum Page {
 pub enum Ready {
     /// It prints a line that starts with this on stdout; the rest of the line is the base URL.
     Line(String),
-    /// This address answers with a status from 200 to 399.
+    /// This address answers: with a status from 200 to 399, or any.
     Http {
         /// What is asked.
         url: Url,
         /// What the script gets as `BASE_URL`.
         base_url: String,
+        /// Any status will do.
+        any: bool,
     },
 }
 

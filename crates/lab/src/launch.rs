@@ -96,6 +96,8 @@ impl LaunchError {
     }
 }
 
+/// Whoever answers here, with whatever status, is ready, when the experiment does not say more.
+const ANY_ANSWER: &str = "http://127.0.0.1:{port}/";
 /// Who takes longer to answer while nothing loads it would not be taken for the server at once, either.
 const OCCUPIED_TIME: Duration = Duration::from_secs(2);
 
@@ -137,13 +139,15 @@ pub fn launch(
             });
         }
         Target::Serve(settings) => host.serve(settings, data, *address)?,
-        Target::Command { argv, env, ready } => command(experiment, argv, env, ready, &fill, page)?,
+        Target::Command { argv, env, ready } => {
+            command(experiment, argv, env, ready.as_deref(), &fill, page)?
+        }
     };
     // A forgotten server would be measured in place of the one that cannot listen there. What answers
     // anything else may be a proxy that waits for it.
     if address.is_none()
-        && let Ready::Http { url, .. } = &launch.ready
-        && http::get(url, OCCUPIED_TIME).is_ok_and(|answer| answer.is_ready())
+        && let Ready::Http { url, any, .. } = &launch.ready
+        && http::get(url, OCCUPIED_TIME).is_ok_and(|answer| *any || answer.is_ready())
     {
         return Err(LaunchError::Taken { url: url.to_string() });
     }
@@ -159,8 +163,8 @@ pub fn launch(
     let (process, without_budget) = spawn(experiment, variant, host, &spec)?;
     let base_url = match launch.ready {
         Ready::Line(prefix) => process.ready_line(&prefix, *patience)?,
-        Ready::Http { url, base_url } => {
-            process.ready_http(&url, *patience)?;
+        Ready::Http { url, base_url, any } => {
+            process.ready_http(&url, any, *patience)?;
             base_url
         }
     };
@@ -218,7 +222,7 @@ fn command(
     experiment: &Experiment,
     argv: &[String],
     env: &[(String, String)],
-    ready: &str,
+    ready: Option<&str>,
     fill: &dyn Fn(&str) -> String,
     page: Option<Url>,
 ) -> Result<Launch, LaunchError> {
@@ -227,11 +231,12 @@ fn command(
     for (name, value) in env {
         spec = spec.env(name, fill(value));
     }
-    let ready = fill(ready);
+    let any = ready.is_none();
+    let ready = fill(ready.unwrap_or(ANY_ANSWER));
     let url = Url::parse(&ready).map_err(LaunchError::Address)?;
     let base_url = origin(&ready).to_owned();
     let metrics = page.map(Page::Http);
-    Ok(Launch { spec, ready: Ready::Http { url, base_url }, metrics })
+    Ok(Launch { spec, ready: Ready::Http { url, base_url, any }, metrics })
 }
 
 /// `HOST:PORT` of a base URL.

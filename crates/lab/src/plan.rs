@@ -19,6 +19,9 @@ pub struct Options {
     pub quick: bool,
     /// Blocks instead of the file's.
     pub blocks: Option<u32>,
+    /// Warm-up instead of the usual one, for a script that cannot have it.
+    #[serde(default)]
+    pub warm_up: Option<Duration>,
     /// Compare the reference with itself.
     pub calibration: bool,
     /// Seed of the order of rounds; a new one when there is none. Below 2^53, or a reader of
@@ -41,6 +44,9 @@ pub struct NoQuick;
 const AGAIN: &str = "again";
 /// Starting, copying data and stopping: a guess, for the estimate before the first round only.
 const ROUND_OVERHEAD: Duration = Duration::from_secs(2);
+
+/// Connections, caches and compilers of most servers are warm by then.
+const USUAL_WARM_UP: Duration = Duration::from_secs(2);
 
 /// A pair tells nothing about how its two get along; rounds of each alone, in every such block, do.
 const ALONE_EVERY: u32 = 4;
@@ -205,6 +211,7 @@ impl Plan {
         Options {
             quick: self.settings.quick,
             blocks: Some(self.settings.blocks),
+            warm_up: Some(self.settings.warm_up),
             calibration: self.calibration,
             seed: Some(self.seed),
             language: self.language,
@@ -356,7 +363,11 @@ fn settings(experiment: &Experiment, options: &Options) -> Settings {
         quick: options.quick,
         design: experiment.design.unwrap_or_else(|| Design::fitting(experiment)),
         blocks: options.blocks.or(quick_rounds.blocks).unwrap_or(rounds.blocks),
-        warm_up: quick_rounds.warm_up.unwrap_or(rounds.warm_up),
+        warm_up: options
+            .warm_up
+            .or(quick_rounds.warm_up)
+            .or(rounds.warm_up)
+            .unwrap_or(USUAL_WARM_UP),
         vus: quick_load.vus.or(load.vus),
         duration: quick_load.duration.or(load.duration),
         env,

@@ -7,6 +7,7 @@ mod doubts;
 pub(crate) mod figures;
 pub(crate) mod html;
 mod invariants;
+mod junit;
 mod markdown;
 mod method;
 mod predictions;
@@ -391,6 +392,12 @@ impl Report {
     #[must_use]
     pub fn to_markdown(&self) -> String {
         markdown::render(self)
+    }
+
+    /// The answers as JUnit XML, for CI.
+    #[must_use]
+    pub fn to_junit(&self) -> String {
+        junit::render(self)
     }
 
     /// The report for a terminal: what a person understands in five seconds.

@@ -285,7 +285,11 @@ pub(crate) fn changed(
     versions: &[(String, String)],
     host: &dyn Host,
 ) -> Vec<String> {
-    let is_same = || fs::read_to_string(file).is_ok_and(|now| now == then.file);
+    // Of a file that is not there the text was kept: that of a command line, too.
+    let is_same = || match fs::read_to_string(file) {
+        Ok(now) => now == then.file,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
     let changes = [
         (!then.file.is_empty() && !is_same(), format!("`{}`", file.display())),
         (host.versions() != *versions, "the program".to_owned()),

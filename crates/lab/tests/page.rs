@@ -40,7 +40,7 @@ fn the_page_has_everything_and_needs_nothing() {
         "1\u{2009}198\u{2009}000",
         "<h3>third beside slow</h3>",
         "<td>worse</td>",
-        "<code class=\"plot\">",
+        "<code class=\"scale\">",
         "::browse",
         "spike",
         "name = &quot;test&quot;",

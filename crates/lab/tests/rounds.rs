@@ -62,7 +62,8 @@ fn no_file_of_a_round_is_left_but_the_results() {
     lab.run();
     let names = fs::read_dir(lab.out()).unwrap().map(|entry| entry.unwrap().file_name());
     let names: HashSet<_> = names.map(|name| name.into_string().unwrap()).collect();
-    let expected = ["report.html", "report.json", "report.md", "rounds.jsonl", "run.json"];
+    let expected =
+        ["junit.xml", "report.html", "report.json", "report.md", "rounds.jsonl", "run.json"];
     let expected = expected.map(str::to_owned);
     assert_eq!(names, HashSet::from(expected));
     let journal = fs::read_to_string(lab.out().join("rounds.jsonl")).unwrap();

@@ -184,6 +184,8 @@ fn without_a_prediction_the_question_is_whether_it_is_worse() {
     assert_eq!(json["also_worse"][0]["metric"], "peak_memory", "{}", report.to_text());
     assert!(report.to_text().contains("Also worse: fast needs "), "{}", report.to_text());
     assert_eq!(report.is_worse_by(0.05), Some(true));
+    let junit = std::fs::read_to_string(lab.out().join("junit.xml")).unwrap();
+    assert!(junit.contains("<failure message=\"Also worse: fast needs "), "{junit}");
     assert_ne!(report.is_worse_by(1000.0), Some(true));
 }
 

@@ -1,5 +1,6 @@
 //! `madang compare`: measures variants of a service in interleaved rounds, with a verdict.
 
+mod bare;
 mod data;
 pub mod host;
 pub mod stored;
@@ -32,6 +33,8 @@ that others disturbed, or in which the load generator was the limit, are repeate
 experiment is explained in experiments/README.md.
 
 Examples:
+  madang compare --script load.js --base './old --port {port}' --head './new --port {port}'
+                                                          is the new one worse? No file needed
   madang compare experiments/long-track                   as many blocks as the file says
   madang compare experiments/long-track --quick           its quick settings, for a first look
   madang compare experiments/long-track --a-a             the reference with itself: how far apart
@@ -46,13 +49,15 @@ Examples:
 Of several experiments, the first that does not end with exit code 0 ends the command.")]
 pub struct Args {
     /// Experiment file, or a directory: its experiment.toml, else all its .toml files in turn
-    #[arg(value_name = "DIR|FILE", required_unless_present_any = ["report", "resume"])]
+    #[arg(value_name = "DIR|FILE", required_unless_present_any = ["report", "resume", "script"])]
     path: Option<PathBuf>,
+    #[command(flatten)]
+    bare: bare::Bare,
     /// Go on with the run in this directory of results: complete blocks stay
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["path", "report", "out", "quick", "blocks", "check", "a_a", "seed"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["path", "script", "report", "out", "quick", "blocks", "check", "a_a", "seed"])]
     resume: Option<PathBuf>,
     /// Write the report of the run in this directory of results again; runs nothing
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["path", "out", "quick", "blocks", "check", "a_a", "seed"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["path", "script", "out", "quick", "blocks", "check", "a_a", "seed"])]
     report: Option<PathBuf>,
     /// Language of table, verdict and reports: en or ko [default: en, or that of the stored run]
     #[arg(long, value_name = "LANG", value_parser = language, conflicts_with = "resume")]
@@ -137,12 +142,18 @@ pub fn run(args: &Args) -> anyhow::Result<Ended> {
 /// Checks all files before the first runs, and stops at the first that does not end well.
 fn experiments(args: &Args, show: &Show<'_>, cancel: &Cancel) -> anyhow::Result<Ended> {
     watch_signals(cancel.clone())?;
-    let files = Experiment::files(args.path.as_deref().unwrap_or(Path::new(".")))?;
     let (mut ready, mut wrong) = (Vec::new(), Vec::new());
-    for file in &files {
-        match check(file, args, cancel) {
-            Ok(one) => ready.push(one),
-            Err(error) => wrong.push(error),
+    let mut add = |experiment: anyhow::Result<Experiment>| match experiment
+        .and_then(|experiment| check(experiment, args, cancel))
+    {
+        Ok(one) => ready.push(one),
+        Err(error) => wrong.push(error),
+    };
+    match args.bare.experiment().transpose() {
+        Some(experiment) => add(experiment),
+        None => {
+            let files = Experiment::files(args.path.as_deref().unwrap_or(Path::new(".")))?;
+            files.iter().for_each(|file| add(Experiment::read(file).map_err(Into::into)));
         }
     }
     if let Some(last) = wrong.pop() {
@@ -173,19 +184,29 @@ fn experiments(args: &Args, show: &Show<'_>, cancel: &Cancel) -> anyhow::Result<
     Ok(Ended::Done)
 }
 
-fn check(file: &Path, args: &Args, cancel: &Cancel) -> anyhow::Result<Ready> {
-    let experiment = Experiment::read(file)?;
-    let options = Options {
+fn check(experiment: Experiment, args: &Args, cancel: &Cancel) -> anyhow::Result<Ready> {
+    let mut options = Options {
         quick: args.quick,
         blocks: args.blocks,
+        warm_up: None,
         calibration: args.a_a,
         seed: args.seed,
         language: args.lang.unwrap_or_default(),
     };
-    let plan =
-        Plan::new(&experiment, &options).with_context(|| experiment.file.display().to_string())?;
+    let plan = |options: &Options| {
+        Plan::new(&experiment, options).with_context(|| experiment.file.display().to_string())
+    };
+    let asked = |plan: &Plan| madang_lab::check_script(&experiment, plan, &Madang, cancel);
+    let mut ready = plan(&options)?;
     let mut wrong = madang_lab::check(&experiment, &Madang);
-    let script = madang_lab::check_script(&experiment, &plan, &Madang, cancel);
+    let mut script = asked(&ready);
+    // Not every executor can be warmed up, and nobody asked for it.
+    if !script.wrong.is_empty() && experiment.rounds.warm_up.is_none() {
+        options.warm_up = Some(std::time::Duration::ZERO);
+        ready = plan(&options)?;
+        script = asked(&ready);
+    }
+    let plan = ready;
     wrong.extend(script.wrong);
     if !wrong.is_empty() {
         return Err(Wrong { file: experiment.file, wrong }.into());

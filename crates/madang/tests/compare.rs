@@ -134,7 +134,7 @@ fn variants_of_this_server_are_compared_under_a_real_script() {
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["verdict"], "undecided", "one block decides nothing");
     let rounds = json["rounds"].as_array().unwrap();
-    assert_eq!(rounds.len(), 2);
+    assert_eq!(rounds.len(), 4, "each alone, and both as a pair");
     for round in rounds {
         let requests = &round["measured"]["load"]["requests"];
         assert!(requests["good"].as_u64().unwrap() > 0, "{round}");
@@ -249,7 +249,7 @@ during = { at = "300ms", signal = "KILL", restart = true }
     let output = Lab::new(&broken).run(&[]);
     assert_eq!(output.status.code(), Some(8), "{}", text_of(&output));
     let said = text(&output.stdout);
-    assert!(said.contains("BROKEN: invariant in 2 of 2 rounds: no track is lost"), "{said}");
+    assert!(said.contains("BROKEN: invariant in 4 of 4 rounds: no track is lost"), "{said}");
 }
 
 fn text_of(output: &Output) -> String {
@@ -496,4 +496,67 @@ fn resuming_is_offered_where_it_can_work() {
         assert_eq!(said.contains("--resume"), offered.is_some(), "{said}");
         assert!(said.contains(offered.unwrap_or_default()), "{said}");
     }
+}
+
+/// A server in Python that has to do so much for each request, and answers `/` with 404.
+const SERVER: &str = "
+import hashlib, http.server, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def do_GET(self):
+        for _ in range(int(sys.argv[2])):
+            hashlib.sha256(b'madang').digest()
+        body = b'{}'
+        self.send_response(200 if self.path == '/one' else 404)
+        self.send_header('Content-Length', str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *_):
+        pass
+http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()
+";
+
+#[test]
+fn two_commands_and_a_script_are_enough_and_the_worse_one_fails_the_command() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("server.py"), SERVER).unwrap();
+    let script = "
+        import http from 'k6/http';
+        export const options = { vus: 2, duration: '800ms' };
+        export default function () { http.get(`${__ENV.BASE_URL}/one`); }";
+    fs::write(dir.path().join("load.js"), script).unwrap();
+    let run = |head: &str, flags: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_madang"))
+            .current_dir(dir.path())
+            .args(["compare", "--script", "load.js"])
+            .args(["--base", "python3 server.py {port} 10", "--head", head])
+            .args(flags)
+            .output()
+            .unwrap()
+    };
+    let flags = ["--blocks", "3", "--fail-on", "worse:20%", "--out", "out"];
+    let worse = run("python3 server.py {port} 4000", &flags);
+    let said = text_of(&worse);
+    assert_eq!(worse.status.code(), Some(7), "{said}");
+    let first = text(&worse.stdout).lines().next().unwrap().to_owned();
+    assert!(first.starts_with("WORSE: head needs ") && first.contains("CPU per request"), "{said}");
+    assert!(first.contains("3 pairs, "), "{said}");
+    let report = fs::read_to_string(dir.path().join("out/report.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!((&json["answer"], &json["variant"]), (&"worse".into(), &"head".into()), "{said}");
+    let cpu = &json["metrics"]["cpu_per_good_request"];
+    assert!(cpu["low"].as_f64().unwrap() > 1.2 && cpu["answer"] == "worse", "{cpu}");
+    assert!(json["verdict"].is_null() && json["settings"]["design"] == "duet", "{said}");
+
+    let nothing = run("false", &["--check"]);
+    let said = text_of(&nothing);
+    assert_eq!(nothing.status.code(), Some(2), "{said}");
+    assert!(said.contains("needs `{port}` in its `command`"), "{said}");
+    let missing = Command::new(env!("CARGO_BIN_EXE_madang"))
+        .current_dir(dir.path())
+        .args(["compare", "--script", "load.js", "--base", "x {port}"])
+        .output()
+        .unwrap();
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(text_of(&missing).contains("--head is missing"), "{}", text_of(&missing));
 }

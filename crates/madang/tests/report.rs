@@ -88,7 +88,7 @@ fn the_report_is_readable_everywhere_and_asks_for_nothing() {
         assert!(wide.as_f64().unwrap() <= 0.0, "{told:?}: {wide}");
         assert_eq!(page.text(".question"), "Is <b onclick='x'>this</b> <img src=x> a question?");
         assert_eq!(page.value("document.querySelectorAll('img, [onclick]').length"), 0);
-        // Two variants, two rounds each, in the first of the plots.
+        // Two variants, two pairs, in the first of the plots.
         let points =
             page.value("document.querySelector('.plot').querySelectorAll('circle').length");
         assert_eq!(points, 4, "{told:?}");
@@ -121,7 +121,8 @@ fn the_report_is_readable_everywhere_and_asks_for_nothing() {
         keep(&page, "compare", told);
         assert!(contrast(&page) >= 4.5, "{told:?}: {}", contrast(&page));
         let embedded = "JSON.parse(document.getElementById('report').textContent).rounds.length";
-        assert_eq!(page.value(embedded), 4);
+        // Two pairs, and each alone in the first block.
+        assert_eq!(page.value(embedded), 6);
     }
 }
 

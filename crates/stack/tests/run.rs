@@ -45,7 +45,7 @@ fn a_command_that_ends_before_it_is_ready_is_named_with_its_exit_and_last_words(
     let Error::EndedEarly { exit, stderr, .. } = &error else { panic!("{error:?}") };
     assert_eq!((*exit, stderr.0.as_str()), (Exit::Code(4), "no disk\n"));
     let url = Url::parse("http://127.0.0.1:1/").unwrap();
-    let error = process.ready_http(&url, DEADLINE).unwrap_err();
+    let error = process.ready_http(&url, false, DEADLINE).unwrap_err();
     assert!(matches!(error, Error::EndedEarly { .. }), "{error:?}");
 }
 
@@ -132,7 +132,7 @@ fn a_server_is_ready_once_it_answers_with_success() {
         }
     });
     let process = supervisor().spawn(&sh("sleep 600")).unwrap();
-    process.ready_http(&Url::parse(&url).unwrap(), DEADLINE).unwrap();
+    process.ready_http(&Url::parse(&url).unwrap(), false, DEADLINE).unwrap();
     answers.join().unwrap();
 }
 
@@ -141,7 +141,7 @@ fn a_port_nobody_listens_on_is_never_ready() {
     let reservation = PortReservation::new().unwrap();
     let url = Url::parse(&format!("http://127.0.0.1:{}/", reservation.port())).unwrap();
     let process = supervisor().spawn(&sh("sleep 600")).unwrap();
-    let error = process.ready_http(&url, SHORT).unwrap_err();
+    let error = process.ready_http(&url, false, SHORT).unwrap_err();
     assert!(matches!(error, Error::NotReady { .. }), "{error:?}");
     let text = error.to_string();
     assert!(text.contains(&url.to_string()) && text.contains("refused"), "{text}");
@@ -158,7 +158,7 @@ fn a_wait_for_readiness_can_be_given_up() {
     let url = Url::parse(&format!("http://{}/", silent.local_addr().unwrap())).unwrap();
     let questions = std::cell::Cell::new(0);
     let third = || questions.replace(questions.get() + 1) >= 2;
-    let error = process.ready_http(&url, Patience::new(DEADLINE, &third)).unwrap_err();
+    let error = process.ready_http(&url, false, Patience::new(DEADLINE, &third)).unwrap_err();
     assert!(matches!(error, Error::GivenUp { .. }), "{error:?}");
 }
 

@@ -27,8 +27,6 @@ const VUS: std::ops::Range<u32> = 1..1_000_001;
 const RETRIES: std::ops::Range<u32> = 0..101;
 /// Pairs tell 1 % apart in about as many.
 const DEFAULT_BLOCKS: u32 = 10;
-/// Connections, caches and compilers of most servers are warm by then.
-const DEFAULT_WARM_UP: Duration = Duration::from_secs(2);
 /// One broken round is bad luck, three in a row of the same block are a fault.
 const DEFAULT_RETRIES: u32 = 2;
 /// A server that migrates a large store at its start stays below this.
@@ -79,7 +77,7 @@ impl Default for Rounds {
     fn default() -> Self {
         Self {
             blocks: DEFAULT_BLOCKS,
-            warm_up: DEFAULT_WARM_UP,
+            warm_up: None,
             retries: DEFAULT_RETRIES,
             pin_cpus: true,
             accept: Vec::new(),
@@ -264,7 +262,7 @@ fn usual_question(variants: &[String], reference: &str) -> String {
 
 fn rounds_of(mut reader: Reader<'_>) -> Rounds {
     let blocks = reader.whole("blocks", BLOCKS).unwrap_or(DEFAULT_BLOCKS);
-    let warm_up = reader.duration("warm_up").unwrap_or(DEFAULT_WARM_UP);
+    let warm_up = reader.duration("warm_up");
     let retries = reader.whole("retries", RETRIES).unwrap_or(DEFAULT_RETRIES);
     let pin_cpus = reader.boolean("pin_cpus").unwrap_or(true);
     let accept = accepted(&mut reader);
@@ -304,10 +302,10 @@ fn check_time_limit(load: &Load, rounds: &Rounds, offset: usize, mistakes: &Mist
     let quick_load = load.quick.clone().unwrap_or_default();
     let quick_rounds = rounds.quick.clone().unwrap_or_default();
     let ways = [
-        ("", rounds.warm_up, load.duration),
+        ("", rounds.warm_up.unwrap_or_default(), load.duration),
         (
             " with --quick",
-            quick_rounds.warm_up.unwrap_or(rounds.warm_up),
+            quick_rounds.warm_up.or(rounds.warm_up).unwrap_or_default(),
             quick_load.duration.or(load.duration),
         ),
     ];

@@ -70,7 +70,7 @@ pub(super) fn stored(script: &Path, text: &str, url: &str, env: &[(String, Strin
         },
         rounds: Rounds {
             blocks: 1,
-            warm_up: Duration::ZERO,
+            warm_up: Some(Duration::ZERO),
             retries: RETRIES,
             pin_cpus: true,
             accept: Vec::new(),

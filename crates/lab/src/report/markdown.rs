@@ -25,9 +25,7 @@ fn write_page(page: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(page)?;
     }
     let (_, held) = invariants::lines(&report.invariants, lang);
-    for line in
-        report.sentence().lines().chain(report.also_worse.iter().map(|one| one.sentence.as_str()))
-    {
+    for (_, line) in report.found() {
         writeln!(page, "**{line}**\n")?;
     }
     if let Some(held) = held {
@@ -36,7 +34,13 @@ fn write_page(page: &mut String, report: &Report) -> std::fmt::Result {
     if let Some(pace) = &report.pace {
         writeln!(page, "{pace}\n")?;
     }
-    write_table(page, report)?;
+    write_table(page, report, false)?;
+    let rest = lang.pick(
+        "All figures, warnings, method and circumstances",
+        "모든 수치, 경고, 측정 방법과 환경",
+    );
+    writeln!(page, "<details><summary>{rest}</summary>\n")?;
+    write_table(page, report, true)?;
     write_figures(page, report)?;
     if !report.warnings.is_empty() {
         writeln!(page, "## {}\n", lang.pick("Warnings", "경고"))?;
@@ -46,11 +50,13 @@ fn write_page(page: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(page)?;
     }
     write_method(page, report)?;
-    write_circumstances(page, report)
+    write_circumstances(page, report)?;
+    writeln!(page, "\n</details>")
 }
 
-fn write_table(page: &mut String, report: &Report) -> std::fmt::Result {
-    let tables = table::tables(report, true);
+/// All rows, or those that are worth a line to everybody.
+fn write_table(page: &mut String, report: &Report, is_full: bool) -> std::fmt::Result {
+    let tables = table::tables(report, is_full);
     for table in &tables {
         if tables.len() > 1 {
             let title = report.language.beside(&table.variant, &report.experiment.reference);

@@ -177,6 +177,7 @@ pub fn write_report(dir: &Path, report: &Report) -> Result<(), RunError> {
     let written = [
         write(dir, "report.json", &report.to_json()),
         write(dir, "report.md", &report.to_markdown()),
+        write(dir, "junit.xml", &report.to_junit()),
         write(dir, "report.html", &report.to_html()),
     ];
     written.into_iter().collect()

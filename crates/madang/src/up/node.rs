@@ -104,7 +104,7 @@ impl Part for Node {
         self.stop(means)?;
         let process = self.process.insert(means.supervisor.spawn(&self.spec)?);
         let asked = || means.stopping.is_asked();
-        process.ready_http(&self.health, Patience::new(READY_TIME, &asked))
+        process.ready_http(&self.health, false, Patience::new(READY_TIME, &asked))
     }
 
     fn stop(&mut self, means: &Means) -> Result<(), Error> {

@@ -31,7 +31,7 @@ fn check_runs_nothing() {
     let lab = Lab::new(EXPERIMENT);
     let output = lab.run(&["--check", "--blocks", "2"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("4 rounds"), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("6 rounds"), "{}", text(&output.stdout));
     assert!(!lab.out().exists());
     // One block gives no interval.
     let output = lab.run(&["--check"]);

@@ -99,11 +99,10 @@ impl Runner {
         let files = [
             (
                 "compare.toml",
-                vec![
-                    ("blocks  = 10", format!("blocks = 3\n{ACCEPT}")),
-                    ("1.20", "1000.0".to_owned()),
-                    ("\"2s\"", "\"200ms\"".to_owned()),
-                ],
+                vec![(
+                    "[load]",
+                    format!("[rounds]\nblocks = 4\nwarm_up = \"200ms\"\n{ACCEPT}\n[load]"),
+                )],
             ),
             (
                 "script.js",
@@ -157,7 +156,7 @@ impl Runner {
         let server = fs::metadata(self.dir().join("head/server")).unwrap();
         assert!(server.permissions().mode() & 0o111 != 0);
         let summary = fs::read_to_string(self.summary()).unwrap();
-        assert!(summary.contains("Is the service worse than before?"), "{summary}");
+        assert!(summary.contains("Is head worse than base?"), "{summary}");
         ended
     }
 }
@@ -167,7 +166,7 @@ fn a_pull_request_that_costs_much_more_is_held_up() {
     let ended = Runner::new(1000, 8000).run();
     assert_eq!(ended.status.code(), Some(7));
     let said = String::from_utf8(ended.stdout).unwrap();
-    assert!(said.contains("Refuted: server CPU per good request"), "{said}");
+    assert!(said.contains("WORSE: head needs ") && said.contains("the CPU per request"), "{said}");
 }
 
 #[test]
@@ -187,5 +186,5 @@ fn a_pull_request_that_answers_nonsense_is_held_up_however_fast_it_is() {
     // What the job does in spite of that: the report is there, and says why.
     runner.succeed("Show the report");
     let summary = fs::read_to_string(runner.summary()).unwrap();
-    assert!(summary.contains("Refuted: share of good requests of `head`"), "{summary}");
+    assert!(summary.contains("BROKEN: check `the answer is right` failed"), "{summary}");
 }

@@ -56,19 +56,21 @@ impl Process {
         }
     }
 
-    /// Asks `url` until it is answered with a status from 200 to 399.
+    /// Asks `url` until it is answered: with a status from 200 to 399, or with whatever status where `any` will do.
     ///
     /// # Errors
     /// As [`ready_line`](Self::ready_line).
     pub fn ready_http<'q>(
         &self,
         url: &http::Url,
+        any: bool,
         patience: impl Into<Patience<'q>>,
     ) -> Result<(), Error> {
         let patience = patience.into();
-        self.ready_when(&format!("an answer 200 to 399 from {url}"), patience, |left| {
+        let wanted = if any { "an answer" } else { "an answer 200 to 399" };
+        self.ready_when(&format!("{wanted} from {url}"), patience, |left| {
             match ask(url, left.min(PROBE_TIME), &patience) {
-                Ok(answer) if answer.is_ready() => Ok(()),
+                Ok(answer) if any || answer.is_ready() => Ok(()),
                 Ok(answer) => Err(format!("status {}", answer.status)),
                 Err(error) => Err(error.to_string()),
             }

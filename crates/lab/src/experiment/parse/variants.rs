@@ -138,8 +138,13 @@ fn target_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option<
             mistakes.add(offset, message);
         }
     }
-    if has_command && ready.is_none() {
-        reader.missing::<()>("ready");
+    let has_port = argv.iter().flatten().chain(env.iter().flatten().map(|(_, text)| text));
+    if has_command && ready.is_none() && !has_port.into_iter().any(|text| text.contains("{port}")) {
+        let message = format!(
+            "[variants.{name}] needs `{{port}}` in its `command`, where the server is to listen, or `ready`, an \
+             address that answers when it does"
+        );
+        mistakes.add(offset, message);
     }
     let addresses = [("ready", &ready), ("url", &url)];
     for (key, found) in addresses.iter().filter_map(|(key, found)| Some((key, found.as_ref()?))) {
@@ -153,7 +158,8 @@ fn target_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option<
             Some(Target::Serve(settings.clone()))
         }
         (_, Some(argv), _) => {
-            Some(Target::Command { argv, env: env.unwrap_or_default(), ready: ready?.value })
+            let ready = ready.map(|found| found.value);
+            Some(Target::Command { argv, env: env.unwrap_or_default(), ready })
         }
         (.., Some(url)) => Some(Target::Url(url.value.trim_end_matches('/').to_owned())),
         _ => None,

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     metric::{Metric, Statistic, digits},
     record::Measured,
-    report::Report,
+    report::{Report, all},
     stats,
 };
 
@@ -37,16 +37,21 @@ pub fn rounds(report: &Report) -> String {
             metrics.insert(0, metric);
         }
     }
+    let has_pairs = report.settings.design.has_pairs();
+    metrics.sort_by_key(|metric| !(has_pairs && metric.is_cost()));
     let figures = metrics.into_iter().map(|metric| {
         let title = report.language.metric(metric);
+        // Those that its ratio comes from.
+        let is_paired = has_pairs && metric.is_cost();
         let rows: Vec<Row<'_>> = report
             .variants
             .iter()
             .enumerate()
             .map(|(series, variant)| {
-                let values = rounds_of(report, &variant.name);
+                let rounds = all(&report.rounds, &variant.name);
+                let rounds = rounds.filter(|(round, _)| round.beside.is_some() == is_paired);
                 let values: Vec<f64> =
-                    values.iter().filter_map(|round| metric.level(round).ok()).collect();
+                    rounds.filter_map(|(_, measured)| metric.level(measured).ok()).collect();
                 Row { name: &variant.name, series, mean: mean(&values), values }
             })
             .collect();

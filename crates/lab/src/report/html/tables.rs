@@ -34,7 +34,7 @@ pub fn ratios(report: &Report) -> String {
     let one = |one: &super::super::table::Table| {
         let cells = |row: &Vec<String>| -> Vec<String> {
             let Some((plot, cells)) = row.split_last() else { return Vec::new() };
-            let plot = format!("<code class=\"plot\">{}</code>", text(plot));
+            let plot = format!("<code class=\"scale\">{}</code>", text(plot));
             cells.iter().map(|cell| text(cell)).chain([plot]).collect()
         };
         let rows: Vec<Vec<String>> = one.rows.iter().map(cells).collect();

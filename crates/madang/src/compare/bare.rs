@@ -1,0 +1,98 @@
+//! An experiment from the command line: two servers and a script.
+
+use super::Wrong;
+use madang_lab::Experiment;
+use std::path::{Path, PathBuf};
+
+/// What stands for the file of such an experiment in messages.
+const FILE: &str = "(command line)";
+/// What a shell has to understand, so that it cannot be replaced by the command.
+const SHELL: [char; 7] = ['|', '&', ';', '<', '>', '(', '\n'];
+
+/// Two servers and a script.
+#[derive(clap::Args, Debug)]
+pub struct Bare {
+    /// Compare without a file: the k6 script, which gets the server's address as BASE_URL
+    #[arg(long, value_name = "FILE", conflicts_with = "path")]
+    pub script: Option<PathBuf>,
+    /// With --script: the command of the server as it was; `{port}` is where it is to listen, `{dir}` an
+    /// empty directory
+    #[arg(long, value_name = "COMMAND", requires = "script", conflicts_with = "base_url")]
+    base: Option<String>,
+    /// With --script: the command of the server as it is to be
+    #[arg(long, value_name = "COMMAND", requires = "script", conflicts_with = "head_url")]
+    head: Option<String>,
+    /// Instead of --base: the address of a server that runs already
+    #[arg(long, value_name = "URL", requires = "script")]
+    base_url: Option<String>,
+    /// Instead of --head, likewise
+    #[arg(long, value_name = "URL", requires = "script")]
+    head_url: Option<String>,
+}
+
+impl Bare {
+    /// The experiment; `None` without a script.
+    pub fn experiment(&self) -> anyhow::Result<Option<Experiment>> {
+        let Some(script) = &self.script else { return Ok(None) };
+        let wrong = |why: &str| Wrong { file: FILE.into(), wrong: vec![why.to_owned()] };
+        let mut variants = toml::Table::new();
+        for (name, command, url) in
+            [("base", &self.base, &self.base_url), ("head", &self.head, &self.head_url)]
+        {
+            let mut variant = toml::Table::new();
+            match (command, url) {
+                (Some(command), _) => {
+                    variant.insert("command".to_owned(), words(command).into());
+                }
+                (None, Some(url)) => {
+                    variant.insert("url".to_owned(), url.clone().into());
+                }
+                (None, None) => {
+                    let why = format!(
+                        "--{name} is missing: the command of the server, such as --{name} './server --port \
+                         {{port}}', or --{name}-url with its address"
+                    );
+                    return Err(wrong(&why).into());
+                }
+            }
+            variants.insert(name.to_owned(), variant.into());
+        }
+        let path = std::path::absolute(script)?;
+        let Some(path) = path.to_str() else {
+            return Err(wrong("the path of the script is no UTF-8").into());
+        };
+        let mut load = toml::Table::new();
+        load.insert("script".to_owned(), path.into());
+        let stem = script.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        let name: String = stem.unwrap_or_default().chars().filter(|c| is_plain(*c)).collect();
+        let mut file = toml::Table::new();
+        file.insert("name".to_owned(), format!("compare-{name}").into());
+        // Whichever way tables are kept, the first is not the reference by chance.
+        file.insert("reference".to_owned(), "base".into());
+        file.insert("load".to_owned(), load.into());
+        file.insert("variants".to_owned(), variants.into());
+        let dir = std::env::current_dir()?;
+        Ok(Some(Experiment::of_text(&file.to_string(), Path::new(FILE), &dir)?))
+    }
+}
+
+/// A command as a shell would read it, and in place of the shell where it is a single one.
+fn words(command: &str) -> Vec<String> {
+    let first = command.split_whitespace().next().unwrap_or_default();
+    let is_single = !command.contains(SHELL) && !first.contains('=');
+    let command = if is_single { format!("exec {command}") } else { command.to_owned() };
+    vec!["sh".to_owned(), "-c".to_owned(), command]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_command_takes_the_place_of_its_shell() {
+        assert_eq!(words("./a --port {port}")[2], "exec ./a --port {port}");
+        assert_eq!(words("PORT={port} ./a")[2], "PORT={port} ./a");
+        assert_eq!(words("cd x && ./a")[2], "cd x && ./a");
+    }
+}
