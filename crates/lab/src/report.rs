@@ -60,7 +60,7 @@ pub enum Ended {
     },
 }
 
-/// A run's report. Its fields are those of `report.json`, which `experiments/README.md` documents.
+/// A run's report. Its fields are those of `report.json`, which `experiments/REFERENCE.md` documents.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// [`FORMAT`].

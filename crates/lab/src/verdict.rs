@@ -22,7 +22,7 @@ pub enum Verdict {
 pub enum Undecided {
     /// The interval has the predicted bound inside: more blocks would help.
     TooWide,
-    /// Fewer than two complete blocks give no interval.
+    /// Fewer than two complete blocks give no interval, nor do fewer than six in which all is zero.
     TooFewBlocks,
     /// The metric has no ratio; the table says why.
     NoRatio,
@@ -126,7 +126,9 @@ impl Verdict {
                 "the interval lies on both sides of what was predicted; more blocks would \
                  narrow it"
             }
-            Undecided::TooFewBlocks => "fewer than two complete blocks give no interval",
+            Undecided::TooFewBlocks => {
+                "fewer than two complete blocks give no interval (six, where all values are zero)"
+            }
             Undecided::NoRatio => "the metric has no ratio in these rounds",
             Undecided::NoValue => "the metric has no value in some of these rounds",
             Undecided::NothingGood => {

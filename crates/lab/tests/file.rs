@@ -134,7 +134,7 @@ fn a_variant_is_started_in_exactly_one_way() {
     let exactly = "exactly one of `serve`, `command` and `url`";
     only(&mistakes("serve = {}", ""), 16, &["[variants.fast]", exactly]);
     only(&mistakes("serve = {}", "serve = {}\nurl = \"http://a\""), 16, &[exactly]);
-    only(&mistakes("serve = {}", "command = [\"x\"]"), 16, &["`ready` is missing"]);
+    only(&mistakes("serve = {}", "command = [\"x\"]"), 16, &["needs `{port}` in its `command`"]);
     only(
         &mistakes("serve = {}", "serve = {}\nready = \"http://a\""),
         16,

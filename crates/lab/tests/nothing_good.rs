@@ -72,12 +72,12 @@ fn what_never_answers_well_refutes_every_promise_and_wins_nothing() {
             nothing(measured);
         }
     };
-    let report = case.report(3, broken);
+    let report = case.report(6, broken);
     let mut expected = vec![Verdict::Refuted; 6];
     expected.extend([BROKEN; 4]);
     case.assert(&report, &expected);
     let text = report.to_text();
-    assert!(text.contains("×0 in 3 of 3 blocks (no request was good"), "{text}");
+    assert!(text.contains("×0 in 6 of 6 blocks (no request was good"), "{text}");
     assert!(text.contains("not a single request was good"), "{text}");
     assert!(text.contains("0 req/s") && !text.contains("too small"), "{text}");
     assert_eq!(
@@ -92,7 +92,7 @@ fn what_never_answers_well_refutes_every_promise_and_wins_nothing() {
 fn a_noisy_machine_is_no_excuse_for_answering_nothing() {
     let case = Case::new(&["goodput at_least = 100", "goodput ratio_at_least = 0.9"]);
     let noisy = |is_broken: bool| {
-        case.report(4, |_, variant, measured| {
+        case.report(6, |_, variant, measured| {
             // What the experiment does not accept, in rounds that were not refused any more.
             measured["warnings"] = json!(["no_budget"]);
             if variant == "fast" && is_broken {
@@ -147,13 +147,13 @@ fn what_answers_only_after_some_starts_is_never_as_good_and_fails_the_command() 
 fn a_reference_that_answers_nothing_is_told_as_well() {
     let case =
         Case::new(&["goodput ratio_at_least = 0.9", "http_req_duration.p95 ratio_at_most = 10"]);
-    let report = case.report(2, |_, variant, measured| {
+    let report = case.report(6, |_, variant, measured| {
         if variant == "slow" {
             nothing(measured);
         }
     });
     case.assert(&report, &[Verdict::Supported, BROKEN]);
-    let both = case.report(2, |_, _, measured| nothing(measured));
+    let both = case.report(6, |_, _, measured| nothing(measured));
     case.assert(&both, &[BROKEN; 2]);
 }
 
@@ -163,7 +163,7 @@ fn errors_that_are_gone_are_fewer() {
         "http_req_failed.rate ratio_at_most = 0.5",
         "http_req_failed.rate ratio_at_least = 0.5",
     ]);
-    let report = case.report(2, |_, variant, measured| {
+    let report = case.report(6, |_, variant, measured| {
         measured["load"]["requests"]["failed"] = u32::from(variant == "slow").into();
     });
     case.assert(&report, &[Verdict::Supported, Verdict::Refuted]);
@@ -173,7 +173,7 @@ fn errors_that_are_gone_are_fewer() {
 #[test]
 fn the_share_of_good_requests_is_a_row_where_it_is_predicted() {
     let case = Case::new(&["good_share at_least = 0.98"]);
-    let report = case.report(2, |_, _, _| {});
+    let report = case.report(6, |_, _, _| {});
     case.assert(&report, &[Verdict::Supported]);
     assert!(report.to_text().contains("share of good requests"), "{}", report.to_text());
 }

@@ -1,4 +1,4 @@
-//! `madang compare`: measures variants of a service in interleaved rounds, with a verdict.
+//! `madang compare`: measures variants of a service, in pairs or in rounds, and says which is better.
 
 mod bare;
 mod data;
@@ -23,14 +23,14 @@ pub const SEEDS: std::ops::Range<u64> = 0..1 << 53;
 /// Arguments of `madang compare`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Each block runs every variant once, in random order, on a fresh process with the same data. Ratios
-are against the reference of the same block, with 95 % intervals. A table and the verdict go to
-stdout: what tells variants apart, in a few lines. --full adds what other tools' reports have: total,
-good and peak requests per second, average, minimum, maximum, standard deviation, p50 to p99, KB/s,
-errors, CPU per request, memory; report.md and report.html always have it. These, report.json
-(described by experiments/report.schema.json) and every round go to the results' directory. Rounds
-that others disturbed, or in which the load generator was the limit, are repeated. The format of an
-experiment is explained in experiments/README.md.
+Says whether a variant is better or worse than the reference, the same, or that nobody can tell, with
+95 % intervals. For CPU and memory the two are loaded side by side, at the same moment (pairs); for
+response times and throughput one at a time, in random order (rounds); always on fresh processes with
+the same data. The first line is the answer; what is broken comes before it. --full adds what other
+tools' reports have: total, good and peak requests per second, average, minimum, maximum, standard
+deviation, p50 to p99, KB/s, errors, CPU per request, memory. report.html, report.md, junit.xml and
+report.json (described by experiments/report.schema.json) go to the results' directory, with every
+round. experiments/README.md shows how to begin, experiments/REFERENCE.md has every key of a file.
 
 Examples:
   madang compare --script load.js --base './old --port {port}' --head './new --port {port}'

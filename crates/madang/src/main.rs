@@ -37,7 +37,7 @@ Examples:
   madang seed --users 200 --shared-hash      add users for load tests
   madang copy --from madang-data --to mysql://root@127.0.0.1/madang   move the data to MariaDB
   madang load script.js -u 50 -d 10s         run a k6 script
-  madang compare experiments/long-track      compare variants in interleaved rounds, with a verdict
+  madang compare experiments/long-track      is a variant better or worse?
   madang limit experiments/long-track --p95 200ms   find the highest rate that each variant can serve
 
 Settings: madang.toml < MADANG_… variables < flags; `madang config` lists and explains all of them.")]

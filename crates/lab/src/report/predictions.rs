@@ -104,7 +104,10 @@ impl Evidence<'_> {
             && prediction.metric.counts_good()
             && zeros::nothing_good(self.rounds, &prediction.variant);
         match verdict {
-            Verdict::Supported | Verdict::Undecided(Undecided::TooWide) if is_flattered => {
+            Verdict::Supported
+            | Verdict::Undecided(Undecided::TooWide | Undecided::TooFewBlocks)
+                if is_flattered =>
+            {
                 Verdict::Undecided(Undecided::NothingGood)
             }
             verdict => verdict,

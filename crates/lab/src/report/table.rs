@@ -212,7 +212,7 @@ mod tests {
         let drawn = |ratio, low, high, bounds: &[f64]| plot(ratio, Some((low, high)), bounds, 4.0);
         assert_eq!(drawn(2.0, 1.5, 3.0, &[]), "          │  ├─●──┤");
         assert_eq!(drawn(1.0, 0.5, 2.0, &[]), "     ├────●────┤");
-        assert_eq!(drawn(0.5, 0.1, 0.7, &[0.25]), "◄────●──┤ │");
+        assert_eq!(drawn(0.5, 0.1, 0.7, &[0.25]), "◄────●─┤  │");
         assert_eq!(plot(1.0, None, &[4.0], 4.0), "          ●         ┊");
         assert_eq!(scale(4.0).chars().count(), 2 * HALF + 1);
     }

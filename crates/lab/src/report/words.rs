@@ -74,7 +74,9 @@ impl Language {
         let (Self::Ko, Verdict::Undecided(why)) = (self, verdict) else { return verdict.reason() };
         Some(match why {
             Undecided::TooWide => "신뢰구간이 예측한 값의 양쪽에 걸쳐 있습니다",
-            Undecided::TooFewBlocks => "완료된 블록이 두 개보다 적어 신뢰구간이 없습니다",
+            Undecided::TooFewBlocks => {
+                "완료된 블록이 두 개(값이 모두 0이면 여섯 개)보다 적어 신뢰구간이 없습니다"
+            }
             Undecided::NoRatio => "이 라운드들에는 비율이 없는 지표입니다",
             Undecided::NoValue => "값이 없는 라운드가 있습니다",
             Undecided::NothingGood => {
@@ -244,8 +246,8 @@ impl Language {
     pub fn value(self, value: &str, ends: Option<(String, String)>) -> String {
         match (self, ends) {
             (_, Some((low, high))) => format!("{value} ({})", self.interval(&low, &high)),
-            (Self::En, None) => format!("{value} (one block: no interval)"),
-            (Self::Ko, None) => format!("{value} (블록이 하나라 신뢰구간이 없습니다)"),
+            (Self::En, None) => format!("{value} (too few blocks for an interval)"),
+            (Self::Ko, None) => format!("{value} (블록이 적어 신뢰구간이 없습니다)"),
         }
     }
 

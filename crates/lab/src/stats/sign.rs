@@ -5,17 +5,12 @@ use super::CONFIDENCE;
 /// The 95 % interval of the median that a sign test gives, which assumes no distribution: from the
 /// `k`-th smallest to the `k`-th largest, where fewer than `k` of as many fair coins as there are
 /// values show heads with a probability of at most 2.5 % (Dixon and Mood, "The statistical sign
-/// test", 1946). `None` with fewer than six values, of which no two are that far apart, unless all
-/// are the same: then, as with the t of no spread, two suffice for an interval of no width.
-/// Infinite values are larger than all others.
+/// test", 1946). `None` with fewer than six values, of which no two are that far apart, also where all
+/// are the same. Infinite values are larger than all others.
 #[must_use]
 pub fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let (first, last) = (*sorted.first()?, *sorted.last()?);
-    if values.len() >= 2 && first.total_cmp(&last).is_eq() {
-        return Some((first, last));
-    }
     // Heads among n coins: the chance of exactly `heads`, and of at most so many.
     let n = sorted.len() as f64;
     let (mut exactly, mut at_most) = (0.5_f64.powf(n), 0.0);
@@ -50,10 +45,10 @@ mod tests {
     }
 
     #[test]
-    fn two_that_are_the_same_have_an_interval_and_one_has_none() {
-        assert_eq!(median_interval(&[0.0, 0.0]), Some((0.0, 0.0)));
-        assert_eq!(median_interval(&[f64::INFINITY; 3]), Some((f64::INFINITY, f64::INFINITY)));
-        assert_eq!(median_interval(&[0.0]), None);
+    fn equal_values_need_as_many_as_others() {
+        assert_eq!(median_interval(&[0.0; 6]), Some((0.0, 0.0)));
+        assert_eq!(median_interval(&[f64::INFINITY; 6]), Some((f64::INFINITY, f64::INFINITY)));
+        assert_eq!(median_interval(&[0.0; 5]), None);
         assert_eq!(median_interval(&[]), None);
     }
 }
