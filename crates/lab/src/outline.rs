@@ -25,7 +25,8 @@ impl Outline {
     }
 
     /// How long iterations are started in the measured window, at most.
-    pub(crate) fn length(&self) -> Duration {
+    #[must_use]
+    pub fn length(&self) -> Duration {
         Duration::try_from_secs_f64(self.seconds).unwrap_or(Duration::MAX)
     }
 }

@@ -122,6 +122,8 @@ pub struct Plan {
     pub settings: Settings,
     /// Seed of the order.
     pub seed: u64,
+    /// How long the script measures by its own options, if somebody has asked it.
+    pub script_time: Option<Duration>,
     /// Language of the reports.
     pub language: Language,
 }
@@ -201,6 +203,7 @@ impl Plan {
             calibration: options.calibration,
             settings,
             seed: options.seed.unwrap_or_else(|| fastrand::u64(..1 << 53)),
+            script_time: None,
             language: options.language,
         })
     }
@@ -289,7 +292,8 @@ impl Plan {
     /// How long that will take, roughly; `None` when only the script knows how long a round is.
     #[must_use]
     pub fn estimate(&self) -> Option<Duration> {
-        let round = self.settings.warm_up + self.settings.duration? + ROUND_OVERHEAD;
+        let measured = self.settings.duration.or(self.script_time)?;
+        let round = self.settings.warm_up + measured + ROUND_OVERHEAD;
         let turns = (1..=self.settings.blocks).map(|block| self.turns(block).len());
         round.checked_mul(u32::try_from(turns.sum::<usize>()).ok()?)
     }

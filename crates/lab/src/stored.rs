@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use crate::{
     experiment::{Experiment, FileError, Sources},
     host::Host,
-    plan::{NoQuick, Options, Plan},
+    plan::{Design, NoQuick, Options, Plan},
     provenance::{self, KeptFile},
     record::{Measured, Outcome, RoundRecord, Warning},
     report::{Course, Ended, Language, MachinePart, Origin, Report},
@@ -373,9 +373,10 @@ pub fn complete_blocks(rounds: &[RoundRecord]) -> u32 {
 /// Why a round is to be refused, as long as rounds may be.
 pub fn refusals(plan: &Plan, record: &RoundRecord) -> Vec<Warning> {
     let Outcome::Measured(measured) = &record.outcome else { return Vec::new() };
-    // What disturbs one of a pair disturbs the other.
+    // What disturbs one of a pair disturbs the other. Beside pairs alone, rounds only show how far these can be believed.
+    let decides_nothing = record.beside.is_some() || plan.settings.design == Design::Duet;
     let is_shared = |warning: &Warning| {
-        record.beside.is_some() && matches!(warning, Warning::Steal | Warning::ForeignCpu)
+        decides_nothing && matches!(warning, Warning::Steal | Warning::ForeignCpu)
     };
     refusing(plan, measured).filter(|warning| !is_shared(warning)).collect()
 }

@@ -162,7 +162,14 @@ fn experiments(args: &Args, show: &Show<'_>, cancel: &Cancel) -> anyhow::Result<
     }
     if args.check {
         for Ready { experiment, plan } in &ready {
-            say(&format!("{}: right; {} rounds\n", experiment.file.display(), plan.rounds()))?;
+            let time = plan.estimate().map_or_else(String::new, |time| {
+                format!(", about {} s", time.as_secs_f64().ceil())
+            });
+            say(&format!(
+                "{}: right; {} rounds{time}\n",
+                experiment.file.display(),
+                plan.rounds()
+            ))?;
         }
         return Ok(Ended::Done);
     }
@@ -206,13 +213,14 @@ fn check(experiment: Experiment, args: &Args, cancel: &Cancel) -> anyhow::Result
         ready = plan(&options)?;
         script = asked(&ready);
     }
-    let plan = ready;
+    let mut plan = ready;
     wrong.extend(script.wrong);
     if !wrong.is_empty() {
         return Err(Wrong { file: experiment.file, wrong }.into());
     }
     if let Some(outline) = script.outline {
         experiment.check_outline(&outline)?;
+        plan.script_time = Some(outline.length());
     }
     if args.check && plan.settings.blocks < 2 {
         let why = "one block gives no interval, so there would be no verdict; use two or more (10 tell small differences)";

@@ -8,6 +8,7 @@ mod copy;
 mod documented;
 mod exit;
 mod import;
+mod init;
 mod limit;
 mod load;
 mod openapi;
@@ -64,6 +65,8 @@ enum Command {
     Openapi(openapi::Args),
     /// Run a k6 script against a service
     Load(load::Args),
+    /// Write an experiment to begin with, from what a directory has
+    Init(init::Args),
     /// Compare variants of a service under the same load
     Compare(compare::Args),
     /// Find the highest request rate that a service, or each variant of it, can serve
@@ -101,6 +104,7 @@ fn run(command: Command) -> ExitCode {
         Command::Seed(args) => exit::code(seed::run(&args)),
         Command::Openapi(args) => exit::code(openapi::run(&args)),
         Command::Load(args) => exit::code(load::run(args)),
+        Command::Init(args) => exit::code(init::run(&args)),
         Command::Compare(args) => exit::code(compare::run(&args)),
         Command::Limit(args) => exit::code(limit::run(args)),
         Command::Supervise(args) => exit::code(supervise::run(args)),

@@ -560,3 +560,34 @@ fn two_commands_and_a_script_are_enough_and_the_worse_one_fails_the_command() {
     assert_eq!(missing.status.code(), Some(2));
     assert!(text_of(&missing).contains("--head is missing"), "{}", text_of(&missing));
 }
+
+#[test]
+fn init_writes_a_file_that_is_right_and_nothing_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("server.py"), SERVER).unwrap();
+    let run = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_madang"));
+        command.current_dir(dir.path()).args(args).output().unwrap()
+    };
+    let made = run(&["init", "--out", "bench/compare.toml"]);
+    assert_eq!(made.status.code(), Some(0), "{}", text_of(&made));
+    assert!(dir.path().join("bench/load.js").exists(), "{}", text_of(&made));
+    let checked = run(&["compare", "bench/compare.toml", "--check"]);
+    assert_eq!(checked.status.code(), Some(0), "{}", text_of(&checked));
+    let file = fs::read_to_string(dir.path().join("bench/compare.toml")).unwrap();
+    assert!(file.contains("cd '..' && exec 'python3' 'server.py' '{port}'"), "{file}");
+    let again = run(&["init", "--out", "bench/compare.toml"]);
+    assert_eq!(again.status.code(), Some(2), "{}", text_of(&again));
+    // A script that is there is taken.
+    fs::write(
+        dir.path().join("mine.js"),
+        "import http from 'k6/http';\nexport default function () {}",
+    )
+    .unwrap();
+    assert_eq!(run(&["init"]).status.code(), Some(0));
+    let file = fs::read_to_string(dir.path().join("compare.toml")).unwrap();
+    assert!(
+        file.contains("script = \"mine.js\"") && !dir.path().join("load.js").exists(),
+        "{file}"
+    );
+}

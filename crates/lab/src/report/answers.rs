@@ -108,7 +108,7 @@ pub fn headlines(
     let headline = |(metric, name): &(Metric, String)| {
         let variant = variants.iter().find(|variant| variant.name == *name)?;
         let row = variant.metrics.iter().find(|row| row.metric == *metric)?;
-        let seconds = seconds(rounds, plan.is_paired(metric));
+        let seconds = seconds(plan, rounds, name, plan.is_paired(metric));
         Some(Headline {
             variant: name.clone(),
             metric: metric.clone(),
@@ -121,10 +121,14 @@ pub fn headlines(
 }
 
 /// How long the rounds took that a figure comes from; two of a pair take their time together.
-fn seconds(rounds: &[RoundRecord], is_paired: bool) -> f64 {
-    let counted = rounds.iter().filter(|one| one.counted && one.beside.is_some() == is_paired);
-    let took: f64 = counted.map(|round| round.took_seconds).sum();
-    if is_paired { took / 2.0 } else { took }
+fn seconds(plan: &Plan, rounds: &[RoundRecord], name: &str, is_paired: bool) -> f64 {
+    let is_own = |round: &&RoundRecord| {
+        let is_reference = round.variant == plan.reference && !is_paired;
+        round.counted
+            && round.beside.is_some() == is_paired
+            && (round.variant == name || is_reference)
+    };
+    rounds.iter().filter(is_own).map(|round| round.took_seconds).sum()
 }
 
 /// Figures of a variant that have a ratio, by their names in files.

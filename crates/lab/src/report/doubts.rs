@@ -31,7 +31,18 @@ pub fn pace(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
 pub fn warnings(plan: &Plan, rounds: &[RoundRecord], ended: Ended) -> Vec<String> {
     let lang = plan.language;
     let refused = rounds.iter().filter(|round| !round.refused.is_empty());
-    let mut lines: Vec<String> = refused.map(|round| lang.refused(round)).collect();
+    let mut repeated: Vec<(String, u32)> = Vec::new();
+    for line in refused.map(|round| lang.refused(round)) {
+        match repeated.last_mut() {
+            Some((last, count)) if *last == line => *count += 1,
+            _ => repeated.push((line, 1)),
+        }
+    }
+    let line = |(line, count): (String, u32)| match count {
+        1 => line,
+        count => format!("{line} ({count} ×)"),
+    };
+    let mut lines: Vec<String> = repeated.into_iter().map(line).collect();
     lines.extend(rounds.iter().filter_map(|round| match &round.outcome {
         Outcome::Failed(failure) => Some(lang.broke(round, failure)),
         Outcome::Measured(_) => None,
@@ -110,8 +121,15 @@ pub fn unknown_builds(plan: &Plan, resumed: &[String]) -> Option<String> {
 /// How much of what the verdict rests on others disturbed: said beside the verdict, because it is
 /// the first thing to doubt.
 pub fn noise(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
-    let predicted = plan.predictions.iter().map(|prediction| &prediction.variant);
-    let names: BTreeSet<&String> = predicted.chain([&plan.reference]).collect();
+    // A pair shares what disturbs it.
+    let asked = plan.asked.iter().map(|(metric, name)| (metric, name));
+    let predicted = plan.predictions.iter().map(|one| (&one.metric, &one.variant));
+    let about = asked.chain(predicted).filter(|(metric, _)| !plan.is_paired(metric));
+    let mut names: BTreeSet<&String> = about.map(|(_, name)| name).collect();
+    if names.is_empty() {
+        return None;
+    }
+    names.insert(&plan.reference);
     let about = names.iter().flat_map(|name| counted(rounds, name)).map(|(_, measured)| measured);
     let (disturbed, all) = about.fold((0, 0), |(disturbed, all), measured| {
         (disturbed + usize::from(measured.was_disturbed()), all + 1)
@@ -216,6 +234,7 @@ mod tests {
                 accept: Vec::new(),
             },
             seed: 0,
+            script_time: None,
             language: crate::report::Language::En,
         }
     }

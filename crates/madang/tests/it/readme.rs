@@ -45,7 +45,7 @@ up)
 compare | limit)
 	[[ " $* " == *" --check "* ]] || set -- "$@" --check
 	"$real" "$@" >checked || { cat checked >&2; exit 1; }
-	[[ " $* " == *" --json "* ]] && echo '{"verdict": "supported"}' || cat checked
+	[[ " $* " == *" --json "* ]] && echo '{"verdict": "supported", "answer": "same"}' || cat checked
 	;;
 load)
 	[[ " $* " == *" --check "* ]] || set -- "$@" --check

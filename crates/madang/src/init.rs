@@ -1,0 +1,221 @@
+//! `madang init`: an experiment to begin with, from what a directory has.
+
+use crate::settings::Usage;
+use madang_stack::http::{self, Url};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Arguments of `madang init`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Looks for a k6 script, for how the service is started (Cargo.toml, package.json, go.mod, manage.py,
+Dockerfile …) and for servers that run on this machine, and writes a commented file of what it found.
+Without a script, it writes one, too. Nothing that exists is written over.
+
+Examples:
+  madang init                     writes compare.toml for the current directory
+  madang init service --out bench/compare.toml
+  madang compare compare.toml     afterwards, when the lines marked `<-` are right")]
+pub struct Args {
+    /// The service's directory
+    #[arg(value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// The file to write [default: DIR/compare.toml]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// What shows how a service is started, and the command: `{port}` is where it is to listen.
+const STARTS: [(&str, &[&str]); 7] = [
+    ("Cargo.toml", &["cargo", "run", "--release", "--quiet", "--", "--port", "{port}"]),
+    ("go.mod", &["go", "run", ".", "--port", "{port}"]),
+    ("manage.py", &["python3", "manage.py", "runserver", "--noreload", "{port}"]),
+    ("package.json", &["sh", "-c", "PORT={port} exec npm start"]),
+    ("gradlew", &["./gradlew", "bootRun", "--args=--server.port={port}"]),
+    ("mvnw", &["./mvnw", "spring-boot:run", "-Dspring-boot.run.arguments=--server.port={port}"]),
+    ("server.py", &["python3", "server.py", "{port}"]),
+];
+/// Where scripts are kept.
+const PLACES: [&str; 7] = ["", "bench", "load", "k6", "perf", "test", "tests"];
+/// A server that runs answers in this time.
+const LOOK: Duration = Duration::from_millis(300);
+/// More servers than this are not asked.
+const MOST_PORTS: usize = 30;
+
+const SCRIPT: &str = "\
+import http from 'k6/http';
+import { check } from 'k6';
+
+export const options = { vus: 10, duration: '5s' };
+
+export default function () {
+  const res = http.get(`${__ENV.BASE_URL}/`); // <- what users ask for
+  // What only a right answer has: a fast wrong one is no improvement.
+  check(res, { 'status is 200': (r) => r.status === 200 });
+}
+";
+
+/// Looks, and writes.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let out = args.out.clone().unwrap_or_else(|| args.dir.join("compare.toml"));
+    if !args.dir.is_dir() {
+        return Err(Usage(format!("`{}` is no directory", args.dir.display())).into());
+    }
+    if out.exists() {
+        return Err(Usage(format!("`{}` is there already", out.display())).into());
+    }
+    let beside = out.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(beside)?;
+    let found = script(&args.dir);
+    let script = match &found {
+        Some(script) => std::path::absolute(script)?,
+        None => {
+            let new = beside.join("load.js");
+            if !new.exists() {
+                fs::write(&new, SCRIPT)?;
+                println!("wrote {}: a script to fill in", new.display());
+            }
+            std::path::absolute(new)?
+        }
+    };
+    let script = relative(&script, &std::path::absolute(beside)?);
+    let here = std::path::absolute(&args.dir)?;
+    let dir = relative(&here, &std::path::absolute(beside)?);
+    fs::write(&out, text(&args.dir, &dir, &script, &servers()))?;
+    println!("wrote {}: look at the lines marked `<-`, then", out.display());
+    println!("  madang compare {}", out.display());
+    Ok(())
+}
+
+/// The first script that k6 would run.
+fn script(dir: &Path) -> Option<PathBuf> {
+    let scripts = PLACES.iter().flat_map(|place| {
+        let entries = fs::read_dir(dir.join(place)).into_iter().flatten().flatten();
+        let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        files.sort();
+        files
+    });
+    let is_script = |path: &PathBuf| {
+        path.extension().is_some_and(|extension| extension == "js")
+            && fs::read_to_string(path).is_ok_and(|text| text.contains("k6/http"))
+    };
+    scripts.into_iter().find(is_script)
+}
+
+/// A path as seen from a directory, both absolute.
+fn relative(path: &Path, from: &Path) -> PathBuf {
+    let clean = |path: &Path| -> Vec<_> {
+        path.components()
+            .filter(|one| *one != std::path::Component::CurDir)
+            .map(|one| one.as_os_str().to_owned())
+            .collect()
+    };
+    let (path, from) = (clean(path), clean(from));
+    let same = path.iter().zip(&from).take_while(|(one, other)| one == other).count();
+    let up = std::iter::repeat_n("..".into(), from.len() - same);
+    let relative: PathBuf = up.chain(path[same..].iter().cloned()).collect();
+    if relative.as_os_str().is_empty() { PathBuf::from(".") } else { relative }
+}
+
+/// Ports of this machine where something answers HTTP.
+fn servers() -> Vec<u16> {
+    let mut ports = BTreeSet::new();
+    for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
+        let text = fs::read_to_string(table).unwrap_or_default();
+        ports.extend(text.lines().filter_map(listening));
+    }
+    let answers = |port: &u16| {
+        let url = Url::parse(&format!("http://127.0.0.1:{port}/"));
+        url.is_ok_and(|url| http::get(&url, LOOK).is_ok())
+    };
+    ports.into_iter().take(MOST_PORTS).filter(answers).collect()
+}
+
+/// The port of a listening socket, from 1024 on (proc_net(5)).
+fn listening(line: &str) -> Option<u16> {
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    let (local, state) = (fields.get(1)?, fields.get(3)?);
+    let (_, port) = local.rsplit_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    (*state == "0A" && port >= 1024).then_some(port)
+}
+
+/// The file. Commands start in its directory, so they go to the service's first.
+fn text(dir: &Path, from_file: &Path, script: &Path, servers: &[u16]) -> String {
+    let start = STARTS.iter().find(|(file, _)| dir.join(file).exists());
+    let mut text = String::from(
+        "# Is `new` better or worse than `old`? Every key: experiments/REFERENCE.md of Madang. What is not said here has a\n\
+         # default: ten pairs, 2 s of warm-up, CPU per request.\n\n[load]\n",
+    );
+    let script = script.display().to_string();
+    // Writing into a string cannot fail.
+    let _ = writeln!(text, "script = {script:?}   # finds the server at __ENV.BASE_URL\n");
+    let is_here = from_file == Path::new(".");
+    let command = |words: &[&str]| {
+        if is_here {
+            return format!("{words:?}");
+        }
+        let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+        let line = format!("cd '{}' && exec {}", from_file.display(), quoted.join(" "));
+        format!("{:?}", ["sh", "-c", &line])
+    };
+    let (why, words) = match start {
+        Some((file, words)) => (format!("from {file}"), *words),
+        None => ("how it is started".to_owned(), &["./server", "--port", "{port}"][..]),
+    };
+    for (name, what) in [("old", "the first is the reference"), ("new", "what is to be judged")] {
+        let _ = writeln!(text, "[variants.{name}]                       # {what}");
+        let _ = writeln!(
+            text,
+            "command = {}   # <- {why}; {{port}} is where it listens",
+            command(words)
+        );
+        for port in servers {
+            let _ = writeln!(
+                text,
+                "# url = \"http://127.0.0.1:{port}\"   # instead of `command`: it runs already"
+            );
+        }
+        text.push('\n');
+    }
+    if dir.join("Dockerfile").exists() {
+        text.push_str(
+            "# There is a Dockerfile: start what it starts, outside of a container. CPU and memory of a container are not\n\
+             # those of the command that starts it.\n\n",
+        );
+    }
+    text.push_str(
+        "# What you expect, written down before the first round:\n# [[prediction]]\n# metric = \"cpu_per_good_request\"\n\
+         # variant = \"new\"\n# ratio_at_most = 0.9\n",
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_seen_from_a_directory() {
+        let seen = |path: &str, from: &str| relative(Path::new(path), Path::new(from));
+        assert_eq!(seen("/a/b/load.js", "/a/b"), Path::new("load.js"));
+        assert_eq!(seen("/a/load.js", "/a/b/c"), Path::new("../../load.js"));
+        assert_eq!(seen("/a/b", "/a/b"), Path::new("."));
+        assert_eq!(seen("/a/./b", "/a/b"), Path::new("."));
+    }
+
+    #[test]
+    fn a_listening_socket_is_told_from_others() {
+        let line = |state: &str, port: &str| {
+            format!(
+                "   0: 0100007F:{port} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000 0 0 1 1"
+            )
+        };
+        assert_eq!(listening(&line("0A", "1F90")), Some(8080));
+        assert_eq!(listening(&line("01", "1F90")), None);
+        assert_eq!(listening(&line("0A", "0050")), None);
+    }
+}
