@@ -49,7 +49,8 @@ fn a_script_that_throws_is_the_first_line_with_its_place_whatever_the_noise() {
     assert_eq!(threw.broken.len(), 1, "{:?}", threw.broken);
     // Without that it is the noise that keeps it from telling.
     let noisy = report(&noisy(), |measured| measured["warnings"] = json!(["steal"]));
-    assert_eq!((noisy.broken.len(), noisy.conclusion()), (0, Conclusion::CannotTell));
+    let ended = (noisy.broken.len(), noisy.conclusion());
+    assert_eq!(ended, (0, Conclusion::CannotTell), "{}", noisy.to_text());
 }
 
 #[test]

@@ -72,6 +72,9 @@ fn stored(cpu: impl Fn(u32, &str, bool) -> f64) -> Report {
             let is_alone = round.get("beside").is_none();
             let variant = round["variant"].as_str().unwrap().to_owned();
             round["block"] = block.into();
+            if round.get("refused").is_some() {
+                continue;
+            }
             let measured = &mut round["measured"];
             measured["warnings"] = Value::Array(Vec::new());
             measured["load"]["requests"]["good"] = measured["load"]["requests"]["total"].clone();

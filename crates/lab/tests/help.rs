@@ -127,6 +127,8 @@ pub fn stored(lab: &Lab, blocks: u32, change: impl Fn(u32, &str, &mut Value)) ->
             let mut round = first.clone();
             round["block"] = block.into();
             round["variant"] = variant.into();
+            // Others may have disturbed it.
+            round.as_object_mut().unwrap().remove("refused");
             round["measured"]["warnings"] = Value::Array(Vec::new());
             change(block, variant, &mut round["measured"]);
             text += &format!("{round}\n");
