@@ -43,6 +43,7 @@ duration = "1s"
 env = { DETAIL = "medium" }
 [rounds]
 blocks = 1
+warm_up = "0s"
 accept = ["steal", "foreign_cpu"]
 [variants.off]
 serve = { "cache.mode" = "off" }

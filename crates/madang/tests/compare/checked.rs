@@ -42,7 +42,7 @@ fn check_runs_nothing() {
 
 #[test]
 fn what_the_generator_refuses_is_known_before_anything_runs() {
-    let warm = EXPERIMENT.replace("blocks = 1", "blocks = 1\nwarm_up = \"1s\"");
+    let warm = EXPERIMENT.replace("\"0s\"", "\"1s\"");
     let hooked = EXPERIMENT.to_owned() + "[hooks]\nprepare = [\"touch\", \"made.txt\"]\n";
     let opens = "const made = open('made.txt');\n".to_owned() + SCRIPT;
     let counted = "export const options = { scenarios: { all: { executor: 'per-vu-iterations', vus: 1 } } };\n".to_owned() + SCRIPT;
@@ -109,11 +109,11 @@ fn what_the_script_cannot_have_is_known_before_anything_runs() {
         (claim("times{kind:a}.value"), ":5: `times{kind:a}.value`: `times` is a trend"),
         // It stands in the script, and is none of its metrics.
         (claim("kind.count"), ":5: the script makes no metric `kind`"),
-        (observed("hits.max"), ":21: `hits.max`: `hits` is a counter"),
-        (invariant("times"), ":22: `times`: `times` is a trend"),
+        (observed("hits.max"), ":22: `hits.max`: `hits` is a counter"),
+        (invariant("times"), ":23: `times`: `times` is a trend"),
         (
             during("1s"),
-            ":22: `at` in [hooks.during] is 1 s, but the load starts nothing any more after 1 s",
+            ":23: `at` in [hooks.during] is 1 s, but the load starts nothing any more after 1 s",
         ),
     ] {
         for flags in [&["--check"][..], &[]] {

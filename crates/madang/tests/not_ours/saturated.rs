@@ -43,7 +43,7 @@ fn run(server: &str, script: &str, blocks: u32) -> Ran {
     let experiment = format!(
         "name = \"saturated\"\nquestion = \"Who is the limit?\"\nreference = \"one\"\n\
          prediction = {{ metric = \"goodput\", variant = \"other\", ratio_at_least = 0.01 }}\n\
-         [load]\nscript = \"script.js\"\n[rounds]\nblocks = {blocks}\n{ACCEPT}\n\
+         [load]\nscript = \"script.js\"\n[rounds]\nblocks = {blocks}\nwarm_up = \"0s\"\n{ACCEPT}\n\
          [variants.one]\n{server}\n[variants.other]\n{server}\n"
     );
     Lab::new(&experiment, script).run("", &[])

@@ -51,7 +51,7 @@ fn lab(metric: &str, script: &str, good: &str, other: &str) -> Lab {
     let experiment = format!(
         "name = \"troubles\"\nquestion = \"What went wrong?\"\nreference = \"good\"\n\
          prediction = {{ metric = \"{metric}\", variant = \"other\", ratio_at_most = 1000 }}\n\
-         [load]\nscript = \"script.js\"\n[rounds]\nblocks = 2\n{ACCEPT}\n\
+         [load]\nscript = \"script.js\"\n[rounds]\nblocks = 2\nwarm_up = \"0s\"\n{ACCEPT}\n\
          [variants.good]\n{good}[variants.other]\n{other}"
     );
     let lab = Lab::new(&experiment, script);
