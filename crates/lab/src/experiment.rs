@@ -22,6 +22,8 @@ pub use invariant::{Invariant, Limit, NamedValue, Source};
 pub use prediction::{Bound, Prediction};
 pub use reader::Mistake;
 
+/// Stands for the file of an experiment that was given on the command line.
+pub const COMMAND_LINE: &str = "(command line)";
 /// The file's name in an experiment's directory.
 pub const FILE_NAME: &str = "experiment.toml";
 
@@ -261,11 +263,13 @@ impl Experiment {
             .map_err(|mistakes| FileError::Wrong { path: file, mistakes })
     }
 
-    /// An experiment from the text of a file that need not be there; relative paths in it start from `dir`.
+    /// An experiment that has no file, from the text that the command line stands for. Relative paths in it start from
+    /// `dir`.
     ///
     /// # Errors
     /// With every mistake in it.
-    pub fn of_text(text: &str, file: &Path, dir: &Path) -> Result<Self, FileError> {
+    pub fn of_command_line(text: &str, dir: &Path) -> Result<Self, FileError> {
+        let file = Path::new(COMMAND_LINE);
         parse::experiment(text, file, dir, None, None)
             .map_err(|mistakes| FileError::Wrong { path: file.to_owned(), mistakes })
     }

@@ -108,6 +108,7 @@ impl Bench<'_> {
         let [first, second] = variants;
         let later = Slot { position: slot.position + 1, ..slot };
         let run = |slot: Slot, variant: &Variant, beside: &Variant| {
+            let _give_up = GiveUp(&cancel);
             let company = Company { beside: &beside.name, meeting: &meeting };
             let record = bench.record(slot, variant, Some(company));
             if matches!(record.outcome, Outcome::Failed(_)) {
@@ -394,6 +395,17 @@ impl Bench<'_> {
             .load(scene.variant, base_url, &files.report, &files.started)
             .stdout(Output::File(files.load_log.clone()))
             .stderr(Output::File(files.load_log.clone()))
+    }
+}
+
+/// Gives up a pair when one of its rounds panics: otherwise the other one would wait for it without end.
+struct GiveUp<'c>(&'c Cancel);
+
+impl Drop for GiveUp<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.cancel();
+        }
     }
 }
 

@@ -188,6 +188,12 @@ impl Limits {
         }
     }
 
+    /// Whether the measured value is only a bound of the true one.
+    #[must_use]
+    pub fn is_bound(&self) -> bool {
+        self.bound.is_some()
+    }
+
     /// The side of 1 that the answer may be on, if only one.
     #[must_use]
     pub fn hides(&self, interval: Option<(f64, f64)>) -> Option<Undecided> {
@@ -232,6 +238,12 @@ impl Side {
             Self::AtMost => Self::AtLeast,
         }
     }
+}
+
+/// Whether a reason against a verdict on the whole run spares a figure: both sides of a pair share the noise.
+#[must_use]
+pub fn is_shared(plan: &Plan, metric: &Metric, why: Undecided) -> bool {
+    why == Undecided::MachineTooNoisy && plan.is_paired(metric)
 }
 
 /// Whether a claim at a distance (of logarithms) is smaller than what loading two at once changes.

@@ -14,7 +14,7 @@ use std::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
-    experiment::{Experiment, FileError, Sources},
+    experiment::{COMMAND_LINE, Experiment, FileError, Sources},
     host::Host,
     plan::{Design, NoQuick, Options, Plan},
     provenance::{self, KeptFile},
@@ -285,13 +285,10 @@ pub(crate) fn changed(
     versions: &[(String, String)],
     host: &dyn Host,
 ) -> Vec<String> {
-    // Of a file that is not there the text was kept: that of a command line, too.
-    let is_same = || match fs::read_to_string(file) {
-        Ok(now) => now == then.file,
-        Err(error) => error.kind() == io::ErrorKind::NotFound,
-    };
+    let has_file = !then.file.is_empty() && file != Path::new(COMMAND_LINE);
+    let is_same = || fs::read_to_string(file).is_ok_and(|now| now == then.file);
     let changes = [
-        (!then.file.is_empty() && !is_same(), format!("`{}`", file.display())),
+        (has_file && !is_same(), format!("`{}`", file.display())),
         (host.versions() != *versions, "the program".to_owned()),
         (MachinePart::read() != *machine, "the machine".to_owned()),
     ];

@@ -3,7 +3,7 @@
 use std::fs;
 
 use madang_lab::{
-    Design, Options, Outcome, Plan, Report, Stored, Undecided, Verdict, report::Ended,
+    Design, Options, Outcome, Plan, Report, Stored, Undecided, Verdict, Warning, report::Ended,
 };
 use serde_json::Value;
 
@@ -53,6 +53,18 @@ fn when_one_of_a_pair_breaks_the_other_is_given_up_and_nothing_is_said_of_it() {
     let broken: Vec<_> = broken.map(|round| (&*round.variant, round.beside.as_deref())).collect();
     assert_eq!(broken, [("fast", Some("slow"))]);
     assert_eq!(report.rounds.len(), 3, "two alone, and one of the pair");
+}
+
+#[test]
+fn a_pair_whose_loads_do_not_overlap_is_repeated_whole() {
+    let report = Lab::new("get setup in the third load", &with("", 1, "")).run();
+    assert_eq!(report.ended, Ended::Complete);
+    let (pairs, alone): (Vec<_>, Vec<_>) =
+        report.rounds.iter().partition(|round| round.beside.is_some());
+    assert_eq!((alone.len(), pairs.len()), (2, 4), "{:?}", report.warnings);
+    let refused: Vec<&[Warning]> = pairs.iter().map(|round| &*round.refused).collect();
+    assert_eq!(refused, [&[Warning::Apart][..], &[Warning::Apart], &[], &[]]);
+    assert!(pairs.iter().all(|round| round.counted == round.refused.is_empty()));
 }
 
 /// A run of both designs whose rounds used as much CPU time as `cpu` says of a block, a variant and whether it was
@@ -114,6 +126,25 @@ fn a_claim_smaller_than_what_pairs_change_cannot_be_told() {
         _ => 100.0,
     };
     assert_eq!(stored(far).verdict, Some(Verdict::Supported), "half is far from 0.95");
+}
+
+#[test]
+fn a_threshold_nearer_than_what_pairs_change_cannot_be_decided() {
+    let wobble = |block: u32| 1.0 + f64::from(block % 3) * 0.001;
+    let is_worse_by = |alone: f64, share: f64| {
+        let report = stored(move |block, variant, is_alone| match (variant, is_alone) {
+            ("fast", true) => alone * wobble(block),
+            ("fast", false) => 106.0 * wobble(block),
+            _ => 100.0,
+        });
+        let row = report.variants[1].metrics.iter().find(|row| row.unit == "us");
+        row.unwrap().is_worse_by(share)
+    };
+    assert_eq!(is_worse_by(106.0, 0.05), Some(true));
+    // Alone it is worse by 2 %, so that pairs do not show whether it is by 5 %.
+    assert_eq!(is_worse_by(102.0, 0.05), None);
+    assert_eq!(is_worse_by(102.0, 0.0), Some(true));
+    assert_eq!(is_worse_by(102.0, 0.2), Some(false));
 }
 
 #[test]

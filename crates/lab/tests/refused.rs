@@ -62,3 +62,13 @@ fn a_variant_that_dropped_iterations_is_at_least_as_slow_as_was_seen() {
     assert_eq!((report.verdict, answer), (untold, Answer::CannotTell), "the slowest are missing");
     assert_eq!(report.conclusion(), Conclusion::Done);
 }
+
+#[test]
+fn a_bound_on_the_worse_side_does_not_show_that_a_threshold_holds() {
+    let (report, answer) = with("dropped", "http_req_duration.p50", 1.02);
+    assert_eq!(answer, Answer::Worse);
+    assert_eq!(report.is_worse_by(0.01), Some(true));
+    assert_eq!(report.is_worse_by(0.05), None, "the true difference may be larger");
+    let (report, _) = with("shared_cpus", "http_req_duration.p50", 1.02);
+    assert_eq!(report.is_worse_by(0.05), Some(false));
+}

@@ -173,6 +173,9 @@ fn what_changed_since_is_not_mixed_with_what_was_measured() {
     fs::write(lab.path().join("experiment.toml"), text.replace("vus = 2", "vus = 3")).unwrap();
     let error = resume(&lab).unwrap_err().to_string();
     assert!(error.contains("experiment.toml") && !error.contains("script"), "{error}");
+    fs::remove_file(lab.path().join("experiment.toml")).unwrap();
+    let error = resume(&lab).unwrap_err().to_string();
+    assert!(error.contains("experiment.toml"), "{error}");
     assert_eq!(fs::read(lab.out().join("rounds.jsonl")).unwrap(), journal);
 }
 

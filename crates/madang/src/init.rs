@@ -2,7 +2,6 @@
 
 use crate::settings::Usage;
 use madang_stack::http::{self, Url};
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -120,27 +119,14 @@ fn relative(path: &Path, from: &Path) -> PathBuf {
     if relative.as_os_str().is_empty() { PathBuf::from(".") } else { relative }
 }
 
-/// Ports of this machine where something answers HTTP.
+/// Ports of this machine at which a server answers HTTP.
 fn servers() -> Vec<u16> {
-    let mut ports = BTreeSet::new();
-    for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
-        let text = fs::read_to_string(table).unwrap_or_default();
-        ports.extend(text.lines().filter_map(listening));
-    }
+    let ports = madang_stack::all_listening_ports().into_iter().filter(|port| *port >= 1024);
     let answers = |port: &u16| {
         let url = Url::parse(&format!("http://127.0.0.1:{port}/"));
         url.is_ok_and(|url| http::get(&url, LOOK).is_ok())
     };
-    ports.into_iter().take(MOST_PORTS).filter(answers).collect()
-}
-
-/// The port of a listening socket, from 1024 on (proc_net(5)).
-fn listening(line: &str) -> Option<u16> {
-    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-    let (local, state) = (fields.get(1)?, fields.get(3)?);
-    let (_, port) = local.rsplit_once(':')?;
-    let port = u16::from_str_radix(port, 16).ok()?;
-    (*state == "0A" && port >= 1024).then_some(port)
+    ports.take(MOST_PORTS).filter(answers).collect()
 }
 
 /// The file. Commands start in its directory, so they go to the service's first.
@@ -205,17 +191,5 @@ mod tests {
         assert_eq!(seen("/a/load.js", "/a/b/c"), Path::new("../../load.js"));
         assert_eq!(seen("/a/b", "/a/b"), Path::new("."));
         assert_eq!(seen("/a/./b", "/a/b"), Path::new("."));
-    }
-
-    #[test]
-    fn a_listening_socket_is_told_from_others() {
-        let line = |state: &str, port: &str| {
-            format!(
-                "   0: 0100007F:{port} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000 0 0 1 1"
-            )
-        };
-        assert_eq!(listening(&line("0A", "1F90")), Some(8080));
-        assert_eq!(listening(&line("01", "1F90")), None);
-        assert_eq!(listening(&line("0A", "0050")), None);
     }
 }

@@ -549,6 +549,16 @@ fn two_commands_and_a_script_are_enough_and_the_worse_one_fails_the_command() {
     assert!(cpu["low"].as_f64().unwrap() > 1.2 && cpu["answer"] == "worse", "{cpu}");
     assert!(json["verdict"].is_null() && json["settings"]["design"] == "duet", "{said}");
 
+    // There is no file that could have changed, so the run can be resumed; here nothing is left to do.
+    let resumed = Command::new(env!("CARGO_BIN_EXE_madang"))
+        .current_dir(dir.path())
+        .args(["compare", "--resume", "out", "--json"])
+        .output()
+        .unwrap();
+    assert_eq!(resumed.status.code(), Some(0), "{}", text_of(&resumed));
+    let json: serde_json::Value = serde_json::from_slice(&resumed.stdout).unwrap();
+    assert_eq!((&json["answer"], &json["complete_blocks"]), (&"worse".into(), &3.into()));
+
     let nothing = run("false", &["--check"]);
     let said = text_of(&nothing);
     assert_eq!(nothing.status.code(), Some(2), "{said}");

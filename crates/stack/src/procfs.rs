@@ -182,14 +182,30 @@ pub fn listening_ports(pids: &[u32]) -> Vec<u16> {
     ports.into_iter().collect()
 }
 
-/// The port of a line of `/proc/net/tcp` (proc_net(5)), if one of these sockets listens there.
+/// Every TCP port of this network namespace at which something listens.
+#[must_use]
+pub fn all_listening_ports() -> BTreeSet<u16> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
+    let texts = tables.map(|table| fs::read_to_string(table).unwrap_or_default());
+    let sockets = texts.iter().flat_map(|text| text.lines()).filter_map(listening_socket);
+    sockets.map(|(port, _)| port).collect()
+}
+
+/// The port of a line of `/proc/net/tcp`, if one of these sockets listens there.
 fn listening_port(line: &str, sockets: &HashSet<String>) -> Option<u16> {
+    listening_socket(line).filter(|(_, inode)| sockets.contains(*inode)).map(|(port, _)| port)
+}
+
+/// The port and the inode of a listening socket, from a line of `/proc/net/tcp` (proc_net(5)).
+fn listening_socket(line: &str) -> Option<(u16, &str)> {
     const LISTEN: &str = "0A";
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let (local, state, inode) = (fields.get(1)?, fields.get(3)?, fields.get(9)?);
     let (_, port) = local.rsplit_once(':')?;
-    let is_one = *state == LISTEN && sockets.contains(*inode);
-    if is_one { u16::from_str_radix(port, 16).ok() } else { None }
+    if *state != LISTEN {
+        return None;
+    }
+    Some((u16::from_str_radix(port, 16).ok()?, inode))
 }
 
 /// The number after `name:` in a `/proc/…/status` text, without its unit.
@@ -224,5 +240,18 @@ mod tests {
         let text = "VmHWMx:\t1 kB\nVmHWM:\t  5120 kB\n";
         assert_eq!(status_field(text, "VmHWM"), Some(5120));
         assert_eq!(status_field(text, "VmRSS"), None);
+    }
+
+    #[test]
+    fn a_connection_is_no_listening_socket() {
+        let line = |state: &str| {
+            format!(
+                "   0: 0100007F:1F90 00000000:0000 {state} 00000000:00000000 00:00000000 00000000 0 0 77 1"
+            )
+        };
+        assert_eq!(listening_socket(&line("0A")), Some((8080, "77")));
+        assert_eq!(listening_socket(&line("01")), None);
+        let own = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        assert!(all_listening_ports().contains(&own.local_addr().unwrap().port()));
     }
 }

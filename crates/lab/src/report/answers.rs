@@ -64,8 +64,16 @@ pub fn judge(
 ) {
     for variant in variants.iter_mut().filter(|variant| !variant.is_reference) {
         for row in &mut variant.metrics {
-            let (answer, doubt) = answer_of(row, &variant.name, plan, rounds, undecided);
-            (row.answer, row.doubt) = (Some(answer), doubt);
+            let limits = Limits::of(
+                plan,
+                &Sides::of(plan, rounds, &row.metric, &variant.name),
+                &row.metric,
+                true,
+            );
+            let doubt = undecided.filter(|why| !rules::is_shared(plan, &row.metric, *why));
+            let answer = answer_of(row, &variant.name, plan, rounds, limits, doubt);
+            (row.answer, row.doubt) = (Some(answer.0), answer.1);
+            row.is_bound = limits.is_bound();
         }
     }
 }
@@ -75,19 +83,17 @@ fn answer_of(
     variant: &str,
     plan: &Plan,
     rounds: &[RoundRecord],
+    limits: Limits,
     undecided: Option<Undecided>,
 ) -> (Answer, Option<Undecided>) {
-    let (metric, is_paired) = (&row.metric, plan.is_paired(&row.metric));
+    let metric = &row.metric;
     let estimate = row.comparison.estimate();
     let interval = match estimate {
         Some(estimate) => estimate.interval,
         None => Zeros::of(plan, rounds, metric, variant).and_then(|zeros| zeros.interval()),
     };
-    let limits = Limits::of(plan, &Sides::of(plan, rounds, metric, variant), metric, true);
     let answer = Answer::of(interval, metric.direction(), plan.band);
-    let is_shared = is_paired && undecided == Some(Undecided::MachineTooNoisy);
     let doubt = undecided
-        .filter(|_| !is_shared)
         .or(limits.nothing)
         .or_else(|| (estimate.is_none() && interval.is_none()).then_some(Undecided::NoRatio))
         .or_else(|| interval.is_none().then_some(Undecided::TooFewBlocks))
@@ -225,10 +231,15 @@ impl Row {
             Direction::Unknown => return Some(false),
         };
         let limit = 1.0 + share;
+        let distance = (low * high).sqrt().ln().abs() - limit.ln();
+        if rules::interferes(self.interference, distance) {
+            return None;
+        }
         if least > limit {
             Some(true)
         } else if most <= limit {
-            Some(false)
+            // A bound on the worse side of 1 leaves open by how much more it is worse.
+            (!(self.is_bound && self.answer == Some(Answer::Worse))).then_some(false)
         } else {
             // Without a threshold, what includes 1 is not worse, or cannot be told.
             (share == 0.0 && self.answer == Some(Answer::Same)).then_some(false)

@@ -68,14 +68,11 @@ impl Evidence<'_> {
     /// Whether it can be told in spite of that.
     fn withstands(&self, why: Undecided, prediction: &Prediction) -> bool {
         // Whoever used the machine: some request would have been good.
-        let is_noise = why == Undecided::MachineTooNoisy;
-        if is_noise && self.plan.is_paired(&prediction.metric) {
-            return true;
-        }
-        is_noise
-            && prediction.metric.counts_good()
-            && zeros::never_good(self.rounds, &prediction.variant)
-            && !zeros::nothing_good(self.rounds, &self.plan.reference)
+        rules::is_shared(self.plan, &prediction.metric, why)
+            || why == Undecided::MachineTooNoisy
+                && prediction.metric.counts_good()
+                && zeros::never_good(self.rounds, &prediction.variant)
+                && !zeros::nothing_good(self.rounds, &self.plan.reference)
     }
 
     fn row(&self, prediction: &Prediction) -> Option<&Row> {

@@ -54,6 +54,9 @@ pub struct Row {
     /// Why that cannot be told in spite of an interval.
     #[serde(skip)]
     pub doubt: Option<Undecided>,
+    /// The measured ratio is only a bound of the true one.
+    #[serde(skip)]
+    pub is_bound: bool,
 }
 
 /// A variant's metric against that of the reference.
@@ -105,6 +108,7 @@ pub fn summarise(plan: &Plan, rounds: &[RoundRecord]) -> Vec<VariantSummary> {
                 interference,
                 answer: None,
                 doubt: None,
+                is_bound: false,
             }
         });
         VariantSummary {

@@ -108,16 +108,6 @@ impl Language {
         })
     }
 
-    /// What was predicted, as a sentence.
-    pub fn claim(self, prediction: &Prediction, reference: &str) -> String {
-        let (metric, variant) = (self.metric(&prediction.metric), &prediction.variant);
-        let bound = self.bound(prediction, reference).replace('`', "");
-        match self {
-            Self::En => format!("{metric} of {variant} is {bound}"),
-            Self::Ko => format!("{variant}의 {metric}: {bound}"),
-        }
-    }
-
     /// What was predicted of a value, in English to follow "is".
     fn bound(self, prediction: &Prediction, reference: &str) -> String {
         let Self::Ko = self else { return prediction.claim(reference) };
@@ -284,14 +274,6 @@ impl Language {
             (Self::Ko, LimitKind::Equals) => format!("정확히 {number}{formula}"),
             (Self::Ko, LimitKind::AtMost) => format!("최대 {number}{formula}"),
             (Self::Ko, LimitKind::AtLeast) => format!("최소 {number}{formula}"),
-        }
-    }
-
-    /// How many blocks it would take.
-    pub fn more(self, blocks: u32) -> String {
-        match self {
-            Self::En => format!("about {blocks} blocks would decide it with a chance of 80 %"),
-            Self::Ko => format!("약 {blocks}블록이면 80 % 확률로 판정할 수 있습니다"),
         }
     }
 

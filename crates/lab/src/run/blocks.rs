@@ -126,9 +126,12 @@ impl<'r> Blocks<'r> {
                 self.bench.pair(slot, [variant(one), variant(other)])
             }
         };
+        let is_refused = self.refuses(&records);
         let mut ended = None;
         for mut record in records {
-            record.refused = self.refusal(&record);
+            if is_refused {
+                record.refused = stored::refusals(self.plan, &record);
+            }
             progress.ended(&record);
             self.journal.append(&record);
             self.sit_out(&record.refused, progress);
@@ -163,17 +166,17 @@ impl<'r> Blocks<'r> {
         }
     }
 
-    /// Why a round is refused, as long as rounds may be.
-    fn refusal(&mut self, record: &RoundRecord) -> Vec<Warning> {
-        let reasons = stored::refusals(self.plan, record);
-        if reasons.is_empty() {
-            return reasons;
+    /// Whether a turn is refused, as long as turns may be. Both rounds of a pair are refused, or neither.
+    fn refuses(&mut self, records: &[RoundRecord]) -> bool {
+        let mut reasons = records.iter().flat_map(|record| stored::refusals(self.plan, record));
+        if reasons.next().is_none() {
+            return false;
         }
         if self.repeats == 0 {
             self.noisy = true;
-            return Vec::new();
+            return false;
         }
         self.repeats -= 1;
-        reasons
+        true
     }
 }

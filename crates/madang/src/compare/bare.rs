@@ -2,12 +2,11 @@
 
 use super::Wrong;
 use madang_lab::Experiment;
-use std::path::{Path, PathBuf};
+use madang_lab::experiment::COMMAND_LINE;
+use std::path::PathBuf;
 
-/// What stands for the file of such an experiment in messages.
-const FILE: &str = "(command line)";
-/// What a shell has to understand, so that it cannot be replaced by the command.
-const SHELL: [char; 7] = ['|', '&', ';', '<', '>', '(', '\n'];
+/// Characters that need a shell.
+const SHELL: &str = "|&;<>()$`\\\"'*?[]#~!\n";
 
 /// Two servers and a script.
 #[derive(clap::Args, Debug)]
@@ -34,7 +33,12 @@ impl Bare {
     /// The experiment; `None` without a script.
     pub fn experiment(&self) -> anyhow::Result<Option<Experiment>> {
         let Some(script) = &self.script else { return Ok(None) };
-        let wrong = |why: &str| Wrong { file: FILE.into(), wrong: vec![why.to_owned()] };
+        let wrong = |why: &str| Wrong { file: COMMAND_LINE.into(), wrong: vec![why.to_owned()] };
+        if !script.is_file() {
+            return Err(
+                wrong(&format!("--script names `{}`, which is no file", script.display())).into()
+            );
+        }
         let mut variants = toml::Table::new();
         for (name, command, url) in
             [("base", &self.base, &self.base_url), ("head", &self.head, &self.head_url)]
@@ -73,16 +77,18 @@ impl Bare {
         file.insert("load".to_owned(), load.into());
         file.insert("variants".to_owned(), variants.into());
         let dir = std::env::current_dir()?;
-        Ok(Some(Experiment::of_text(&file.to_string(), Path::new(FILE), &dir)?))
+        Ok(Some(Experiment::of_command_line(&file.to_string(), &dir)?))
     }
 }
 
-/// A command as a shell would read it, and in place of the shell where it is a single one.
+/// The words of a command. A shell starts it only where it needs one: otherwise its program is known, so that a missing one is
+/// reported before anything runs, and a resumed run notices another build.
 fn words(command: &str) -> Vec<String> {
     let first = command.split_whitespace().next().unwrap_or_default();
-    let is_single = !command.contains(SHELL) && !first.contains('=');
-    let command = if is_single { format!("exec {command}") } else { command.to_owned() };
-    vec!["sh".to_owned(), "-c".to_owned(), command]
+    if command.contains(|c| SHELL.contains(c)) || first.contains('=') {
+        return ["sh", "-c", command].map(str::to_owned).to_vec();
+    }
+    command.split_whitespace().map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -90,9 +96,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_single_command_takes_the_place_of_its_shell() {
-        assert_eq!(words("./a --port {port}")[2], "exec ./a --port {port}");
-        assert_eq!(words("PORT={port} ./a")[2], "PORT={port} ./a");
-        assert_eq!(words("cd x && ./a")[2], "cd x && ./a");
+    fn a_command_is_split_and_a_shell_starts_only_what_needs_one() {
+        assert_eq!(words("./a  --port={port}"), ["./a", "--port={port}"]);
+        for command in ["PORT={port} ./a", "cd x && ./a", "./a 'b c'", "./a $PORT"] {
+            assert_eq!(words(command), ["sh", "-c", command]);
+        }
     }
 }

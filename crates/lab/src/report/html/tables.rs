@@ -9,7 +9,7 @@ use super::{
 use crate::{
     load_report::{LoadReport, Part},
     metric::{Metric, Statistic, digits},
-    report::{Report, columns, columns::count, method},
+    report::{Report, columns, columns::count, method, table as short},
 };
 
 /// A table from its rows; the first is the head.
@@ -29,9 +29,9 @@ pub fn table(rows: &[Vec<String>]) -> String {
 
 /// Every metric with its ratios.
 pub fn ratios(report: &Report) -> String {
-    let tables = super::super::table::tables(report, true);
+    let tables = short::tables(report, true);
     let is_only = tables.len() == 1;
-    let one = |one: &super::super::table::Table| {
+    let one = |one: &short::Table| {
         let cells = |row: &Vec<String>| -> Vec<String> {
             let Some((plot, cells)) = row.split_last() else { return Vec::new() };
             let plot = format!("<code class=\"scale\">{}</code>", text(plot));
