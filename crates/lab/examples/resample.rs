@@ -1,5 +1,6 @@
-//! How often would this machine tell a thing from itself? Draws synthetic experiments from the rounds
-//! of a stored run's reference (of `--a-a`, of both), each judged as a report does.
+//! How often does this machine detect a difference where there is none? Draws synthetic experiments from the rounds of a
+//! stored run's reference (with `--a-a`, of both), each judged as a report does. A run with pairs is judged by its pairs, and by
+//! CPU and memory only.
 //!
 //! `cargo run -p madang-lab --example resample -- RUN_DIR [--csv]`
 //!
@@ -15,7 +16,7 @@ use madang_lab::metric::Metric;
 use madang_lab::{Measured, Outcome, RoundRecord, Stored};
 use recorded::Recorded;
 
-const EXPERIMENTS: u32 = 1000;
+const EXPERIMENTS: u32 = 2000;
 const SEED: u64 = 1;
 
 fn main() -> ExitCode {
@@ -43,7 +44,9 @@ fn read(dir: &str) -> Result<Vec<Round>, String> {
     let reference = &stored.plan.reference;
     let is_same = |name: &str| name == reference || stored.plan.calibration;
     let rounds = stored.report().rounds.into_iter();
-    let rounds = rounds.filter(|round| round.counted && is_same(&round.variant));
+    let has_pairs = stored.plan.settings.design.has_pairs();
+    let is_used = |round: &RoundRecord| round.counted && round.beside.is_some() == has_pairs;
+    let rounds = rounds.filter(|round| is_used(round) && is_same(&round.variant));
     let measured = rounds.filter_map(|round| match &round.outcome {
         Outcome::Measured(measured) => Some((round.clone(), (**measured).clone())),
         Outcome::Failed(_) => None,
@@ -58,7 +61,12 @@ fn metrics(rounds: &[Round]) -> Vec<(Metric, Vec<f64>)> {
             rounds.iter().map(|(_, measured)| metric.of(measured)).collect();
         Some((metric, values.ok()?))
     };
-    Metric::ALL.into_iter().filter_map(values).collect()
+    let is_paired = rounds.iter().any(|(round, _)| round.beside.is_some());
+    Metric::ALL
+        .into_iter()
+        .filter(|metric| !is_paired || metric.is_cost())
+        .filter_map(values)
+        .collect()
 }
 
 /// Each metric in turn is the predicted one, and all others are the others.
