@@ -1,43 +1,43 @@
-//! What a ratio means for whoever chooses between the two: one of four words.
+//! Labels for ratios: better, worse, same, or can't tell.
 
 use serde::Serialize;
 
 use crate::stats::{self, Estimate};
 
-/// The chance that a run calls any of its further figures worse when none is.
+/// Family-wise error rate for figures outside of the question.
 pub const LEVEL: f64 = 0.05;
 
-/// Which way of a figure is the better one.
+/// Better direction of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// The larger, the better.
+    /// Larger values are better.
     More,
-    /// The smaller, the better.
+    /// Smaller values are better.
     Less,
-    /// Only whoever made the figure knows.
+    /// Unknown, as for custom metrics.
     Unknown,
 }
 
-/// How a variant stands to the reference in one figure.
+/// A variant compared with the reference in one figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// The interval leaves out 1, on the better side.
+    /// The interval excludes 1, on the better side.
     Better,
-    /// The interval leaves out 1, on the worse side.
+    /// The interval excludes 1, on the worse side.
     Worse,
-    /// The interval includes 1 and lies inside the band: no difference that matters.
+    /// The interval includes 1 and lies within the band.
     Same,
-    /// None of these.
+    /// Neither of these, or not judged.
     CannotTell,
-    /// The interval lies above 1, of a figure that may be better either way.
+    /// The interval lies above 1, and the better direction is unknown.
     Higher,
-    /// The interval lies below 1, of such a figure.
+    /// The interval lies below 1, and the better direction is unknown.
     Lower,
 }
 
 impl Answer {
-    /// By the interval of a ratio; `None` is one of fewer than two blocks.
+    /// Labels the interval of a ratio; `None` with fewer than two blocks.
     ///
     /// "Same" is the interval's inclusion in the band (Westlake, "Use of confidence intervals in analysis of
     /// comparative bioavailability trials", 1972), with the 95 % interval that is printed: stricter than the two
@@ -57,7 +57,7 @@ impl Answer {
         }
     }
 
-    /// One for several: the one that asks for most attention.
+    /// The most serious of several; `CannotTell` of none.
     #[must_use]
     pub fn overall(answers: impl IntoIterator<Item = Self>) -> Self {
         let rank = |answer: &Self| match answer {
@@ -70,7 +70,7 @@ impl Answer {
         answers.into_iter().max_by_key(rank).unwrap_or(Self::CannotTell)
     }
 
-    /// As in `report.json`.
+    /// Spelling in `report.json`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -84,15 +84,13 @@ impl Answer {
     }
 }
 
-/// The smallest difference that an interval rules out in both directions, as a share: what "the same within" says, and
-/// what could not have stayed unseen.
+/// The smallest difference that an interval rules out in both directions, as a share.
 #[must_use]
 pub fn reach((low, high): (f64, f64)) -> f64 {
     high.max(1.0 / low) - 1.0
 }
 
-/// How many blocks would show a difference, or that there is none: the fewer of the two, at the
-/// spread seen.
+/// Number of blocks that would show a difference or its absence, whichever needs fewer, at the observed spread.
 #[must_use]
 pub fn blocks_needed(estimate: &Estimate, band: f64) -> Option<u32> {
     let (mean, edge) = (estimate.ratio.ln().abs(), band.ln_1p());
@@ -123,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_the_worst_is_told() {
+    fn of_several_answers_the_most_serious_counts() {
         use Answer::{Better, CannotTell, Same, Worse};
         assert_eq!(Answer::overall([Better, Worse, CannotTell]), Worse);
         assert_eq!(Answer::overall([Better, CannotTell, Same]), CannotTell);

@@ -9,7 +9,7 @@ use std::sync::{
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
     asked: Arc<AtomicBool>,
-    /// Who stops this one, too.
+    /// A wish to stop that covers this one.
     above: Option<Arc<AtomicBool>>,
 }
 
@@ -26,7 +26,7 @@ impl Cancel {
         above || self.asked.load(Ordering::Relaxed)
     }
 
-    /// One that can be set by itself, and is set with this one.
+    /// A narrower wish to stop, which is also set when this one is.
     pub(crate) fn below(&self) -> Self {
         Self { asked: Arc::default(), above: Some(Arc::clone(&self.asked)) }
     }

@@ -44,10 +44,10 @@ pub struct Experiment {
     pub reference: String,
     /// What its author expects. At least one.
     pub predictions: Vec<Prediction>,
-    /// A difference that does not matter, as a share: with 0.05, a ratio between 1/1.05 and 1.05 is
-    /// "no difference" for metrics that no prediction is about.
+    /// A difference that does not matter, as a share: with 0.01, an interval that includes 1 and lies between 1/1.01 and 1.01
+    /// means "same".
     pub band: f64,
-    /// Which rounds are made; what fits, when the file does not say.
+    /// Kind of rounds; `None` for the default.
     pub design: Option<Design>,
     /// Handed to the host as it is: what to fill a store with.
     pub data: toml::Table,
@@ -118,7 +118,7 @@ pub struct QuickLoad {
 pub struct Rounds {
     /// Each block runs every variant once, in random order.
     pub blocks: u32,
-    /// Load before the measurement of each round; when the file does not say, two seconds where the script can have it.
+    /// Load before the measurement of each round; `None` for two seconds, if the script supports a warm-up.
     pub warm_up: Option<Duration>,
     /// How often one block may be run again because a round of it broke.
     pub retries: u32,
@@ -263,8 +263,7 @@ impl Experiment {
             .map_err(|mistakes| FileError::Wrong { path: file, mistakes })
     }
 
-    /// An experiment that has no file, from the text that the command line stands for. Relative paths in it start from
-    /// `dir`.
+    /// An experiment without a file, from the equivalent text. Relative paths in it start from `dir`.
     ///
     /// # Errors
     /// With every mistake in it.
@@ -322,7 +321,7 @@ impl Experiment {
         if files.is_empty() { Ok(vec![only]) } else { Ok(files) }
     }
 
-    /// Why two of its variants cannot be loaded at the same moment, if they cannot.
+    /// Reason why two of its variants cannot be loaded at the same moment, if there is one.
     pub(crate) fn why_no_pairs(&self) -> Option<&'static str> {
         let is_url = |variant: &Variant| matches!(variant.target, Target::Url(_));
         let reasons = [
@@ -333,7 +332,7 @@ impl Experiment {
             ),
             (
                 !self.hooks.during.is_empty(),
-                "what is done `during` the load would strike one of the two",
+                "actions `during` the load would affect only one of the two",
             ),
         ];
         reasons.into_iter().find_map(|(is_so, why)| is_so.then_some(why))

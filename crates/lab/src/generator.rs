@@ -27,7 +27,7 @@ pub struct Generator<'r> {
     pub experiment: &'r Experiment,
     pub settings: &'r Settings,
     pub host: &'r dyn Host,
-    /// What it is told to start by the clock, whatever the script says.
+    /// The load that it starts by the clock, whatever the script says.
     pub arrivals: Option<Arrivals>,
 }
 

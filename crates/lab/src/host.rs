@@ -113,13 +113,13 @@ pub enum Page {
 pub enum Ready {
     /// It prints a line that starts with this on stdout; the rest of the line is the base URL.
     Line(String),
-    /// This address answers: with a status from 200 to 399, or any.
+    /// This address answers with a status from 200 to 399, or with any status.
     Http {
         /// What is asked.
         url: Url,
         /// What the script gets as `BASE_URL`.
         base_url: String,
-        /// Any status will do.
+        /// Whether any status counts.
         any: bool,
     },
 }

@@ -96,7 +96,7 @@ impl LaunchError {
     }
 }
 
-/// Whoever answers here, with whatever status, is ready, when the experiment does not say more.
+/// Default readiness check: an answer with any status.
 const ANY_ANSWER: &str = "http://127.0.0.1:{port}/";
 /// Who takes longer to answer while nothing loads it would not be taken for the server at once, either.
 const OCCUPIED_TIME: Duration = Duration::from_secs(2);

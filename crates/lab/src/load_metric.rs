@@ -170,7 +170,7 @@ impl LoadMetric {
         self.statistic.is_some()
     }
 
-    /// Which way is better: of times and of what went wrong less, of what was done more.
+    /// Better direction: less for times and failures, more for completed work.
     #[must_use]
     pub fn direction(&self) -> Direction {
         match (self.name.as_str(), self.statistic) {

@@ -371,8 +371,8 @@ impl LoadReport {
         (all > 0).then(|| good as f64 / all as f64)
     }
 
-    /// Whether more than 1 % of the iterations of a scenario could not start by the clock. Fewer are no sign of anything: k6
-    /// makes virtual users beyond `preAllocatedVUs` one by one and drops what comes meanwhile.
+    /// Whether more than 1 % of the iterations of an open-model scenario were dropped. Fewer are normal: k6 starts virtual users
+    /// beyond `preAllocatedVUs` one by one and drops iterations meanwhile.
     #[must_use]
     pub fn has_dropped(&self) -> bool {
         let open = self.scenarios.values().filter(|scenario| scenario.open_model.is_some());
@@ -382,8 +382,8 @@ impl LoadReport {
         })
     }
 
-    /// Response times as somebody sees them who comes when the load says so: of each scenario that starts by the clock from
-    /// when its iterations should have started; `http_req_duration` where none does.
+    /// Response times from the intended start of iterations, for each open-model scenario; `http_req_duration` if there is
+    /// none.
     #[must_use]
     pub fn response_times(&self) -> Vec<Trend> {
         let open = self.scenarios.values().filter_map(|scenario| scenario.open_model);

@@ -20,8 +20,8 @@ pub enum Metric {
     /// A statistic of k6's `http_req_duration` (sending, waiting, receiving), in milliseconds,
     /// over all requests of the measured window, good or not.
     Latency(Statistic),
-    /// A statistic of the response times as somebody sees them who comes when the load says so: from when an iteration
-    /// should have started, where iterations start by the clock (of several scenarios, the worst), else as `Latency`.
+    /// A statistic of the response times from the intended start of iterations, in open-model scenarios (the worst of
+    /// several), otherwise equal to `Latency`.
     Response(Statistic),
     /// CPU time of the server's process tree, user and system, per good request.
     CpuPerGoodRequest,
@@ -185,13 +185,13 @@ impl Metric {
             && !self.is_response_time()
     }
 
-    /// Whether it is what a request costs the server, which two variants can be asked for at the same moment.
+    /// Whether it is a cost of the server, which two variants can be measured for at the same moment.
     #[must_use]
     pub fn is_cost(&self) -> bool {
         matches!(self, Self::CpuPerGoodRequest | Self::PeakMemory | Self::PeakRss)
     }
 
-    /// Which way is better, where that is known.
+    /// Better direction, if known.
     #[must_use]
     pub fn direction(&self) -> Direction {
         match self {

@@ -19,7 +19,7 @@ pub struct Options {
     pub quick: bool,
     /// Blocks instead of the file's.
     pub blocks: Option<u32>,
-    /// Warm-up instead of the usual one, for a script that cannot have it.
+    /// Warm-up instead of the default, for a script without support for it.
     #[serde(default)]
     pub warm_up: Option<Duration>,
     /// Compare the reference with itself.
@@ -45,27 +45,27 @@ const AGAIN: &str = "again";
 /// Starting, copying data and stopping: a guess, for the estimate before the first round only.
 const ROUND_OVERHEAD: Duration = Duration::from_secs(2);
 
-/// Connections, caches and compilers of most servers are warm by then.
+/// Warms connections, caches and compilers of most servers.
 const USUAL_WARM_UP: Duration = Duration::from_secs(2);
 
-/// A pair tells nothing about how its two get along; rounds of each alone, in every such block, do.
+/// Every so many blocks, each variant also runs alone, to measure the interference within pairs.
 const ALONE_EVERY: u32 = 4;
 
-/// Which rounds a run makes.
+/// Kind of rounds in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Design {
-    /// Pairs: a variant and the reference loaded at the same moment, on the same cores. What disturbs one disturbs the
-    /// other, so costs differ by less than a percent where those of rounds differ by many. For CPU and memory.
+    /// Pairs: a variant and the reference are loaded at the same moment on the same cores. For CPU and memory, because a
+    /// disturbance affects both.
     Duet,
     /// One variant at a time. For response times and throughput, which a pair would share.
     Rounds,
-    /// Each for what it is good for.
+    /// Pairs and rounds.
     Both,
 }
 
 impl Design {
-    /// With its word in files.
+    /// All designs with their names in files.
     pub const ALL: [(&'static str, Self); 3] =
         [("duet", Self::Duet), ("rounds", Self::Rounds), ("both", Self::Both)];
 
@@ -75,8 +75,8 @@ impl Design {
         self != Self::Rounds
     }
 
-    /// What fits: pairs for predictions about cost and where nothing is predicted, rounds for all others. What may not be
-    /// disturbed by a second server, has none.
+    /// Default design: pairs for predictions about cost or without predictions, otherwise rounds, or both for a mixture. Rounds
+    /// if the variants cannot run at the same moment.
     fn fitting(experiment: &Experiment) -> Self {
         let may_pair = experiment.why_no_pairs().is_none();
         let about_cost =
@@ -91,12 +91,12 @@ impl Design {
     }
 }
 
-/// What is done at once.
+/// One step of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
     /// A round of this variant, by its index.
     Alone(usize),
-    /// Rounds of two, started in this order.
+    /// Two rounds at the same moment, started in this order.
     Pair([usize; 2]),
 }
 
@@ -109,7 +109,7 @@ pub struct Plan {
     pub reference: String,
     /// What is expected. In a calibration: that the reference is like itself.
     pub predictions: Vec<Prediction>,
-    /// What is asked about: a figure of each variant but the reference, as predicted, else what the design is for.
+    /// Figures in question, with their variants: those of predictions, otherwise the default of the design.
     pub asked: Vec<(Metric, String)>,
     /// The rows of the report: those that every report has, what the file observes, and what the
     /// predictions are about.
@@ -122,7 +122,7 @@ pub struct Plan {
     pub settings: Settings,
     /// Seed of the order.
     pub seed: u64,
-    /// How long the script measures by its own options, if somebody has asked it.
+    /// Measured time by the options of the script, if known.
     pub script_time: Option<Duration>,
     /// Language of the reports.
     pub language: Language,
@@ -133,7 +133,7 @@ pub struct Plan {
 pub struct Settings {
     /// Whether these are the quick ones.
     pub quick: bool,
-    /// Which rounds are made.
+    /// Kind of rounds.
     pub design: Design,
     /// Blocks to complete.
     pub blocks: u32,
@@ -234,8 +234,8 @@ impl Plan {
         order
     }
 
-    /// What one block does, in this order: pairs of the reference with each other variant, who is started first
-    /// changing from block to block, and every variant alone.
+    /// Steps of one block in order: each variant alone, if the block has such rounds, then a pair of the reference with each
+    /// other variant. The first side of a pair alternates from block to block.
     #[must_use]
     pub fn turns(&self, block: u32) -> Vec<Turn> {
         let order = self.order(block);
@@ -305,7 +305,7 @@ impl Plan {
     }
 }
 
-/// What predictions of ratios are about, each once; of a variant without any, what the design is for.
+/// Figures of predictions about ratios, each once; for variants without any, the default of the design.
 fn asked(
     variants: &[Variant],
     reference: &str,

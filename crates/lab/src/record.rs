@@ -250,9 +250,8 @@ impl Warning {
             Self::NoBudget => "budget not applied: the server had all of its CPUs",
             Self::LeftFiles => "files of the round could not be removed",
             Self::Dropped => {
-                "more than 1 % of the iterations were dropped, because no virtual user was free to start \
-                 them: what they would have waited is missing from the response times (more `maxVUs` would \
-                 measure it, a lower rate avoid it)"
+                "more than 1 % of the iterations were dropped, because no virtual user was free: measured \
+                 response times are lower bounds (raise `maxVUs`, or lower the rate)"
             }
             Self::Exceptions => {
                 "the script threw in more than 1 % of its iterations although all their requests were \
@@ -267,9 +266,7 @@ impl Warning {
                 "the server went on working when the load had ended: what it put off is not in its CPU time \
                  per request (a `drain` hook that waits for it would count it)"
             }
-            Self::Apart => {
-                "the two loads of a pair were not measured at the same time, so it says nothing about cost"
-            }
+            Self::Apart => "the loads of a pair did not overlap, so their costs are not comparable",
             Self::FailedChecks => "more than 1 % of a check failed",
             Self::Thresholds => "a threshold of the script was crossed",
             Self::MarkedAsFailed => "the script marked its run as failed (`exec.test.fail()`)",

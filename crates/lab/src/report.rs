@@ -69,19 +69,18 @@ pub struct Report {
     pub kind: &'static str,
     /// What is broken, in words: crashes, exceptions of the script, failed checks, invariants. Empty when nothing is.
     pub broken: Vec<String>,
-    /// Whether a variant is better or worse than the reference, by what was asked: of several, what asks for most
-    /// attention.
+    /// Answer for the figures in question; the most serious of several.
     pub answer: Answer,
-    /// The variant that `metrics` is about: the one that `answer` is.
+    /// Variant of `answer` and `metrics`.
     pub variant: Option<String>,
     /// Its figures, by their names in files.
     #[serde(serialize_with = "answers::as_map")]
     pub metrics: Vec<(String, Figure)>,
-    /// The answer about each figure that was asked about, in words.
+    /// Answer for each figure in question.
     pub headlines: Vec<Headline>,
-    /// What else is worse, in words: figures nobody asked about, adjusted by Holm for being many.
+    /// Further figures that are worse, after Holm's adjustment.
     pub also_worse: Vec<Further>,
-    /// What came of the predictions: of several, the worst; `null` without any.
+    /// Worst verdict of the predictions; `null` without predictions.
     pub verdict: Option<Verdict>,
     /// Why it is undecided; `null` otherwise.
     pub undecided_because: Option<&'static str>,
@@ -246,8 +245,8 @@ impl Report {
         let verdict = Verdict::worst(predictions.iter().map(|one| one.verdict));
         let headlines = answers::headlines(plan, &variants, &rounds);
         let answer = Answer::overall(headlines.iter().map(|headline| headline.answer));
-        let told = headlines.iter().find(|headline| headline.answer == answer);
-        let variant = told.map(|headline| headline.variant.clone());
+        let first = headlines.iter().find(|headline| headline.answer == answer);
+        let variant = first.map(|headline| headline.variant.clone());
         let mut warnings = doubts::warnings(plan, &rounds, ended);
         warnings.extend(doubts::unknown_builds(plan, &origin.resumed));
         let invariants = invariants::summarise(experiment, &rounds, plan.language);
@@ -292,12 +291,12 @@ impl Report {
         }
     }
 
-    /// Whether something is broken, or something predicted cannot be told because not one request of a round was good.
+    /// Whether something is broken, or something predicted cannot be decided because not one request of a round was good.
     fn is_broken(&self) -> bool {
         !self.broken.is_empty() || self.is_because(&[Undecided::NothingGood])
     }
 
-    /// Whether something that was asked cannot be told for one of these reasons.
+    /// Whether an answer or a verdict is open for one of these reasons.
     fn is_because(&self, reasons: &[Undecided]) -> bool {
         let mut headlines = self.headlines.iter().filter_map(|headline| headline.doubt);
         let predicted = |one: &PredictionPart| match one.verdict {
@@ -307,8 +306,8 @@ impl Report {
         headlines.any(|why| reasons.contains(&why)) || self.predictions.iter().any(predicted)
     }
 
-    /// Whether a variant is worse by more than a share, in what was asked about or, for certain, in anything else that is
-    /// watched: `None` when that cannot be told of what was asked about, and nothing is worse.
+    /// Whether a variant is worse by more than a share, in the figures in question or in those of `also_worse`; `None` if
+    /// undecided.
     #[must_use]
     pub fn is_worse_by(&self, share: f64) -> Option<bool> {
         let row = |headline: &Headline| {
@@ -327,8 +326,7 @@ impl Report {
         if asked.contains(&None) { None } else { Some(false) }
     }
 
-    /// What was found, in words, each with the word that says how: first the answer about each figure that was asked about,
-    /// then what could overturn it, what else is worse, and what came of the predictions.
+    /// All findings as sentences, each with its label: answers, caveats, further figures that are worse, predictions.
     #[must_use]
     pub fn found(&self) -> Vec<(&'static str, &str)> {
         let answers = self.headlines.iter().map(|one| (one.answer.word(), one.sentence.as_str()));

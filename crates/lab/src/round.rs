@@ -67,7 +67,7 @@ pub struct Slot {
     pub position: u32,
 }
 
-/// Who is loaded beside a variant at the same moment.
+/// The other side of a pair.
 #[derive(Clone, Copy)]
 struct Company<'c> {
     /// The other variant's name.
@@ -88,7 +88,7 @@ pub struct Bench<'r> {
     pub work: &'r Path,
     /// Where logs of broken rounds stay.
     pub logs: &'r Path,
-    /// What the generator is told to start by the clock, whatever the script says.
+    /// The load that the generator starts by the clock, whatever the script says.
     pub arrivals: Option<Arrivals>,
     pub cancel: &'r Cancel,
 }
@@ -99,8 +99,8 @@ impl Bench<'_> {
         self.record(slot, variant, None)
     }
 
-    /// Runs two rounds at the same moment: both servers are started, one after the other, and then both loads begin.
-    /// When one breaks, the other is given up, which says nothing about it: then there is one record only.
+    /// Runs two rounds at the same moment: the servers start one after the other, then both loads begin together. If one
+    /// round breaks, the other is cancelled and leaves no record.
     pub fn pair(&self, slot: Slot, variants: [&Variant; 2]) -> Vec<RoundRecord> {
         let cancel = self.cancel.below();
         let bench = Bench { cancel: &cancel, ..*self };
@@ -118,7 +118,7 @@ impl Bench<'_> {
         };
         let mut records = std::thread::scope(|scope| {
             let one = scope.spawn(|| run(slot, first, second));
-            // The second server is started when the first one is up: which is first changes from pair to pair.
+            // The second server starts when the first one is up; the order alternates from pair to pair.
             let other = meeting.someone_or(&cancel).then(|| run(later, second, first));
             let one = one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             [Some(one), other].into_iter().flatten().collect::<Vec<_>>()
@@ -285,7 +285,7 @@ impl Bench<'_> {
         let step = load.series.as_ref().map_or(1.0, |series| f64::from(series.step_seconds.max(1)));
         let pace = paces.and_then(|paces| paces.between(start, end));
         let mut machine = observer.machine_use(start, end, pace);
-        // What the other of a pair uses is nobody's whom the observer knows.
+        // The observer would count the other side of a pair as foreign.
         if let Some(machine) = machine.as_mut().filter(|_| scene.company.is_some()) {
             machine.foreign_cores = None;
         }
@@ -442,10 +442,10 @@ impl Scene<'_> {
     }
 }
 
-/// Of windows that cover less of each other, the costs are those of different moments.
+/// With less overlap, the two costs belong to different moments.
 const LEAST_OVERLAP: f64 = 0.9;
 
-/// Warns of a pair whose two loads were not measured at the same time.
+/// Adds a warning to a pair whose windows do not overlap enough.
 fn note_apart(records: &mut [RoundRecord]) {
     let window = |record: &RoundRecord| match &record.outcome {
         Outcome::Measured(one) => Some((one.load.started_at_seconds, one.load.ended_at_seconds)),

@@ -1,9 +1,8 @@
-//! What makes figures doubtful, and what may be said of them all the same: one table.
+//! One table of the conditions that make figures doubtful, and of their effects.
 //!
-//! A condition is looked for in every round that counts. It never depends on which variant did better, so that what is
-//! refused or left undecided does not favour a result: refusing rounds because they were fast, as was once done where the
-//! generator was the limit, made the 95 % intervals of the rest hold the truth in 16 to 80 % of simulated runs
-//! (`stats/simulation.rs` has those that are left).
+//! Each condition is checked in every counted round. No condition depends on which variant did better, so repeats and open
+//! verdicts do not favour a result. An earlier rule repeated rounds in which the generator was the bottleneck, that is, the
+//! fast ones: in simulations, the 95 % intervals of the remaining rounds contained the truth in 16 to 80 % of runs.
 
 use crate::{
     experiment::Bound,
@@ -15,44 +14,44 @@ use crate::{
     verdict::{Undecided, Verdict},
 };
 
-/// What follows from a condition.
+/// Effect of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// The round, or the pair, is refused and done again.
+    /// The round, or the pair, is repeated.
     Repeat,
-    /// Nothing is said about these figures, and why.
+    /// The figures are not judged, for this reason.
     NoVerdict(Undecided),
-    /// What was measured is a bound of these figures, and why only the one answer that it allows is given.
+    /// The measured value is a bound of the true one. Other conclusions stay undecided, for this reason.
     Bound(Side, Undecided),
 }
 
-/// On which side of what was measured the truth lies.
+/// Position of the true value relative to the measured one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// It is that much or more.
+    /// Equal or larger.
     AtLeast,
-    /// It is that much or less.
+    /// Equal or smaller.
     AtMost,
 }
 
-/// Which figures a condition spoils.
+/// Figures affected by a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Figures {
     All,
     /// Response times.
     Times,
-    /// How many requests were answered well.
+    /// Numbers of good requests.
     Rates,
-    /// What is compared in pairs.
+    /// Figures compared in pairs.
     Paired,
 }
 
-/// How a condition shows.
+/// Way to detect a condition.
 #[derive(Debug, Clone, Copy)]
 enum Seen {
-    /// By a warning of the round.
+    /// A warning of the round.
     Warning(Warning),
-    /// By the round's figures.
+    /// The figures of the round.
     Figures(fn(&Metric, &Measured) -> bool),
 }
 
@@ -70,15 +69,15 @@ const fn warned(warning: Warning, figures: Figures, effect: Effect) -> Rule {
     Rule { seen: Seen::Warning(warning), figures, effect }
 }
 
-/// Every rule. Limits are those of [`Warning`]; a warning that is not here is a note. What is broken is told by
-/// `report/broken.rs`, whatever the figures.
+/// All rules. [`Warning`] defines the thresholds; warnings without a rule are notes. `report/broken.rs` reports broken
+/// systems.
 const RULES: [Rule; 11] = [
-    // What others took is in every figure of a round alone. A pair shares it.
+    // Other load changes every figure of a round alone. Both sides of a pair share it.
     warned(Warning::Steal, Figures::All, Effect::Repeat),
     warned(Warning::ForeignCpu, Figures::All, Effect::Repeat),
     warned(Warning::NoBudget, Figures::All, Effect::Repeat),
     warned(Warning::Apart, Figures::Paired, Effect::Repeat),
-    // Left when no more rounds may be repeated.
+    // Applies when no repeats are left.
     warned(Warning::Apart, Figures::Paired, Effect::NoVerdict(Undecided::Apart)),
     warned(Warning::Exceptions, Figures::All, Effect::NoVerdict(Undecided::Exceptions)),
     // Refusals are fast.
@@ -92,7 +91,7 @@ const RULES: [Rule; 11] = [
         figures: Figures::Times,
         effect: Effect::NoVerdict(Undecided::TooFewRequests),
     },
-    // A faster generator would have got more answers, and would have seen each of them no later.
+    // A faster generator would have received more answers, and none of them later.
     warned(
         Warning::GeneratorLimited,
         Figures::Rates,
@@ -103,7 +102,7 @@ const RULES: [Rule; 11] = [
         Figures::Times,
         Effect::Bound(Side::AtMost, Undecided::GeneratorLimited),
     ),
-    // Those that were never started would have waited longest.
+    // Dropped iterations would have waited longest.
     warned(Warning::Dropped, Figures::Times, Effect::Bound(Side::AtLeast, Undecided::Dropped)),
 ];
 
@@ -141,17 +140,17 @@ pub fn repeats(warning: Warning) -> bool {
     RULES.iter().any(is_so)
 }
 
-/// What may be said of a figure.
+/// Restrictions on the conclusions about a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
-    /// Nothing, and why.
+    /// The figure is not judged, for this reason.
     pub nothing: Option<Undecided>,
-    /// Only on which side of what was measured the truth lies, and why.
+    /// The measured value is a bound, for this reason.
     bound: Option<(Side, Undecided)>,
 }
 
 impl Limits {
-    /// Those of a variant's own figure, or of its ratio to the reference's.
+    /// Restrictions for a variant's own figure, or for its ratio to the reference.
     #[must_use]
     pub fn of(plan: &Plan, sides: &Sides<'_>, metric: &Metric, is_ratio: bool) -> Self {
         let is_paired = plan.is_paired(metric);
@@ -179,7 +178,7 @@ impl Limits {
         limits
     }
 
-    /// Where both directions are open, nothing can be said.
+    /// Adds a bound. Bounds in both directions leave the figure unjudged.
     fn narrow(&mut self, side: Side, why: Undecided) {
         match self.bound {
             None => self.bound = Some((side, why)),
@@ -194,7 +193,7 @@ impl Limits {
         self.bound.is_some()
     }
 
-    /// The side of 1 that the answer may be on, if only one.
+    /// Reason to withhold the answer, if the bound does not imply it.
     #[must_use]
     pub fn hides(&self, interval: Option<(f64, f64)>) -> Option<Undecided> {
         let (side, why) = self.bound?;
@@ -206,7 +205,7 @@ impl Limits {
         (!is_certain).then_some(why)
     }
 
-    /// The verdict that is left of one that takes the interval for the truth.
+    /// Restricts a verdict that was derived from the measured interval.
     #[must_use]
     pub fn apply(&self, verdict: Verdict, bound: Bound, interval: Option<(f64, f64)>) -> Verdict {
         if let Some(why) = self.nothing {
@@ -240,13 +239,13 @@ impl Side {
     }
 }
 
-/// Whether a reason against a verdict on the whole run spares a figure: both sides of a pair share the noise.
+/// Whether a figure can be judged although the run as a whole cannot: both sides of a pair share the noise.
 #[must_use]
 pub fn is_shared(plan: &Plan, metric: &Metric, why: Undecided) -> bool {
     why == Undecided::MachineTooNoisy && plan.is_paired(metric)
 }
 
-/// Whether a claim at a distance (of logarithms) is smaller than what loading two at once changes.
+/// Whether a claim is nearer to the measured ratio (in logarithms) than the interference within pairs.
 #[must_use]
 pub fn interferes(interference: Option<Interference>, distance: f64) -> bool {
     interference.is_some_and(|one| one.is_certain && distance.abs() < one.difference.abs())

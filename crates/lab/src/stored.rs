@@ -370,7 +370,7 @@ pub fn complete_blocks(rounds: &[RoundRecord]) -> u32 {
 /// Why a round is to be refused, as long as rounds may be.
 pub fn refusals(plan: &Plan, record: &RoundRecord) -> Vec<Warning> {
     let Outcome::Measured(measured) = &record.outcome else { return Vec::new() };
-    // What disturbs one of a pair disturbs the other. Beside pairs alone, rounds only show how far these can be believed.
+    // A disturbance affects both sides of a pair. In a design of pairs, rounds alone decide nothing.
     let decides_nothing = record.beside.is_some() || plan.settings.design == Design::Duet;
     let is_shared = |warning: &Warning| {
         decides_nothing && matches!(warning, Warning::Steal | Warning::ForeignCpu)

@@ -22,13 +22,13 @@ pub enum Verdict {
 pub enum Undecided {
     /// The interval has the predicted bound inside: more blocks would help.
     TooWide,
-    /// Fewer than two complete blocks give no interval, nor do fewer than six in which all is zero.
+    /// Too few complete blocks for an interval: two, or six if all values are zero.
     TooFewBlocks,
     /// The metric has no ratio; the table says why.
     NoRatio,
     /// The metric has no value in some round.
     NoValue,
-    /// In some round not one request was good, and what was predicted cannot be told from
+    /// In some round not one request was good, and what was predicted cannot be decided by
     /// the others: a server that does not work, or works only sometimes.
     NothingGood,
     /// The prediction is about response times, and too many requests were not good: a variant that
@@ -40,13 +40,13 @@ pub enum Undecided {
     TooFewRequests,
     /// Too many rounds were disturbed by others on this machine.
     MachineTooNoisy,
-    /// The load generator was the limit in some round, so that what was measured is only a bound of the truth.
+    /// The load generator was the bottleneck in some round, so the measured value is a bound.
     GeneratorLimited,
-    /// In some round iterations were dropped, so that response times are only a bound of the truth.
+    /// Iterations were dropped in some round, so measured response times are a bound.
     Dropped,
-    /// The two of a pair were not loaded at the same time.
+    /// The loads of a pair did not overlap.
     Apart,
-    /// Loading both at once changes the ratio by more than what is claimed.
+    /// The interference within pairs is larger than the claim.
     Interference,
     /// The run ended before its blocks were complete.
     Unfinished,
@@ -149,14 +149,14 @@ impl Verdict {
             Undecided::MachineTooNoisy => "machine too noisy",
             Undecided::GeneratorLimited => {
                 "the load generator, not the server, was the limit in some round, so the server may be faster \
-                 than it was seen"
+                 than measured"
             }
             Undecided::Dropped => {
                 "in some round more than 1 % of the iterations were dropped, so the slowest answers are missing"
             }
-            Undecided::Apart => "the two loads of a pair were not measured at the same time",
+            Undecided::Apart => "the loads of a pair did not overlap",
             Undecided::Interference => {
-                "alone, the ratio differs from that of pairs by more than what was claimed"
+                "rounds alone and pairs give different ratios, and the claim is smaller than the difference"
             }
             Undecided::Unfinished => "the run ended before its blocks were complete",
         })

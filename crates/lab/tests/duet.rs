@@ -101,7 +101,7 @@ fn stored(cpu: impl Fn(u32, &str, bool) -> f64) -> Report {
 }
 
 #[test]
-fn a_claim_smaller_than_what_pairs_change_cannot_be_told() {
+fn a_claim_smaller_than_what_pairs_change_is_not_decided() {
     let wobble = |block: u32| 1.0 + f64::from(block % 3) * 0.002;
     let same = |block: u32, variant: &str, _: bool| match variant {
         "fast" => 90.0 * wobble(block),

@@ -113,7 +113,7 @@ fn assert_korean(report: &Report) {
         let korean = text.chars().filter(|letter| ('가'..='힣').contains(letter)).count();
         assert!(korean > 100, "{korean} letters in:\n{text}");
     }
-    // What a machine is told in words is in the same language.
+    // Text in the machine-readable report is in the same language.
     for place in [
         "/broken",
         "/caveats",

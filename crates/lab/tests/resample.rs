@@ -1,4 +1,4 @@
-//! Synthetic experiments from recorded rounds of one thing: how often would it be told from itself?
+//! Synthetic experiments from recorded rounds of one thing: how often do they show a false difference?
 //!
 //! Simulated noise (`stats/simulation.rs`) is what somebody thought of; recorded rounds have what a machine really
 //! does. Two rounds that followed each other are a block, and which of them is called the reference
@@ -10,7 +10,7 @@
 
 use madang_lab::{answer::LEVEL, stats};
 
-/// How many synthetic experiments told a thing from itself.
+/// How many synthetic experiments reported a difference between a variant and itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FalseVerdicts {
     /// By the predicted metric: its 95 % interval leaves out 1.
@@ -72,8 +72,8 @@ impl Recorded {
             let predicted = estimates.next()?;
             found.predicted += u32::from(!predicted.includes_no_difference());
             let p_values: Vec<f64> = estimates.filter_map(|one| one.p_value).collect();
-            let is_told = stats::holm(&p_values).into_iter().any(|adjusted| adjusted <= LEVEL);
-            found.others += u32::from(is_told);
+            let is_reported = stats::holm(&p_values).into_iter().any(|adjusted| adjusted <= LEVEL);
+            found.others += u32::from(is_reported);
         }
         Some(found)
     }
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     /// Every block has the ratio 2 or, swapped, 1/2. Of two blocks both have the same sign in half
-    /// of all experiments, and then there is no spread: told apart. With different signs, never.
+    /// of all experiments, and then there is no spread: a difference is reported. With different signs, never.
     #[test]
     fn two_blocks_of_one_ratio_are_told_apart_by_every_second_experiment() {
         let rounds = [1.0, 2.0].repeat(10);

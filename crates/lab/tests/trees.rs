@@ -76,13 +76,13 @@ fn no_figure_is_made_of_cpu_time_that_the_kernel_forgets() {
     for round in &report.rounds {
         let measured = measured(round);
         let server = measured.server.as_ref().unwrap();
-        let is_told = measured.warnings.contains(&Warning::CpuUnknown);
+        let is_reported = measured.warnings.contains(&Warning::CpuUnknown);
         let figure = Metric::CpuPerGoodRequest.of(measured);
         if round.variant == "slow" {
-            assert!(server.cpu_seconds.unwrap() > 0.0 && !is_told, "{server:?}");
+            assert!(server.cpu_seconds.unwrap() > 0.0 && !is_reported, "{server:?}");
             assert!(figure.unwrap() > 5000.0, "{server:?}");
         } else {
-            assert!(server.cpu_seconds.is_none() && is_told, "{server:?}");
+            assert!(server.cpu_seconds.is_none() && is_reported, "{server:?}");
             assert!(server.steps.iter().all(|step| step.cpu_cores.is_none()), "{server:?}");
             assert_eq!(figure, Err(Absent::CpuUnknown));
             assert_eq!(measured.machine.as_ref().unwrap().foreign_cores, None);
@@ -131,12 +131,12 @@ fn work_put_off_until_drain_is_done_belongs_to_the_requests() {
 }
 
 #[test]
-fn a_server_that_goes_on_when_nobody_waits_is_told() {
+fn a_server_that_works_after_the_load_is_reported() {
     let report = served("now", "afterwards", "cpu_per_good_request").run();
     for round in &report.rounds {
         let measured = measured(round);
-        let is_told = measured.warnings.contains(&Warning::BusyAfterLoad);
-        assert_eq!(is_told, round.variant == "fast", "{:?}", measured.server);
+        let is_reported = measured.warnings.contains(&Warning::BusyAfterLoad);
+        assert_eq!(is_reported, round.variant == "fast", "{:?}", measured.server);
         assert_eq!(measured.server.as_ref().unwrap().drain_cpu_seconds, None);
     }
 }

@@ -23,18 +23,19 @@ pub const SEEDS: std::ops::Range<u64> = 0..1 << 53;
 /// Arguments of `madang compare`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Says whether a variant is better or worse than the reference, the same, or that nobody can tell, with
-95 % intervals. For CPU and memory the two are loaded side by side, at the same moment (pairs); for
-response times and throughput one at a time, in random order (rounds); always on fresh processes with
-the same data. The first line is the answer; what is broken comes before it. --full adds what other
-tools' reports have: total, good and peak requests per second, average, minimum, maximum, standard
-deviation, p50 to p99, KB/s, errors, CPU per request, memory. report.html, report.md, junit.xml and
-report.json (described by experiments/report.schema.json) go to the results' directory, with every
-round. experiments/README.md shows how to begin, experiments/REFERENCE.md has every key of a file.
+Reports whether each variant is better than the reference, worse, the same, or undecided, with 95 %
+intervals. CPU and memory are measured in pairs: both servers are loaded at the same moment. Response
+times and throughput are measured in rounds: one server at a time, in random order. Each round uses a
+fresh process and the same data. The first line is the answer; crashes, failed checks and broken
+invariants come before it. --full adds the columns of other tools' reports: total, good and peak
+requests per second, average, minimum, maximum, standard deviation, p50 to p99, KB/s, errors, CPU per
+request, memory. The results directory contains report.html, report.md, junit.xml, report.json
+(described by experiments/report.schema.json) and every round. Tutorial: experiments/README.md;
+reference: experiments/REFERENCE.md.
 
 Examples:
   madang compare --script load.js --base './old --port {port}' --head './new --port {port}'
-                                                          is the new one worse? No file needed
+                                                          two commands and a script, without a file
   madang compare experiments/long-track                   as many blocks as the file says
   madang compare experiments/long-track --quick           its quick settings, for a first look
   madang compare experiments/long-track --a-a             the reference with itself: how far apart
@@ -44,7 +45,7 @@ Examples:
   madang compare --resume results/NAME-TIME               go on with a run that was interrupted or killed
   madang compare --report results/NAME-TIME               write the report of a stored run again
   madang compare --report results/NAME-TIME --lang ko     in Korean, the terminal's table too
-  madang compare my.toml --fail-on worse:5%,undecided     exit code 7 when it is worse, or nobody knows (for CI)
+  madang compare my.toml --fail-on worse:5%,undecided     exit code 7 if worse by more than 5 %, or undecided (CI)
 
 Of several experiments, the first that does not end with exit code 0 ends the command.")]
 pub struct Args {
@@ -62,8 +63,8 @@ pub struct Args {
     /// Language of table, verdict and reports: en or ko [default: en, or that of the stored run]
     #[arg(long, value_name = "LANG", value_parser = language, conflicts_with = "resume")]
     lang: Option<Language>,
-    /// End with exit code 7 on any of these: `worse`, `worse:2%` (by more than 2 %, for certain),
-    /// `undecided` (a prediction, or whether it is worse), `refuted`; or `never`
+    /// Conditions for exit code 7: `worse`, `worse:2%` (worse by more than 2 %), `undecided` (a
+    /// prediction, or whether it is worse), `refuted`, or `never`
     #[arg(long, value_name = "WHAT", value_parser = FailOn::parse, value_delimiter = ',',
           default_value = "refuted", conflicts_with = "check")]
     fail_on: Vec<FailOn>,
@@ -207,7 +208,7 @@ fn check(experiment: Experiment, args: &Args, cancel: &Cancel) -> anyhow::Result
     let mut ready = plan(&options)?;
     let mut wrong = madang_lab::check(&experiment, &Madang);
     let mut script = asked(&ready);
-    // Not every executor can be warmed up, and nobody asked for it.
+    // Some executors support no warm-up, and the file does not ask for one.
     if !script.wrong.is_empty() && experiment.rounds.warm_up.is_none() {
         options.warm_up = Some(std::time::Duration::ZERO);
         ready = plan(&options)?;

@@ -1,4 +1,4 @@
-//! `madang init`: an experiment to begin with, from what a directory has.
+//! `madang init`: writes an experiment file from the contents of a directory.
 
 use crate::settings::Usage;
 use madang_stack::http::{self, Url};
@@ -10,14 +10,14 @@ use std::time::Duration;
 /// Arguments of `madang init`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Looks for a k6 script, for how the service is started (Cargo.toml, package.json, go.mod, manage.py,
-Dockerfile …) and for servers that run on this machine, and writes a commented file of what it found.
-Without a script, it writes one, too. Nothing that exists is written over.
+Detects a k6 script, the start command of the service (Cargo.toml, package.json, go.mod, manage.py,
+Dockerfile …) and running servers on this machine, and writes a commented experiment file. Without a
+script, it also writes a template. Existing files are never overwritten.
 
 Examples:
   madang init                     writes compare.toml for the current directory
   madang init service --out bench/compare.toml
-  madang compare compare.toml     afterwards, when the lines marked `<-` are right")]
+  madang compare compare.toml     after checking the lines marked `<-`")]
 pub struct Args {
     /// The service's directory
     #[arg(value_name = "DIR", default_value = ".")]
@@ -27,7 +27,7 @@ pub struct Args {
     out: Option<PathBuf>,
 }
 
-/// What shows how a service is started, and the command: `{port}` is where it is to listen.
+/// Marker file of a kind of service and its start command; `{port}` is replaced by a free port.
 const STARTS: [(&str, &[&str]); 7] = [
     ("Cargo.toml", &["cargo", "run", "--release", "--quiet", "--", "--port", "{port}"]),
     ("go.mod", &["go", "run", ".", "--port", "{port}"]),
@@ -37,11 +37,11 @@ const STARTS: [(&str, &[&str]); 7] = [
     ("mvnw", &["./mvnw", "spring-boot:run", "-Dspring-boot.run.arguments=--server.port={port}"]),
     ("server.py", &["python3", "server.py", "{port}"]),
 ];
-/// Where scripts are kept.
+/// Directories searched for scripts.
 const PLACES: [&str; 7] = ["", "bench", "load", "k6", "perf", "test", "tests"];
-/// A server that runs answers in this time.
+/// Time limit for the answer of a running server.
 const LOOK: Duration = Duration::from_millis(300);
-/// More servers than this are not asked.
+/// Largest number of ports probed.
 const MOST_PORTS: usize = 30;
 
 const SCRIPT: &str = "\
@@ -51,13 +51,13 @@ import { check } from 'k6';
 export const options = { vus: 10, duration: '5s' };
 
 export default function () {
-  const res = http.get(`${__ENV.BASE_URL}/`); // <- what users ask for
-  // What only a right answer has: a fast wrong one is no improvement.
+  const res = http.get(`${__ENV.BASE_URL}/`); // <- the request to measure
+  // Test something that only a correct answer contains.
   check(res, { 'status is 200': (r) => r.status === 200 });
 }
 ";
 
-/// Looks, and writes.
+/// Writes the file.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let out = args.out.clone().unwrap_or_else(|| args.dir.join("compare.toml"));
     if !args.dir.is_dir() {
@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             let new = beside.join("load.js");
             if !new.exists() {
                 fs::write(&new, SCRIPT)?;
-                println!("wrote {}: a script to fill in", new.display());
+                println!("wrote {}: a script template", new.display());
             }
             std::path::absolute(new)?
         }
@@ -84,12 +84,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let here = std::path::absolute(&args.dir)?;
     let dir = relative(&here, &std::path::absolute(beside)?);
     fs::write(&out, text(&args.dir, &dir, &script, &servers()))?;
-    println!("wrote {}: look at the lines marked `<-`, then", out.display());
+    println!("wrote {}: check the lines marked `<-`, then run", out.display());
     println!("  madang compare {}", out.display());
     Ok(())
 }
 
-/// The first script that k6 would run.
+/// First file that imports `k6/http`.
 fn script(dir: &Path) -> Option<PathBuf> {
     let scripts = PLACES.iter().flat_map(|place| {
         let entries = fs::read_dir(dir.join(place)).into_iter().flatten().flatten();
@@ -104,7 +104,7 @@ fn script(dir: &Path) -> Option<PathBuf> {
     scripts.into_iter().find(is_script)
 }
 
-/// A path as seen from a directory, both absolute.
+/// Path relative to a directory; both are absolute.
 fn relative(path: &Path, from: &Path) -> PathBuf {
     let clean = |path: &Path| -> Vec<_> {
         path.components()
@@ -129,16 +129,16 @@ fn servers() -> Vec<u16> {
     ports.take(MOST_PORTS).filter(answers).collect()
 }
 
-/// The file. Commands start in its directory, so they go to the service's first.
+/// Text of the file. Commands start in its directory, so they change to the service's first.
 fn text(dir: &Path, from_file: &Path, script: &Path, servers: &[u16]) -> String {
     let start = STARTS.iter().find(|(file, _)| dir.join(file).exists());
     let mut text = String::from(
-        "# Is `new` better or worse than `old`? Every key: experiments/REFERENCE.md of Madang. What is not said here has a\n\
-         # default: ten pairs, 2 s of warm-up, CPU per request.\n\n[load]\n",
+        "# Is `new` better or worse than `old`? Defaults: ten pairs, 2 s of warm-up, CPU per request.\n\
+         # Reference: experiments/REFERENCE.md of Madang.\n\n[load]\n",
     );
     let script = script.display().to_string();
     // Writing into a string cannot fail.
-    let _ = writeln!(text, "script = {script:?}   # finds the server at __ENV.BASE_URL\n");
+    let _ = writeln!(text, "script = {script:?}   # reads the address from __ENV.BASE_URL\n");
     let is_here = from_file == Path::new(".");
     let command = |words: &[&str]| {
         if is_here {
@@ -150,31 +150,30 @@ fn text(dir: &Path, from_file: &Path, script: &Path, servers: &[u16]) -> String 
     };
     let (why, words) = match start {
         Some((file, words)) => (format!("from {file}"), *words),
-        None => ("how it is started".to_owned(), &["./server", "--port", "{port}"][..]),
+        None => ("start command".to_owned(), &["./server", "--port", "{port}"][..]),
     };
-    for (name, what) in [("old", "the first is the reference"), ("new", "what is to be judged")] {
+    for (name, what) in [("old", "the reference"), ("new", "the variant to be judged")] {
         let _ = writeln!(text, "[variants.{name}]                       # {what}");
         let _ = writeln!(
             text,
-            "command = {}   # <- {why}; {{port}} is where it listens",
+            "command = {}   # <- {why}; {{port}} is replaced by a free port",
             command(words)
         );
         for port in servers {
             let _ = writeln!(
                 text,
-                "# url = \"http://127.0.0.1:{port}\"   # instead of `command`: it runs already"
+                "# url = \"http://127.0.0.1:{port}\"   # a running server, instead of `command`"
             );
         }
         text.push('\n');
     }
     if dir.join("Dockerfile").exists() {
         text.push_str(
-            "# There is a Dockerfile: start what it starts, outside of a container. CPU and memory of a container are not\n\
-             # those of the command that starts it.\n\n",
+            "# Dockerfile found: use the command that it starts. CPU and memory inside a container are not measured.\n\n",
         );
     }
     text.push_str(
-        "# What you expect, written down before the first round:\n# [[prediction]]\n# metric = \"cpu_per_good_request\"\n\
+        "# Expectation, written before the first round:\n# [[prediction]]\n# metric = \"cpu_per_good_request\"\n\
          # variant = \"new\"\n# ratio_at_most = 0.9\n",
     );
     text

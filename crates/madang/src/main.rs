@@ -65,7 +65,7 @@ enum Command {
     Openapi(openapi::Args),
     /// Run a k6 script against a service
     Load(load::Args),
-    /// Write an experiment to begin with, from what a directory has
+    /// Write an experiment file from the contents of a directory
     Init(init::Args),
     /// Compare variants of a service under the same load
     Compare(compare::Args),

@@ -1,4 +1,4 @@
-//! What is told of a database over a round, by the names that it uses itself.
+//! What a report says of a database over a round, by the names that the database uses itself.
 
 use std::fmt;
 

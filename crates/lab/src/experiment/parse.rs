@@ -25,7 +25,7 @@ const BLOCKS: std::ops::Range<u32> = 1..1001;
 /// More virtual users than a machine has ports for.
 const VUS: std::ops::Range<u32> = 1..1_000_001;
 const RETRIES: std::ops::Range<u32> = 0..101;
-/// Pairs tell 1 % apart in about as many.
+/// Enough pairs to detect about 1 %.
 const DEFAULT_BLOCKS: u32 = 10;
 /// One broken round is bad luck, three in a row of the same block are a fault.
 const DEFAULT_RETRIES: u32 = 2;
@@ -33,7 +33,7 @@ const DEFAULT_RETRIES: u32 = 2;
 const DEFAULT_START_LIMIT: Duration = Duration::from_secs(60);
 /// The longest documented load runs 11 minutes.
 const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(3600);
-/// Less is seldom worth a decision, and pairs tell it apart.
+/// Smaller differences are seldom relevant.
 const DEFAULT_BAND: f64 = 0.01;
 /// Names become parts of file names.
 const NAME_BYTES: usize = 64;
@@ -246,14 +246,14 @@ fn load_of(mut reader: Reader<'_>, origin: Origin<'_>) -> Option<Load> {
     Some(Load { script: script?, env, vus, duration, quick })
 }
 
-/// That of the file, or of its directory where all are called `experiment.toml`.
+/// Default name: that of the file, or of its directory for `experiment.toml`.
 fn usual_name(file: &Path, dir: &Path) -> String {
     let stem = file.file_stem().filter(|stem| *stem != "experiment");
     let name = stem.or_else(|| dir.file_name()).map(|name| name.to_string_lossy().into_owned());
     name.filter(|name| is_name(name)).unwrap_or_else(|| "compare".to_owned())
 }
 
-/// What is asked where the file does not say.
+/// Default question.
 fn usual_question(variants: &[String], reference: &str) -> String {
     let others: Vec<&str> =
         variants.iter().map(String::as_str).filter(|name| *name != reference).collect();

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum Steering {
     /// The script reads `__ENV.RATE` and does the rest.
     Script,
-    /// The generator is told to start the script's default function at the rate.
+    /// The generator starts the script's default function at the rate.
     Generator,
 }
 
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_that_reads_the_rate_is_told_from_one_that_does_not() {
+    fn a_script_that_reads_the_rate_is_known_from_one_that_does_not() {
         let reads = ["rate: __ENV.RATE,", "+__ENV.RATE", "__ENV['RATE']", "__ENV[\"RATE\"] || 1"];
         assert!(reads.iter().all(|script| Steering::of(script) == Steering::Script));
         let apart = ["const { RATE } = __ENV;", "let {VUS, RATE: rate = 5}=__ENV", "__ENV?.RATE"];

@@ -66,7 +66,7 @@ mod tests {
             ("http_req_duration.count", 13.0),
             ("early.count", 2.0),
             ("never", 0.0),
-            // Not told: as in the window.
+            // Not reported: as in the window.
             ("iterations", 5.0),
         ] {
             assert_eq!(LoadMetric::parse(text).unwrap().of_all(&load), Ok(expected), "{text}");

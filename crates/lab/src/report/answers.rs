@@ -1,4 +1,4 @@
-//! Better, worse, the same: the answer of each ratio, and the first lines of a report.
+//! Labels of all ratios, and the first lines of a report.
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
@@ -16,29 +16,29 @@ use crate::{
 /// The answer about one figure of one variant.
 #[derive(Debug, Clone, Serialize)]
 pub struct Headline {
-    /// Which variant.
+    /// Name of the variant.
     pub variant: String,
-    /// Which figure.
+    /// Its figure.
     pub metric: Metric,
     /// The answer.
     pub answer: Answer,
-    /// In words.
+    /// The answer as a sentence.
     pub sentence: String,
-    /// Why it cannot be told in spite of an interval.
+    /// Reason for an open answer in spite of an interval.
     #[serde(skip)]
     pub doubt: Option<Undecided>,
 }
 
-/// A figure that is worse although nobody asked about it.
+/// A figure that is worse besides those in question.
 #[derive(Debug, Clone, Serialize)]
 pub struct Further {
-    /// Of which variant.
+    /// Name of the variant.
     pub variant: String,
-    /// Which figure.
+    /// Its figure.
     pub metric: Metric,
-    /// The least by which it is worse, as a share.
+    /// Smallest difference in the interval, as a share.
     pub least: f64,
-    /// In words.
+    /// The finding as a sentence.
     pub sentence: String,
 }
 
@@ -51,11 +51,11 @@ pub struct Figure {
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
-    /// What that means.
+    /// Label of the ratio.
     pub answer: Answer,
 }
 
-/// Gives every row of a variant but the reference its answer. `undecided` is why the run as a whole allows none.
+/// Labels every row of each variant except the reference. `undecided` is the reason why the run as a whole allows no answer.
 pub fn judge(
     variants: &mut [VariantSummary],
     plan: &Plan,
@@ -105,7 +105,7 @@ fn answer_of(
     (doubt.map_or(answer, |_| Answer::CannotTell), doubt)
 }
 
-/// One for each figure that is asked about, in the order of the variants.
+/// One line for each figure in question, in the order of the variants.
 pub fn headlines(
     plan: &Plan,
     variants: &[VariantSummary],
@@ -126,7 +126,7 @@ pub fn headlines(
     plan.asked.iter().filter_map(headline).collect()
 }
 
-/// How long the rounds took that a figure comes from; two of a pair take their time together.
+/// Total duration of the rounds behind a figure; the rounds of a pair run at the same time.
 fn seconds(plan: &Plan, rounds: &[RoundRecord], name: &str, is_paired: bool) -> f64 {
     let is_own = |round: &&RoundRecord| {
         let is_reference = round.variant == plan.reference && !is_paired;
@@ -137,7 +137,7 @@ fn seconds(plan: &Plan, rounds: &[RoundRecord], name: &str, is_paired: bool) -> 
     rounds.iter().filter(is_own).map(|round| round.took_seconds).sum()
 }
 
-/// Figures of a variant that have a ratio, by their names in files.
+/// Figures of a variant with a ratio, by their names in files.
 pub fn figures(variants: &[VariantSummary], name: Option<&str>) -> Vec<(String, Figure)> {
     let variant = variants.iter().find(|variant| Some(variant.name.as_str()) == name);
     let figure = |row: &Row| {
@@ -162,8 +162,7 @@ pub fn as_map<S: Serializer>(pairs: &[(String, Figure)], serializer: S) -> Resul
     map.end()
 }
 
-/// Figures of a variant that nobody asked about and that everybody would want to know of when they are worse. Those of one
-/// kind of time stand for the others.
+/// Figures reported when they are worse, even if they are not in question. One percentile represents all.
 const WATCHED: [Metric; 4] = [
     Metric::CpuPerGoodRequest,
     Metric::PeakMemory,
@@ -171,8 +170,8 @@ const WATCHED: [Metric; 4] = [
     Metric::Response(Statistic::P95),
 ];
 
-/// What is worse beside what was asked about, one line each. Of many figures one is worse by chance, so p-values are
-/// adjusted by Holm over all that are looked at.
+/// Figures that are worse besides those in question. Among many figures one is worse by chance, so p-values are adjusted by
+/// Holm over all watched figures.
 pub fn also_worse(
     plan: &Plan,
     variants: &[VariantSummary],
@@ -211,7 +210,7 @@ pub fn also_worse(
 }
 
 impl Row {
-    /// Its ratio, if there is an interval.
+    /// Interval of its ratio.
     pub(crate) fn interval(&self) -> Option<(f64, f64)> {
         match &self.comparison {
             Comparison::Ratio(estimate) => estimate.interval,
@@ -219,12 +218,12 @@ impl Row {
         }
     }
 
-    /// Whether it is known to be worse by more than a share: `None` when that cannot be told.
+    /// Whether it is worse by more than a share; `None` if undecided.
     #[must_use]
     pub fn is_worse_by(&self, share: f64) -> Option<bool> {
         let interval = self.interval();
         let (low, high) = interval.filter(|_| self.doubt.is_none())?;
-        // The least and the most by which it may be worse, as factors.
+        // Ends of the interval as factors by which it is worse.
         let (least, most) = match self.metric.direction() {
             Direction::Less => (low, high),
             Direction::More => (1.0 / high, 1.0 / low),
@@ -238,10 +237,10 @@ impl Row {
         if least > limit {
             Some(true)
         } else if most <= limit {
-            // A bound on the worse side of 1 leaves open by how much more it is worse.
+            // The true difference may be larger than a bound on the worse side of 1.
             (!(self.is_bound && self.answer == Some(Answer::Worse))).then_some(false)
         } else {
-            // Without a threshold, what includes 1 is not worse, or cannot be told.
+            // Without a threshold, an interval that includes 1 is either the same or undecided.
             (share == 0.0 && self.answer == Some(Answer::Same)).then_some(false)
         }
     }

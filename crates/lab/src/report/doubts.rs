@@ -18,8 +18,7 @@ const SHARED_MEMORY: f64 = 1.25;
 /// Fixed work whose times differ by less than this, as a standard deviation of logarithms, ran on steady cores.
 const STEADY: f64 = 0.05;
 
-/// That the server's cores ran at different speeds: what rounds cannot tell from a difference of variants. `None` on a
-/// steady machine, and where nobody timed them.
+/// Variation of the speed of the server's cores, if it exceeds 5 %; `None` if it was not measured.
 pub fn pace(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
     let all = plan.variants.iter().flat_map(|variant| counted(rounds, &variant.name));
     let logs: Vec<f64> = all.filter_map(|(_, measured)| Some(measured.pace()?.ln())).collect();
@@ -121,7 +120,7 @@ pub fn unknown_builds(plan: &Plan, resumed: &[String]) -> Option<String> {
 /// How much of what the verdict rests on others disturbed: said beside the verdict, because it is
 /// the first thing to doubt.
 pub fn noise(plan: &Plan, rounds: &[RoundRecord]) -> Option<String> {
-    // A pair shares what disturbs it.
+    // A disturbance affects both sides of a pair.
     let asked = plan.asked.iter().map(|(metric, name)| (metric, name));
     let predicted = plan.predictions.iter().map(|one| (&one.metric, &one.variant));
     let about = asked.chain(predicted).filter(|(metric, _)| !plan.is_paired(metric));

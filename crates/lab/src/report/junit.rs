@@ -1,8 +1,8 @@
-//! The answers as JUnit XML, which every CI shows: a test case for each figure that was asked about and each prediction.
+//! JUnit XML for CI: one test case per figure in question and per prediction.
 
 use super::{Report, html::escape::text};
 
-/// A failure is what is worse or refuted, or broken; what cannot be told is skipped.
+/// Worse, refuted and broken are failures; undecided ones are skipped.
 pub fn render(report: &Report) -> String {
     let broken = report.broken.iter().map(|line| ("broken", "system", line.as_str()));
     let found = report.headlines.iter().map(|one| (one.answer.word(), "answer", &*one.sentence));

@@ -54,7 +54,7 @@ fn write_page(page: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(page, "\n</details>")
 }
 
-/// All rows, or those that are worth a line to everybody.
+/// All rows, or the short selection.
 fn write_table(page: &mut String, report: &Report, is_full: bool) -> std::fmt::Result {
     let tables = table::tables(report, is_full);
     for table in &tables {

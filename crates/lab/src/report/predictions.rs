@@ -65,7 +65,7 @@ impl Evidence<'_> {
         self.plan.predictions.iter().map(answer).collect()
     }
 
-    /// Whether it can be told in spite of that.
+    /// Whether it can be decided in spite of that.
     fn withstands(&self, why: Undecided, prediction: &Prediction) -> bool {
         // Whoever used the machine: some request would have been good.
         rules::is_shared(self.plan, &prediction.metric, why)

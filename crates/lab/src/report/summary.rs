@@ -42,16 +42,16 @@ pub struct Row {
     /// Geometric mean over the rounds, or arithmetic if any is zero; `null` when any round has
     /// none.
     pub value: Option<f64>,
-    /// The same of the reference, in the rounds that `value` is compared with.
+    /// Value of the reference in the rounds that `value` is compared with.
     pub reference_value: Option<f64>,
     /// Against the reference.
     #[serde(flatten)]
     pub comparison: Comparison,
-    /// Of a ratio from pairs: the same of rounds alone; `null` with fewer than two of these.
+    /// Comparison of a ratio from pairs with that of rounds alone; `null` with fewer than two blocks alone.
     pub interference: Option<Interference>,
-    /// How the variant stands to the reference; `null` of the reference itself.
+    /// Label of the ratio; `null` for the reference.
     pub answer: Option<Answer>,
-    /// Why that cannot be told in spite of an interval.
+    /// Reason for an open answer in spite of an interval.
     #[serde(skip)]
     pub doubt: Option<Undecided>,
     /// The measured ratio is only a bound of the true one.
@@ -133,15 +133,14 @@ fn mean<'r>(metric: &Metric, rounds: impl Iterator<Item = &'r Measured>) -> Opti
     }
 }
 
-/// What a metric of a variant is compared by: of each block, the round of the reference and the variant's own.
+/// Rounds behind a ratio: for each block, that of the reference and that of the variant.
 pub struct Sides<'r> {
     reference: BTreeMap<u32, &'r Measured>,
     own: Vec<(u32, &'r Measured)>,
 }
 
 impl<'r> Sides<'r> {
-    /// From pairs where the metric is taken from these, else from rounds alone. The reference's own value is that of
-    /// all its pairs.
+    /// Pairs for metrics that are compared in pairs, otherwise rounds alone. For the reference itself: all its pairs.
     pub fn of(plan: &'r Plan, rounds: &'r [RoundRecord], metric: &Metric, name: &'r str) -> Self {
         if !plan.is_paired(metric) {
             return Self::alone(rounds, &plan.reference, name);

@@ -1,4 +1,4 @@
-//! The table of a report and its plot: a row for each figure, for terminal, Markdown and HTML alike.
+//! Table and plot of a report, shared by terminal, Markdown and HTML: one row per figure.
 
 use super::{Language, Report, Row, VariantSummary, columns, summary};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     report::Comparison,
 };
 
-/// What is worth a line to everybody, of rounds and of pairs.
+/// Rows of the short table.
 const SHOWN: [Metric; 6] = [
     Metric::CpuPerGoodRequest,
     Metric::PeakMemory,
@@ -17,22 +17,22 @@ const SHOWN: [Metric; 6] = [
     Metric::Response(Statistic::P95),
     Metric::Response(Statistic::P99),
 ];
-/// Those of [`SHOWN`] that pairs tell something about.
+/// Number of leading rows of [`SHOWN`] that pairs measure.
 const COSTS: usize = 2;
 
 /// Columns of the plot on each side of 1.
 const HALF: usize = 10;
-/// The plot reaches at least so far from 1, and at most.
+/// Smallest and largest ends of the plot, as factors.
 const LEAST_REACH: f64 = 1.01;
 const MOST_REACH: f64 = 100.0;
 
-/// The table of one variant beside the reference: its name, and rows of cells, the first of which is the head.
+/// Table of one variant beside the reference. The first row is the head.
 pub struct Table {
     pub variant: String,
     pub rows: Vec<Vec<String>>,
 }
 
-/// One for each variant but the reference; all figures, or those that are worth a line to everybody.
+/// One table per variant except the reference, with all figures or the short selection.
 pub fn tables(report: &Report, is_full: bool) -> Vec<Table> {
     let others = report.variants.iter().filter(|variant| !variant.is_reference);
     others.map(|variant| table(report, variant, is_full)).collect()
@@ -47,7 +47,7 @@ fn table(report: &Report, variant: &VariantSummary, is_full: bool) -> Table {
             .filter_map(|metric| variant.metrics.iter().find(|row| row.metric == *metric))
             .collect()
     };
-    rows.retain(|row| is_full || is_told(report, row));
+    rows.retain(|row| is_full || is_shown(report, row));
     let bounds: Vec<f64> = rows.iter().flat_map(|row| limits(report, &variant.name, row)).collect();
     let reach = reach(&rows, &bounds);
     let mut head = vec![String::new(), report.experiment.reference.clone(), variant.name.clone()];
@@ -61,7 +61,7 @@ fn table(report: &Report, variant: &VariantSummary, is_full: bool) -> Table {
     Table { variant: variant.name.clone(), rows: table }
 }
 
-/// What everybody wants to see, and what this experiment is about.
+/// Metrics of the short table: the usual ones, those in question, and observed ones.
 fn shown(report: &Report) -> impl Iterator<Item = &Metric> {
     let usual = match report.settings.design {
         Design::Duet => &SHOWN[..COSTS],
@@ -103,7 +103,7 @@ fn cells(report: &Report, variant: &VariantSummary, row: &Row, reach: f64) -> Ve
     cells
 }
 
-/// Where predictions about a row end.
+/// Bounds of the predictions about a row.
 fn limits(report: &Report, variant: &str, row: &Row) -> Vec<f64> {
     let own = report.predictions.iter().map(|one| &one.prediction);
     let own = own.filter(|one| one.variant == variant && one.metric == row.metric);
@@ -115,7 +115,7 @@ fn limits(report: &Report, variant: &str, row: &Row) -> Vec<f64> {
     ends.collect()
 }
 
-/// How far from 1 a plot has to reach, as a factor.
+/// Largest factor that the plot shows.
 fn reach(rows: &[&Row], bounds: &[f64]) -> f64 {
     let ends = rows.iter().filter_map(|row| row.interval()).flat_map(|(low, high)| [low, high]);
     let single = rows.iter().filter_map(|row| Some(row.comparison.estimate()?.ratio));
@@ -125,7 +125,7 @@ fn reach(rows: &[&Row], bounds: &[f64]) -> f64 {
     most.min(MOST_REACH)
 }
 
-/// The ends of the plot's scale over it.
+/// Scale above the plot.
 fn scale(reach: f64) -> String {
     let (low, high) = (summary::ratio(1.0 / reach), summary::ratio(reach));
     let side = HALF + 1;
@@ -135,7 +135,7 @@ fn scale(reach: f64) -> String {
     format!("{low}{}1{}{high}", " ".repeat(left), " ".repeat(right))
 }
 
-/// `    ├──●──┤│`: the interval of a ratio on a scale of logarithms, 1 in the middle, `┊` where a prediction ends.
+/// `    ├──●──┤│`: interval of a ratio on a logarithmic scale with 1 in the middle and `┊` at bounds of predictions.
 fn plot(ratio: f64, interval: Option<(f64, f64)>, bounds: &[f64], reach: f64) -> String {
     let width = 2 * HALF + 1;
     let place = |value: f64| {
@@ -157,7 +157,7 @@ fn plot(ratio: f64, interval: Option<(f64, f64)>, bounds: &[f64], reach: f64) ->
     line.into_iter().collect::<String>().trim_end().to_owned()
 }
 
-/// Requests that were not good are worth a line when there are any.
+/// Row with the share of bad requests, if there are any.
 fn errors(report: &Report, variant: &VariantSummary) -> Option<Vec<String>> {
     let reference = report.variants.iter().find(|one| one.is_reference)?;
     let share = |one: &VariantSummary| Some(one.figures?.not_good_share);
@@ -170,13 +170,13 @@ fn errors(report: &Report, variant: &VariantSummary) -> Option<Vec<String>> {
     Some([label].into_iter().chain(shares.into_iter().map(cell)).collect())
 }
 
-/// Metrics that no round has are not worth a line, nor are those of which there is nothing.
-fn is_told(report: &Report, row: &Row) -> bool {
+/// Whether the short table shows a row: it has a value, and is not zero throughout.
+fn is_shown(report: &Report, row: &Row) -> bool {
     let has_value = row.value.is_some() || row.reference_value.is_some();
     !is_nothing(report, row) && (has_value || row.metric == Metric::Goodput)
 }
 
-/// Whether it is zero on both sides, as most counters of a database are, and nobody predicted it.
+/// Whether it is zero on both sides without a prediction, like most counters of a database.
 fn is_nothing(report: &Report, row: &Row) -> bool {
     !Metric::ALL.contains(&row.metric)
         && report.experiment.predictions.iter().all(|one| one.metric != row.metric)
@@ -184,7 +184,7 @@ fn is_nothing(report: &Report, row: &Row) -> bool {
         && row.reference_value.is_none_or(|value| value == 0.0)
 }
 
-/// How many rows a short table leaves out because nothing is in them.
+/// Number of rows left out of the short table because they are zero.
 pub fn left_out(report: &Report) -> usize {
     let others = report.variants.iter().filter(|variant| !variant.is_reference);
     let nothing = |variant: &VariantSummary| {
@@ -194,7 +194,7 @@ pub fn left_out(report: &Report) -> usize {
 }
 
 impl Language {
-    /// Over the table of one of several variants.
+    /// Title of the table of one of several variants.
     pub fn beside(self, variant: &str, reference: &str) -> String {
         match self {
             Self::En => format!("{variant} beside {reference}"),

@@ -197,9 +197,9 @@ fn requests(steps: &[Step]) -> f64 {
 
 /// The geometric mean of the steps'.
 fn p95(steps: &[Step]) -> Option<f64> {
-    let is_told = steps.iter().all(|step| step.requests >= FEWEST_REQUESTS && step.p95_ms > 0.0);
+    let is_enough = steps.iter().all(|step| step.requests >= FEWEST_REQUESTS && step.p95_ms > 0.0);
     let sum: f64 = steps.iter().map(|step| step.p95_ms.ln()).sum();
-    is_told.then(|| (sum / steps.len() as f64).exp())
+    is_enough.then(|| (sum / steps.len() as f64).exp())
 }
 
 impl Language {

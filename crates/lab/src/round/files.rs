@@ -13,7 +13,7 @@ use crate::{
     record::{Failure, FailureKind},
 };
 
-/// So many lines of each end of a log are told, and so much of it is read for them. Who runs out of
+/// So many lines of each end of a log are shown, and so much of it is read for that. Who runs out of
 /// memory says so first and then where each of a thousand threads was.
 const LINES: usize = 12;
 const END_BYTES: u64 = 16 << 10;
@@ -79,12 +79,12 @@ impl Files {
 /// What is at both ends of a log, and where all of it is; empty when nothing is in it.
 pub fn said(log: &Path) -> String {
     let (head, tail) = ends(log).unwrap_or_default();
-    let told = match (head.as_slice(), tail.as_slice()) {
+    let shown = match (head.as_slice(), tail.as_slice()) {
         ([], []) => return String::new(),
         (all, []) => paragraph("its output", all),
         (head, tail) => paragraph("its first lines", head) + &paragraph("its last lines", tail),
     };
-    format!("{told}\nall of it: {}", log.display())
+    format!("{shown}\nall of it: {}", log.display())
 }
 
 fn paragraph(title: &str, lines: &[String]) -> String {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_of_a_long_log_are_told_and_where_it_is() {
+    fn both_ends_of_a_long_log_are_shown_and_where_it_is() {
         let text: String = (0..10_000).map(|n| format!("goroutine {n}\n")).collect();
         let (said, place) = said_of(&format!("fatal error: out of memory\n{text}"));
         assert!(said.starts_with("\nits first lines:\n  fatal error: out of memory\n"), "{said}");
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_log_is_told_once_and_an_empty_one_not_at_all() {
+    fn a_short_log_is_shown_once_and_an_empty_one_not_at_all() {
         let (said, place) = said_of("one\ntwo\n");
         assert_eq!(said, format!("\nits output:\n  one\n  two{place}"));
         assert_eq!(said_of("").0, "");

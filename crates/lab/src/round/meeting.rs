@@ -1,4 +1,4 @@
-//! Where the two rounds of a pair wait for each other.
+//! Synchronises the two rounds of a pair.
 
 use std::{
     sync::{Condvar, Mutex, PoisonError},
@@ -7,10 +7,10 @@ use std::{
 
 use crate::cancel::Cancel;
 
-/// A wish to stop is noticed so soon.
+/// Interval of checks for cancellation.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How many of the two have come how far.
+/// Progress of the two rounds.
 #[derive(Debug, Default)]
 pub struct Meeting {
     come: Mutex<Come>,
@@ -24,17 +24,17 @@ struct Come {
 }
 
 impl Meeting {
-    /// A server is up.
+    /// Reports that a server is up.
     pub fn arrive(&self) {
         self.note(|come| come.up += 1);
     }
 
-    /// Waits until one of the servers is up; `false` when the pair is given up before.
+    /// Waits until one of the servers is up; `false` if the pair is cancelled first.
     pub fn someone_or(&self, cancel: &Cancel) -> bool {
         self.wait(cancel, |come| come.up > 0)
     }
 
-    /// Is ready to be loaded, and waits until the other one is; `false` when the pair is given up before.
+    /// Reports readiness for the load and waits for the other side; `false` if the pair is cancelled first.
     pub fn both_or(&self, cancel: &Cancel) -> bool {
         self.note(|come| come.ready += 1);
         self.wait(cancel, |come| come.ready == 2)

@@ -1,4 +1,4 @@
-//! What a duet changes about the ratio it measures.
+//! Difference between a ratio from pairs and the same ratio from rounds alone.
 
 use serde::Serialize;
 

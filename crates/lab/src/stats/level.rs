@@ -17,12 +17,12 @@ pub struct Level {
     pub spread: Option<f64>,
 }
 
-/// Fewer zeros do not show that the median is not above zero: six fair coins show no head in 1.6 % of all cases (sign test).
+/// Number of zeros that show a median of zero by a sign test: six fair coins show no head with 1.6 % probability.
 const FEWEST_ZEROS: usize = 6;
 
 /// Estimates the mean from one value per block, by Student's t (Student, "The probable error of a
 /// mean", 1908). Not on logarithms as for ratios: values such as counts of errors may be zero.
-/// Zeros have no spread to estimate it from: then as many are needed as for the sign of a median, six. `None` without
+/// Zeros have no spread, so six are needed for an interval (sign test). `None` without
 /// any block.
 #[must_use]
 pub fn level(values: &[f64]) -> Option<Level> {

@@ -39,7 +39,7 @@ fn alike(blocks: u32, noise: Noise, rng: &mut fastrand::Rng) -> Vec<Vec<(f64, f6
 /// At a true 5 %, the share among 8,000 has a standard deviation of 0.24 %, so that 6 % is four of
 /// them away; among 2,000 it would be two, and one seed in fifty would fail.
 #[test]
-fn two_equal_things_are_rarely_told_apart() {
+fn two_equal_things_are_rarely_found_different() {
     const EXPERIMENTS: u32 = 8000;
     for (noise, blocks) in [(Noise::Normal, 6), (Noise::LogNormal, 10), (Noise::Drift, 10)] {
         let mut rng = fastrand::Rng::with_seed(1979);
@@ -81,13 +81,13 @@ fn predictions_at_the_edge_of_the_truth_are_rarely_decided_wrongly() {
 }
 
 #[test]
-fn equal_things_are_told_apart_as_rarely_as_it_says_also_with_outliers() {
+fn equal_things_are_found_different_as_rarely_as_it_says_also_with_outliers() {
     for noise in [Noise::Normal, Noise::Drift, Noise::Stalls] {
         let mut rng = fastrand::Rng::with_seed(1935);
-        let told = (0..EXPERIMENTS).filter(|_| {
+        let detected = (0..EXPERIMENTS).filter(|_| {
             !estimate(&noise.pairs(8, 1.0, &mut rng)).unwrap().includes_no_difference()
         });
-        let share = told.count() as f64 / f64::from(EXPERIMENTS);
+        let share = detected.count() as f64 / f64::from(EXPERIMENTS);
         assert!((0.01..=0.06).contains(&share), "{noise:?}: {share}");
     }
 }

@@ -11,20 +11,20 @@ const SHELL: &str = "|&;<>()$`\\\"'*?[]#~!\n";
 /// Two servers and a script.
 #[derive(clap::Args, Debug)]
 pub struct Bare {
-    /// Compare without a file: the k6 script, which gets the server's address as BASE_URL
+    /// k6 script, for a comparison without a file; reads the server's address from BASE_URL
     #[arg(long, value_name = "FILE", conflicts_with = "path")]
     pub script: Option<PathBuf>,
-    /// With --script: the command of the server as it was; `{port}` is where it is to listen, `{dir}` an
-    /// empty directory
+    /// Command of the reference server, with --script; `{port}` is replaced by a free port, `{dir}` by
+    /// an empty directory
     #[arg(long, value_name = "COMMAND", requires = "script", conflicts_with = "base_url")]
     base: Option<String>,
-    /// With --script: the command of the server as it is to be
+    /// Command of the server to be judged, with --script
     #[arg(long, value_name = "COMMAND", requires = "script", conflicts_with = "head_url")]
     head: Option<String>,
-    /// Instead of --base: the address of a server that runs already
+    /// Address of a running reference server, instead of --base
     #[arg(long, value_name = "URL", requires = "script")]
     base_url: Option<String>,
-    /// Instead of --head, likewise
+    /// Address of a running server to be judged, instead of --head
     #[arg(long, value_name = "URL", requires = "script")]
     head_url: Option<String>,
 }
@@ -72,7 +72,7 @@ impl Bare {
         let name: String = stem.unwrap_or_default().chars().filter(|c| is_plain(*c)).collect();
         let mut file = toml::Table::new();
         file.insert("name".to_owned(), format!("compare-{name}").into());
-        // Whichever way tables are kept, the first is not the reference by chance.
+        // Explicit, because the order of tables is not guaranteed.
         file.insert("reference".to_owned(), "base".into());
         file.insert("load".to_owned(), load.into());
         file.insert("variants".to_owned(), variants.into());
@@ -81,8 +81,8 @@ impl Bare {
     }
 }
 
-/// The words of a command. A shell starts it only where it needs one: otherwise its program is known, so that a missing one is
-/// reported before anything runs, and a resumed run notices another build.
+/// Splits a command into words, or wraps it in a shell if it contains shell syntax. Without a shell the program is known:
+/// a missing one is reported before the run, and resuming detects another build.
 fn words(command: &str) -> Vec<String> {
     let first = command.split_whitespace().next().unwrap_or_default();
     if command.contains(|c| SHELL.contains(c)) || first.contains('=') {

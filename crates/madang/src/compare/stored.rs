@@ -30,13 +30,13 @@ pub fn go_on_after(failed: Option<FailureKind>) -> Option<&'static str> {
 /// What may make the command fail although everything ran.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FailOn {
-    /// Something that was asked about, or something else for certain, is worse by more than this share.
+    /// The figure in question, or one listed as also worse, is worse by more than this share.
     Worse(f64),
     /// A prediction is refuted.
     Refuted,
-    /// A prediction is undecided, or it cannot be told whether something is worse.
+    /// A prediction is undecided, or it is open whether a variant is worse.
     Undecided,
-    /// Nothing: for whoever only wants to look.
+    /// No condition.
     Never,
 }
 
@@ -97,7 +97,7 @@ impl Show<'_> {
         Ok(self.ended(&report))
     }
 
-    /// A run that ended early or broken is that first. What was asked for comes before what cannot be told.
+    /// A run that ended early or broken is that first. `--fail-on` comes before an open answer.
     fn ended(&self, report: &Report) -> exit::Ended {
         let on = |what: FailOn| self.fail_on.contains(&what);
         let conclusion = report.conclusion();

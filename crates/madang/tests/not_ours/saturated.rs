@@ -49,7 +49,7 @@ fn run(server: &str, script: &str, blocks: u32) -> Ran {
     Lab::new(&experiment, script).run("", &[])
 }
 
-/// Both variants may be faster than was seen, so nothing can be said of their ratio.
+/// Both variants may be faster than measured, so their ratio is not judged.
 #[track_caller]
 fn assert_untold(ran: &Ran) {
     assert_eq!(ran.code, Some(3), "{:#}", ran.report["warnings"]);
@@ -91,7 +91,7 @@ fn assert_right(ran: &Ran) {
     assert_ne!(ran.report["verdict"], "refuted", "{:#}", ran.report["warnings"]);
 }
 
-/// That what was dropped is missing is said of every round in which the generator was in time.
+/// Every round with a punctual generator has the warning.
 #[track_caller]
 fn assert_dropped(ran: &Ran) {
     let mut fair = 0;

@@ -141,8 +141,8 @@ fn target_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option<
     let has_port = argv.iter().flatten().chain(env.iter().flatten().map(|(_, text)| text));
     if has_command && ready.is_none() && !has_port.into_iter().any(|text| text.contains("{port}")) {
         let message = format!(
-            "[variants.{name}] needs `{{port}}` in its `command`, where the server is to listen, or `ready`, an \
-             address that answers when it does"
+            "[variants.{name}] needs `{{port}}` in its `command`, replaced by the port to listen on, or `ready`, an \
+             address that answers when the server is ready"
         );
         mistakes.add(offset, message);
     }

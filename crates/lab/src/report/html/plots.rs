@@ -41,7 +41,7 @@ pub fn rounds(report: &Report) -> String {
     metrics.sort_by_key(|metric| !(has_pairs && metric.is_cost()));
     let figures = metrics.into_iter().map(|metric| {
         let title = report.language.metric(metric);
-        // Those that its ratio comes from.
+        // The rounds behind its ratio.
         let is_paired = has_pairs && metric.is_cost();
         let rows: Vec<Row<'_>> = report
             .variants

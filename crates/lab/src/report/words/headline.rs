@@ -1,4 +1,4 @@
-//! The first line of a report: better, worse, the same, by how much.
+//! The first line of a report: the answer and the size of the difference.
 
 use super::Language;
 use crate::{
@@ -38,12 +38,12 @@ impl Language {
         let itself = match (plan.calibration, answer) {
             (false, _) => "",
             (true, Answer::Same) => self.pick(
-                " It cannot be told from itself, as it should be.",
+                " No difference from itself was detected, as expected.",
                 " 자기 자신과 구별되지 않습니다. 정상입니다.",
             ),
             (true, Answer::CannotTell) => "",
             (true, _) => self.pick(
-                " It appears to differ from itself: distrust comparisons made here.",
+                " A difference from itself was detected: comparisons on this machine are not reliable.",
                 " 자기 자신과 다르게 나타납니다. 여기에서 한 비교를 믿지 마세요.",
             ),
         };
@@ -95,7 +95,7 @@ impl Language {
         let what = self.figure(&row.metric, variant);
         let word = self.answer_word(answer).to_uppercase();
         let nothing = self.pick(
-            "in most blocks one of the two had none, or nothing",
+            "in most blocks one of the two has no value, or zero",
             "대부분의 블록에서 한쪽의 값이 없거나 0입니다",
         );
         match (&row.comparison, row.doubt) {
@@ -111,25 +111,21 @@ impl Language {
         }
     }
 
-    /// Why nothing can be said, and what to do about it.
+    /// Reason for a missing answer, with a remedy.
     fn why(self, doubt: Undecided) -> String {
         let reason = self.reason(Verdict::Undecided(doubt)).unwrap_or_default();
         let advice = match doubt {
-            Undecided::MachineTooNoisy => self.pick(
-                "repeat it when the machine is quieter",
-                "더 조용한 장비에서 다시 실행하세요",
-            ),
-            Undecided::TooFewBlocks => self.pick("`--blocks 10` gives one", "블록을 늘리세요"),
-            Undecided::TooFewRequests => {
-                self.pick("longer rounds have more", "라운드를 길게 하세요")
-            }
-            Undecided::Unfinished => self.pick("`--resume` goes on", "이어서 실행하세요"),
+            Undecided::MachineTooNoisy => self
+                .pick("repeat the run on a quieter machine", "더 조용한 장비에서 다시 실행하세요"),
+            Undecided::TooFewBlocks => self.pick("use `--blocks 10`", "블록을 늘리세요"),
+            Undecided::TooFewRequests => self.pick("use longer rounds", "라운드를 길게 하세요"),
+            Undecided::Unfinished => self.pick("continue with `--resume`", "이어서 실행하세요"),
             Undecided::Interference => self.pick(
-                "`design = \"rounds\"` measures one at a time",
+                "`design = \"rounds\"` measures one variant at a time",
                 "하나씩 측정하도록 설정하세요",
             ),
             Undecided::GeneratorLimited => self.pick(
-                "give the generator a core more, or the server more work per request",
+                "give the generator another core, or reduce the rate",
                 "부하 생성기에 코어를 더 주거나 요청마다 일을 늘리세요",
             ),
             Undecided::Dropped => {
@@ -153,7 +149,7 @@ impl Language {
         }
     }
 
-    /// A figure of a variant, as it stands in a sentence.
+    /// `memory, peak of head`.
     fn figure(self, metric: &Metric, variant: &str) -> String {
         match self {
             Self::En => format!("{} of {variant}", self.metric(metric)),
@@ -205,7 +201,7 @@ impl Language {
         }
     }
 
-    /// What it would take to tell.
+    /// Estimated number of blocks or pairs for an answer.
     fn enough(self, estimate: &Estimate, band: f64, is_paired: bool) -> String {
         let needed = answer::blocks_needed(estimate, band);
         let unit = match (self, is_paired) {
@@ -215,9 +211,8 @@ impl Language {
             (Self::Ko, false) => "블록",
         };
         match (self, needed) {
-            (Self::En, Some(needed)) => format!("About {needed} {unit} would tell (`--blocks`)."),
-            (Self::En, None) => "Even 1,000 blocks would hardly tell: longer rounds, a quieter machine or a \
-                                 wider `band` would."
+            (Self::En, Some(needed)) => format!("About {needed} {unit} would be enough (`--blocks`)."),
+            (Self::En, None) => "1,000 blocks would not be enough: use longer rounds, a quieter machine or a wider `band`."
                 .to_owned(),
             (Self::Ko, Some(needed)) => format!("약 {needed}{unit}이면 판정할 수 있습니다."),
             (Self::Ko, None) => "1,000블록으로도 판정하기 어렵습니다. 라운드를 길게 하거나, 더 조용한 장비를 쓰거나, \
@@ -226,7 +221,7 @@ impl Language {
         }
     }
 
-    /// The ends of any interval, as differences from 1: `−0.5 to +0.4 %`.
+    /// Ends of an interval as differences from 1: `−0.5 to +0.4 %`.
     fn signed(self, interval: (f64, f64)) -> String {
         let [low, high] = signed_ends(interval);
         match self {
@@ -235,7 +230,7 @@ impl Language {
         }
     }
 
-    /// A figure nobody asked about.
+    /// Sentence about a figure that is worse besides the one in question.
     pub fn also_worse(
         self,
         variant: &str,
@@ -251,7 +246,7 @@ impl Language {
     }
 }
 
-/// A share in percent, with two digits that tell.
+/// A share in percent, with two significant digits.
 fn percent(share: f64) -> String {
     let value = share.abs() * 100.0;
     match value {
@@ -262,7 +257,7 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// The ends of an interval that leaves out 1, as [`Language::by`] says its middle.
+/// Ends of an interval that excludes 1, in the form of [`Language::by`].
 fn ends(times: f64, (low, high): (f64, f64)) -> String {
     if !(0.5..=2.0).contains(&times) {
         return format!("{}–{} ×", ratio(low), ratio(high));
@@ -271,7 +266,7 @@ fn ends(times: f64, (low, high): (f64, f64)) -> String {
     format!("{}–{} %", percent(near), percent(far))
 }
 
-/// The ends of any interval, as differences from 1.
+/// Ends of an interval as differences from 1, in percent.
 fn signed_ends((low, high): (f64, f64)) -> [String; 2] {
     let end = |value: f64| match percent(value - 1.0).as_str() {
         "0" => "0".to_owned(),
@@ -285,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_are_said_with_the_digits_that_tell() {
+    fn percentages_have_two_significant_digits() {
         assert_eq!(percent(0.019_4), "1.9");
         assert_eq!(percent(-0.000_42), "0.04");
         assert_eq!(percent(0.252), "25");
