@@ -16,12 +16,12 @@ use crate::{
     experiment::{Experiment, Target, Variant},
     host::{Host, HostError},
     launch::{self, LaunchError},
-    plan::Plan,
+    plan::{Plan, Settings},
     progress::Progress,
     record::{RoundRecord, Warning},
     report::{Course, Language, Report},
     round::Bench,
-    stored::{Description, Stored, StoredError},
+    stored::{Asked, Description, Kind, Stored, StoredError},
     time, words,
 };
 use blocks::Blocks;
@@ -167,22 +167,11 @@ pub fn run(
     progress: &mut dyn Progress,
 ) -> Result<Finished, RunError> {
     let out = Out::create(out)?;
+    let description = Description::new(experiment, plan, host, Asked::new(plan));
     progress.begin(plan);
-    let description = Description::new(experiment, plan, host);
-    let begun = out.describe(description.to_json()).and_then(|()| {
-        let journal = out.journal()?;
-        Ok((journal, prepare(experiment, plan, host, &out, cancel, progress)?))
-    });
-    let (journal, template) = match begun {
-        Ok(begun) => begun,
-        Err(error) => {
-            progress.finish();
-            out.abandon();
-            return Err(error);
-        }
-    };
-    let run = Run { experiment, plan, host, out, description, rounds: Vec::new() };
-    Ok(run.go(journal, template.as_deref(), cancel, progress))
+    let place = Place { experiment, plan, host, cancel };
+    let begun = place.begin(out, &description, progress).inspect_err(|_| progress.finish())?;
+    Ok(go(place, begun, description, Vec::new(), progress))
 }
 
 /// Goes on with a run that was interrupted or killed, or whose block stayed broken, in its own
@@ -197,28 +186,16 @@ pub fn resume(
     cancel: &Cancel,
     progress: &mut dyn Progress,
 ) -> Result<Finished, RunError> {
-    stored.check_unchanged(host)?;
-    let (out, journal) = Out::reopen(&stored.dir, stored.journal_bytes)?;
-    let Stored { experiment, plan, mut description, rounds, .. } = stored;
-    description.resume();
+    let Stored { dir, experiment, plan, mut description, rounds, journal_bytes } = stored;
+    description.check_unchanged(&experiment, &plan, host)?;
+    let reopened = Out::reopen(&dir, journal_bytes)?;
+    description.asked.ended = None;
     progress.begin(&plan);
     progress.resumed(rounds.len());
-    let template = out
-        .describe(description.to_json())
-        .and_then(|()| prepare(&experiment, &plan, host, &out, cancel, progress));
-    let template = match template {
-        Ok(template) => template,
-        Err(error) => {
-            progress.finish();
-            // The scratch space only: what was measured stays. The error tells more than one
-            // about this could.
-            let _ = out.clean();
-            return Err(error);
-        }
-    };
-    let (experiment, plan) = (&experiment, &plan);
-    let run = Run { experiment, plan, host, out, description, rounds };
-    Ok(run.go(journal, template.as_deref(), cancel, progress))
+    let place = Place { experiment: &experiment, plan: &plan, host, cancel };
+    let begun = place.go_on(reopened, &mut description, progress);
+    let begun = begun.inspect_err(|_| progress.finish())?;
+    Ok(go(place, begun, description, rounds, progress))
 }
 
 /// Reports a stored run again, into its own directory; in the run's language unless another is
@@ -233,96 +210,148 @@ pub fn report_again(stored: &Stored, language: Option<Language>) -> Result<Repor
     Ok(report)
 }
 
-/// A run whose rounds can begin.
-struct Run<'r> {
-    experiment: &'r Experiment,
-    plan: &'r Plan,
-    host: &'r dyn Host,
-    out: Out,
-    description: Description,
-    /// Those of before it was resumed.
-    rounds: Vec<RoundRecord>,
+/// What is run, on what.
+#[derive(Clone, Copy)]
+pub struct Place<'r> {
+    pub experiment: &'r Experiment,
+    pub plan: &'r Plan,
+    pub host: &'r dyn Host,
+    pub cancel: &'r Cancel,
 }
 
-impl Run<'_> {
-    fn go(
+/// Rounds can begin.
+pub struct Begun {
+    pub out: Out,
+    pub journal: Journal,
+    pub template: Option<PathBuf>,
+}
+
+impl<'r> Place<'r> {
+    /// Makes what the rounds need in a new directory; leaves nothing behind when that fails.
+    pub fn begin<A: Kind>(
         self,
-        journal: Journal,
-        template: Option<&Path>,
-        cancel: &Cancel,
+        out: Out,
+        description: &Description<A>,
         progress: &mut dyn Progress,
-    ) -> Finished {
-        let Self { experiment, plan, host, out, mut description, rounds } = self;
-        let bench = Bench {
-            experiment,
-            settings: &plan.settings,
-            host,
+    ) -> Result<Begun, RunError> {
+        let begun = out.describe(description.to_json()).and_then(|()| {
+            let journal = out.journal()?;
+            Ok((journal, self.prepare(&out, progress)?))
+        });
+        match begun {
+            Ok((journal, template)) => Ok(Begun { out, journal, template }),
+            Err(error) => {
+                out.abandon();
+                Err(error)
+            }
+        }
+    }
+
+    /// The same in the directory of a run that goes on.
+    pub fn go_on<A: Kind>(
+        self,
+        (out, journal): (Out, Journal),
+        description: &mut Description<A>,
+        progress: &mut dyn Progress,
+    ) -> Result<Begun, RunError> {
+        description.resume();
+        let described = out.describe(description.to_json());
+        match described.and_then(|()| self.prepare(&out, progress)) {
+            Ok(template) => Ok(Begun { out, journal, template }),
+            Err(error) => {
+                // The scratch space only: what was measured stays. The error tells more than one
+                // about this could.
+                let _ = out.clean();
+                Err(error)
+            }
+        }
+    }
+
+    /// Where and with what rounds are run.
+    pub fn bench(
+        self,
+        out: &'r Out,
+        template: Option<&'r Path>,
+        settings: &'r Settings,
+    ) -> Bench<'r> {
+        Bench {
+            experiment: self.experiment,
+            settings,
+            host: self.host,
             template,
             work: &out.work,
             logs: &out.logs,
             arrivals: None,
-            cancel,
+            cancel: self.cancel,
+        }
+    }
+
+    /// What has to be there before the first round: servers that should run already, and the data.
+    fn prepare(self, out: &Out, progress: &mut dyn Progress) -> Result<Option<PathBuf>, RunError> {
+        let Self { experiment, plan, host, cancel } = self;
+        for variant in &plan.variants {
+            if let Target::Url(url) = &variant.target {
+                let nobody = |source| RunError::Nobody { variant: variant.name.clone(), source };
+                launch::probe(url).map_err(nobody)?;
+            }
+            if let Some(budget) = variant.cpus
+                && !experiment.rounds.accept.contains(&Warning::NoBudget)
+            {
+                let refused = |source| RunError::Budget { variant: variant.name.clone(), source };
+                budget.probe().map_err(refused)?;
+            }
+        }
+        let makes_data = !experiment.data.is_empty() && plan.starts_servers();
+        let hook = experiment.hooks.prepare.as_deref();
+        if !makes_data && hook.is_none() {
+            return Ok(None);
+        }
+        progress.preparing();
+        let template = out.work.join("template");
+        create_dir(&template)?;
+        // What is half made is not used: no round begins once the run is cancelled.
+        let made = if makes_data {
+            host.prepare(&experiment.data, &experiment.dir, &template, cancel)
+        } else {
+            Ok(())
         };
-        let mut blocks = Blocks::new(bench, plan, rounds, journal);
-        let ended = blocks.run_all(progress);
-        progress.finish();
-        description.end(ended);
-        let described = out.describe(description.to_json());
-        let course = Course { rounds: blocks.rounds, ended, noisy: blocks.noisy };
-        let mut report = Report::new(experiment, plan, description.origin(), course);
-        report.warnings.extend(blocks.journal.trouble.take());
-        report.warnings.extend(described.err().map(|error| words::chain(&error)));
-        let written = keep(&out, &mut report);
-        Finished { report, written }
+        let made = made.and_then(|()| {
+            let Some(argv) = hook else { return Ok(()) };
+            let time_limit = experiment.hooks.time_limit;
+            let runner = Runner { host, dir: &experiment.dir, time_limit, cancel };
+            let around = Surroundings { data: Some(&template), ..Surroundings::default() };
+            runner.run(argv, &around).map(drop).map_err(HostError)
+        });
+        match made {
+            Err(error) if !cancel.is_cancelled() => Err(RunError::Prepare(error)),
+            _ => Ok(Some(template)),
+        }
     }
 }
 
-/// What has to be there before the first round: servers that should run already, and the data.
-pub fn prepare(
-    experiment: &Experiment,
-    plan: &Plan,
-    host: &dyn Host,
-    out: &Out,
-    cancel: &Cancel,
+/// Runs all rounds and reports them.
+fn go(
+    place: Place<'_>,
+    begun: Begun,
+    mut description: Description<Asked>,
+    rounds: Vec<RoundRecord>,
     progress: &mut dyn Progress,
-) -> Result<Option<PathBuf>, RunError> {
-    for variant in &plan.variants {
-        if let Target::Url(url) = &variant.target {
-            let nobody = |source| RunError::Nobody { variant: variant.name.clone(), source };
-            launch::probe(url).map_err(nobody)?;
-        }
-        if let Some(budget) = variant.cpus
-            && !experiment.rounds.accept.contains(&Warning::NoBudget)
-        {
-            let refused = |source| RunError::Budget { variant: variant.name.clone(), source };
-            budget.probe().map_err(refused)?;
-        }
-    }
-    let makes_data = !experiment.data.is_empty() && plan.starts_servers();
-    let hook = experiment.hooks.prepare.as_deref();
-    if !makes_data && hook.is_none() {
-        return Ok(None);
-    }
-    progress.preparing();
-    let template = out.work.join("template");
-    create_dir(&template)?;
-    // What is half made is not used: no round begins once the run is cancelled.
-    let made = if makes_data {
-        host.prepare(&experiment.data, &experiment.dir, &template, cancel)
-    } else {
-        Ok(())
-    };
-    let made = made.and_then(|()| {
-        let Some(argv) = hook else { return Ok(()) };
-        let time_limit = experiment.hooks.time_limit;
-        let runner = Runner { host, dir: &experiment.dir, time_limit, cancel };
-        let around = Surroundings { data: Some(&template), ..Surroundings::default() };
-        runner.run(argv, &around).map(drop).map_err(HostError)
-    });
-    match made {
-        Err(error) if !cancel.is_cancelled() => Err(RunError::Prepare(error)),
-        _ => Ok(Some(template)),
-    }
+) -> Finished {
+    let Begun { out, journal, template } = begun;
+    let Place { experiment, plan, .. } = place;
+    let bench = place.bench(&out, template.as_deref(), &plan.settings);
+    let mut blocks = Blocks::new(bench, plan, rounds, journal);
+    let ended = blocks.run_all(progress);
+    progress.finish();
+    description.asked.ended = Some(ended);
+    description.end();
+    let described = out.describe(description.to_json());
+    let course = Course { rounds: blocks.rounds, ended, noisy: blocks.noisy };
+    let mut report = Report::new(experiment, plan, description.origin(), course);
+    report.warnings.extend(blocks.journal.trouble.take());
+    report.warnings.extend(described.err().map(|error| words::chain(&error)));
+    let written = keep(&out, &mut report);
+    Finished { report, written }
 }
 
 /// Writes the report first and tidies up then, so that nothing that fails in between costs it.

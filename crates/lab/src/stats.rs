@@ -8,6 +8,7 @@
 //! | could one of many be chance? | [`holm`]: adjusted p-values |
 //! | how often would it have to be measured? | [`blocks_needed`] |
 //! | does loading both at once change it? | [`interference`] |
+//! | does it rise all the time? | [`Line`] |
 //!
 //! The paired t was chosen by simulation: `examples/interval_coverage.rs` compares it with the
 //! studentised bootstrap, and `tests/recorded/README.md` has its table.
@@ -15,6 +16,7 @@
 mod holm;
 mod interference;
 mod level;
+mod line;
 mod planning;
 mod ratio;
 mod sign;
@@ -23,6 +25,7 @@ mod student;
 pub use holm::holm;
 pub use interference::{Interference, interference};
 pub use level::{Level, level};
+pub use line::Line;
 pub use planning::{MOST_BLOCKS, POWER, blocks_needed};
 pub use ratio::{CONFIDENCE, Estimate, estimate, log_ratios};
 pub use sign::median_interval;

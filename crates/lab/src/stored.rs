@@ -4,53 +4,45 @@
 //! reported again by a later version. What a report concludes is not stored but drawn anew: there
 //! is no second copy that could disagree.
 
+mod description;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
     path::{Path, PathBuf},
-    time::SystemTime,
 };
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    experiment::{COMMAND_LINE, Experiment, FileError, Sources},
-    host::Host,
+    experiment::{Experiment, FileError},
     plan::{Design, NoQuick, Options, Plan},
-    provenance::{self, KeptFile},
     record::{Measured, Outcome, RoundRecord, Warning},
-    report::{Course, Ended, Language, MachinePart, Origin, Report},
-    rules, time,
+    report::{Course, Ended, Language, Report},
+    rules,
 };
+pub use description::{DESCRIPTION, Description, Kind};
 
-/// The file with what was asked.
-pub const DESCRIPTION: &str = "run.json";
 /// The file with a line for each round.
 pub const JOURNAL: &str = "rounds.jsonl";
-/// Version of [`DESCRIPTION`]'s shape.
-const FORMAT: u32 = 1;
-
-/// What was asked and where it runs.
+/// What a comparison was asked, and how it ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Description {
-    format: u32,
-    /// The experiment's file and the directory its paths start from.
-    file: PathBuf,
-    dir: PathBuf,
-    sources: Sources,
+pub struct Asked {
     options: Options,
-    /// RFC 3339 in UTC.
-    started: String,
-    /// When it was resumed, likewise.
-    resumed: Vec<String>,
-    machine: MachinePart,
-    versions: Vec<(String, String)>,
-    /// `None` of a run by a version that did not look at them.
-    #[serde(default)]
-    files: Option<Vec<KeptFile>>,
-    /// Of a run that was not killed: when and how it ended.
-    finished: Option<String>,
-    ended: Option<Ended>,
+    /// `None` of a run that was killed.
+    pub ended: Option<Ended>,
+}
+
+impl Asked {
+    /// Of a run that begins now.
+    pub fn new(plan: &Plan) -> Self {
+        Self { options: plan.options(), ended: None }
+    }
+}
+
+impl Kind for Asked {
+    const KIND: Option<&'static str> = None;
+    const FORMAT: u32 = 1;
 }
 
 /// Why a directory cannot be used as a stored run.
@@ -121,58 +113,6 @@ pub enum StoredError {
     Changed(Vec<String>),
 }
 
-impl Description {
-    /// Of a run that begins now.
-    pub fn new(experiment: &Experiment, plan: &Plan, host: &dyn Host) -> Self {
-        Self {
-            format: FORMAT,
-            file: experiment.file.clone(),
-            dir: experiment.dir.clone(),
-            sources: experiment.sources.clone(),
-            options: plan.options(),
-            started: time::rfc3339(SystemTime::now()),
-            resumed: Vec::new(),
-            machine: MachinePart::read(),
-            versions: host.versions(),
-            files: Some(provenance::read(experiment, plan, host)),
-            finished: None,
-            ended: None,
-        }
-    }
-
-    /// Notes that it goes on.
-    pub fn resume(&mut self) {
-        self.resumed.push(time::rfc3339(SystemTime::now()));
-        (self.finished, self.ended) = (None, None);
-    }
-
-    /// Notes how it ended.
-    pub fn end(&mut self, ended: Ended) {
-        self.finished = Some(time::rfc3339(SystemTime::now()));
-        self.ended = Some(ended);
-    }
-
-    /// Where and when it ran.
-    pub fn origin(&self) -> Origin {
-        Origin {
-            started: self.started.clone(),
-            resumed: self.resumed.clone(),
-            finished: self.finished.clone(),
-            machine: self.machine.clone(),
-            versions: self.versions.clone(),
-            sources: self.sources.clone(),
-        }
-    }
-
-    /// Its file's text.
-    ///
-    /// # Errors
-    /// When the path of the experiment is no UTF-8, which JSON cannot say.
-    pub fn to_json(&self) -> serde_json::Result<String> {
-        Ok(serde_json::to_string_pretty(self)? + "\n")
-    }
-}
-
 /// A run read back.
 #[derive(Debug, Clone)]
 pub struct Stored {
@@ -182,7 +122,7 @@ pub struct Stored {
     pub experiment: Experiment,
     /// What it was to do, with the seed it had.
     pub plan: Plan,
-    pub(crate) description: Description,
+    pub(crate) description: Description<Asked>,
     pub(crate) rounds: Vec<RoundRecord>,
     /// Bytes of the journal that hold whole lines.
     pub(crate) journal_bytes: u64,
@@ -194,11 +134,9 @@ impl Stored {
     /// # Errors
     /// See [`StoredError`].
     pub fn read(dir: &Path) -> Result<Self, StoredError> {
-        let (path, description): (_, Description) = description(dir, None, FORMAT)?;
-        let Description { file, dir: origin, sources, options, .. } = &description;
-        let experiment = Experiment::stored(file, origin, sources);
-        let experiment = experiment.map_err(|source| StoredError::Experiment { path, source })?;
-        let plan = Plan::new(&experiment, options)?;
+        let description = Description::<Asked>::read(dir)?;
+        let experiment = description.experiment(dir)?;
+        let plan = Plan::new(&experiment, &description.asked.options)?;
         let (mut rounds, journal_bytes) = journal(dir)?;
         check_rounds(dir, &plan, &rounds)?;
         count(&plan, &mut rounds);
@@ -213,7 +151,7 @@ impl Stored {
     }
 
     fn ended(&self) -> Ended {
-        match self.description.ended {
+        match self.description.asked.ended {
             _ if self.is_complete() => Ended::Complete,
             Some(ended) => ended,
             // It was killed.
@@ -235,64 +173,6 @@ impl Stored {
     pub fn is_complete(&self) -> bool {
         complete_blocks(&self.rounds) == self.plan.settings.blocks
     }
-
-    /// Refuses to go on with another experiment, script, program, machine, or file of those that
-    /// [`provenance`] knows.
-    pub(crate) fn check_unchanged(&self, host: &dyn Host) -> Result<(), StoredError> {
-        let Description { file, sources, machine, versions, files, .. } = &self.description;
-        let mut changed = changed(file, sources, machine, versions, host);
-        if let Some(files) = files {
-            let now = provenance::read(&self.experiment, &self.plan, host);
-            changed.extend(provenance::changed(files, &now));
-        }
-        if changed.is_empty() { Ok(()) } else { Err(StoredError::Changed(changed)) }
-    }
-}
-
-/// What a directory's [`DESCRIPTION`] says, and its path: of that kind and format. That of a comparison
-/// names no kind.
-pub(crate) fn description<T: DeserializeOwned>(
-    dir: &Path,
-    kind: Option<&str>,
-    known: u32,
-) -> Result<(PathBuf, T), StoredError> {
-    let path = dir.join(DESCRIPTION);
-    let shape = |source| StoredError::Shape { path: path.clone(), source };
-    let text = fs::read_to_string(&path).map_err(|source| StoredError::Read {
-        dir: dir.to_owned(),
-        file: DESCRIPTION,
-        source,
-    })?;
-    let value: serde_json::Value = serde_json::from_str(&text).map_err(shape)?;
-    if value["kind"].as_str() != kind {
-        let other = if kind.is_some() { "compare" } else { "limit" };
-        return Err(StoredError::Kind { path, other });
-    }
-    let found = value["format"].as_u64().and_then(|format| u32::try_from(format).ok());
-    if let Some(found) = found.filter(|found| *found != known) {
-        return Err(StoredError::Format { path, found, known });
-    }
-    let description = serde_json::from_value(value).map_err(shape)?;
-    Ok((path, description))
-}
-
-/// What is not as it was when a run began: its file, by its text, the machine, or the program. A search
-/// without an experiment has no text.
-pub(crate) fn changed(
-    file: &Path,
-    then: &Sources,
-    machine: &MachinePart,
-    versions: &[(String, String)],
-    host: &dyn Host,
-) -> Vec<String> {
-    let has_file = !then.file.is_empty() && file != Path::new(COMMAND_LINE);
-    let is_same = || fs::read_to_string(file).is_ok_and(|now| now == then.file);
-    let changes = [
-        (has_file && !is_same(), format!("`{}`", file.display())),
-        (host.versions() != *versions, "the program".to_owned()),
-        (MachinePart::read() != *machine, "the machine".to_owned()),
-    ];
-    changes.into_iter().filter_map(|(is_other, what)| is_other.then_some(what)).collect()
 }
 
 /// The rounds in a directory's journal, and how many of its bytes hold whole lines.

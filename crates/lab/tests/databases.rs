@@ -140,7 +140,8 @@ fn waiting_for_a_row_and_threads_that_run_are_seen() {
         "create table t (id int primary key, n int) engine = innodb; insert into t values (1, 1)",
     ));
     // One transaction holds the row until another one is seen to wait for it. InnoDB's own tables
-    // would not do: they stay as they are while somebody keeps reading them.
+    // would not do: they stay as they are while somebody keeps reading them. It is held on for a while, because a
+    // wait of less than a millisecond counts as 0 ms.
     let connect = sql(&mariadb.server, "").replace("--execute ''", "--unbuffered");
     let dirty = "set session transaction isolation level read uncommitted; select n from t";
     let busy = "select state from information_schema.processlist where state = \"Updating\"";
@@ -148,7 +149,7 @@ fn waiting_for_a_row_and_threads_that_run_are_seen() {
     let waiter = sql(&mariadb.server, "update t set n = 3; do sleep(1)");
     let line = format!(
         "(echo 'begin; update t set n = 2;'; until {locked} | grep -q 2; do :; done; {waiter} & \
-         until {waiting} | grep -q Updating; do :; done; echo 'commit;'; wait) | {connect}"
+         until {waiting} | grep -q Updating; do :; done; echo 'do sleep(0.3); commit;'; wait) | {connect}"
     );
     let lines = format!("[observe]\nmysql = {:?}\n{}", mariadb.server.url(), during(&line));
     let report = lab(&lines).run();

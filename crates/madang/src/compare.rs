@@ -1,6 +1,6 @@
 //! `madang compare`: measures variants of a service, in pairs or in rounds, and says which is better.
 
-mod bare;
+pub mod bare;
 mod data;
 pub mod host;
 pub mod stored;

@@ -4,7 +4,7 @@
 use crate::compare::Wrong;
 use crate::settings::Usage;
 use madang_lab::experiment::FileError;
-use madang_lab::limit::{BareError, PlanError};
+use madang_lab::limit::PlanError;
 use madang_lab::stored::StoredError;
 use madang_lab::{Conclusion, NoQuick, RunError};
 use madang_service::accounts::AccountsError;
@@ -177,7 +177,6 @@ fn is_wrong_usage(cause: &(dyn std::error::Error + 'static)) -> bool {
         || cause.is::<NoQuick>()
         || cause.is::<Wrong>()
         || cause.is::<StoredError>()
-        || cause.is::<BareError>()
         || cause.is::<PlanError>()
 }
 

@@ -1,5 +1,6 @@
 //! `madang limit`: how much variants of a service can take within a goal.
 
+use crate::compare::bare::of_script;
 use crate::compare::host::Madang;
 use crate::compare::stored::{GO_ON, go_on_after};
 use crate::compare::{SEEDS, Wrong, say, tell, watch_signals};
@@ -8,7 +9,7 @@ use crate::settings::Usage;
 use anyhow::Context as _;
 use madang_lab::limit::{
     Console, Ended, Goal, LimitFinished, LimitOptions, LimitPlan, LimitReport, Steering,
-    StoredLimit, bare,
+    StoredLimit,
 };
 use madang_lab::report::Language;
 use madang_lab::{Cancel, Experiment, Warning};
@@ -20,11 +21,16 @@ use std::time::Duration;
 #[command(group = clap::ArgGroup::new("goal").multiple(true)
     .args(["p95", "p99", "errors", "max_dropped"]))]
 #[command(after_help = "\
-Iterations of a script are started by the clock, at a rate that rises until the goal is missed twice
-in a row; then the gap is halved. Every try has a fresh process with the same data. That is repeated
-in blocks, the variants in turn; capacities and ratios come with 95 % intervals. What gave way first
-is said: response times, errors, the server itself. When the load generator, or the number of virtual
-users, gave way first, the answer is \"at least\", never a limit of the server.
+Iterations of a script are started by the clock. Short tries, at a rate that doubles and then is narrowed
+down, get near the limit. Long tries decide: a rate is confirmed when three of them met the goal, and
+refuted when one missed it; response times that grow all the time are a miss, whatever they are. Every
+try has a fresh process with the same data. That is repeated in blocks, the variants in turn. The
+answer is the median of the highest confirmed rates; ratios come with 95 % intervals. What gave way
+first is said: response times, errors, the server itself. When the load generator, or the number of
+virtual users, gave way first, the answer is \"at least\", never a limit of the server.
+
+Five searches of a variant take about half an hour, of which --blocks 1 does the first only. For a quick
+look: --blocks 1 --duration 5s, which takes 2 minutes and cannot see queues that grow slowly.
 
 How the rate gets to the script: a script that reads __ENV.RATE gets the iterations per second there,
 with the length of a try in __ENV.DURATION and a number of virtual users in __ENV.VUS:
@@ -94,13 +100,13 @@ pub struct Args {
     /// Highest rate to be tried
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=MOST))]
     max_rate: u32,
-    /// A search is over when what held and what did not are this close
-    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = resolution)]
+    /// A search is over when the confirmed and the refuted rate are this close
+    #[arg(long, value_name = "PERCENT", default_value = "2.5%", value_parser = resolution)]
     resolution: f64,
-    /// Measured time at each rate; the goal's percentile wants some hundred iterations
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time)]
-    duration: Duration,
-    /// Load before it [default: the experiment's, else 1s]
+    /// Measured time of a long try; a short one takes a sixth [default: 20 times the goal, at least 30s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    duration: Option<Duration>,
+    /// Load before each try [default: the experiment's, else 2s]
     #[arg(long, value_name = "TIME", value_parser = warm_up)]
     warm_up: Option<Duration>,
     /// Virtual users [default: fitted to rate and goal, 20 to 2000]
@@ -253,7 +259,14 @@ fn read(args: &Args) -> anyhow::Result<Experiment> {
     let path = args.path.as_deref().unwrap_or(Path::new("."));
     let is_script = path.extension().is_some_and(|kind| kind == "js" || kind == "mjs");
     let file: Result<&Path, &str> = match (&args.url, is_script) {
-        (Some(url), true) => return Ok(bare(path, url, &args.environment)?),
+        (Some(_), true) if !path.is_file() => Err("there is no such file"),
+        (Some(url), true) => {
+            let server = toml::Table::from_iter([("url".to_owned(), url.clone().into())]);
+            let variants = toml::Table::from_iter([("server".to_owned(), server.into())]);
+            let question = format!("How much can {url} take?");
+            let rest = toml::Table::from_iter([("question".to_owned(), question.into())]);
+            return of_script("limit", path, &args.environment, variants, rest);
+        }
         (None, true) => Err("a script needs --url: the server it is to be run against"),
         (Some(_), false) => Err("--url belongs to a script; an experiment has its variants"),
         (None, false) => Ok(path),

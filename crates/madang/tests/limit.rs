@@ -132,7 +132,7 @@ fn a_server_never_seems_to_take_more_than_it_can() {
         assert_told(&output, &report);
         // 20 more than it can take wait for 400 ms at the end of the window.
         assert!(held(&report).iter().all(|rate| *rate < 70), "{report}");
-        // Rates go up to where it must break, and a rate breaks only when it was tried again.
+        // Rates go up to where the goal must be missed.
         let last = tries(&report).iter().map(|one| one["rate"].as_u64().unwrap()).max().unwrap();
         assert!(last >= 10, "{report}");
         let written = fs::read_to_string(search.out().join("report.json")).unwrap();
@@ -488,7 +488,7 @@ fn wrong_flags_and_files_are_named_before_anything_runs() {
         ("", &["--p95", "1s", "--quick"], "[load.quick]"),
         ("", &["--p95", "1s", url[0], url[1]], "--url belongs to a script"),
         ("script.js", &["--p95", "1s"], "needs --url"),
-        ("script.js", &["--p95", "1s", "--url", "nonsense"], "--url"),
+        ("script.js", &["--p95", "1s", "--url", "nonsense"], "`url`"),
         ("none.js", &["--p95", "1s", url[0], url[1]], "none.js"),
         ("none.toml", &["--p95", "1s"], "none.toml"),
     ] {

@@ -8,19 +8,15 @@ use super::{
     goal::{Breach, Figures, Reason, Whose},
     plan::LimitPlan,
     progress::Progress,
-    search::{Answer, Found, Search},
+    search::{Found, Length, Next, Search},
     steering::Steering,
-    trust,
 };
 use crate::{
-    cancel::Cancel,
-    experiment::{Experiment, Variant},
-    host::Host,
+    generator::Arrivals,
+    plan::Settings,
     record::{Failure, FailureKind, Measured, Outcome, RoundRecord, Warning},
-    round::{Bench, Slot},
-    run::{Journal, Out},
+    round::Slot,
 };
-use std::path::Path;
 
 /// Disturbed tries may be repeated this often per search, before the machine counts as too noisy.
 const REPEATS_PER_SEARCH: u32 = 5;
@@ -41,6 +37,8 @@ pub struct Try {
     pub number: u32,
     /// Iterations per second that were asked for.
     pub rate: u32,
+    /// Long tries confirm a rate or refute it, short ones only get near.
+    pub length: Length,
     /// What was seen; `None` when the round broke.
     pub figures: Option<Figures>,
     /// Cores the server used; `None` for a `url`.
@@ -89,29 +87,29 @@ pub struct Outcomes {
     /// What was found, by block and variant's index.
     pub found: BTreeMap<(u32, usize), Found>,
     pub ended: Ended,
-    /// By variant: how often its warm-up was lengthened, and whether that was not enough.
-    pub cold: Vec<(u32, bool)>,
     /// Disturbed tries were taken as they came.
     pub noisy: bool,
     /// All tries of before were those that the options ask for.
     pub is_replayed: bool,
 }
 
-/// Where tries are run.
-pub struct Place<'p> {
-    pub experiment: &'p Experiment,
-    pub host: &'p dyn Host,
-    pub template: Option<&'p Path>,
-    pub out: &'p Out,
-    pub cancel: &'p Cancel,
-    pub journal: &'p mut Journal,
+/// A round that is to be run.
+pub struct Order {
+    pub slot: Slot,
+    /// The variant's index.
+    pub index: usize,
+    pub settings: Settings,
+    pub arrivals: Option<Arrivals>,
 }
 
+/// Runs a round; `None` when somebody stopped it.
+pub type Runner<'r> = dyn FnMut(&Order) -> Option<RoundRecord> + 'r;
+
 /// Runs all searches.
-pub struct Course<'p> {
+pub struct Course<'p, 'r> {
     plan: &'p LimitPlan,
     /// `None` when a stored search is only gone through again.
-    place: Option<Place<'p>>,
+    runner: Option<&'r mut Runner<'r>>,
     /// Tries of before, which are gone through in place of new ones.
     earlier: VecDeque<RoundRecord>,
     outcomes: Outcomes,
@@ -129,27 +127,26 @@ struct Seat {
     broken: u32,
     /// Tries in a row that the generator spoilt.
     spoilt: u32,
-    /// Tries that were missed by a server that got faster meanwhile.
-    cold: u32,
-    /// Whether the next try lasts until it has requests enough to tell errors.
-    at_length: bool,
 }
 
-impl<'p> Course<'p> {
-    pub fn new(plan: &'p LimitPlan, place: Option<Place<'p>>, earlier: Vec<RoundRecord>) -> Self {
+impl<'p, 'r> Course<'p, 'r> {
+    pub fn new(
+        plan: &'p LimitPlan,
+        runner: Option<&'r mut Runner<'r>>,
+        earlier: Vec<RoundRecord>,
+    ) -> Self {
         let variants = plan.plan.variants.len();
         let searches = u32::try_from(variants).unwrap_or(1) * plan.options.blocks;
         let outcomes = Outcomes {
             tries: Vec::new(),
             found: BTreeMap::new(),
             ended: Ended::Complete,
-            cold: vec![(0, false); variants],
             noisy: false,
             is_replayed: true,
         };
         let repeats = searches.saturating_mul(REPEATS_PER_SEARCH);
         let unhurried_ms = vec![None; variants];
-        Self { plan, place, earlier: earlier.into(), outcomes, unhurried_ms, repeats }
+        Self { plan, runner, earlier: earlier.into(), outcomes, unhurried_ms, repeats }
     }
 
     pub fn run(mut self, progress: &mut dyn Progress) -> Outcomes {
@@ -172,14 +169,12 @@ impl<'p> Course<'p> {
             tries: 0,
             broken: 0,
             spoilt: 0,
-            cold: 0,
-            at_length: false,
         };
         let mut seats: Vec<Seat> = plan.plan.order(block).into_iter().map(seat).collect();
         while seats.iter().any(|seat| seat.search.next().is_some()) {
             for seat in &mut seats {
-                let Some(rate) = seat.search.next() else { continue };
-                self.attempt(block, seat, rate, progress)?;
+                let Some(next) = seat.search.next() else { continue };
+                self.attempt(block, seat, next, progress)?;
                 if let Some(found) = seat.search.found() {
                     let variant = &plan.plan.variants[seat.index].name;
                     if self.earlier.is_empty() {
@@ -192,13 +187,10 @@ impl<'p> Course<'p> {
         Ok(())
     }
 
-    /// The limit that the variant's last search found.
-    fn last(&self, block: u32, index: usize) -> Option<f64> {
+    /// What the variant's last search confirmed.
+    fn last(&self, block: u32, index: usize) -> Option<u32> {
         match self.outcomes.found.get(&(block - 1, index))? {
-            Found::Between { held, broke, .. } => {
-                Some((f64::from(*held) * f64::from(*broke)).sqrt())
-            }
-            Found::Ceiling(rate) => Some(f64::from(*rate)),
+            Found::Between { confirmed: rate, .. } | Found::Ceiling(rate) => Some(*rate),
             Found::Nothing { .. } => None,
         }
     }
@@ -207,7 +199,7 @@ impl<'p> Course<'p> {
         &mut self,
         block: u32,
         seat: &mut Seat,
-        rate: u32,
+        next: Next,
         progress: &mut dyn Progress,
     ) -> Result<(), Ended> {
         seat.tries += 1;
@@ -215,7 +207,7 @@ impl<'p> Course<'p> {
         let is_earlier = !self.earlier.is_empty();
         let record = match self.earlier.pop_front() {
             Some(record) => record,
-            None => self.round(block, seat, variant, rate, progress)?,
+            None => self.round(block, seat, next, progress)?,
         };
         let place = (record.block, record.variant.as_str(), record.attempt);
         if place != (block, variant.name.as_str(), seat.tries) {
@@ -226,7 +218,8 @@ impl<'p> Course<'p> {
             block,
             variant: variant.name.clone(),
             number: seat.tries,
-            rate,
+            rate: next.rate,
+            length: next.length,
             figures: None,
             server_cores: None,
             missed: None,
@@ -245,7 +238,7 @@ impl<'p> Course<'p> {
         match step {
             // It was given up and went on, or is to go on now: with as many repeats as at first.
             Err(Ended::Broken { .. })
-                if is_earlier && (self.place.is_some() || !self.earlier.is_empty()) =>
+                if is_earlier && (self.runner.is_some() || !self.earlier.is_empty()) =>
             {
                 seat.broken = 0;
                 Ok(())
@@ -259,31 +252,18 @@ impl<'p> Course<'p> {
         &mut self,
         block: u32,
         seat: &Seat,
-        variant: &Variant,
-        rate: u32,
+        next: Next,
         progress: &mut dyn Progress,
     ) -> Result<RoundRecord, Ended> {
-        let Some(place) = &mut self.place else { return Err(Ended::Interrupted) };
-        if place.cancel.is_cancelled() {
-            return Err(Ended::Interrupted);
-        }
-        progress.trying(block, &variant.name, rate);
-        let (lengthened, _) = self.outcomes.cold[seat.index];
-        let settings = self.plan.round(rate, seat.at_length, lengthened);
-        let bench = Bench {
-            experiment: place.experiment,
-            settings: &settings,
-            host: place.host,
-            template: place.template,
-            work: &place.out.work,
-            logs: &place.out.logs,
-            arrivals: self.plan.arrivals(rate, self.unhurried_ms[seat.index]),
-            cancel: place.cancel,
+        let Some(runner) = &mut self.runner else { return Err(Ended::Interrupted) };
+        progress.trying(block, &self.plan.plan.variants[seat.index].name, next);
+        let order = Order {
+            slot: Slot { block, attempt: seat.tries, position: 1 },
+            index: seat.index,
+            settings: self.plan.round(next),
+            arrivals: self.plan.arrivals(next.rate, self.unhurried_ms[seat.index]),
         };
-        let slot = Slot { block, attempt: seat.tries, position: 1 };
-        let record = bench.round(slot, variant);
-        place.journal.append(&record);
-        Ok(record)
+        runner(&order).ok_or(Ended::Interrupted)
     }
 
     /// Tells the search what a measured try showed, unless it is to be repeated.
@@ -296,7 +276,7 @@ impl<'p> Course<'p> {
         seat.broken = 0;
         let plan = self.plan;
         let lang = plan.plan.language;
-        let seen = Figures::of(&measured.load, plan.options.duration);
+        let seen = Figures::of(&measured.load, plan.lasts(tried.length));
         tried.figures = Some(seen);
         let cpu = measured.server.as_ref().and_then(|server| server.cpu_seconds);
         tried.server_cores = cpu.map(|cpu| cpu / measured.load.duration_seconds);
@@ -324,12 +304,6 @@ impl<'p> Course<'p> {
         if missed.is_some() && !limited && self.repeats_for(measured, tried) {
             return Ok(());
         }
-        let goal = &plan.options.goal;
-        if missed.as_ref().is_some_and(|why| !limited && trust::was_cold(goal, why, &measured.load))
-            && self.warms_up_longer(seat, tried)
-        {
-            return Ok(());
-        }
         if !tried.broken_invariants.is_empty() {
             let names = tried.broken_invariants.iter().cloned();
             let breaches = names.map(|name| Breach::Invariant { name });
@@ -339,47 +313,12 @@ impl<'p> Course<'p> {
             reason.breaches.splice(0..0, breaches);
         }
         tried.missed.clone_from(&missed);
-        let Some(why) = missed else {
+        if missed.is_none() {
             let fastest = &mut self.unhurried_ms[seat.index];
             *fastest = seen.iteration_ms.map(|now| fastest.map_or(now, |known| known.min(now)));
-            let surely = trust::tells_errors(goal.errors, measured.load.requests.total);
-            if !surely && !seat.at_length && seat.search.is_about_errors() {
-                seat.at_length = true;
-                let why = lang.pick(
-                    "it had too few requests to tell errors, and is repeated at length",
-                    "오류를 판단하기에는 요청이 너무 적어서 더 길게 다시 해 봅니다",
-                );
-                tried.void = Some(why.to_owned());
-                return Ok(());
-            }
-            seat.at_length = false;
-            seat.search.tell(Answer::Held { surely });
-            return Ok(());
-        };
-        seat.at_length = false;
-        seat.search.tell(Answer::Broke(why));
+        }
+        seat.search.tell(missed);
         Ok(())
-    }
-
-    /// Lets a variant warm up for longer from now on, as its server was still getting faster; whether it may
-    /// have longer. One try of that kind may be a hiccup of the machine: it takes two.
-    fn warms_up_longer(&mut self, seat: &mut Seat, tried: &mut Try) -> bool {
-        seat.cold += 1;
-        let (lengthened, too_short) = &mut self.outcomes.cold[seat.index];
-        if seat.cold < 2 {
-            return false;
-        }
-        if *lengthened == trust::LENGTHENINGS {
-            *too_short = true;
-            return false;
-        }
-        *lengthened += 1;
-        let lang = self.plan.plan.language;
-        tried.void = Some(
-            lang.pick("the server was still warming up", "서버가 아직 예열 중이었습니다")
-                .to_owned(),
-        );
-        true
     }
 
     /// Whether others disturbed a try that missed the goal, so that it is to be repeated. One that
@@ -419,7 +358,7 @@ impl<'p> Course<'p> {
                 let breaches = vec![Breach::Died { message: failure.message.clone() }];
                 let why = Reason { whose: Whose::Server, breaches };
                 tried.missed = Some(why.clone());
-                seat.search.tell(Answer::Broke(why));
+                seat.search.tell(Some(why));
                 Ok(())
             }
             _ => {

@@ -4,13 +4,20 @@ use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::load_report::LoadReport;
+use crate::{load_report::LoadReport, stats};
 
 /// An iteration that takes this much longer than at a rate that held is held up by the server.
 const SLOWED: f64 = 2.0;
 /// A script that starts fewer iterations than this share of what it was told does not follow the
 /// rate.
 const FOLLOWS: f64 = 0.5;
+/// A queue grows when response times get longer by this much in each unit of time: the server is slower than the rate
+/// by that share.
+const GROWTH: f64 = 0.005;
+/// A straight line has to explain this share of the variance of response times over time.
+const STRAIGHT: f64 = 0.5;
+/// A line through fewer steps than this is chance.
+const FEWEST_STEPS: usize = 10;
 
 /// A service level objective: all of it has to be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -55,6 +62,9 @@ pub struct Figures {
     pub goodput: f64,
     /// How long an iteration took on average, in milliseconds.
     pub iteration_ms: Option<f64>,
+    /// By how many seconds the 95th percentile of response times grew in each second, if it grew in a line: the
+    /// server falls behind by that share. `None` where it did not, and of tries too short to show it.
+    pub queue_growth: Option<f64>,
     /// Whether the generator says that it was the limit.
     pub generator_limited: bool,
 }
@@ -76,6 +86,7 @@ impl Figures {
             arrivals_per_second: arrivals as f64 / seconds.unwrap_or(window.as_secs_f64()),
             goodput: load.requests.good as f64 / load.duration_seconds,
             iteration_ms: load.trends.get("iteration_duration").map(|trend| trend.avg),
+            queue_growth: queue_growth(load),
             generator_limited: load.generator.limited,
         }
     }
@@ -84,6 +95,19 @@ impl Figures {
     pub fn follows(&self, rate: u32) -> bool {
         self.arrivals_per_second >= f64::from(rate) * FOLLOWS
     }
+}
+
+/// See [`Figures::queue_growth`].
+fn queue_growth(load: &LoadReport) -> Option<f64> {
+    let series = load.series.as_ref()?;
+    let step_seconds = f64::from(series.step_seconds.max(1));
+    // A last step that is not whole has what was left over.
+    let whole = (load.duration_seconds / step_seconds + 1e-3).floor() as usize;
+    let steps = series.steps.get(..whole).filter(|steps| steps.len() >= FEWEST_STEPS)?;
+    let seconds: Vec<f64> = steps.iter().map(|step| step.p95_ms / 1000.0).collect();
+    let line = stats::Line::through(&seconds)?;
+    let growth = line.slope / step_seconds;
+    (growth >= GROWTH && line.fit >= STRAIGHT).then_some(growth)
 }
 
 /// What was missed.
@@ -104,6 +128,11 @@ pub enum Breach {
     P99 {
         /// In milliseconds; `None` without a request.
         ms: Option<f64>,
+    },
+    /// Response times grew all the time: no steady state at this rate.
+    QueueGrew {
+        /// By so many seconds in each second.
+        growth: f64,
     },
     /// Iterations could not start because all virtual users were waiting.
     Dropped {
@@ -132,6 +161,7 @@ impl Breach {
             Self::Errors { .. } => "errors",
             Self::P95 { .. } => "p95",
             Self::P99 { .. } => "p99",
+            Self::QueueGrew { .. } => "a growing queue",
             Self::Dropped { .. } => "dropped iterations",
             Self::Died { .. } => DIED,
             Self::Invariant { .. } => "an invariant",
@@ -148,6 +178,13 @@ impl fmt::Display for Breach {
             Self::Errors { share } => write!(f, "errors {}", percent(*share)),
             Self::P95 { ms } => write!(f, "p95 {}", latency(ms)),
             Self::P99 { ms } => write!(f, "p99 {}", latency(ms)),
+            Self::QueueGrew { growth } => {
+                write!(
+                    f,
+                    "the queue grew: response times by {} ms each second",
+                    number(growth * 1000.0)
+                )
+            }
             Self::Dropped { share } => write!(f, "dropped {}", percent(*share)),
             Self::Died { message } => f.write_str(message),
             Self::Invariant { name } => write!(f, "broken invariant: {name}"),
@@ -177,11 +214,6 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// Whether errors are among what was missed.
-    pub fn has_errors(&self) -> bool {
-        self.breaches.iter().any(|breach| matches!(breach, Breach::Errors { .. }))
-    }
-
     /// Whether it tells something about the server.
     pub fn is_servers(&self) -> bool {
         self.whose == Whose::Server
@@ -221,6 +253,9 @@ impl Goal {
         }
         if over(self.p99_ms, seen.p99_ms) {
             breaches.push(Breach::P99 { ms: seen.p99_ms });
+        }
+        if let Some(growth) = seen.queue_growth {
+            breaches.push(Breach::QueueGrew { growth });
         }
         let answered_in_time = breaches.is_empty();
         if seen.dropped > self.max_dropped {
@@ -268,6 +303,7 @@ mod tests {
         arrivals_per_second: 100.0,
         goodput: 100.0,
         iteration_ms: Some(15.0),
+        queue_growth: None,
         generator_limited: false,
     };
 
@@ -291,6 +327,8 @@ mod tests {
         assert_eq!(missed(Figures { p95_ms: Some(201.0), ..FINE }), server(&["p95"]));
         assert_eq!(missed(Figures { p95_ms: None, ..FINE }), server(&["p95"]));
         assert_eq!(missed(Figures { errors: 0.002, ..FINE }), server(&["errors"]));
+        let growing = Figures { queue_growth: Some(0.01), ..FINE };
+        assert_eq!(missed(growing), server(&["a growing queue"]));
         let all = Figures { p95_ms: Some(900.0), errors: 0.5, dropped: 0.5, ..FINE };
         assert_eq!(missed(all), server(&["errors", "p95", "dropped iterations"]));
     }

@@ -7,7 +7,7 @@ use super::{
     goal::{Goal, number, percent},
     method,
     report::LimitReport,
-    summary::{Capacity, VariantLimit},
+    summary::{Capacity, SearchPart, VariantLimit},
     text,
 };
 use crate::{
@@ -69,11 +69,10 @@ fn searches(report: &LimitReport) -> String {
     let lang = report.language;
     let row = |(series, variant): (usize, &VariantLimit)| {
         let mean = match variant.capacity {
-            Capacity::Exactly { rate, interval } => Some((rate, interval)),
+            Capacity::Exactly { rate, interval } => Some((f64::from(rate), interval)),
             _ => None,
         };
-        let values =
-            variant.searches.iter().filter_map(super::summary::SearchPart::limit).collect();
+        let values = variant.searches.iter().filter_map(SearchPart::limit).map(f64::from).collect();
         (series, values, mean)
     };
     let found: Vec<(usize, Vec<f64>, _)> = report.variants.iter().enumerate().map(row).collect();
@@ -90,8 +89,8 @@ fn searches(report: &LimitReport) -> String {
         return svg;
     }
     let note = lang.pick(
-        "Each point is a search; below them the mean (diamond) and its 95 % interval.",
-        "점 하나가 탐색 하나입니다. 그 아래는 평균(마름모)과 95 % 신뢰구간입니다.",
+        "Each point is the highest rate that a search confirmed; below them the median (diamond) and the 95 % interval.",
+        "점 하나가 탐색 하나에서 확인된 가장 높은 속도입니다. 그 아래는 중앙값(마름모)과 95 % 신뢰구간입니다.",
     );
     let figure = page::figure(title, &svg);
     format!("<p class=\"faint\">{}</p>\n{}", escape::text(note), page::grid(&figure))

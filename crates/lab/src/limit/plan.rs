@@ -5,10 +5,9 @@ use std::{fs, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    goal::Goal,
-    search::{Bounds, Search},
+    goal::{Goal, Reason, Whose},
+    search::{Bounds, Length, Next, Search},
     steering::Steering,
-    trust,
 };
 use crate::{
     experiment::{Experiment, Variant},
@@ -19,14 +18,15 @@ use crate::{
     time,
 };
 
-/// Warm-up where neither flags nor file say one: connections are open and caches filled.
-const WARM_UP: Duration = Duration::from_secs(1);
-/// The factor while rising in a first search, of which nothing is known.
-const FIRST_GROWTH: f64 = 2.0;
-/// The factor in later searches, which begin not far below the limit that the last one found.
-const LATER_GROWTH: f64 = std::f64::consts::SQRT_2;
-/// How far below it they begin, at most: one bad search must not keep the next from rising.
-const LATER_START: f64 = 0.85;
+/// The least and the usual length of a try that confirms, and how many times the longest response time of the goal. A
+/// server that is 1 % too slow lets response times grow by a fifth of the goal in it.
+const CONFIRM: Duration = Duration::from_secs(30);
+const CONFIRM_TIMES: f64 = 20.0;
+/// A short try lasts for this share of it, but for a second.
+const SHORT_SHARE: u32 = 6;
+const SHORTEST: Duration = Duration::from_secs(1);
+/// Rates of different searches are this many times the resolution apart, at most, so that they share no grid.
+const SPREAD: f64 = 2.0;
 /// Virtual users for a second of rate: an iteration may take so long before they run out, if the
 /// goal has no response time.
 const HOLD_SECONDS: f64 = 1.0;
@@ -59,9 +59,9 @@ pub struct LimitOptions {
     pub max_rate: u32,
     /// When a search is precise enough, as a share.
     pub resolution: f64,
-    /// Measured time of a try.
-    pub duration: Duration,
-    /// Load before it; the experiment's when `None`.
+    /// Measured time of a try that confirms; fitted to the goal when `None`.
+    pub duration: Option<Duration>,
+    /// Load before each try; the experiment's when `None`.
     pub warm_up: Option<Duration>,
     /// Virtual users; fitted to rate and goal when `None`.
     pub vus: Option<u32>,
@@ -103,8 +103,10 @@ pub struct LimitSettings {
     pub max_rate: u32,
     /// When a search was precise enough, as a share.
     pub resolution: f64,
-    /// Measured time of a try.
+    /// Measured time of a try that confirms.
     pub duration_seconds: f64,
+    /// Measured time of a short one.
+    pub short_seconds: f64,
     /// Load before it.
     pub warm_up_seconds: f64,
     /// Virtual users; `None` when fitted to rate and goal.
@@ -148,8 +150,7 @@ impl LimitPlan {
         {
             plan.reference.clone_from(&first.name);
         }
-        let given = options.warm_up.or(Some(plan.settings.warm_up).filter(|time| !time.is_zero()));
-        plan.settings.warm_up = given.unwrap_or(WARM_UP);
+        plan.settings.warm_up = options.warm_up.unwrap_or(plan.settings.warm_up);
         for warning in &options.accept {
             if !plan.settings.accept.contains(warning) {
                 plan.settings.accept.push(*warning);
@@ -209,23 +210,41 @@ impl LimitPlan {
             from: options.from,
             max_rate: options.max_rate,
             resolution: options.resolution,
-            duration_seconds: options.duration.as_secs_f64(),
+            duration_seconds: self.lasts(Length::Long).as_secs_f64(),
+            short_seconds: self.lasts(Length::Short).as_secs_f64(),
             warm_up_seconds: self.plan.settings.warm_up.as_secs_f64(),
             vus: options.vus,
             steering: self.steering,
         }
     }
 
-    /// The search of one variant in one block. `last` is the limit that its last search found.
-    pub(super) fn search(&self, block: u32, index: usize, last: Option<f64>) -> Search {
-        let growth = if last.is_some() { LATER_GROWTH } else { FIRST_GROWTH };
-        let highest = last.map_or(f64::from(self.options.from) * growth, |last| last * LATER_START);
-        Search::new(self.bounds(growth), highest / growth.powf(self.draw(block, index)))
+    /// The search of one variant in one block. `last` is what its last search confirmed.
+    pub(super) fn search(&self, block: u32, index: usize, last: Option<u32>) -> Search {
+        let LimitOptions { max_rate, resolution, from, .. } = self.options;
+        let bounds = Bounds { floor: 1, ceiling: max_rate, resolution };
+        let draw = self.draw(block, index);
+        match last {
+            None => Search::seeking(bounds, f64::from(from) * 2.0_f64.powf(1.0 - draw)),
+            Some(last) => {
+                let away = (1.0 + SPREAD * resolution).powf(draw - 0.5);
+                Search::confirming(bounds, f64::from(last) * away)
+            }
+        }
     }
 
-    fn bounds(&self, growth: f64) -> Bounds {
-        let LimitOptions { max_rate, resolution, .. } = self.options;
-        Bounds { floor: 1, ceiling: max_rate, growth, resolution }
+    /// How long a try is measured.
+    pub(super) fn lasts(&self, length: Length) -> Duration {
+        let long = self.options.duration.unwrap_or_else(|| self.enough());
+        match length {
+            Length::Long => long,
+            Length::Short => (long / SHORT_SHARE).max(SHORTEST).min(long),
+        }
+    }
+
+    /// How long a try has to last to confirm a rate.
+    pub(super) fn enough(&self) -> Duration {
+        let times = self.longest_ms().unwrap_or(0.0) / 1000.0 * CONFIRM_TIMES;
+        Duration::from_secs_f64(times).max(CONFIRM)
     }
 
     /// From 0 to 1, another for every search.
@@ -238,31 +257,16 @@ impl LimitPlan {
         rng.f64()
     }
 
-    /// The settings of a try at a rate.
-    /// `at_length` until it has requests enough to tell errors, the variant's warm-up having been
-    /// lengthened so many times.
-    pub(super) fn round(&self, rate: u32, at_length: bool, lengthened: u32) -> Settings {
+    /// The settings of a try.
+    pub(super) fn round(&self, next: Next) -> Settings {
         let mut settings = self.plan.settings.clone();
-        settings.warm_up = self.warm_up(lengthened);
-        let vus = self.vus(rate);
-        let usual = self.options.duration;
-        let lasts = if at_length {
-            trust::long_enough(self.options.goal.errors, rate, usual)
-        } else {
-            usual
-        };
-        let duration = time::milliseconds(lasts);
-        let values = [rate.to_string(), duration, vus.to_string()];
+        let (vus, lasts) = (self.vus(next.rate), self.lasts(next.length));
+        let values = [next.rate.to_string(), time::milliseconds(lasts), vus.to_string()];
         settings.env.extend(VARIABLES.map(str::to_owned).into_iter().zip(values));
         let by_flags = self.steering == Steering::Generator;
         settings.vus = by_flags.then_some(vus);
         settings.duration = by_flags.then_some(lasts);
         settings
-    }
-
-    /// The load before each try of a variant whose warm-up was lengthened so many times.
-    pub(super) fn warm_up(&self, lengthened: u32) -> Duration {
-        self.plan.settings.warm_up.saturating_mul(trust::LONGER.pow(lengthened))
     }
 
     /// What the generator is told, if the script does not do it. `unhurried_ms` is how long an iteration
@@ -296,8 +300,8 @@ impl LimitPlan {
         self.options.vus.unwrap_or(fitted as u32)
     }
 
-    /// How long all of it will take, roughly: a search takes about as many tries for a limit near
-    /// the first rate, where it is narrowed down in small steps, as for one far above it.
+    /// How long all of it will take, roughly: a search takes about as long for a limit near the first rate as for one far
+    /// above it.
     #[must_use]
     pub fn estimate(&self) -> Duration {
         self.estimate_with(Duration::ZERO)
@@ -315,56 +319,42 @@ impl LimitPlan {
     /// When a try beyond the limit takes so much longer.
     fn estimate_with(&self, longer: Duration) -> Duration {
         let LimitOptions { from, max_rate, blocks, .. } = self.options;
-        let one = self.plan.settings.warm_up + self.options.duration + TRY_OVERHEAD;
-        let variants = u32::try_from(self.plan.variants.len()).unwrap_or(u32::MAX);
-        let total = |limit: f64| {
-            let search = |growth, start| {
-                let (tries, broke) = tries(self.bounds(growth), start, limit);
-                one.saturating_mul(tries).saturating_add(longer.saturating_mul(broke))
-            };
-            let first = search(FIRST_GROWTH, f64::from(from));
-            let later = search(LATER_GROWTH, limit * LATER_START).saturating_mul(blocks - 1);
-            first.saturating_add(later).saturating_mul(variants)
+        let total = |limit: u32| {
+            let first = self.takes(self.search(1, 0, None), limit, longer);
+            let later = self.takes(self.search(2, 0, Some(limit)), limit, longer);
+            first.saturating_add(later.saturating_mul(blocks - 1))
         };
-        total(f64::from(from) * FIRST_GROWTH).max(total(f64::from(max_rate) / FIRST_GROWTH))
+        let variants = u32::try_from(self.plan.variants.len()).unwrap_or(u32::MAX);
+        total(from.saturating_mul(2)).max(total((max_rate / 2).max(1))).saturating_mul(variants)
     }
-}
 
-/// How many tries a search takes against a server with this limit, and how many of them miss the goal.
-fn tries(bounds: Bounds, start: f64, limit: f64) -> (u32, u32) {
-    use super::{
-        goal::{Reason, Whose},
-        search::Answer,
-    };
-    let mut search = Search::new(bounds, start);
-    let (mut tries, mut broke) = (0, 0);
-    while let Some(rate) = search.next() {
-        tries += 1;
-        search.tell(if f64::from(rate) <= limit {
-            Answer::Held { surely: true }
-        } else {
-            broke += 1;
-            Answer::Broke(Reason { whose: Whose::Server, breaches: Vec::new() })
-        });
+    /// How long a search takes against a server with this limit.
+    fn takes(&self, mut search: Search, limit: u32, longer: Duration) -> Duration {
+        let mut takes = Duration::ZERO;
+        while let Some(next) = search.next() {
+            takes += self.plan.settings.warm_up + self.lasts(next.length) + TRY_OVERHEAD;
+            let has_missed = next.rate > limit;
+            takes += if has_missed { longer } else { Duration::ZERO };
+            search.tell(has_missed.then(|| Reason { whose: Whose::Server, breaches: Vec::new() }));
+        }
+        takes
     }
-    (tries, broke)
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
-    use crate::limit::bare;
 
-    fn options() -> LimitOptions {
+    pub fn options() -> LimitOptions {
         LimitOptions {
             goal: Goal { p95_ms: Some(250.0), p99_ms: None, errors: 0.0, max_dropped: 0.0 },
             variants: Vec::new(),
             blocks: 3,
             from: 10,
             max_rate: 1000,
-            resolution: 0.05,
-            duration: Duration::from_secs(2),
-            warm_up: None,
+            resolution: 0.025,
+            duration: None,
+            warm_up: Some(Duration::ZERO),
             vus: None,
             quick: false,
             seed: Some(7),
@@ -373,50 +363,52 @@ mod tests {
         }
     }
 
-    fn plan(script: &str, options: LimitOptions) -> LimitPlan {
+    /// One variant, `server`, under a script, and where that is.
+    fn experiment(script: &str) -> (tempfile::TempDir, Experiment) {
         let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("script.js");
-        fs::write(&file, script).unwrap();
-        LimitPlan::new(&bare(&file, "http://127.0.0.1:1", &[]).unwrap(), options).unwrap()
+        fs::write(dir.path().join("script.js"), script).unwrap();
+        let text = "name = \"one\"\nload.script = \"script.js\"\n\
+                    [variants.server]\nurl = \"http://127.0.0.1:1\"";
+        let experiment = Experiment::of_command_line(text, dir.path()).unwrap();
+        (dir, experiment)
     }
 
+    pub fn plan(script: &str, options: LimitOptions) -> LimitPlan {
+        let (_dir, experiment) = experiment(script);
+        LimitPlan::new(&experiment, options).unwrap()
+    }
+
+    const LONG: Length = Length::Long;
+
     #[test]
-    fn a_script_that_reads_the_rate_is_told_it_and_the_generator_otherwise() {
-        let told = plan("__ENV.RATE", options());
-        assert_eq!(
-            (
-                told.arrivals(50, None),
-                told.round(50, false, 0).vus,
-                told.round(50, false, 0).duration
-            ),
-            (None, None, None)
-        );
-        let env = told.round(50, false, 0).env;
-        let expected = [("RATE", "50"), ("DURATION", "2000ms"), ("VUS", "25")];
-        assert_eq!(env, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    fn a_script_that_reads_the_rate_gets_it_and_the_generator_otherwise() {
+        let next = Next { rate: 50, length: LONG };
+        let reads = plan("__ENV.RATE", options());
+        let settings = reads.round(next);
+        assert_eq!((reads.arrivals(50, None), settings.vus, settings.duration), (None, None, None));
+        let expected = [("RATE", "50"), ("DURATION", "30000ms"), ("VUS", "25")];
+        assert_eq!(settings.env, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let driven = plan("", options());
-        assert_eq!(driven.round(50, false, 0).vus, Some(25));
+        assert_eq!(driven.round(next).vus, Some(25));
         assert_eq!(driven.arrivals(50, None).map(|arrivals| arrivals.rate), Some(50));
     }
 
     #[test]
-    fn tries_get_longer_where_errors_have_to_be_told_and_warm_ups_where_they_were_too_short() {
-        let mut options = options();
-        options.goal.errors = 0.01;
-        let plan = plan("", options);
-        let seconds = |errors, lengthened| {
-            let settings = plan.round(100, errors, lengthened);
-            (settings.duration.unwrap().as_secs(), settings.warm_up.as_secs())
+    fn tries_are_as_long_as_the_goal_needs() {
+        let seconds = |p95_ms, duration| {
+            let goal = Goal { p95_ms, ..options().goal };
+            let plan = plan("", LimitOptions { goal, duration, ..options() });
+            [Length::Short, LONG].map(|length| plan.lasts(length).as_secs())
         };
-        assert_eq!(
-            [seconds(false, 0), seconds(true, 0), seconds(true, 2)],
-            [(2, 1), (3, 1), (3, 9)]
-        );
+        assert_eq!(seconds(None, None), [5, 30]);
+        assert_eq!(seconds(Some(250.0), None), [5, 30]);
+        assert_eq!(seconds(Some(6000.0), None), [20, 120]);
+        assert_eq!(seconds(Some(6000.0), Some(Duration::from_secs(4))), [1, 4]);
     }
 
     #[test]
     fn virtual_users_are_enough_for_twice_the_longest_response_time() {
-        let vus = |rate, options| plan("", options).round(rate, false, 0).vus;
+        let vus = |rate, options| plan("", options).round(Next { rate, length: LONG }).vus;
         assert_eq!(vus(1000, options()), Some(500));
         assert_eq!(vus(1, options()), Some(20));
         assert_eq!(vus(100_000, options()), Some(2000));
@@ -426,33 +418,34 @@ mod tests {
     #[test]
     fn every_search_begins_elsewhere_and_the_seed_repeats_it() {
         let plan = plan("", options());
-        let first = |block, index| plan.search(block, index, None).next().unwrap();
+        let first = |block, index| plan.search(block, index, None).next().unwrap().rate;
         let starts: Vec<u32> = (1..=4).map(|block| first(block, 0)).collect();
         assert!(starts.iter().all(|rate| (10..=20).contains(rate)), "{starts:?}");
         assert!(starts.iter().any(|rate| *rate != starts[0]), "{starts:?}");
         assert_eq!(starts[2], first(3, 0));
-        let later = plan.search(2, 0, Some(1000.0)).next().unwrap();
-        assert!((601..=850).contains(&later), "{later}");
+        let later = plan.search(2, 0, Some(1000)).next().unwrap();
+        assert!((975..=1025).contains(&later.rate) && later.length == LONG, "{later:?}");
     }
 
-    /// Limit 20: 10, 20, 40 twice, 28 twice, 24 twice, 22 twice, 21 twice are 12 tries; the two
-    /// later searches from 17: 17, 24 twice, 20, 22 twice, 21 twice are 8 each. As many as for 500.
     #[test]
     fn the_time_is_estimated_by_searching_a_known_limit() {
         let estimate = |options| plan("", options).estimate();
-        assert_eq!(estimate(options()), Duration::from_millis(4500) * (12 + 8 + 8));
+        // Nothing but the lowest rate can be tried: a short try and three long ones, then three long ones a block.
+        let one = LimitOptions { max_rate: 1, from: 1, ..options() };
+        let (short, long) = (Duration::from_millis(6500), Duration::from_millis(31_500));
+        assert_eq!(estimate(one), short + long * 9);
         assert!(estimate(LimitOptions { max_rate: 100_000, ..options() }) > estimate(options()));
+        assert!(estimate(LimitOptions { blocks: 5, ..options() }) > estimate(options()));
     }
 
-    /// Of the 12 and twice 8 tries above, 10 and twice 6 miss the goal.
     #[test]
     fn a_server_that_hangs_takes_longer_by_what_is_waited_for_it() {
-        let extra = |script: &str, options: LimitOptions| {
-            let plan = plan(script, options);
+        let extra = |script: &str| {
+            let plan = plan(script, options());
             plan.estimate_of_hanging() - plan.estimate()
         };
-        assert_eq!(extra("", options()), Duration::from_secs(5) * (10 + 6 + 6));
-        assert_eq!(extra("__ENV.RATE", options()), Duration::from_secs(30) * (10 + 6 + 6));
+        assert_eq!(extra("__ENV.RATE"), extra("") * 6);
+        assert!(extra("") >= Duration::from_secs(5) * 6);
     }
 
     #[test]
@@ -474,12 +467,8 @@ mod tests {
 
     #[test]
     fn a_variant_that_is_not_there_is_named() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("script.js");
-        fs::write(&file, "").unwrap();
-        let experiment = bare(&file, "http://127.0.0.1:1", &[]).unwrap();
         let wrong = LimitOptions { variants: vec!["other".to_owned()], ..options() };
-        let error = LimitPlan::new(&experiment, wrong).unwrap_err().to_string();
+        let error = LimitPlan::new(&experiment("").1, wrong).unwrap_err().to_string();
         assert_eq!(error, "no variant `other`: the experiment has server");
     }
 }

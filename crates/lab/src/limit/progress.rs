@@ -9,7 +9,7 @@ use super::{
     course::Try,
     goal::{number, percent},
     plan::LimitPlan,
-    search::Found,
+    search::{CONFIRMATIONS, Found, Length, Next},
 };
 use crate::{time, words};
 
@@ -19,8 +19,8 @@ pub trait Progress {
     fn begin(&mut self, _plan: &LimitPlan) {}
     /// That many tries are there already, of a search that goes on.
     fn resumed(&mut self, _tries: usize) {}
-    /// A try begins: its block, variant and rate.
-    fn trying(&mut self, _block: u32, _variant: &str, _rate: u32) {}
+    /// A try begins: its block, variant, and what it is.
+    fn trying(&mut self, _block: u32, _variant: &str, _next: Next) {}
     /// A try ended, well or not.
     fn tried(&mut self, _tried: &Try) {}
     /// A variant's search in a block is over.
@@ -61,9 +61,11 @@ impl Progress for Console {
         self.searches =
             plan.settings().blocks.saturating_mul(u32::try_from(variants).unwrap_or(u32::MAX));
         say(&format!(
-            "goal: {}\none search for each of {} in {}, about {}, or {} if a server stops answering \
-             beyond its limit (seed {})",
+            "goal: {}\nshort tries of {:?} to get near, then long ones of {:?}: {CONFIRMATIONS} have to meet the goal\n\
+             one search for each of {} in {}, about {}, or {} if a server stops answering beyond its limit (seed {})",
             plan.goal(),
+            plan.lasts(Length::Short),
+            plan.lasts(Length::Long),
             words::some(variants, "variant"),
             words::some(plan.settings().blocks as usize, "block"),
             time::rough(plan.estimate()),
@@ -77,7 +79,8 @@ impl Progress for Console {
     }
 
     fn tried(&mut self, tried: &Try) {
-        let place = format!("block {} {}: {}/s", tried.block, tried.variant, tried.rate);
+        let long = if tried.length == Length::Long { ", long try," } else { "" };
+        let place = format!("block {} {}: {}/s{long}", tried.block, tried.variant, tried.rate);
         let seen = tried.figures.map(|seen| {
             let p95 = seen.p95_ms.map_or_else(|| "-".to_owned(), |ms| format!("{} ms", number(ms)));
             let (errors, dropped) = (percent(seen.errors), percent(seen.dropped));
@@ -87,7 +90,7 @@ impl Progress for Console {
         say(&match (&tried.void, &tried.missed) {
             (Some(why), _) => format!("{place} does not count: {why}"),
             (None, Some(why)) => format!("{place} missed the goal: {why}"),
-            (None, None) => format!("{place} held: {seen}"),
+            (None, None) => format!("{place} met the goal: {seen}"),
         });
     }
 
@@ -96,9 +99,11 @@ impl Progress for Console {
         let left = self.searches.saturating_sub(self.done);
         let left = self.begun.elapsed() / self.done.max(1) * left;
         let found = match found {
-            Found::Between { held, broke, .. } => format!("between {held} and {broke}/s"),
+            Found::Between { confirmed, refuted, .. } => {
+                format!("{confirmed}/s confirmed, {refuted}/s refuted")
+            }
             Found::Ceiling(rate) => format!("{rate}/s or more"),
-            Found::Nothing { broke, .. } => format!("less than {broke}/s"),
+            Found::Nothing { refuted, .. } => format!("less than {refuted}/s"),
         };
         say(&format!("block {block} {variant}: {found}; about {} left", time::rough(left)));
     }

@@ -5,12 +5,13 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::{
-    course::{Course, Ended, Outcomes, Place, Try},
+    course::{Course, Ended, Order, Outcomes, Try},
     goal::Goal,
     html, markdown,
     plan::{LimitPlan, LimitSettings},
     progress::Progress,
-    stored::{Description, KIND, StoredLimit},
+    search::Length,
+    stored::{Asked, KIND, StoredLimit},
     summary::{self, Capacity, Obstacle, VariantLimit, Versus},
     text,
 };
@@ -21,19 +22,20 @@ use crate::{
     host::Host,
     progress::Silent,
     record::RoundRecord,
-    report::{Language, MachinePart},
-    run::{self, Journal, Out, RunError},
-    stored::{JOURNAL, StoredError},
+    report::{Language, MachinePart, Origin},
+    round::Bench,
+    run::{self, Begun, Out, Place, RunError},
+    stored::{Description, JOURNAL, StoredError},
     words,
 };
 
 /// Version of the report's shape; grows when a reader has to change.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// A search's report. Its fields are those of its `report.json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct LimitReport {
-    /// 1.
+    /// 2.
     pub format: u32,
     /// `limit`.
     pub kind: &'static str,
@@ -103,22 +105,11 @@ pub fn run(
     progress: &mut dyn Progress,
 ) -> Result<LimitFinished, RunError> {
     let out = Out::create(out)?;
+    let mut description = Description::new(experiment, &plan.plan, host, Asked::new(plan));
     progress.begin(plan);
-    let description = Description::new(experiment, plan, host);
-    let begun = out.describe(description.to_json()).and_then(|()| {
-        let journal = out.journal()?;
-        let template = run::prepare(experiment, &plan.plan, host, &out, cancel, &mut Silent)?;
-        Ok((journal, template))
-    });
-    let (journal, template) = match begun {
-        Ok(begun) => begun,
-        Err(error) => {
-            out.abandon();
-            return Err(error);
-        }
-    };
-    let run = Run { experiment, plan, host, out, description, earlier: Vec::new() };
-    Ok(run.go(journal, template.as_deref(), cancel, progress))
+    let place = Place { experiment, plan: &plan.plan, host, cancel };
+    let begun = place.begin(out, &description, &mut Silent)?;
+    Ok(go(place, plan, begun, &mut description, Vec::new(), progress))
 }
 
 /// Goes on with a search that was interrupted or killed, or given up because a try broke, in its own
@@ -132,28 +123,16 @@ pub fn resume(
     cancel: &Cancel,
     progress: &mut dyn Progress,
 ) -> Result<LimitFinished, RunError> {
-    stored.check_unchanged(host)?;
+    stored.description.check_unchanged(&stored.experiment, &stored.plan.plan, host)?;
     // Before anything is written: tries that this version would not have made cannot be gone on from.
     stored.report()?;
-    let (out, journal) = Out::reopen(&stored.dir, stored.journal_bytes)?;
-    let StoredLimit { experiment, plan, mut description, rounds, .. } = stored;
-    description.resume();
+    let StoredLimit { dir, experiment, plan, mut description, rounds, journal_bytes } = stored;
+    let reopened = Out::reopen(&dir, journal_bytes)?;
     progress.begin(&plan);
     progress.resumed(rounds.len());
-    let template = out
-        .describe(description.to_json())
-        .and_then(|()| run::prepare(&experiment, &plan.plan, host, &out, cancel, &mut Silent));
-    let template = match template {
-        Ok(template) => template,
-        Err(error) => {
-            // The scratch space only, see `crate::resume`.
-            let _ = out.clean();
-            return Err(error);
-        }
-    };
-    let (experiment, plan) = (&experiment, &plan);
-    let run = Run { experiment, plan, host, out, description, earlier: rounds };
-    Ok(run.go(journal, template.as_deref(), cancel, progress))
+    let place = Place { experiment: &experiment, plan: &plan.plan, host, cancel };
+    let begun = place.go_on(reopened, &mut description, &mut Silent)?;
+    Ok(go(place, &plan, begun, &mut description, rounds, progress))
 }
 
 impl StoredLimit {
@@ -171,7 +150,7 @@ impl StoredLimit {
         if !outcomes.is_replayed {
             return Err(StoredError::NotReplayed(self.dir.join(JOURNAL)));
         }
-        Ok(LimitReport::new(&self.experiment, &plan, &self.description, outcomes))
+        Ok(LimitReport::new(&self.experiment, &plan, self.description.origin(), outcomes))
     }
 
     /// Writes its reports again, in its own language unless another is given.
@@ -191,48 +170,41 @@ struct Quiet;
 
 impl Progress for Quiet {}
 
-/// A search whose tries can begin.
-struct Run<'r> {
-    experiment: &'r Experiment,
-    plan: &'r LimitPlan,
-    host: &'r dyn Host,
-    out: Out,
-    description: Description,
-    /// Tries of before it was resumed.
+/// Runs all tries and reports them.
+fn go(
+    place: Place<'_>,
+    plan: &LimitPlan,
+    begun: Begun,
+    description: &mut Description<Asked>,
     earlier: Vec<RoundRecord>,
-}
-
-impl Run<'_> {
-    fn go(
-        self,
-        mut journal: Journal,
-        template: Option<&Path>,
-        cancel: &Cancel,
-        progress: &mut dyn Progress,
-    ) -> LimitFinished {
-        let Self { experiment, plan, host, out, mut description, earlier } = self;
-        let place = Place { experiment, host, template, out: &out, cancel, journal: &mut journal };
-        let outcomes = Course::new(plan, Some(place), earlier).run(progress);
-        description.end();
-        let described = out.describe(description.to_json());
-        let mut report = LimitReport::new(experiment, plan, &description, outcomes);
-        report.warnings.extend(journal.trouble.clone());
-        report.warnings.extend(described.err().map(|error| words::chain(&error)));
-        if let Err(error) = out.clean() {
-            report.warnings.push(words::chain(&error));
+    progress: &mut dyn Progress,
+) -> LimitFinished {
+    let Begun { out, mut journal, template } = begun;
+    let mut runner = |order: &Order| {
+        if place.cancel.is_cancelled() {
+            return None;
         }
-        let written = report.write(|name, text| out.write(name, text));
-        LimitFinished { report, written }
+        let bench = place.bench(&out, template.as_deref(), &order.settings);
+        let bench = Bench { arrivals: order.arrivals, ..bench };
+        let record = bench.round(order.slot, &plan.plan.variants[order.index]);
+        journal.append(&record);
+        Some(record)
+    };
+    let outcomes = Course::new(plan, Some(&mut runner), earlier).run(progress);
+    description.end();
+    let described = out.describe(description.to_json());
+    let mut report = LimitReport::new(place.experiment, plan, description.origin(), outcomes);
+    report.warnings.extend(journal.trouble.clone());
+    report.warnings.extend(described.err().map(|error| words::chain(&error)));
+    if let Err(error) = out.clean() {
+        report.warnings.push(words::chain(&error));
     }
+    let written = report.write(|name, text| out.write(name, text));
+    LimitFinished { report, written }
 }
 
 impl LimitReport {
-    fn new(
-        experiment: &Experiment,
-        plan: &LimitPlan,
-        description: &Description,
-        outcomes: Outcomes,
-    ) -> Self {
+    fn new(experiment: &Experiment, plan: &LimitPlan, origin: Origin, outcomes: Outcomes) -> Self {
         let language = plan.plan.language;
         let variants = summary::summarise(plan, &outcomes);
         let sentence: Vec<String> =
@@ -254,11 +226,11 @@ impl LimitReport {
             seed: plan.plan.seed,
             variants,
             tries: outcomes.tries,
-            started: description.started.clone(),
-            resumed: description.resumed.clone(),
-            finished: description.finished.clone(),
-            machine: description.machine.clone(),
-            versions: description.versions.clone(),
+            started: origin.started,
+            resumed: origin.resumed,
+            finished: origin.finished,
+            machine: origin.machine,
+            versions: origin.versions,
             language,
         }
     }
@@ -341,11 +313,18 @@ fn warnings(plan: &LimitPlan, outcomes: &Outcomes, variants: &[VariantLimit]) ->
     let lang = plan.plan.language;
     let mut lines = Vec::new();
     lines.extend(lang.search_ended(&outcomes.ended));
-    for (variant, (lengthened, too_short)) in variants.iter().zip(&outcomes.cold) {
-        if *lengthened > 0 {
-            let (first, last) = (plan.warm_up(0), plan.warm_up(*lengthened));
-            lines.push(lang.lengthened(&variant.name, first, last, *too_short));
-        }
+    let (lasts, enough) = (plan.lasts(Length::Long), plan.enough());
+    if lasts < enough {
+        lines.push(match lang {
+            Language::En => format!(
+                "rates were confirmed by tries of {lasts:?}; only tries of {enough:?} (the default) show a queue that \
+                 grows slowly, so the true limit may be lower"
+            ),
+            Language::Ko => format!(
+                "{lasts:?} 동안의 시도로 속도를 확인했습니다. 천천히 늘어나는 대기열은 {enough:?}(기본값) 동안 \
+                 시도해야 보이므로 실제 한계는 더 낮을 수 있습니다"
+            ),
+        });
     }
     if outcomes.noisy {
         let noisy = lang.pick(

@@ -1,17 +1,25 @@
-//! The search for the highest rate that holds: which rate is tried next, and when it is over.
+//! Search for the highest rate that meets the goal: which rate is tried next, for how long, and when the search is over.
 //!
-//! The rate rises by a factor until a try breaks, then the gap between the highest rate that held
-//! and the lowest that broke is halved (by its geometric middle) until it is narrow. It starts low
-//! because a server beyond its limit may need long to recover, and because a search from above
-//! would find some rate that holds beyond one that does not. So the answer is the *first* rate at
-//! which the goal was missed, also for a server that holds again beyond it.
+//! It has two stages. *Seeking* uses short tries to get near: the rate doubles until it misses the goal, then the gap between
+//! the highest rate that met it and the lowest that missed it is halved (by its geometric middle). *Confirming* decides, with
+//! long tries: a rate is confirmed when [`CONFIRMATIONS`] long tries met the goal, and one that missed it refutes the rate.
+//! From where seeking ended, the rate rises or falls in small steps, which grow, until one rate is confirmed and one above it
+//! refuted; then this gap is halved. Short tries bound nothing: they cannot see a queue that grows slowly, and luck with few
+//! requests is common.
 //!
-//! One bad try may be bad luck: a rate counts as broken when two tries in a row broke. Without that,
-//! a hiccup while rising would end the search far below the limit. What chance remains near the
-//! limit moves the answer of every variant alike. That the generator was the limit is said only after
-//! several tries, so it counts at once.
+//! Seeking starts low because a server beyond its limit may need long to recover, and because a search from above would find
+//! rates beyond the first limit, of a server that meets the goal again there.
+
+use serde::Serialize;
 
 use super::goal::{Reason, Whose};
+
+/// Long tries that have to meet the goal.
+pub const CONFIRMATIONS: u32 = 3;
+/// Factor of a step while seeking.
+const SEEKING_STEP: f64 = 2.0;
+/// How much coarser seeking is than the resolution.
+const SEEKING_TIMES: f64 = 4.0;
 
 /// What a search may try.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,23 +28,27 @@ pub struct Bounds {
     pub floor: u32,
     /// The highest.
     pub ceiling: u32,
-    /// The factor while nothing is known above or below, more than 1.
-    pub growth: f64,
-    /// The search is over when the rate that broke is higher than the one that held by no more
-    /// than this share, or by 1.
+    /// The search is over when the refuted rate is higher than the confirmed one by no more than this share, or by 1.
     pub resolution: f64,
 }
 
-/// What a try showed.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
-    /// The goal was reached; whether by requests enough to tell its errors.
-    Held {
-        /// They were.
-        surely: bool,
-    },
-    /// It was missed.
-    Broke(Reason),
+/// How long a try lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Length {
+    /// To get near.
+    Short,
+    /// To decide.
+    Long,
+}
+
+/// The next try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Next {
+    /// Iterations per second.
+    pub rate: u32,
+    /// How long.
+    pub length: Length,
 }
 
 /// What a search found.
@@ -44,19 +56,19 @@ pub enum Answer {
 pub enum Found {
     /// The limit lies between two rates.
     Between {
-        /// The highest that held.
-        held: u32,
-        /// The lowest that broke.
-        broke: u32,
+        /// The highest that was confirmed.
+        confirmed: u32,
+        /// The lowest that was refuted.
+        refuted: u32,
         /// Why.
         why: Reason,
     },
-    /// The ceiling held.
+    /// The ceiling was confirmed.
     Ceiling(u32),
-    /// Not even the floor held.
+    /// Not even the floor was.
     Nothing {
         /// The floor.
-        broke: u32,
+        refuted: u32,
         /// Why.
         why: Reason,
     },
@@ -66,53 +78,76 @@ pub enum Found {
 #[derive(Debug, Clone)]
 pub struct Search {
     bounds: Bounds,
-    held: Option<u32>,
-    /// What held had requests enough to tell errors.
-    surely: bool,
-    broke: Option<(u32, Reason)>,
-    /// The rate to be tried broke once.
+    /// The highest rate of this stage that met the goal.
+    met: Option<u32>,
+    /// The lowest that missed it.
+    missed: Option<(u32, Reason)>,
+    /// Tries of the next rate that met the goal; while seeking, those that missed it.
+    tries: u32,
+    /// Why the last one missed it, while seeking.
     doubt: Option<Reason>,
-    next: Option<u32>,
+    step: f64,
+    next: Option<Next>,
 }
 
 impl Search {
-    /// A search that begins near `start`.
-    pub fn new(bounds: Bounds, start: f64) -> Self {
-        let next = whole(start).clamp(bounds.floor, bounds.ceiling);
-        Self { bounds, held: None, surely: true, broke: None, doubt: None, next: Some(next) }
+    /// A search that seeks from a rate near `start`.
+    pub fn seeking(bounds: Bounds, start: f64) -> Self {
+        Self::new(bounds, start, Length::Short)
     }
 
-    /// Whether errors have broken a rate, so that tries have to have requests enough to tell them.
-    pub fn is_about_errors(&self) -> bool {
-        let broke = self.broke.as_ref().map(|(_, why)| why);
-        broke.into_iter().chain(&self.doubt).any(Reason::has_errors)
+    /// A search that confirms from a rate near `start`, where another search ended.
+    pub fn confirming(bounds: Bounds, start: f64) -> Self {
+        Self::new(bounds, start, Length::Long)
     }
 
-    /// The rate to be tried; `None` when the search is over.
-    pub fn next(&self) -> Option<u32> {
+    fn new(bounds: Bounds, start: f64, length: Length) -> Self {
+        let rate = whole(start).clamp(bounds.floor, bounds.ceiling);
+        let step = match length {
+            Length::Short => SEEKING_STEP,
+            Length::Long => 1.0 + 2.0 * bounds.resolution,
+        };
+        let next = Some(Next { rate, length });
+        Self { bounds, met: None, missed: None, tries: 0, doubt: None, step, next }
+    }
+
+    /// The next try; `None` when the search is over.
+    pub fn next(&self) -> Option<Next> {
         self.next
     }
 
-    /// Takes what the try of [`Self::next`] showed.
-    pub fn tell(&mut self, answer: Answer) {
-        let Some(rate) = self.next else { return };
-        match (answer, self.doubt.take()) {
-            (Answer::Held { surely }, _) => (self.held, self.surely) = (Some(rate), surely),
-            (Answer::Broke(why), None) if why.whose != Whose::Generator => {
+    /// Takes what the try of [`Self::next`] showed: why it missed the goal, or `None` if it met it.
+    pub fn tell(&mut self, missed: Option<Reason>) {
+        let Some(Next { rate, length }) = self.next else { return };
+        match (missed, length) {
+            (None, Length::Short) => {
+                self.doubt = None;
+                self.met = Some(rate);
+            }
+            (None, Length::Long) => {
+                self.tries += 1;
+                if self.tries < CONFIRMATIONS {
+                    return;
+                }
+                self.met = Some(rate);
+            }
+            // One short try that misses the goal may be bad luck, which would end seeking far below the limit. That the
+            // generator was the limit was seen several times already.
+            (Some(why), Length::Short) if self.doubt.is_none() && why.whose != Whose::Generator => {
                 self.doubt = Some(why);
                 return;
             }
-            // What was not the server's once leaves open what the server would have done.
-            (Answer::Broke(why), first) => {
-                let why = first.filter(|first| !first.is_servers()).unwrap_or(why);
-                // What held with few requests may have had luck, and is asked again, at length.
-                if why.has_errors() && !self.surely {
-                    self.held = None;
-                }
-                self.broke = Some((rate, why));
+            (Some(why), _) => {
+                // What was not the server's once leaves open what the server would have done.
+                let first = self.doubt.take().filter(|first| !first.is_servers());
+                self.missed = Some((rate, first.unwrap_or(why)));
             }
         }
-        self.next = self.after();
+        self.tries = 0;
+        self.next = match (self.after(length), length) {
+            (None, Length::Short) => Some(self.confirm()),
+            (rate, _) => rate.map(|rate| Next { rate, length }),
+        };
     }
 
     /// What was found, once the search is over.
@@ -120,28 +155,47 @@ impl Search {
         if self.next.is_some() {
             return None;
         }
-        Some(match (self.held, &self.broke) {
-            (Some(held), Some((broke, why))) => {
-                Found::Between { held, broke: *broke, why: why.clone() }
+        Some(match (self.met, &self.missed) {
+            (Some(confirmed), Some((refuted, why))) => {
+                Found::Between { confirmed, refuted: *refuted, why: why.clone() }
             }
-            (None, Some((broke, why))) => Found::Nothing { broke: *broke, why: why.clone() },
-            (held, None) => Found::Ceiling(held.unwrap_or(self.bounds.ceiling)),
+            (None, Some((refuted, why))) => Found::Nothing { refuted: *refuted, why: why.clone() },
+            (met, None) => Found::Ceiling(met.unwrap_or(self.bounds.ceiling)),
         })
     }
 
-    fn after(&self) -> Option<u32> {
-        let Bounds { floor, ceiling, growth, resolution } = self.bounds;
-        match (self.held, self.broke.as_ref().map(|(rate, _)| *rate)) {
-            (Some(held), None) if held >= ceiling => None,
-            (Some(held), None) => Some(whole(f64::from(held) * growth).max(held + 1).min(ceiling)),
-            (None, Some(broke)) if broke <= floor => None,
-            (None, Some(broke)) => Some(whole(f64::from(broke) / growth).min(broke - 1).max(floor)),
-            (Some(held), Some(broke)) => {
-                let (low, high) = (f64::from(held), f64::from(broke));
-                let narrow = broke - held <= 1 || high / low <= 1.0 + resolution;
-                (!narrow).then(|| whole((low * high).sqrt()).clamp(held + 1, broke - 1))
+    /// Goes on to the second stage. Of the first remains where to begin, and a limit that was not the server's: to run
+    /// into that again would take long and show nothing.
+    fn confirm(&mut self) -> Next {
+        let start = self.met.unwrap_or(self.bounds.floor);
+        let missed = self.missed.take().filter(|(_, why)| self.met.is_some() && !why.is_servers());
+        *self = Self { missed, ..Self::confirming(self.bounds, f64::from(start)) };
+        Next { rate: start, length: Length::Long }
+    }
+
+    /// The rate to be tried next in this stage.
+    fn after(&mut self, length: Length) -> Option<u32> {
+        let Bounds { floor, ceiling, resolution } = self.bounds;
+        let step = self.step;
+        match (self.met, self.missed.as_ref().map(|(rate, _)| *rate)) {
+            (Some(met), Some(missed)) => {
+                let (low, high) = (f64::from(met), f64::from(missed));
+                let narrow = match length {
+                    Length::Short => resolution * SEEKING_TIMES,
+                    Length::Long => resolution,
+                };
+                let is_over = missed <= met + 1 || high / low <= 1.0 + narrow;
+                (!is_over).then(|| whole((low * high).sqrt()).clamp(met + 1, missed - 1))
             }
-            (None, None) => self.next,
+            (Some(met), None) => {
+                self.step = (step * step).min(SEEKING_STEP);
+                (met < ceiling).then(|| whole(f64::from(met) * step).max(met + 1).min(ceiling))
+            }
+            (None, Some(missed)) => {
+                self.step = (step * step).min(SEEKING_STEP);
+                (missed > floor).then(|| whole(f64::from(missed) / step).min(missed - 1).max(floor))
+            }
+            (None, None) => None,
         }
     }
 }
@@ -158,110 +212,103 @@ mod tests {
     use super::*;
     use crate::limit::goal::Breach;
 
-    const BOUNDS: Bounds = Bounds { floor: 1, ceiling: 100_000, growth: 2.0, resolution: 0.05 };
+    const BOUNDS: Bounds = Bounds { floor: 1, ceiling: 100_000, resolution: 0.025 };
 
-    fn because(whose: Whose) -> Reason {
-        Reason { whose, breaches: vec![Breach::Errors { share: 0.5 }] }
+    fn because(whose: Whose) -> Option<Reason> {
+        Some(Reason { whose, breaches: vec![Breach::Errors { share: 0.5 }] })
     }
 
-    const HELD: Answer = Answer::Held { surely: true };
-
-    fn broke() -> Answer {
-        Answer::Broke(because(Whose::Server))
-    }
-
-    /// Searches against a simulated server; gives what was found and the rates tried.
+    /// Searches against a simulated server; gives what was found and what was tried.
     fn search(
-        bounds: Bounds,
-        start: f64,
-        mut server: impl FnMut(u32) -> Answer,
-    ) -> (Found, Vec<u32>) {
-        let mut search = Search::new(bounds, start);
+        mut search: Search,
+        mut server: impl FnMut(Next) -> Option<Reason>,
+    ) -> (Found, Vec<Next>) {
         let mut tried = Vec::new();
-        while let Some(rate) = search.next() {
-            assert!(tried.len() < 200, "a search without end: {tried:?}");
-            tried.push(rate);
-            search.tell(server(rate));
+        while let Some(next) = search.next() {
+            assert!(tried.len() < 500, "a search without end: {tried:?}");
+            tried.push(next);
+            search.tell(server(next));
         }
         (search.found().unwrap(), tried)
     }
 
-    fn up_to(limit: u32) -> impl FnMut(u32) -> Answer {
-        move |rate| if rate <= limit { HELD } else { broke() }
+    fn up_to(limit: u32) -> impl FnMut(Next) -> Option<Reason> {
+        move |next| because(Whose::Server).filter(|_| next.rate > limit)
     }
 
-    fn between(held: u32, broke: u32) -> Found {
-        Found::Between { held, broke, why: because(Whose::Server) }
+    fn rates(tried: &[Next], length: Length) -> Vec<u32> {
+        tried.iter().filter(|next| next.length == length).map(|next| next.rate).collect()
     }
 
-    #[test]
-    fn the_rate_doubles_until_it_breaks_twice_and_the_gap_is_halved() {
-        let (found, tried) = search(BOUNDS, 10.0, up_to(100));
-        // √(80·160) = 113, √(80·113) = 95, √(95·113) = 104, √(95·104) = 99, 104/99 = 1.0505 …
-        let expected = [10, 20, 40, 80, 160, 160, 113, 113, 95, 104, 104, 99, 101, 101];
-        assert_eq!((found, tried), (between(99, 101), expected.to_vec()));
+    fn between(found: &Found) -> (u32, u32) {
+        let Found::Between { confirmed, refuted, .. } = found else { panic!("{found:?}") };
+        (*confirmed, *refuted)
     }
 
     #[test]
-    fn a_start_beyond_the_limit_is_followed_by_lower_rates() {
-        let (found, tried) = search(BOUNDS, 1000.0, up_to(100));
-        assert_eq!(tried[..8], [1000, 1000, 500, 500, 250, 250, 125, 125]);
-        let Found::Between { held, broke, .. } = found else { panic!("{found:?}") };
-        assert!(held <= 100 && 100 < broke, "{held} {broke}");
+    fn short_tries_get_near_and_long_ones_decide() {
+        let (found, tried) = search(Search::seeking(BOUNDS, 10.0), up_to(100));
+        // √(80·160) = 113, √(80·113) = 95, √(95·113) = 104: 104/95 is within 10 %.
+        let near = [10, 20, 40, 80, 160, 160, 113, 113, 95, 104, 104];
+        assert_eq!(rates(&tried, Length::Short), near);
+        // 95 · 1.05 = 100, 100 · 1.05² = 110, √(100·110) = 105, √(100·105) = 102.
+        let decided = [95, 95, 95, 100, 100, 100, 110, 105, 102];
+        assert_eq!(rates(&tried, Length::Long), decided);
+        assert_eq!(between(&found), (100, 102));
+    }
+
+    #[test]
+    fn short_tries_that_were_too_good_or_too_bad_are_put_right() {
+        for seen in [60, 90, 119, 300] {
+            let (found, tried) = search(Search::seeking(BOUNDS, 10.0), |next| match next.length {
+                Length::Short => up_to(seen)(next),
+                Length::Long => up_to(100)(next),
+            });
+            let (confirmed, refuted) = between(&found);
+            assert!((98..=100).contains(&confirmed) && (101..=103).contains(&refuted), "{found:?}");
+            assert!(rates(&tried, Length::Long).len() < 25, "{tried:?}");
+        }
+    }
+
+    #[test]
+    fn a_later_search_confirms_from_where_the_last_one_ended() {
+        let (found, tried) = search(Search::confirming(BOUNDS, 99.0), up_to(100));
+        assert!(rates(&tried, Length::Short).is_empty());
+        assert_eq!(between(&found).0, 99);
     }
 
     #[test]
     fn a_server_that_serves_nothing_has_no_capacity() {
-        let (found, _) = search(BOUNDS, 10.0, |_| broke());
-        assert_eq!(found, Found::Nothing { broke: 1, why: because(Whose::Server) });
-    }
-
-    /// It refuses one in ten at any rate; up to 20 requests a try have luck.
-    #[test]
-    fn luck_with_few_requests_is_asked_again_before_it_is_believed() {
-        let lucky = Answer::Held { surely: false };
-        let mut search = Search::new(BOUNDS, 5.0);
-        for _ in 0..2 {
-            search.tell(lucky.clone());
-        }
-        assert!(!search.is_about_errors());
-        let mut tried = Vec::new();
-        while let Some(rate) = search.next() {
-            tried.push(rate);
-            search.tell(broke());
-            assert!(search.is_about_errors());
-        }
-        assert_eq!(tried, [20, 20, 10, 10, 5, 5, 3, 3, 2, 2, 1, 1]);
-        assert!(matches!(search.found(), Some(Found::Nothing { broke: 1, .. })));
+        let (found, tried) = search(Search::seeking(BOUNDS, 10.0), up_to(0));
+        let why = because(Whose::Server).unwrap();
+        assert_eq!(found, Found::Nothing { refuted: 1, why });
+        assert_eq!(rates(&tried, Length::Long), [1]);
     }
 
     #[test]
-    fn a_limit_above_the_ceiling_is_not_looked_for() {
-        let bounds = Bounds { ceiling: 500, ..BOUNDS };
-        let (found, tried) = search(bounds, 10.0, up_to(u32::MAX));
-        assert_eq!(found, Found::Ceiling(500));
-        assert_eq!(tried.last(), Some(&500));
-        assert_eq!(search(bounds, 900.0, up_to(u32::MAX)).1, [500]);
-    }
-
-    #[test]
-    fn a_server_that_holds_again_beyond_its_first_limit_is_known_by_the_first() {
-        let (found, tried) =
-            search(BOUNDS, 10.0, |rate| if rate > 100 && rate < 300 { broke() } else { HELD });
-        assert_eq!(found, between(99, 101));
-        assert!(tried.iter().all(|rate| *rate <= 160), "{tried:?}");
-    }
-
-    #[test]
-    fn one_bad_try_is_bad_luck() {
-        let mut tries = 0;
-        let (found, _) = search(BOUNDS, 10.0, |rate| {
-            tries += 1;
-            // Every third try breaks whatever the rate.
-            if tries % 3 == 0 || rate > 100 { broke() } else { HELD }
+    fn bad_luck_at_the_lowest_rate_is_put_right() {
+        let (found, _) = search(Search::seeking(BOUNDS, 4.0), |next| match next.length {
+            Length::Short => because(Whose::Server),
+            Length::Long => up_to(9)(next),
         });
-        let Found::Between { held, broke, .. } = found else { panic!("{found:?}") };
-        assert!((95..=100).contains(&held) && broke <= 106, "{held} {broke}");
+        assert_eq!(between(&found), (9, 10));
+    }
+
+    #[test]
+    fn the_ceiling_is_confirmed_and_no_limit() {
+        let bounds = Bounds { ceiling: 500, ..BOUNDS };
+        let (found, tried) = search(Search::seeking(bounds, 10.0), up_to(u32::MAX));
+        assert_eq!(found, Found::Ceiling(500));
+        assert_eq!(rates(&tried, Length::Long), [500; 3]);
+        assert_eq!(search(Search::seeking(bounds, 900.0), up_to(u32::MAX)).1.len(), 4);
+    }
+
+    #[test]
+    fn a_server_that_meets_the_goal_again_beyond_its_first_limit_is_known_by_the_first() {
+        let (found, _) = search(Search::seeking(BOUNDS, 10.0), |next| {
+            because(Whose::Server).filter(|_| next.rate > 100 && next.rate < 300)
+        });
+        assert_eq!(between(&found), (100, 102));
     }
 
     #[test]
@@ -269,64 +316,51 @@ mod tests {
         for other in [Whose::Generator, Whose::VirtualUsers] {
             for order in [[Whose::Server, other], [other, Whose::Server]] {
                 let mut tries = 0;
-                let (found, _) = search(BOUNDS, 10.0, |rate| {
-                    if rate <= 100 {
-                        return HELD;
+                let (found, tried) = search(Search::seeking(BOUNDS, 10.0), |next| {
+                    if next.rate <= 100 {
+                        return None;
                     }
                     tries += 1;
-                    Answer::Broke(because(order[tries % 2]))
+                    because(if next.length == Length::Long { other } else { order[tries % 2] })
                 });
-                let Found::Between { why, .. } = found else { panic!("{found:?}") };
-                assert_eq!(why.whose, other);
+                let Found::Between { why, refuted, .. } = found else { panic!("{found:?}") };
+                assert_eq!(why.whose, other, "{order:?} {tried:?}");
+                // Nothing is gained by running into it with long tries.
+                assert!(rates(&tried, Length::Long).iter().all(|rate| *rate < refuted + 3));
             }
         }
     }
 
-    /// The chance to hold falls from 1 to 0 around the limit, over some ten per cent.
-    #[test]
-    fn the_limit_of_a_noisy_server_is_found_within_a_few_per_cent() {
-        let mut rng = fastrand::Rng::with_seed(1);
-        for limit in [7.0, 130.0, 4_000.0] {
-            let logs: Vec<f64> = (0..200)
-                .map(|_| {
-                    let start = 3.0 * 2.0_f64.powf(rng.f64());
-                    let (found, _) = search(BOUNDS, start, |rate| {
-                        let far = (f64::from(rate) / limit).ln() / 0.03;
-                        if rng.f64() < 1.0 / (1.0 + far.exp()) { HELD } else { broke() }
-                    });
-                    let Found::Between { held, broke, .. } = found else { panic!("{found:?}") };
-                    (f64::from(held) * f64::from(broke)).sqrt().ln()
-                })
-                .collect();
-            let mean = (logs.iter().sum::<f64>() / 200.0).exp();
-            let away = mean / limit;
-            assert!((0.95..1.08).contains(&away), "{mean} for {limit}");
-        }
-    }
-
     proptest! {
-        /// Whatever a server answers, the search ends, inside its bounds, and tells the truth.
+        /// Whatever a server answers, the search ends, inside its bounds, and what it found was seen.
         #[test]
         fn every_search_ends_and_found_what_was_answered(
-            answers in prop::collection::vec(any::<bool>(), 200),
+            answers in prop::collection::vec(any::<bool>(), 500),
             start in 0.1..1e6_f64,
+            is_later: bool,
         ) {
             let mut answers = answers.into_iter();
             let mut seen: Vec<(u32, bool)> = Vec::new();
-            let (found, tried) = search(BOUNDS, start, |rate| {
-                let held = answers.next().unwrap();
-                seen.push((rate, held));
-                if held { HELD } else { broke() }
-            });
-            prop_assert!(tried.iter().all(|rate| (1..=100_000).contains(rate)));
-            match found {
-                Found::Between { held, broke, .. } => {
-                    prop_assert!(held < broke && seen.contains(&(held, true)));
-                    let broken = seen.iter().filter(|try_| **try_ == (broke, false)).count();
-                    prop_assert!(broken >= 2);
+            let begin = if is_later { Search::confirming } else { Search::seeking };
+            let (found, tried) = search(begin(BOUNDS, start), |next| {
+                let met = answers.next().unwrap();
+                if next.length == Length::Long {
+                    seen.push((next.rate, met));
                 }
-                Found::Ceiling(rate) => prop_assert!(seen.contains(&(rate, true))),
-                Found::Nothing { broke, .. } => prop_assert_eq!(broke, 1),
+                because(Whose::Server).filter(|_| !met)
+            });
+            prop_assert!(tried.iter().all(|next| (1..=100_000).contains(&next.rate)));
+            let confirmed_is_right = |rate: u32| {
+                let own: Vec<bool> = seen.iter().filter(|one| one.0 == rate).map(|one| one.1).collect();
+                own == [true; CONFIRMATIONS as usize]
+            };
+            match found {
+                Found::Between { confirmed, refuted, .. } => {
+                    prop_assert!(confirmed < refuted && confirmed_is_right(confirmed));
+                    prop_assert!(seen.contains(&(refuted, false)));
+                }
+                Found::Ceiling(rate) => prop_assert!(confirmed_is_right(rate)),
+                Found::Nothing { refuted, .. } => prop_assert_eq!(refuted, 1),
             }
         }
     }

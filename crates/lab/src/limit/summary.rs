@@ -6,7 +6,7 @@ use super::{
     course::{Outcomes, Try},
     goal::{Figures, Reason, Whose},
     plan::LimitPlan,
-    search::Found,
+    search::{Found, Length},
 };
 use crate::{
     report::Language,
@@ -26,7 +26,7 @@ pub struct VariantLimit {
     pub versus: Versus,
     /// What gave way, and in how many searches, most often first. Only what was the server's.
     pub gave_way: Vec<(String, usize)>,
-    /// What was seen at the highest rate that held.
+    /// What was seen at the rate of its capacity.
     pub at_best: Option<Best>,
     /// Each search.
     pub searches: Vec<SearchPart>,
@@ -38,20 +38,21 @@ pub struct VariantLimit {
 pub enum Capacity {
     /// Every search found a limit of the server.
     Exactly {
-        /// Geometric mean of the searches' answers.
-        rate: f64,
-        /// Ends of its 95 % confidence interval, by Student's t on logarithms; `None` with fewer
-        /// than two searches.
+        /// Median of the highest rates that the searches confirmed; of an even number the lower one, so that it is one
+        /// of them.
+        rate: u32,
+        /// Ends of the 95 % confidence interval of their geometric mean, by Student's t on logarithms, made
+        /// wide enough to hold the median; `None` with fewer than two searches.
         interval: Option<(f64, f64)>,
     },
     /// In at least one search something else gave way first.
     AtLeast {
-        /// The lowest of the highest rates that held.
+        /// The lowest of the highest rates that were confirmed.
         rate: u32,
         /// What gave way.
         because: Obstacle,
     },
-    /// In at least one search not even the lowest rate held.
+    /// In at least one search not even the lowest rate was confirmed.
     Nothing {
         /// In how many.
         searches: usize,
@@ -95,7 +96,7 @@ pub enum Versus {
     NoRatio(String),
 }
 
-/// What was seen at the highest rate that held.
+/// What was seen at the rate of the [`Capacity`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Best {
     /// The rate.
@@ -111,22 +112,24 @@ pub struct Best {
 pub struct SearchPart {
     /// Its block.
     pub block: u32,
-    /// The highest rate that held below any that broke; `None` when none did.
-    pub held: Option<u32>,
-    /// The lowest rate that broke; `None` when none did.
-    pub broke: Option<u32>,
+    /// The highest rate that was confirmed; `None` when none was.
+    pub confirmed: Option<u32>,
+    /// The lowest rate that was refuted; `None` when none was.
+    pub refuted: Option<u32>,
     /// Why.
     pub why: Option<Reason>,
 }
 
 impl SearchPart {
     fn of(block: u32, found: &Found) -> Self {
-        let (held, broke, why) = match found {
-            Found::Between { held, broke, why } => (Some(*held), Some(*broke), Some(why.clone())),
+        let (confirmed, refuted, why) = match found {
+            Found::Between { confirmed, refuted, why } => {
+                (Some(*confirmed), Some(*refuted), Some(why.clone()))
+            }
             Found::Ceiling(rate) => (Some(*rate), None, None),
-            Found::Nothing { broke, why } => (None, Some(*broke), Some(why.clone())),
+            Found::Nothing { refuted, why } => (None, Some(*refuted), Some(why.clone())),
         };
-        Self { block, held, broke, why }
+        Self { block, confirmed, refuted, why }
     }
 
     /// What kept it from the server's limit, if anything did.
@@ -140,11 +143,8 @@ impl SearchPart {
     }
 
     /// The answer, when the limit was the server's and above the lowest rate.
-    pub(super) fn limit(&self) -> Option<f64> {
-        if self.obstacle().is_some() {
-            return None;
-        }
-        Some((f64::from(self.held?) * f64::from(self.broke?)).sqrt())
+    pub(super) fn limit(&self) -> Option<u32> {
+        self.confirmed.filter(|_| self.obstacle().is_none())
     }
 }
 
@@ -170,13 +170,14 @@ pub fn summarise(plan: &LimitPlan, outcomes: &Outcomes) -> Vec<VariantLimit> {
                     Versus::NoRatio(why.to_owned())
                 }
             };
+            let capacity = capacity(own);
             VariantLimit {
                 name: variant.name.clone(),
                 is_reference,
-                capacity: capacity(own),
                 versus,
                 gave_way: gave_way(own),
-                at_best: best(&outcomes.tries, &variant.name, own),
+                at_best: best(&outcomes.tries, &variant.name, &capacity),
+                capacity,
                 searches: own.clone(),
             }
         })
@@ -184,23 +185,27 @@ pub fn summarise(plan: &LimitPlan, outcomes: &Outcomes) -> Vec<VariantLimit> {
 }
 
 fn capacity(searches: &[SearchPart]) -> Capacity {
-    let nothing = |search: &&SearchPart| search.held.is_none() && search.obstacle().is_none();
+    let nothing = |search: &&SearchPart| search.confirmed.is_none() && search.obstacle().is_none();
     match searches.iter().filter(nothing).count() {
         0 => {}
         searches => return Capacity::Nothing { searches },
     }
     let first = searches.iter().filter_map(|search| search.obstacle().map(|why| (search, why)));
     // Of several, the one that says least.
-    if let Some((search, because)) = first.min_by_key(|(search, _)| search.held.unwrap_or(0)) {
-        let lowest = searches.iter().map(|search| search.held.unwrap_or(0)).min();
-        return Capacity::AtLeast { rate: lowest.or(search.held).unwrap_or(0), because };
+    if let Some((search, because)) = first.min_by_key(|(search, _)| search.confirmed.unwrap_or(0)) {
+        let lowest = searches.iter().map(|search| search.confirmed.unwrap_or(0)).min();
+        return Capacity::AtLeast { rate: lowest.or(search.confirmed).unwrap_or(0), because };
     }
-    let limits: Vec<(f64, f64)> =
-        searches.iter().filter_map(|search| Some((1.0, search.limit()?))).collect();
-    stats::estimate(&limits).map_or(Capacity::Unknown, |estimate| Capacity::Exactly {
-        rate: estimate.ratio,
-        interval: estimate.interval,
-    })
+    let mut limits: Vec<u32> = searches.iter().filter_map(SearchPart::limit).collect();
+    limits.sort_unstable();
+    let Some(rate) = limits.get(limits.len().saturating_sub(1) / 2).copied() else {
+        return Capacity::Unknown;
+    };
+    let all: Vec<(f64, f64)> = limits.iter().map(|limit| (1.0, f64::from(*limit))).collect();
+    let interval = stats::estimate(&all).and_then(|estimate| estimate.interval);
+    let median = f64::from(rate);
+    let interval = interval.map(|(low, high)| (low.min(median), high.max(median)));
+    Capacity::Exactly { rate, interval }
 }
 
 /// Blocks that only one of the two has completed say nothing.
@@ -224,7 +229,7 @@ fn versus(reference: &[SearchPart], own: &[SearchPart], lang: Language) -> Versu
             );
         }
         match (other.limit(), search.limit()) {
-            (Some(other), Some(own)) => pairs.push((other, own)),
+            (Some(other), Some(own)) => pairs.push((f64::from(other), f64::from(own))),
             _ => {
                 return none(
                     "one of the two did not hold even the lowest rate",
@@ -251,13 +256,16 @@ fn gave_way(searches: &[SearchPart]) -> Vec<(String, usize)> {
     counts
 }
 
-fn best(tries: &[Try], variant: &str, searches: &[SearchPart]) -> Option<Best> {
-    let rate = searches.iter().filter_map(|search| search.held).max()?;
-    let held = |one: &&Try| {
-        one.variant == variant && one.rate == rate && one.missed.is_none() && one.void.is_none()
+fn best(tries: &[Try], variant: &str, capacity: &Capacity) -> Option<Best> {
+    let (Capacity::Exactly { rate, .. } | Capacity::AtLeast { rate, .. }) = capacity else {
+        return None;
     };
-    let one = tries.iter().find(held)?;
-    Some(Best { rate, figures: one.figures?, server_cores: one.server_cores })
+    let confirms = |one: &&Try| {
+        let met = one.missed.is_none() && one.void.is_none();
+        one.variant == variant && one.rate == *rate && one.length == Length::Long && met
+    };
+    let one = tries.iter().find(confirms)?;
+    Some(Best { rate: *rate, figures: one.figures?, server_cores: one.server_cores })
 }
 
 #[cfg(test)]
@@ -265,9 +273,9 @@ mod tests {
     use super::*;
     use crate::limit::goal::Breach;
 
-    fn search(block: u32, held: u32, broke: u32, whose: Whose) -> SearchPart {
+    fn search(block: u32, confirmed: u32, refuted: u32, whose: Whose) -> SearchPart {
         let why = Reason { whose, breaches: vec![Breach::P95 { ms: Some(300.0) }] };
-        SearchPart { block, held: Some(held), broke: Some(broke), why: Some(why) }
+        SearchPart { block, confirmed: Some(confirmed), refuted: Some(refuted), why: Some(why) }
     }
 
     fn servers(rates: &[(u32, u32)]) -> Vec<SearchPart> {
@@ -276,12 +284,15 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_is_the_geometric_mean_of_the_middles() {
-        // Middles 100 and 400: 200 on average.
-        let found = capacity(&servers(&[(80, 125), (320, 500)]));
+    fn the_limit_is_the_median_of_what_was_confirmed() {
+        let found = capacity(&servers(&[(100, 103), (400, 410), (200, 205)]));
         let Capacity::Exactly { rate, interval } = found else { panic!("{found:?}") };
-        assert!((rate - 200.0).abs() < 1e-9);
+        assert_eq!(rate, 200);
         assert!(interval.is_some_and(|(low, high)| low < 100.0 && high > 400.0));
+        // Of two the lower, and the interval holds it though they agree.
+        let found = capacity(&servers(&[(100, 103), (101, 104)]));
+        let Capacity::Exactly { rate: 100, interval: Some((low, _)) } = found else { panic!() };
+        assert!(low <= 100.0);
         assert_eq!(gave_way(&servers(&[(1, 2), (1, 2)])), [("p95".to_owned(), 2)]);
         let mut hung = servers(&[(1, 2)]);
         let breaches = vec![Breach::Errors { share: 1.0 }, Breach::Dropped { share: 1.0 }];
@@ -311,7 +322,7 @@ mod tests {
     #[test]
     fn a_server_that_holds_nothing_has_no_ratio() {
         let why = Reason { whose: Whose::Server, breaches: Vec::new() };
-        let nothing = SearchPart::of(1, &Found::Nothing { broke: 1, why });
+        let nothing = SearchPart::of(1, &Found::Nothing { refuted: 1, why });
         assert_eq!(capacity(std::slice::from_ref(&nothing)), Capacity::Nothing { searches: 1 });
         // Also when something else gave way in another search.
         let other = search(2, 300, 400, Whose::Generator);
@@ -324,8 +335,8 @@ mod tests {
 
     #[test]
     fn ratios_are_taken_within_a_block_and_only_where_both_are_complete() {
-        let reference = servers(&[(80, 125), (320, 500), (10, 40)]);
-        let own = servers(&[(160, 250), (640, 1000)]);
+        let reference = servers(&[(100, 125), (400, 500), (20, 40)]);
+        let own = servers(&[(200, 250), (800, 1000)]);
         let Versus::Ratio(estimate) = versus(&reference, &own, Language::En) else { panic!() };
         assert_eq!(estimate.blocks, 2);
         assert!((estimate.ratio - 2.0).abs() < 1e-9);

@@ -3,6 +3,7 @@
 use super::{
     goal::number,
     report::LimitReport,
+    search::Length,
     summary::{Best, VariantLimit, Versus},
 };
 use crate::report::{Language, align, head, ratio};
@@ -14,7 +15,7 @@ pub fn heads(lang: Language) -> [&'static str; 5] {
         ("capacity, iterations/s", "한계, 초당 반복"),
         ("against the reference", "기준 대비"),
         ("gave way", "먼저 무너진 것"),
-        ("at its best", "가장 높은 속도에서"),
+        ("at that rate", "그 속도에서"),
     ]
     .map(|(en, ko)| lang.pick(en, ko))
 }
@@ -81,6 +82,7 @@ pub fn tries(report: &LimitReport) -> Vec<Vec<String>> {
         ("block", "블록"),
         ("variant", "변형"),
         ("rate", "속도"),
+        ("try", "시도"),
         ("p95, ms", "p95, ms"),
         ("good/s", "정상/초"),
         ("outcome", "결과"),
@@ -92,15 +94,20 @@ pub fn tries(report: &LimitReport) -> Vec<Vec<String>> {
                 format!("{}: {why}", lang.pick("does not count", "세지 않음"))
             }
             (None, Some(why)) => {
-                format!("{}: {}", lang.pick("missed", "목표에 못 이름"), lang.missed(why))
+                format!("{}: {}", lang.pick("missed the goal", "목표에 못 이름"), lang.missed(why))
             }
-            (None, None) => lang.pick("held", "견딤").to_owned(),
+            (None, None) => lang.pick("met the goal", "목표에 이름").to_owned(),
         };
         let seen = tried.figures;
         vec![
             tried.block.to_string(),
             tried.variant.clone(),
             tried.rate.to_string(),
+            match tried.length {
+                Length::Long => lang.pick("long", "김"),
+                Length::Short => lang.pick("short", "짧음"),
+            }
+            .to_owned(),
             seen.and_then(|seen| seen.p95_ms).map_or_else(String::new, number),
             seen.map_or_else(String::new, |seen| number(seen.goodput)),
             outcome,

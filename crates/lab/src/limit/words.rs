@@ -1,7 +1,5 @@
 //! What the reports of a search say, in each language, beside what all reports say.
 
-use std::time::Duration;
-
 use super::{
     course::Ended,
     goal::{Breach, DIED, Goal, Reason, Whose, number, percent},
@@ -29,6 +27,9 @@ impl Language {
             Breach::P99 { ms: None } => "p99: 요청이 없습니다".to_owned(),
             Breach::P95 { .. } | Breach::P99 { .. } => breach.to_string(),
             Breach::Errors { share } => format!("오류 {}", percent(*share)),
+            Breach::QueueGrew { growth } => {
+                format!("대기열 증가: 응답 시간이 초마다 {} ms씩", number(growth * 1000.0))
+            }
             Breach::Dropped { share } => format!("시작 못 함 {}", percent(*share)),
             Breach::Died { message } => format!("서버가 종료되었습니다 («{message}»)"),
             Breach::Invariant { name } => format!("불변 조건 위반: {name}"),
@@ -40,6 +41,7 @@ impl Language {
         let Self::Ko = self else { return word };
         match word {
             "errors" => "오류",
+            "a growing queue" => "대기열 증가",
             "dropped iterations" => "시작 못 함",
             DIED => "서버 종료",
             "an invariant" => "불변 조건",
@@ -105,9 +107,9 @@ impl Language {
     pub(super) fn capacity(self, capacity: &Capacity) -> String {
         match capacity {
             Capacity::Exactly { rate, interval: Some((low, high)) } => {
-                format!("{} [{} – {}]", number(*rate), number(*low), number(*high))
+                format!("{rate} [{} – {}]", number(*low), number(*high))
             }
-            Capacity::Exactly { rate, interval: None } => number(*rate),
+            Capacity::Exactly { rate, interval: None } => rate.to_string(),
             Capacity::AtLeast { rate, .. } => match self {
                 Self::En => format!("{rate} or more"),
                 Self::Ko => format!("{rate} 이상"),
@@ -128,7 +130,6 @@ impl Language {
                 let first = variant.gave_way.first().map_or_else(String::new, |(word, count)| {
                     self.gave_way_first(word, *count, searches)
                 });
-                let rate = number(*rate);
                 match self {
                     Self::En => format!("`{name}` takes {rate} iterations/s{ends}{first}."),
                     Self::Ko => format!("`{name}`: 초당 반복 {rate}회{ends}{first}."),
@@ -167,37 +168,9 @@ impl Language {
 
     /// Why not even the lowest rate held, as the first such search saw it.
     fn nothing_for(self, variant: &VariantLimit) -> String {
-        let mut failed = variant.searches.iter().filter(|search| search.held.is_none());
+        let mut failed = variant.searches.iter().filter(|search| search.confirmed.is_none());
         let why = failed.find_map(|search| search.why.as_ref());
         why.map_or_else(String::new, |why| format!(" ({})", self.missed(why)))
-    }
-
-    /// That a variant's server was not warm when its tries began.
-    pub(super) fn lengthened(
-        self,
-        variant: &str,
-        first: Duration,
-        last: Duration,
-        too_short: bool,
-    ) -> String {
-        match (self, too_short) {
-            (Self::En, false) => format!(
-                "response times of `{variant}` still fell within tries after a warm-up of {first:?}, so it \
-                 got {last:?} from then on; --warm-up sets that for all"
-            ),
-            (Self::En, true) => format!(
-                "response times of `{variant}` still fell within tries, even after a warm-up of {last:?}: \
-                 a warm server takes more than this; give it longer with --warm-up"
-            ),
-            (Self::Ko, false) => format!(
-                "`{variant}`: {first:?} 예열한 뒤에도 시도 안에서 응답 시간이 계속 줄어들어 그때부터 {last:?} \
-                 예열했습니다. 모든 변형의 예열 시간은 --warm-up으로 정합니다"
-            ),
-            (Self::Ko, true) => format!(
-                "`{variant}`: {last:?} 예열한 뒤에도 시도 안에서 응답 시간이 계속 줄어들었습니다. 예열된 서버는 \
-                 이보다 더 견딥니다. --warm-up으로 더 길게 예열하세요"
-            ),
-        }
     }
 
     fn gave_way_first(self, word: &str, count: usize, searches: usize) -> String {

@@ -96,16 +96,13 @@ fn straight_rise(values: &[f64]) -> Option<f64> {
     if n < FEWEST_STEPS {
         return None;
     }
+    let line = stats::Line::through(values)?;
     let (first, middle, last) = (values[0], values[n / 2], values[n - 1]);
-    let (mean_x, mean_y) = ((n - 1) as f64 / 2.0, values.iter().sum::<f64>() / n as f64);
-    let sums = values.iter().enumerate().map(|(x, y)| (x as f64 - mean_x, y - mean_y));
-    let (xx, xy, yy) =
-        sums.fold((0.0, 0.0, 0.0), |(xx, xy, yy), (x, y)| (xx + x * x, xy + x * y, yy + y * y));
     let rises_on =
         (last - middle) / (n - 1 - n / 2) as f64 >= GOES_ON * (middle - first) / (n / 2) as f64;
-    let is_straight = xy > 0.0 && xy * xy >= STRAIGHT * xx * yy;
+    let is_straight = line.slope > 0.0 && line.fit >= STRAIGHT;
     let is_much = last - first >= LEAST_RISE.max(LEAST_SHARE * first);
-    (is_straight && rises_on && is_much).then(|| xy / xx)
+    (is_straight && rises_on && is_much).then_some(line.slope)
 }
 
 /// By how much values changed, and in how many rounds in that direction, from the logarithms of how

@@ -3,7 +3,7 @@
 use super::Wrong;
 use madang_lab::Experiment;
 use madang_lab::experiment::COMMAND_LINE;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Characters that need a shell.
 const SHELL: &str = "|&;<>()$`\\\"'*?[]#~!\n";
@@ -33,11 +33,8 @@ impl Bare {
     /// The experiment; `None` without a script.
     pub fn experiment(&self) -> anyhow::Result<Option<Experiment>> {
         let Some(script) = &self.script else { return Ok(None) };
-        let wrong = |why: &str| Wrong { file: COMMAND_LINE.into(), wrong: vec![why.to_owned()] };
         if !script.is_file() {
-            return Err(
-                wrong(&format!("--script names `{}`, which is no file", script.display())).into()
-            );
+            return Err(wrong(format!("--script names `{}`, which is no file", script.display())));
         }
         let mut variants = toml::Table::new();
         for (name, command, url) in
@@ -56,29 +53,47 @@ impl Bare {
                         "--{name} is missing: the command of the server, such as --{name} './server --port \
                          {{port}}', or --{name}-url with its address"
                     );
-                    return Err(wrong(&why).into());
+                    return Err(wrong(why));
                 }
             }
             variants.insert(name.to_owned(), variant.into());
         }
-        let path = std::path::absolute(script)?;
-        let Some(path) = path.to_str() else {
-            return Err(wrong("the path of the script is no UTF-8").into());
-        };
-        let mut load = toml::Table::new();
-        load.insert("script".to_owned(), path.into());
-        let stem = script.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
-        let name: String = stem.unwrap_or_default().chars().filter(|c| is_plain(*c)).collect();
-        let mut file = toml::Table::new();
-        file.insert("name".to_owned(), format!("compare-{name}").into());
         // Explicit, because the order of tables is not guaranteed.
-        file.insert("reference".to_owned(), "base".into());
-        file.insert("load".to_owned(), load.into());
-        file.insert("variants".to_owned(), variants.into());
-        let dir = std::env::current_dir()?;
-        Ok(Some(Experiment::of_command_line(&file.to_string(), &dir)?))
+        let rest = toml::Table::from_iter([("reference".to_owned(), "base".into())]);
+        of_script("compare", script, &[], variants, rest).map(Some)
     }
+}
+
+fn wrong(why: String) -> anyhow::Error {
+    Wrong { file: COMMAND_LINE.into(), wrong: vec![why] }.into()
+}
+
+/// An experiment of a script and variants, named after command and script; `rest` is what else its file would have.
+pub fn of_script(
+    command: &str,
+    script: &Path,
+    env: &[(String, String)],
+    variants: toml::Table,
+    rest: toml::Table,
+) -> anyhow::Result<Experiment> {
+    let path = std::path::absolute(script)?;
+    let Some(path) = path.to_str() else {
+        return Err(wrong("the path of the script is no UTF-8".to_owned()));
+    };
+    let env = env.iter().map(|(name, value)| (name.clone(), value.clone().into()));
+    let env = toml::Table::from_iter(env);
+    let mut load = toml::Table::from_iter([("script".to_owned(), path.into())]);
+    if !env.is_empty() {
+        load.insert("env".to_owned(), env.into());
+    }
+    let stem = script.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    let name: String = stem.unwrap_or_default().chars().filter(|c| is_plain(*c)).collect();
+    let mut file = rest;
+    file.insert("name".to_owned(), format!("{command}-{name}").into());
+    file.insert("load".to_owned(), load.into());
+    file.insert("variants".to_owned(), variants.into());
+    Ok(Experiment::of_command_line(&file.to_string(), &std::env::current_dir()?)?)
 }
 
 /// Splits a command into words, or wraps it in a shell if it contains shell syntax. Without a shell the program is known:

@@ -16,11 +16,11 @@ const PLACEHOLDERS: [&str; 2] = ["port", "dir"];
 const SQLITE: &str = "sqlite:";
 
 /// The names of all variants, and those variants that can be used.
-pub fn all(reader: &Reader<'_>, whole: &toml::Table) -> (Vec<String>, Vec<Variant>) {
+pub fn all(reader: &Reader<'_>, whole: &toml::Table, fewest: usize) -> (Vec<String>, Vec<Variant>) {
     let mut known = Vec::new();
     let mut variants = Vec::new();
     let tables = reader.tables();
-    if tables.len() < 2 {
+    if tables.len() < fewest {
         let message = "at least two variants are needed: [variants.NAME] for each";
         reader.mistakes().add(reader.offset(), message);
     }
