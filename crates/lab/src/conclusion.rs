@@ -7,8 +7,6 @@ pub enum Conclusion {
     Done,
     /// Measuring failed, for a reason outside the system under test.
     Failed,
-    /// The script of a search does not follow the rate.
-    Unsteered,
     /// The machine was too noisy, or the load generator too slow, to decide.
     CannotTell,
     /// What was measured is broken: the server did not start or ended, the script threw, checks failed, an invariant

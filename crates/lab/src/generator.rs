@@ -122,11 +122,20 @@ pub fn check_script(
     host: &dyn Host,
     cancel: &Cancel,
 ) -> ScriptCheck {
-    let generator = Generator { experiment, settings: &plan.settings, host, arrivals: None };
+    let settings = &plan.settings;
+    check_variants(Generator { experiment, settings, host, arrivals: None }, &plan.variants, cancel)
+}
+
+/// The same of a generator that is told how to load.
+pub(crate) fn check_variants(
+    generator: Generator<'_>,
+    variants: &[Variant],
+    cancel: &Cancel,
+) -> ScriptCheck {
     let mut seen = Vec::new();
     let mut outlines: Vec<Option<Outline>> = Vec::new();
     let mut wrong: Vec<String> = Vec::new();
-    for variant in &plan.variants {
+    for variant in variants {
         if seen.contains(&&variant.load_env) {
             continue;
         }

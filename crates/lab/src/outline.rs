@@ -10,6 +10,9 @@ use crate::load_metric::Kind;
 #[derive(Debug, Clone, Deserialize)]
 pub struct Outline {
     seconds: f64,
+    /// Iterations that are started in a second, by the clock.
+    #[serde(default)]
+    rate: Option<f64>,
     /// Sub-metrics among them.
     pub(crate) metrics: BTreeMap<String, Kind>,
 }
@@ -19,9 +22,17 @@ impl Outline {
     /// shorter one, and a row that one of them has is a row.
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.seconds = self.seconds.min(other.seconds);
+        self.rate = self.rate.filter(|rate| Some(*rate) == other.rate);
         let mut metrics = other.metrics;
         metrics.append(&mut self.metrics);
         Self { metrics, ..self }
+    }
+
+    /// Whether iterations start at this rate, for this long.
+    pub(crate) fn follows(&self, rate: u32, lasts: Duration) -> bool {
+        let is_near = |seen: f64, asked: f64| (seen / asked - 1.0).abs() < 0.01;
+        let rate_is = self.rate.is_some_and(|seen| is_near(seen, f64::from(rate)));
+        rate_is && is_near(self.seconds, lasts.as_secs_f64())
     }
 
     /// How long iterations are started in the measured window, at most.

@@ -102,7 +102,6 @@ impl From<Conclusion> for Ended {
         match conclusion {
             Conclusion::Done => Self::Done,
             Conclusion::Failed => Self::Failed,
-            Conclusion::Unsteered => Self::WrongUsage,
             Conclusion::CannotTell => Self::CannotTell,
             Conclusion::SystemBroken => Self::SystemBroken,
             Conclusion::Interrupted => Self::Interrupted,

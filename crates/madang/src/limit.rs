@@ -45,8 +45,8 @@ with the length of a try in __ENV.DURATION and a number of virtual users in __EN
     check(http.get(`${__ENV.BASE_URL}/v1/tracks/1`), { ok: (r) => r.status === 200 });
   }
 
-Of any other script the default function is started at the rate, whatever its options say; `sleep` in
-it makes it need more virtual users (--vus). An iteration may make several requests: the rate is in
+Of any other script, also one that would not follow RATE and DURATION exactly, the default function is
+started at the rate, whatever its options say; `sleep` in it makes it need more virtual users (--vus). An iteration may make several requests: the rate is in
 iterations, the report has good requests per second, too.
 
 Examples:
@@ -213,18 +213,19 @@ pub fn run(args: Args) -> anyhow::Result<exit::Ended> {
         return ended(finished, dir, args.json);
     }
     let experiment = read(&args)?;
-    let wrong = madang_lab::check(&experiment, &Madang);
+    let (out, json, check) = (args.out.clone(), args.json, args.check);
+    let place = experiment.file.display().to_string();
+    let mut plan = LimitPlan::new(&experiment, options(args)?).context(place.clone())?;
+    let cancel = Cancel::default();
+    watch_signals(cancel.clone())?;
+    let mut wrong = madang_lab::check(&experiment, &Madang);
+    wrong.extend(plan.check_script(&experiment, &Madang, &cancel));
     if !wrong.is_empty() {
         return Err(Wrong { file: experiment.file, wrong }.into());
     }
-    let (out, json, check) = (args.out.clone(), args.json, args.check);
-    let place = experiment.file.display().to_string();
-    let plan = LimitPlan::new(&experiment, options(args)?).context(place.clone())?;
     if check {
         return describe(&place, &plan);
     }
-    let cancel = Cancel::default();
-    watch_signals(cancel.clone())?;
     let out = out.unwrap_or_else(|| madang_lab::default_out(&experiment));
     let progress = &mut Console::new();
     let finished = madang_lab::limit::run(&experiment, &plan, &Madang, &out, &cancel, progress)?;
@@ -312,7 +313,7 @@ fn options(args: Args) -> anyhow::Result<LimitOptions> {
 fn describe(place: &str, plan: &LimitPlan) -> anyhow::Result<exit::Ended> {
     let names: Vec<&str> = plan.variants().iter().map(|variant| variant.name.as_str()).collect();
     let how = match plan.steering() {
-        Steering::Script => "the script reads RATE",
+        Steering::Script => "the script follows RATE",
         Steering::Generator => "the script's default function is started at the rate",
     };
     say(&format!(

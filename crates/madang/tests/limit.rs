@@ -199,28 +199,26 @@ fn too_few_virtual_users_are_no_limit_of_the_server() {
 }
 
 #[test]
-fn a_script_that_does_not_follow_the_rate_is_found_out() {
+fn only_a_script_that_follows_rate_and_duration_is_left_to_it() {
     let url = server(Kind::Serial(Duration::ZERO));
-    let stubborn = STEERED.replace("Number(__ENV.RATE)", "__ENV.RATE ? 2 : 2");
-    let output = Search::new(&stubborn).run("script.js", &["--url", &url, "--p95", "1s"]);
-    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
-    assert!(text(&output).contains("was told RATE="), "{}", text(&output));
-}
-
-/// It starts all it was told to, for less than half of the time that was asked for.
-#[test]
-fn a_script_of_its_own_length_follows_the_rate() {
-    let url = server(Kind::Serial(Duration::ZERO));
+    let rate_twice = STEERED.replace("Number(__ENV.RATE)", "2 * __ENV.RATE");
+    let deaf = STEERED.replace("Number(__ENV.RATE)", "__ENV.RATE ? 2 : 2");
     let short = STEERED.replace("__ENV.DURATION", "'400ms'");
-    let flags = ["--url", &url, "--errors", "0.5%", "--blocks", "1", "--max-rate", "20", "--json"];
-    let output = Search::new(&short).run("script.js", &flags);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
-    let report = json(&output);
-    assert_eq!(report["variants"][0]["capacity"]["because"], "max_rate", "{report}");
-    // Eight starts in its 400 ms; the first may come just before the window does.
-    let mut seen = tries(&report).iter().map(|one| one["figures"]["arrivals_per_second"].as_f64());
-    let last = seen.next_back().flatten().unwrap();
-    assert!((17.4..=20.1).contains(&last), "{report}");
+    let apart = format!("const {{ RATE, ...rest }} = __ENV;{STEERED}")
+        .replace("Number(__ENV.RATE)", "Number(RATE)");
+    for (script, follows) in [
+        (STEERED, true),
+        (&apart, true),
+        (&rate_twice, false),
+        (&deaf, false),
+        (&short, false),
+        (PLAIN, false),
+    ] {
+        let output =
+            Search::new(script).run("script.js", &["--url", &url, "--p95", "1s", "--check"]);
+        assert_eq!(output.status.code(), Some(0), "{script}: {}", text(&output));
+        assert_eq!(text(&output).contains("the script follows RATE"), follows, "{script}");
+    }
 }
 
 #[test]
@@ -470,6 +468,7 @@ fn wrong_flags_and_files_are_named_before_anything_runs() {
     let none = Command::new(MADANG).args(["limit", "--report", "/none"]).finish();
     assert_eq!(none.status.code(), Some(2), "{}", text(&none));
     assert!(text(&none).contains("no stored run"), "{}", text(&none));
+    fs::write(search.0.path().join("broken.js"), "export default function () {").unwrap();
     let url = ["--url", "http://127.0.0.1:1"];
     for (path, flags, expected) in [
         ("", &[][..], "--p95"),
@@ -491,6 +490,7 @@ fn wrong_flags_and_files_are_named_before_anything_runs() {
         ("script.js", &["--p95", "1s", "--url", "nonsense"], "`url`"),
         ("none.js", &["--p95", "1s", url[0], url[1]], "none.js"),
         ("none.toml", &["--p95", "1s"], "none.toml"),
+        ("broken.js", &["--p95", "1s", url[0], url[1]], "SyntaxError"),
     ] {
         let output = search.run(path, flags);
         assert_eq!(output.status.code(), Some(2), "{flags:?}: {}", text(&output));

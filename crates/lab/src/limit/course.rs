@@ -9,7 +9,6 @@ use super::{
     plan::LimitPlan,
     progress::Progress,
     search::{Found, Length, Next, Search},
-    steering::Steering,
 };
 use crate::{
     generator::Arrivals,
@@ -71,13 +70,6 @@ pub enum Ended {
         /// Of what kind the last failure was.
         #[serde(skip)]
         kind: FailureKind,
-    },
-    /// The script does not do what `RATE` says.
-    Unsteered {
-        /// Iterations per second it was told.
-        rate: u32,
-        /// Those it started.
-        arrivals_per_second: f64,
     },
 }
 
@@ -282,17 +274,6 @@ impl<'p, 'r> Course<'p, 'r> {
         tried.server_cores = cpu.map(|cpu| cpu / measured.load.duration_seconds);
         let broken = measured.invariants.iter().filter(|checked| !checked.holds);
         tried.broken_invariants = broken.map(|checked| checked.name.clone()).collect();
-        // Beyond its limit a generator starts too few as well, and that has a name of its own.
-        if plan.steering == Steering::Script && !seen.follows(tried.rate) && !seen.generator_limited
-        {
-            let arrivals_per_second = seen.arrivals_per_second;
-            let why = plan
-                .plan
-                .language
-                .pick("the script does not follow RATE", "스크립트가 RATE를 따르지 않습니다");
-            tried.void = Some(why.to_owned());
-            return Err(Ended::Unsteered { rate: tried.rate, arrivals_per_second });
-        }
         let mut missed = plan.options.goal.missed(&seen, self.unhurried_ms[seat.index]);
         let limited = missed.as_ref().is_some_and(|why| why.whose == Whose::Generator);
         seat.spoilt = if limited { seat.spoilt + 1 } else { 0 };

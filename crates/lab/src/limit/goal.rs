@@ -8,9 +8,6 @@ use crate::{load_report::LoadReport, stats};
 
 /// An iteration that takes this much longer than at a rate that held is held up by the server.
 const SLOWED: f64 = 2.0;
-/// A script that starts fewer iterations than this share of what it was told does not follow the
-/// rate.
-const FOLLOWS: f64 = 0.5;
 /// A queue grows when response times get longer by this much in each unit of time: the server is slower than the rate
 /// by that share.
 const GROWTH: f64 = 0.005;
@@ -89,11 +86,6 @@ impl Figures {
             queue_growth: queue_growth(load),
             generator_limited: load.generator.limited,
         }
-    }
-
-    /// Whether the script started about as many iterations as it was told to.
-    pub fn follows(&self, rate: u32) -> bool {
-        self.arrivals_per_second >= f64::from(rate) * FOLLOWS
     }
 }
 
@@ -377,10 +369,10 @@ mod tests {
         let seen = figures(&report);
         assert_eq!((seen.p95_ms, seen.dropped, seen.goodput), (Some(6.0), 0.4, 4.5));
         assert!((seen.errors - 0.1).abs() < 1e-12);
-        assert!(seen.follows(20) && !seen.follows(21));
-        // A script of its own length: two seconds in place of one.
+        assert_eq!(seen.arrivals_per_second, 10.0);
+        // Two seconds in place of one.
         report["arrivals_seconds"] = 2.0.into();
-        assert!(figures(&report).follows(10) && !figures(&report).follows(11));
+        assert_eq!(figures(&report).arrivals_per_second, 5.0);
         let open =
             |p95: f64| serde_json::json!({"open_model": {"http_req_response_ms": trend(p95)}});
         report["scenarios"] = serde_json::json!({"a": open(30.0), "b": open(40.0), "c": {}});

@@ -11,7 +11,7 @@ pub fn words(report: &LimitReport) -> String {
     let settings = &report.settings;
     let lang = report.language;
     let steering = match settings.steering {
-        Steering::Script => lang.pick("the script read RATE", "스크립트가 RATE를 읽었습니다"),
+        Steering::Script => lang.pick("the script followed RATE", "스크립트가 RATE를 따랐습니다"),
         Steering::Generator => lang.pick(
             "the script's default function was started by the clock",
             "스크립트의 기본 함수를 시계에 맞추어 시작했습니다",

@@ -1,6 +1,6 @@
 //! What a search for limits will do, fixed before its first try.
 
-use std::{fs, time::Duration};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -124,7 +124,7 @@ pub struct LimitPlan {
 }
 
 impl LimitPlan {
-    /// Fixes a search.
+    /// Fixes a search whose script has not been [asked](Self::check_script) yet.
     ///
     /// # Errors
     /// When the experiment does not have what is asked for.
@@ -161,8 +161,7 @@ impl LimitPlan {
         for variant in &mut plan.variants {
             variant.load_env.retain(|pair| !set_by_us(pair));
         }
-        let script = fs::read_to_string(&experiment.load.script).unwrap_or_default();
-        Ok(Self { plan, steering: Steering::of(&script), options })
+        Ok(Self { plan, steering: Steering::Generator, options })
     }
 
     /// Options that make this plan again, with its seed.
@@ -343,6 +342,8 @@ impl LimitPlan {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::fs;
+
     use super::*;
 
     pub fn options() -> LimitOptions {
@@ -363,19 +364,21 @@ pub(super) mod tests {
         }
     }
 
-    /// One variant, `server`, under a script, and where that is.
-    fn experiment(script: &str) -> (tempfile::TempDir, Experiment) {
+    /// One variant, `server`.
+    fn experiment() -> Experiment {
         let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join("script.js"), script).unwrap();
+        fs::write(dir.path().join("script.js"), "").unwrap();
         let text = "name = \"one\"\nload.script = \"script.js\"\n\
                     [variants.server]\nurl = \"http://127.0.0.1:1\"";
-        let experiment = Experiment::of_command_line(text, dir.path()).unwrap();
-        (dir, experiment)
+        Experiment::of_command_line(text, dir.path()).unwrap()
     }
 
-    pub fn plan(script: &str, options: LimitOptions) -> LimitPlan {
-        let (_dir, experiment) = experiment(script);
-        LimitPlan::new(&experiment, options).unwrap()
+    pub fn plan(options: LimitOptions) -> LimitPlan {
+        LimitPlan::new(&experiment(), options).unwrap()
+    }
+
+    fn with_script() -> LimitPlan {
+        LimitPlan { steering: Steering::Script, ..plan(options()) }
     }
 
     const LONG: Length = Length::Long;
@@ -383,12 +386,12 @@ pub(super) mod tests {
     #[test]
     fn a_script_that_reads_the_rate_gets_it_and_the_generator_otherwise() {
         let next = Next { rate: 50, length: LONG };
-        let reads = plan("__ENV.RATE", options());
+        let reads = with_script();
         let settings = reads.round(next);
         assert_eq!((reads.arrivals(50, None), settings.vus, settings.duration), (None, None, None));
         let expected = [("RATE", "50"), ("DURATION", "30000ms"), ("VUS", "25")];
         assert_eq!(settings.env, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        let driven = plan("", options());
+        let driven = plan(options());
         assert_eq!(driven.round(next).vus, Some(25));
         assert_eq!(driven.arrivals(50, None).map(|arrivals| arrivals.rate), Some(50));
     }
@@ -397,7 +400,7 @@ pub(super) mod tests {
     fn tries_are_as_long_as_the_goal_needs() {
         let seconds = |p95_ms, duration| {
             let goal = Goal { p95_ms, ..options().goal };
-            let plan = plan("", LimitOptions { goal, duration, ..options() });
+            let plan = plan(LimitOptions { goal, duration, ..options() });
             [Length::Short, LONG].map(|length| plan.lasts(length).as_secs())
         };
         assert_eq!(seconds(None, None), [5, 30]);
@@ -408,7 +411,7 @@ pub(super) mod tests {
 
     #[test]
     fn virtual_users_are_enough_for_twice_the_longest_response_time() {
-        let vus = |rate, options| plan("", options).round(Next { rate, length: LONG }).vus;
+        let vus = |rate, options| plan(options).round(Next { rate, length: LONG }).vus;
         assert_eq!(vus(1000, options()), Some(500));
         assert_eq!(vus(1, options()), Some(20));
         assert_eq!(vus(100_000, options()), Some(2000));
@@ -417,7 +420,7 @@ pub(super) mod tests {
 
     #[test]
     fn every_search_begins_elsewhere_and_the_seed_repeats_it() {
-        let plan = plan("", options());
+        let plan = plan(options());
         let first = |block, index| plan.search(block, index, None).next().unwrap().rate;
         let starts: Vec<u32> = (1..=4).map(|block| first(block, 0)).collect();
         assert!(starts.iter().all(|rate| (10..=20).contains(rate)), "{starts:?}");
@@ -429,7 +432,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_time_is_estimated_by_searching_a_known_limit() {
-        let estimate = |options| plan("", options).estimate();
+        let estimate = |options| plan(options).estimate();
         // Nothing but the lowest rate can be tried: a short try and three long ones, then three long ones a block.
         let one = LimitOptions { max_rate: 1, from: 1, ..options() };
         let (short, long) = (Duration::from_millis(6500), Duration::from_millis(31_500));
@@ -440,19 +443,16 @@ pub(super) mod tests {
 
     #[test]
     fn a_server_that_hangs_takes_longer_by_what_is_waited_for_it() {
-        let extra = |script: &str| {
-            let plan = plan(script, options());
-            plan.estimate_of_hanging() - plan.estimate()
-        };
-        assert_eq!(extra("__ENV.RATE"), extra("") * 6);
-        assert!(extra("") >= Duration::from_secs(5) * 6);
+        let extra = |plan: LimitPlan| plan.estimate_of_hanging() - plan.estimate();
+        assert_eq!(extra(with_script()), extra(plan(options())) * 6);
+        assert!(extra(plan(options())) >= Duration::from_secs(5) * 6);
     }
 
     #[test]
     fn what_hangs_is_waited_for_ten_times_as_long_as_it_should_take() {
         let grace = |goal: Option<f64>, unhurried| {
             let goal = Goal { p95_ms: goal, ..options().goal };
-            let plan = plan("", LimitOptions { goal, ..options() });
+            let plan = plan(LimitOptions { goal, ..options() });
             plan.arrivals(1, unhurried).unwrap().graceful_stop
         };
         let seconds = Duration::from_secs;
@@ -468,7 +468,7 @@ pub(super) mod tests {
     #[test]
     fn a_variant_that_is_not_there_is_named() {
         let wrong = LimitOptions { variants: vec!["other".to_owned()], ..options() };
-        let error = LimitPlan::new(&experiment("").1, wrong).unwrap_err().to_string();
+        let error = LimitPlan::new(&experiment(), wrong).unwrap_err().to_string();
         assert_eq!(error, "no variant `other`: the experiment has server");
     }
 }

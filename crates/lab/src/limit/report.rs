@@ -259,7 +259,6 @@ impl LimitReport {
             Ended::Interrupted => Conclusion::Interrupted,
             Ended::Broken { kind, .. } if kind.is_of_the_system() => Conclusion::SystemBroken,
             Ended::Broken { .. } => Conclusion::Failed,
-            Ended::Unsteered { .. } => Conclusion::Unsteered,
             Ended::Complete if is_broken => Conclusion::SystemBroken,
             Ended::Complete if self.too_noisy || self.variants.iter().any(hidden) => {
                 Conclusion::CannotTell

@@ -103,7 +103,7 @@ fn plan(p95_seconds: f64, seed: u64) -> LimitPlan {
     let goal = Goal { p95_ms: Some(p95_seconds * 1000.0), ..tests::options().goal };
     let goal = Goal { errors: 0.01, max_dropped: 0.01, ..goal };
     let options = LimitOptions { goal, blocks: 5, seed: Some(seed), ..tests::options() };
-    tests::plan("", options)
+    tests::plan(options)
 }
 
 /// What a whole search says.

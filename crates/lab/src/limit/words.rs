@@ -88,18 +88,6 @@ impl Language {
             (Self::Ko, Ended::Broken { block, why, .. }) => {
                 format!("블록 {block}: 계속 깨져서 실행을 그만두었습니다: {why}")
             }
-            (Self::En, Ended::Unsteered { rate, arrivals_per_second }) => format!(
-                "the script was told RATE={rate} and started {} iterations per second: give its \
-                 scenario `rate: Number(__ENV.RATE), timeUnit: '1s'`, or remove __ENV.RATE from it \
-                 to have its default function driven",
-                number(*arrivals_per_second)
-            ),
-            (Self::Ko, Ended::Unsteered { rate, arrivals_per_second }) => format!(
-                "스크립트에 RATE={rate}를 주었지만 초당 {}번 시작했습니다. 시나리오에 `rate: \
-                 Number(__ENV.RATE), timeUnit: '1s'`를 쓰거나, __ENV.RATE를 지워 기본 함수가 시계에 \
-                 맞추어 시작되게 하세요",
-                number(*arrivals_per_second)
-            ),
         })
     }
 
