@@ -126,7 +126,7 @@ impl LoadMetric {
     pub(crate) fn check_outline(&self, outline: &Outline) -> Result<(), String> {
         if !self.is_built_in() {
             let kind = outline.metrics.get(&self.name);
-            let kind = kind.ok_or_else(|| format!("the script makes no metric `{}`", self.name))?;
+            let kind = kind.ok_or_else(|| self.not_among(outline))?;
             self.check_kind(*kind, &self.to_string())?;
         }
         let is_this = |key: &String| {
@@ -135,16 +135,25 @@ impl LoadMetric {
         if self.tags.is_empty() || outline.metrics.keys().any(is_this) {
             return Ok(());
         }
-        Err(self.nothing_makes_it())
-    }
-
-    /// That there is no sub-metric with its tags.
-    pub(crate) fn nothing_makes_it(&self) -> String {
         let key = Self { statistic: None, ..self.clone() };
-        format!(
+        Err(format!(
             "nothing makes `{key}`: a threshold in the script does, such as \
              `thresholds: {{ '{key}': ['count>=0'] }}`"
-        )
+        ))
+    }
+
+    /// That neither every run nor the script has it.
+    fn not_among(&self, outline: &Outline) -> String {
+        let is_built_in = |name: &str| Self::built_in().any(|known| known == name);
+        let quoted = |names: Vec<&str>| {
+            names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+        };
+        let own = outline.metrics.keys().map(String::as_str);
+        let own: Vec<&str> = own.filter(|name| !is_built_in(name) && !name.contains('{')).collect();
+        let own = if own.is_empty() { "none".to_owned() } else { quoted(own) };
+        let built_in = quoted(Self::built_in().collect());
+        let name = &self.name;
+        format!("no metric `{name}`: the script makes {own}; every run has {built_in}")
     }
 
     /// The metric's name without tags and statistic.
@@ -332,21 +341,6 @@ impl LoadMetric {
         failed.of(load).ok()
     }
 
-    /// Whether a script names this metric with these tags, as in a threshold, which makes it. Tags
-    /// that the script only puts together when it runs may be these.
-    #[must_use]
-    pub fn is_named_in(&self, script: &str) -> bool {
-        let start = format!("{}{{", self.name);
-        script.match_indices(&start).any(|(at, _)| {
-            let rest = &script[at + start.len()..];
-            let is_made = rest.starts_with("${")
-                || rest.split('}').next().is_some_and(|tags| tags.contains("${"));
-            is_made
-                || rest.split_once('}').and_then(|(tags, _)| tags_of(tags))
-                    == Some(self.tags.clone())
-        })
-    }
-
     /// Whether it is about some of the requests only.
     #[must_use]
     pub fn has_tags(&self) -> bool {
@@ -457,18 +451,6 @@ mod tests {
         assert_eq!(value("never_added.p99"), Err(Absent::NotReported));
         assert_eq!(value("created.p99"), Err(Absent::NoSuchStatistic));
         assert_eq!(value("my_trend"), Err(Absent::NoSuchStatistic));
-    }
-
-    #[test]
-    fn a_sub_metric_is_found_in_the_script_that_makes_it() {
-        let metric = LoadMetric::parse("http_reqs{scenario:a,name:b}.count").unwrap();
-        assert!(metric.is_named_in("thresholds: { 'http_reqs{name:b, scenario:a}': ['count>0'] }"));
-        assert!(metric.is_named_in("t[`http_reqs{scenario:${s}}`] = []"));
-        for script in
-            ["", "http_reqs", "http_reqs{", "http_reqs{scenario:a}", "reqs{name:b,scenario:a}"]
-        {
-            assert!(!metric.is_named_in(script), "{script}");
-        }
     }
 
     #[test]

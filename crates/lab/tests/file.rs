@@ -180,24 +180,45 @@ fn several_predictions_are_a_list() {
 fn figures_of_the_load_and_of_the_server_are_named_or_refused() {
     let metric = |metric: &str| mistakes("http_req_duration.p50", metric);
     only(&metric("http_reqs.p99"), 5, &["is a counter", "`.count`"]);
-    only(&metric("created.count"), 5, &["no metric `created`", "the script makes none"]);
     only(&metric("http_reqs"), 5, &["unknown metric `http_reqs`", "`my_counter.count`"]);
-    only(
-        &metric("http_reqs{scenario:a}.count"),
-        5,
-        &["nothing makes `http_reqs{scenario:a}`", "a threshold in the script"],
-    );
     only(&metric("requests_total"), 5, &["unknown metric `requests_total`", "[observe]"]);
     let observed = good().replace("http_req_duration.p50", "requests_total")
         + "[observe]\nmetrics = [\"requests_total\"]\nload = [\"http_reqs.rate\"]\n";
     Lab::new("get", &observed).read().unwrap();
-    let script = "get new Counter('created')";
-    let own = good().replace("http_req_duration.p50", "created.count");
-    Lab::new(script, &own).read().unwrap();
     only(
         &wrong(&(good() + "[observe]\nmetrics = [\"a b\"]\n")),
         20,
         &["`metrics` in [observe]", "no series"],
+    );
+}
+
+/// What a file asks of a script is compared with what the load generator says that the script measures.
+#[test]
+fn metrics_that_the_script_does_not_make_are_refused() {
+    let outline = serde_json::json!({
+        "seconds": 1.0,
+        "metrics": {"http_reqs": "counter", "made": "counter", "http_reqs{scenario:b}": "counter"},
+    });
+    let outline = serde_json::from_value(outline).unwrap();
+    let asked = |metric: &str| {
+        let file = good().replace("http_req_duration.p50", metric);
+        Lab::new("get", &file).read().unwrap().check_outline(&outline)
+    };
+    let refused = |metric: &str| match asked(metric) {
+        Err(FileError::Wrong { mistakes, .. }) => mistakes,
+        other => panic!("accepted: {other:?}"),
+    };
+    asked("made.count").unwrap();
+    asked("http_reqs{scenario:b}.count").unwrap();
+    only(
+        &refused("created.count"),
+        5,
+        &["no metric `created`", "the script makes `made`;", "every run has `http_reqs`"],
+    );
+    only(
+        &refused("http_reqs{scenario:a}.count"),
+        5,
+        &["nothing makes `http_reqs{scenario:a}`", "a threshold in the script"],
     );
 }
 
@@ -237,7 +258,6 @@ fn a_formula_is_checked_before_the_first_round() {
     let limit = |formula: &str| invariant(&format!("sql = \"a\"\nat_most = \"{formula}\""));
     only(&limit("max(0, 30 -"), 22, &["`at_most` in [invariants]", "expected at character 12"]);
     only(&limit("befor"), 22, &["unknown name `befor`", "`before`, and `load.METRIC`"]);
-    only(&limit("load.created"), 22, &["no metric `created`", "`http_reqs`"]);
     only(&limit("load.http_reqs.p9"), 22, &["unknown statistic `.p9`"]);
     only(&invariant("value = \"before\"\nequals = 1"), 21, &["unknown name `before`"]);
     let named = "[values.rows]\nsql = \"select 1\"\n[[invariants]]\nname = \"x\"\n";

@@ -108,7 +108,7 @@ fn what_the_script_cannot_have_is_known_before_anything_runs() {
         (claim("times.rate"), ":5: `times.rate`: `times` is a trend: `.avg`"),
         (claim("times{kind:a}.value"), ":5: `times{kind:a}.value`: `times` is a trend"),
         // It stands in the script, and is none of its metrics.
-        (claim("kind.count"), ":5: the script makes no metric `kind`"),
+        (claim("kind.count"), ":5: no metric `kind`: the script makes `"),
         (observed("hits.max"), ":22: `hits.max`: `hits` is a counter"),
         (invariant("times"), ":23: `times`: `times` is a trend"),
         (

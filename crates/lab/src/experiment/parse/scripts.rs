@@ -1,12 +1,10 @@
-//! Which metrics a script makes, as far as its text tells: a name nobody makes is a typing error,
-//! and better found before the first round than after the last.
+//! The scripts of an experiment and what the load generator knows of them: a metric that nobody makes is a typing
+//! error, and better found before the first round than after the last.
 
 use std::path::Path;
 
-use super::{super::reader::Mistakes, quoted};
+use super::super::reader::Mistakes;
 use crate::{load_metric::LoadMetric, outline::Outline, script_files};
-
-const CONSTRUCTORS: [&str; 4] = ["Counter", "Gauge", "Rate", "Trend"];
 
 /// The text of a script and of those it imports.
 pub struct Scripts<'o> {
@@ -36,71 +34,10 @@ impl<'o> Scripts<'o> {
         self.text
     }
 
-    /// Reports a metric that neither every run nor these scripts have.
+    /// Reports a metric that these scripts do not have, if the load generator has been asked.
     pub fn check(&self, metric: &LoadMetric, offset: usize, mistakes: &Mistakes<'_>) {
-        if metric.is_built_in() || self.has(metric.name()) {
-            if metric.has_tags() && !metric.is_named_in(&self.text) {
-                mistakes.add(offset, metric.nothing_makes_it());
-            } else if let Some(Err(why)) = self.outline.map(|outline| metric.check_outline(outline))
-            {
-                mistakes.add(offset, why);
-            }
-            return;
+        if let Some(Err(why)) = self.outline.map(|outline| metric.check_outline(outline)) {
+            mistakes.add(offset, why);
         }
-        let own = self.made();
-        let own = if own.is_empty() { "none".to_owned() } else { quoted(&own) };
-        let built_in: Vec<&str> = LoadMetric::built_in().collect();
-        let message = format!(
-            "no metric `{}`: the script makes {own}; every run has {}",
-            metric.name(),
-            quoted(&built_in)
-        );
-        mistakes.add(offset, message);
-    }
-
-    /// Whether the name stands anywhere as a string: it may be made in ways `made` cannot see.
-    fn has(&self, name: &str) -> bool {
-        ['\'', '"', '`'].iter().any(|quote| self.text.contains(&format!("{quote}{name}{quote}")))
-    }
-
-    /// The names in `new Counter('name')` and the like.
-    fn made(&self) -> Vec<String> {
-        let mut names = Vec::new();
-        for (at, _) in self.text.match_indices("new ") {
-            let rest = &self.text[at + 4..];
-            let call = CONSTRUCTORS.iter().find_map(|name| rest.strip_prefix(name));
-            let Some(argument) = call.and_then(|rest| rest.trim_start().strip_prefix('(')) else {
-                continue;
-            };
-            let mut parts = argument.trim_start().splitn(3, ['\'', '"', '`']);
-            if let (Some(""), Some(name)) = (parts.next(), parts.next()) {
-                names.push(name.chars().take(64).collect());
-            }
-        }
-        names.sort();
-        names.dedup();
-        names
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    #[test]
-    fn metrics_are_found_where_a_script_makes_them() {
-        let dir = tempfile::tempdir().unwrap();
-        let script = dir.path().join("script.js");
-        const SCRIPT: &str = "import './shared.js'; const a = new Counter('created'); \
-                              new Trend( \"t\", true); new Map()";
-        fs::write(&script, SCRIPT).unwrap();
-        fs::write(dir.path().join("shared.js"), "export const r = new Rate(`shared`);").unwrap();
-        // As a server may stand beside the script of its load.
-        fs::write(dir.path().join("server.js"), "new Rate('elsewhere')").unwrap();
-        let scripts = Scripts::read(&script);
-        assert_eq!(scripts.made(), ["created", "shared", "t"]);
-        assert!(scripts.has("shared") && !scripts.has("elsewhere") && !scripts.has("creat"));
     }
 }
