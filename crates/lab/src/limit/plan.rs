@@ -236,7 +236,7 @@ impl LimitPlan {
         let long = self.options.duration.unwrap_or_else(|| self.enough());
         match length {
             Length::Long => long,
-            Length::Short => (long / SHORT_SHARE).max(SHORTEST).min(long),
+            Length::Short => whole_milliseconds(long / SHORT_SHARE).max(SHORTEST).min(long),
         }
     }
 
@@ -338,6 +338,11 @@ impl LimitPlan {
         }
         takes
     }
+}
+
+/// Nobody reads nanoseconds.
+fn whole_milliseconds(time: Duration) -> Duration {
+    Duration::new(time.as_secs(), time.subsec_millis() * 1_000_000)
 }
 
 #[cfg(test)]
