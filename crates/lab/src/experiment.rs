@@ -156,6 +156,8 @@ pub struct Variant {
     pub database: Option<String>,
     /// Address of its Prometheus page; the host knows it of a `serve` variant.
     pub metrics: Option<String>,
+    /// The cgroup that has all that it uses, such as that of a container.
+    pub cgroup: Option<String>,
     /// Databases beside it that are observed, instead of those of [`Observe`].
     pub databases: Addresses,
     /// How much CPU time its process tree may use; all of its CPUs' when `None`.
@@ -174,6 +176,7 @@ impl Variant {
             load_env: Vec::new(),
             database: None,
             metrics: None,
+            cgroup: None,
             databases: Addresses::default(),
             cpus: None,
             price_per_hour: None,
@@ -323,9 +326,14 @@ impl Experiment {
 
     /// Reason why two of its variants cannot be loaded at the same moment, if there is one.
     pub(crate) fn why_no_pairs(&self) -> Option<&'static str> {
-        let is_url = |variant: &Variant| matches!(variant.target, Target::Url(_));
+        let is_unknown = |variant: &Variant| {
+            matches!(variant.target, Target::Url(_)) && variant.cgroup.is_none()
+        };
         let reasons = [
-            (self.variants.iter().any(is_url), "the cost of a `url` cannot be measured"),
+            (
+                self.variants.iter().any(is_unknown),
+                "the cost of a `url` is only known with its `cgroup`",
+            ),
             (
                 self.variants.iter().any(|variant| variant.cpus.is_some()),
                 "a budget of CPU time (`cpus`) is for one server at a time",

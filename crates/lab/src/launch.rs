@@ -3,7 +3,7 @@
 use std::{io, path::Path, sync::Arc, time::Duration};
 
 use madang_stack::{
-    CpuList, Output, Patience, PortReservation, Process, Spec,
+    Cgroup, CpuList, Output, Patience, PortReservation, Process, Spec,
     http::{self, Url},
 };
 
@@ -21,6 +21,8 @@ const PROBE_TIME: Duration = Duration::from_secs(5);
 pub struct Running {
     /// `None` for a `url`.
     pub process: Option<Arc<Process>>,
+    /// Where what it uses is read, if not of its process.
+    pub cgroup: Option<Cgroup>,
     /// What the script gets as `BASE_URL`: no slash at the end.
     pub base_url: String,
     /// Its Prometheus page, if it has one.
@@ -124,6 +126,11 @@ pub fn launch(
     let fill = |text: &str| text.replace("{port}", &port).replace("{dir}", &directory);
     let database = variant.database.as_deref().map(fill);
     let databases = experiment.databases(variant).filled(&fill);
+    let cgroup = || {
+        let path = variant.cgroup.as_deref().map(fill);
+        let found = path.map(|path| Cgroup::find(&path)).transpose();
+        found.map_err(|source| LaunchError::Io { what: "`cgroup`", source })
+    };
     let page = variant.metrics.as_deref().map(fill);
     let page = page.map(|page| Url::parse(&page).map_err(LaunchError::Address)).transpose()?;
     let launch = match &variant.target {
@@ -131,6 +138,7 @@ pub fn launch(
             probe(url)?;
             return Ok(Running {
                 process: None,
+                cgroup: cgroup()?,
                 base_url: url.clone(),
                 metrics: page,
                 database,
@@ -183,7 +191,9 @@ pub fn launch(
     };
     let base_url = base_url.trim_end_matches('/').to_owned();
     let process = Some(Arc::new(process));
-    Ok(Running { process, base_url, metrics, database, databases, without_budget })
+    // A container makes its own when it starts.
+    let cgroup = cgroup()?;
+    Ok(Running { process, cgroup, base_url, metrics, database, databases, without_budget })
 }
 
 /// Starts the server within its budget. Whether it runs without, which the experiment has to accept.

@@ -5,10 +5,10 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use madang_stack::{Follower, Glance, Process, Sample, machine};
+use madang_stack::{Cgroup, CgroupUse, Follower, Glance, Process, Sample, machine};
 use serde::{Deserialize, Serialize};
 
-use crate::round::Pace;
+use crate::{launch::Running, round::Pace};
 
 /// Time between two looks. Ten a second find short memory peaks.
 pub const INTERVAL: Duration = Duration::from_millis(100);
@@ -167,6 +167,18 @@ impl Seen {
         }
     }
 
+    /// Open files and switches are counted for processes only.
+    fn of_cgroup(used: &CgroupUse, earlier: &Self, closely: bool) -> Self {
+        Self {
+            cpu: earlier.cpu + used.cpu.as_secs_f64(),
+            rss_bytes: used.memory_bytes,
+            memory_bytes: Some(used.memory_bytes),
+            threads: used.threads,
+            lost: false,
+            detail: closely.then(Detail::default),
+        }
+    }
+
     fn at_a_glance(glance: &Glance, earlier: &Self, lost: bool) -> Self {
         Self {
             cpu: earlier.cpu + glance.cpu.as_secs_f64(),
@@ -179,9 +191,24 @@ impl Seen {
     }
 }
 
+/// Where what a server uses is read.
+enum Watched {
+    /// Its process tree.
+    Tree(Follower),
+    /// A cgroup that has all of it.
+    Cgroup(Cgroup),
+}
+
+impl Watched {
+    fn of(running: &Running) -> Option<Self> {
+        let cgroup = running.cgroup.clone().map(Self::Cgroup);
+        cgroup.or_else(|| running.process.as_ref().map(|server| Self::Tree(server.follow())))
+    }
+}
+
 /// The looks of one round, in order of time.
 pub struct Observer<'p> {
-    server: Option<Follower>,
+    server: Option<Watched>,
     /// What servers used that this one replaced.
     earlier: Seen,
     generator: &'p Process,
@@ -197,8 +224,8 @@ pub struct Observer<'p> {
 }
 
 impl<'p> Observer<'p> {
-    pub fn new(server: Option<&Process>, generator: &'p Process) -> Self {
-        let server = server.map(Process::follow);
+    pub fn new(running: &Running, generator: &'p Process) -> Self {
+        let server = Watched::of(running);
         let (earlier, looks, hooks_cpu) = (Seen::default(), Vec::new(), Duration::ZERO);
         Self {
             server,
@@ -219,12 +246,12 @@ impl<'p> Observer<'p> {
     }
 
     /// Goes on with another process in place of a server that was killed on purpose.
-    pub fn replace(&mut self, server: Option<&Process>) {
+    pub fn replace(&mut self, running: &Running) {
         let mut last = self.looks.last().and_then(|look| look.server).unwrap_or_default();
         let details = self.looks.iter().rev().find_map(|look| look.server?.detail);
         last.detail = last.detail.or(details);
         self.earlier = last;
-        self.server = server.map(Process::follow);
+        self.server = Watched::of(running);
     }
 
     /// Takes one look. A process that has just ended is left out of it; the caller notices by
@@ -254,6 +281,12 @@ impl<'p> Observer<'p> {
         }
         let earlier = &self.earlier;
         let seen = self.server.as_mut().map(|server| {
+            let server = match server {
+                Watched::Tree(server) => server,
+                Watched::Cgroup(cgroup) => {
+                    return cgroup.usage().map(|used| Seen::of_cgroup(&used, earlier, closely));
+                }
+            };
             if closely {
                 let begun = madang_stack::thread_cpu_time();
                 let sample = server.sample(shares);

@@ -259,7 +259,7 @@ impl Bench<'_> {
         }
         let failed = |error: &dyn std::error::Error| Failure::because(FailureKind::Load, error);
         let generator = self.host.supervisor().spawn(&spec).map_err(|error| failed(&error))?;
-        let mut observer = Observer::new(running.process.as_deref(), &generator);
+        let mut observer = Observer::new(running, &generator);
         let sampler = Sampler::begin(running.metrics.as_ref(), &experiment.observe.metrics);
         let cpus = scene.pinning.map(|pinning| &pinning.server);
         let is_timed = running.process.is_some() && scene.company.is_none();

@@ -4,6 +4,7 @@
 
 mod broken;
 mod budget;
+mod cgroup;
 mod databases;
 mod duet;
 mod file;

@@ -169,7 +169,9 @@ fn text(dir: &Path, from_file: &Path, script: &Path, servers: &[u16]) -> String 
     }
     if dir.join("Dockerfile").exists() {
         text.push_str(
-            "# Dockerfile found: use the command that it starts. CPU and memory inside a container are not measured.\n\n",
+            "# Dockerfile found. Either use the command that it starts, or run the image and name its cgroup:\n\
+             # command = [\"docker\", \"run\", \"--rm\", \"--init\", \"--cgroup-parent=/bench-{port}\", \"-p\", \"{port}:8080\", \"IMAGE\"]\n\
+             # cgroup = \"bench-{port}\"\n\n",
         );
     }
     text.push_str(

@@ -21,11 +21,12 @@
 //! too. A process this user may not signal cannot be stopped by anybody here.
 //!
 //! [`CpuBudget`] limits the CPU time of a tree. Beside that: [`Process::sample`] observes a process
-//! tree from `/proc`, [`machine`] the machine around it, [`http`] asks a server whether it is
+//! tree from `/proc`, [`Cgroup`] reads what a container used, [`machine`] the machine around it, [`http`] asks a server whether it is
 //! ready; [`nginx`], [`mariadb`] and [`redis`] start Debian's servers of these names. Linux only:
 //! subreapers, death signals and `/proc` have no portable equivalent.
 
 mod budget;
+mod cgroup;
 mod control;
 mod cpus;
 mod error;
@@ -33,6 +34,7 @@ mod follower;
 pub mod http;
 pub mod machine;
 pub mod mariadb;
+mod mounts;
 mod neighbour;
 pub mod nginx;
 mod output;
@@ -48,6 +50,7 @@ mod sweep;
 mod tree;
 
 pub use budget::{BudgetError, CpuBudget};
+pub use cgroup::{Cgroup, CgroupUse};
 pub use cpus::CpuList;
 pub use error::{Error, Tail};
 pub use follower::Follower;

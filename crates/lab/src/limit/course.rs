@@ -220,7 +220,10 @@ impl<'p, 'r> Course<'p, 'r> {
             took_seconds: record.took_seconds,
         };
         let step = match &record.outcome {
-            Outcome::Measured(measured) => self.judge(seat, measured, &mut tried),
+            Outcome::Measured(measured) => {
+                self.judge(seat, measured, &mut tried);
+                Ok(())
+            }
             Outcome::Failed(failure) => self.broke(seat, failure, &mut tried),
         };
         if !is_earlier {
@@ -259,12 +262,7 @@ impl<'p, 'r> Course<'p, 'r> {
     }
 
     /// Tells the search what a measured try showed, unless it is to be repeated.
-    fn judge(
-        &mut self,
-        seat: &mut Seat,
-        measured: &Measured,
-        tried: &mut Try,
-    ) -> Result<(), Ended> {
+    fn judge(&mut self, seat: &mut Seat, measured: &Measured, tried: &mut Try) {
         seat.broken = 0;
         let plan = self.plan;
         let lang = plan.plan.language;
@@ -279,11 +277,11 @@ impl<'p, 'r> Course<'p, 'r> {
         seat.spoilt = if limited { seat.spoilt + 1 } else { 0 };
         if limited && seat.spoilt < SPOILT {
             tried.void = Some(lang.warning(Warning::GeneratorLimited).to_owned());
-            return Ok(());
+            return;
         }
         seat.spoilt = 0;
         if missed.is_some() && !limited && self.repeats_for(measured, tried) {
-            return Ok(());
+            return;
         }
         if !tried.broken_invariants.is_empty() {
             let names = tried.broken_invariants.iter().cloned();
@@ -299,7 +297,6 @@ impl<'p, 'r> Course<'p, 'r> {
             *fastest = seen.iteration_ms.map(|now| fastest.map_or(now, |known| known.min(now)));
         }
         seat.search.tell(missed);
-        Ok(())
     }
 
     /// Whether others disturbed a try that missed the goal, so that it is to be repeated. One that

@@ -56,12 +56,8 @@ pub fn render(report: &LimitReport) -> String {
 
 /// The table of the terminal.
 fn limits(report: &LimitReport) -> String {
-    let lang = report.language;
-    let heads = text::heads(lang).map(escape::text).to_vec();
-    let rows = report.variants.iter().map(|variant| {
-        text::row(variant, lang).iter().map(|cell| escape::text(cell)).collect::<Vec<_>>()
-    });
-    table(&[heads].into_iter().chain(rows).collect::<Vec<_>>())
+    let cells = |row: Vec<String>| row.iter().map(|cell| escape::text(cell)).collect::<Vec<_>>();
+    table(&text::table(report).into_iter().map(cells).collect::<Vec<_>>())
 }
 
 /// What each search found, with mean and interval.

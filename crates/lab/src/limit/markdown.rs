@@ -18,9 +18,7 @@ fn write_page(page: &mut String, report: &LimitReport) -> std::fmt::Result {
     for line in report.sentence.lines() {
         writeln!(page, "**{line}**\n")?;
     }
-    let heads = text::heads(lang).map(str::to_owned).to_vec();
-    let rows = report.variants.iter().map(|variant| text::row(variant, lang).to_vec());
-    write_table(page, [heads].into_iter().chain(rows))?;
+    write_table(page, text::table(report).into_iter())?;
     if !report.warnings.is_empty() {
         writeln!(page, "\n## {}\n", lang.pick("Warnings", "경고"))?;
         for warning in &report.warnings {

@@ -8,8 +8,23 @@ use super::{
 };
 use crate::report::{Language, align, head, ratio};
 
-/// The heads of the table.
-pub fn heads(lang: Language) -> [&'static str; 5] {
+/// The table, its heads first. A single variant is compared with nothing, so its table has no such column.
+pub fn table(report: &LimitReport) -> Vec<Vec<String>> {
+    let heads = heads(report.language).map(str::to_owned);
+    let is_single = report.variants.len() == 1;
+    let rows = report.variants.iter().map(|variant| row(variant, !is_single, report.language));
+    let mut table: Vec<Vec<String>> =
+        [heads].into_iter().chain(rows).map(|cells| cells.to_vec()).collect();
+    if is_single {
+        table.iter_mut().for_each(|row| drop(row.remove(VERSUS)));
+    }
+    table
+}
+
+/// Place of the column with ratios.
+const VERSUS: usize = 2;
+
+fn heads(lang: Language) -> [&'static str; 5] {
     [
         ("variant", "변형"),
         ("capacity, iterations/s", "한계, 초당 반복"),
@@ -27,9 +42,7 @@ pub fn render(report: &LimitReport) -> String {
         format!("{}: {}", lang.pick("goal", "목표"), lang.goal(&report.goal)),
         String::new(),
     ];
-    let mut table = vec![heads(lang).map(str::to_owned).to_vec()];
-    table.extend(report.variants.iter().map(|variant| row(variant, lang).to_vec()));
-    lines.extend(align(&table));
+    lines.extend(align(&table(report)));
     lines.push(String::new());
     lines.push(report.sentence.clone());
     let label = lang.pick("warning", "경고");
@@ -40,7 +53,7 @@ pub fn render(report: &LimitReport) -> String {
 }
 
 /// A variant's cells.
-pub fn row(variant: &VariantLimit, lang: Language) -> [String; 5] {
+fn row(variant: &VariantLimit, is_compared: bool, lang: Language) -> [String; 5] {
     let versus = match &variant.versus {
         Versus::Reference => String::new(),
         Versus::NoRatio(_) => lang.pick("no ratio", "비율 없음").to_owned(),
@@ -57,7 +70,7 @@ pub fn row(variant: &VariantLimit, lang: Language) -> [String; 5] {
         .iter()
         .map(|(word, count)| format!("{} {count}/{searches}", lang.gave_way(word)));
     [
-        head(&variant.name, variant.is_reference, lang),
+        head(&variant.name, is_compared && variant.is_reference, lang),
         lang.capacity(&variant.capacity),
         versus,
         gave_way.collect::<Vec<_>>().join(", "),

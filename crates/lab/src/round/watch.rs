@@ -186,7 +186,7 @@ impl<'w, 'p> Watch<'w, 'p> {
         })?;
         let address = launch::address(&running.base_url).to_owned();
         *running = self.bench.launch(self.scene, Some(&address))?;
-        self.observer.replace(running.process.as_deref());
+        self.observer.replace(running);
         Ok(())
     }
 

@@ -9,6 +9,7 @@ use std::{
 };
 
 use super::BudgetError;
+use crate::mounts::Mount;
 
 /// The quota's period.
 const PERIOD_US: u32 = 20_000;
@@ -140,9 +141,8 @@ impl Places {
     /// controller of version 1 wins when it is mounted: version 2 does not have it then.
     fn find(mounts: &str, own: &str) -> Option<Self> {
         let v1 = |name: &str| {
-            let mount = mounts.lines().filter_map(Mount::parse).find(|mount| {
-                mount.kind == "cgroup" && mount.options.split(',').any(|option| option == name)
-            })?;
+            let mut mounts = mounts.lines().filter_map(Mount::parse);
+            let mount = mounts.find(|mount| mount.has_controller(name))?;
             let path = own.lines().find_map(|line| {
                 let mut parts = line.splitn(3, ':').skip(1);
                 let has = parts.next()?.split(',').any(|controller| controller == name);
@@ -159,35 +159,6 @@ impl Places {
         let quota = mount.own(path.unwrap_or("/"));
         let usage = quota.clone();
         Some(Self { version: Version::Two, quota, usage, mount: mount.point })
-    }
-}
-
-/// A line of mountinfo.
-struct Mount<'m> {
-    root: &'m str,
-    point: PathBuf,
-    kind: &'m str,
-    options: &'m str,
-}
-
-impl<'m> Mount<'m> {
-    /// `36 35 98:0 /root /point rw,noatime master:1 - cgroup name rw,cpu`
-    fn parse(line: &'m str) -> Option<Self> {
-        let (mount, system) = line.split_once(" - ")?;
-        let mut mount = mount.split(' ').skip(3);
-        let (root, point) = (mount.next()?, mount.next()?);
-        let mut system = system.split(' ');
-        let kind = system.next()?;
-        // Spaces in a path are written in octal; nobody mounts a cgroup at such a place.
-        Some(Self { root, point: point.into(), kind, options: system.nth(1)? })
-    }
-
-    /// Where a cgroup is in this mount; its top when it is not in what is mounted.
-    fn own(&self, path: &str) -> PathBuf {
-        let root = self.root.trim_end_matches('/');
-        let below = path.strip_prefix(root).filter(|rest| rest.is_empty() || rest.starts_with('/'));
-        let dir = self.point.join(below.unwrap_or("/").trim_start_matches('/'));
-        if below.is_some() && dir.is_dir() { dir } else { self.point.clone() }
     }
 }
 

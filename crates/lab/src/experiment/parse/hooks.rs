@@ -70,6 +70,13 @@ fn one(mut reader: Reader<'_>, variants: &[Variant], outline: Option<&Outline>) 
         );
         mistakes.add(signal.offset, message);
     }
+    if let Some(variant) = variants.iter().find(|variant| variant.cgroup.is_some()) {
+        let message = format!(
+            "`signal` in [hooks.during] ends the process that was started, and `{}` has a `cgroup`, which may hold others",
+            variant.name
+        );
+        mistakes.add(signal.offset, message);
+    }
     let action = Action::Signal { signal: found?.1, restart: restart.unwrap_or(false) };
     Some(During { at: at?, action })
 }

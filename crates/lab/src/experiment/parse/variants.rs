@@ -51,6 +51,21 @@ fn variant_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option
     }
     let database = reader.text("database");
     let metrics = reader.text("metrics");
+    let cgroup = reader.text("cgroup");
+    if let Some(cgroup) = &cgroup {
+        let in_rounds = reader.has("command") && !cgroup.value.contains("{port}");
+        let why = if reader.has("serve") {
+            "is for servers of your own: what a `serve` variant uses is known"
+        } else if in_rounds {
+            "must have `{port}` in it: each round of a `command` needs a cgroup of its own"
+        } else {
+            ""
+        };
+        if !why.is_empty() {
+            let message = format!("`cgroup` in [variants.{name}] {why}");
+            reader.mistakes().add(cgroup.offset, message);
+        }
+    }
     let databases = databases::beside(&mut reader);
     let cpus = budget::cpus(&mut reader, name);
     let price_per_hour = reader.positive("price_per_hour");
@@ -80,6 +95,7 @@ fn variant_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option
         load_env,
         database: database.map(|found| found.value),
         metrics: metrics_address,
+        cgroup: cgroup.map(|found| found.value),
         databases,
         cpus,
         price_per_hour,

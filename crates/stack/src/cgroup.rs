@@ -1,0 +1,178 @@
+//! What the processes of somebody else's cgroup used, a container's for example, in version 2 or version 1 of the kernel's
+//! interface (Documentation/admin-guide/cgroup-v2.rst; cgroup-v1/cpuacct.rst, cgroup-v1/memory.rst).
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use crate::mounts::Mount;
+
+/// A cgroup that exists already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cgroup {
+    cpu: Counter,
+    memory: PathBuf,
+    /// Of a cgroup, the key of file pages that the kernel would drop first.
+    reclaimable: (PathBuf, &'static str),
+    threads: Option<PathBuf>,
+}
+
+/// Where its CPU time is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Counter {
+    /// `usage_usec` of `cpu.stat`.
+    Two(PathBuf),
+    /// Nanoseconds in `cpuacct.usage`.
+    One(PathBuf),
+}
+
+/// What its processes used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CgroupUse {
+    /// CPU time, user and system, of all that are or were in it.
+    pub cpu: Duration,
+    /// Memory in bytes without file pages that were not used lately, as container tools count it.
+    pub memory_bytes: u64,
+    /// Threads; 0 where the kernel does not count them.
+    pub threads: u64,
+}
+
+impl Cgroup {
+    /// The cgroup at `path`, as `/proc/PID/cgroup` has it, or below `/sys/fs/cgroup`.
+    ///
+    /// # Errors
+    /// When there is none with counters of CPU time and memory.
+    pub fn find(path: &str) -> io::Result<Self> {
+        Self::find_in(&fs::read_to_string("/proc/self/mountinfo")?, path)
+    }
+
+    fn find_in(mounts: &str, path: &str) -> io::Result<Self> {
+        let mounts: Vec<Mount<'_>> = mounts.lines().filter_map(Mount::parse).collect();
+        let place = |mount: &Mount<'_>, file: &str| {
+            let below = Path::new(path).strip_prefix(&mount.point).unwrap_or(Path::new(path));
+            let below = below.strip_prefix("/").unwrap_or(below);
+            Some(mount.point.join(below).join(file)).filter(|place| place.is_file())
+        };
+        let two = |file| {
+            mounts
+                .iter()
+                .filter(|mount| mount.kind == "cgroup2")
+                .find_map(|mount| place(mount, file))
+        };
+        let one = |controller, file| {
+            let has = |mount: &&Mount<'_>| mount.has_controller(controller);
+            mounts.iter().filter(has).find_map(|mount| place(mount, file))
+        };
+        let missing = |what: &str| {
+            let why = format!("no cgroup `{path}` with a counter of {what} is mounted");
+            io::Error::new(io::ErrorKind::NotFound, why)
+        };
+        let cpu = one("cpuacct", "cpuacct.usage").map(Counter::One);
+        let cpu = cpu.or_else(|| two("cpu.stat").map(Counter::Two));
+        let memory = two("memory.current").map(|place| (place, "inactive_file "));
+        let memory = memory
+            .or_else(|| Some((one("memory", "memory.usage_in_bytes")?, "total_inactive_file ")));
+        let (memory, key) = memory.ok_or_else(|| missing("memory"))?;
+        Ok(Self {
+            cpu: cpu.ok_or_else(|| missing("CPU time"))?,
+            reclaimable: (memory.with_file_name("memory.stat"), key),
+            memory,
+            threads: two("pids.current").or_else(|| one("pids", "pids.current")),
+        })
+    }
+
+    /// What has been used so far.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn usage(&self) -> io::Result<CgroupUse> {
+        let cpu = match &self.cpu {
+            Counter::Two(place) => Duration::from_micros(number(place, "usage_usec ")?),
+            Counter::One(place) => Duration::from_nanos(number(place, "")?),
+        };
+        let (stat, key) = &self.reclaimable;
+        let threads = self.threads.as_ref().and_then(|place| number(place, "").ok());
+        Ok(CgroupUse {
+            cpu,
+            memory_bytes: number(&self.memory, "")?.saturating_sub(number(stat, key)?),
+            threads: threads.unwrap_or(0),
+        })
+    }
+}
+
+/// The number after a key at the beginning of a line.
+fn number(file: &Path, key: &str) -> io::Result<u64> {
+    let text = fs::read_to_string(file)?;
+    let found = text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
+    found.ok_or_else(|| {
+        let why = format!("no {key}in `{}`", file.display());
+        io::Error::new(io::ErrorKind::InvalidData, why)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Directories stand for the file systems.
+    fn with(files: &[(&str, &str)], kind: &str) -> (tempfile::TempDir, String) {
+        let dir = tempfile::tempdir().unwrap();
+        for (file, text) in files {
+            let path = dir.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let point = dir.path().display();
+        let line = |controllers: &str, at: &str| {
+            format!("30 29 0:26 / {point}{at} rw - {kind} {kind} rw{controllers}\n")
+        };
+        let mounts = match kind {
+            "cgroup2" => line("", ""),
+            _ => line(",cpuacct", "/cpu") + &line(",memory", "/memory") + &line(",pids", "/pids"),
+        };
+        (dir, mounts)
+    }
+
+    #[test]
+    fn version_2_is_read_wherever_its_path_begins() {
+        let (dir, mounts) = with(
+            &[
+                ("a.slice/b/cpu.stat", "usage_usec 1500\nuser_usec 1000\n"),
+                ("a.slice/b/memory.current", "9000\n"),
+                ("a.slice/b/memory.stat", "anon 1\ninactive_file 4000\n"),
+                ("a.slice/b/pids.current", "7\n"),
+            ],
+            "cgroup2",
+        );
+        let expected =
+            CgroupUse { cpu: Duration::from_micros(1500), memory_bytes: 5000, threads: 7 };
+        let whole = dir.path().join("a.slice/b");
+        for path in ["a.slice/b", "/a.slice/b", whole.to_str().unwrap()] {
+            assert_eq!(
+                Cgroup::find_in(&mounts, path).unwrap().usage().unwrap(),
+                expected,
+                "{path}"
+            );
+        }
+        let error = Cgroup::find_in(&mounts, "a.slice/c").unwrap_err().to_string();
+        assert!(error.contains("no cgroup `a.slice/c`"), "{error}");
+    }
+
+    #[test]
+    fn version_1_is_read_from_the_mounts_of_its_controllers() {
+        let (_dir, mounts) = with(
+            &[
+                ("cpu/x/cpuacct.usage", "2000000\n"),
+                ("memory/x/memory.usage_in_bytes", "9000\n"),
+                ("memory/x/memory.stat", "inactive_file 1\ntotal_inactive_file 1000\n"),
+                ("pids/x/pids.current", "3\n"),
+            ],
+            "cgroup",
+        );
+        let used = Cgroup::find_in(&mounts, "/x").unwrap().usage().unwrap();
+        let expected = CgroupUse { cpu: Duration::from_millis(2), memory_bytes: 8000, threads: 3 };
+        assert_eq!(used, expected);
+    }
+}
