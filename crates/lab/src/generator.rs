@@ -27,7 +27,7 @@ pub struct Generator<'r> {
     pub experiment: &'r Experiment,
     pub settings: &'r Settings,
     pub host: &'r dyn Host,
-    /// The load that it starts by the clock, whatever the script says.
+    /// Fixed arrival rate that replaces the script's own options.
     pub arrivals: Option<Arrivals>,
 }
 
@@ -126,7 +126,7 @@ pub fn check_script(
     check_variants(Generator { experiment, settings, host, arrivals: None }, &plan.variants, cancel)
 }
 
-/// The same of a generator that is told how to load.
+/// Checks the script for each variant under the generator's settings and arrivals.
 pub(crate) fn check_variants(
     generator: Generator<'_>,
     variants: &[Variant],

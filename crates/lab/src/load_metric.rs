@@ -142,7 +142,7 @@ impl LoadMetric {
         ))
     }
 
-    /// That neither every run nor the script has it.
+    /// Message for a metric that neither every run nor the script has.
     fn not_among(&self, outline: &Outline) -> String {
         let is_built_in = |name: &str| Self::built_in().any(|known| known == name);
         let quoted = |names: Vec<&str>| {

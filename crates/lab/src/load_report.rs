@@ -362,6 +362,14 @@ impl LoadReport {
         self.trends.get("http_req_duration")
     }
 
+    /// Length of a step of the series in seconds, and number of steps that lie entirely in the window; the last step may be
+    /// shorter. `None` without a series.
+    pub(crate) fn whole_steps(&self) -> Option<(f64, usize)> {
+        let seconds = f64::from(self.series.as_ref()?.step_seconds.max(1));
+        // The tolerance is for a window of whole seconds that ends a moment early.
+        Some((seconds, (self.duration_seconds / seconds + 1e-3).floor() as usize))
+    }
+
     /// Share of the requests that were good, from 0 to 1; `None` without requests. Those that were never
     /// answered were not.
     #[must_use]

@@ -191,7 +191,7 @@ impl Seen {
     }
 }
 
-/// Where what a server uses is read.
+/// Source of a server's CPU time and memory.
 enum Watched {
     /// Its process tree.
     Tree(Follower),

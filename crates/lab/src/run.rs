@@ -210,7 +210,7 @@ pub fn report_again(stored: &Stored, language: Option<Language>) -> Result<Repor
     Ok(report)
 }
 
-/// What is run, on what.
+/// Experiment, plan and host of a run.
 #[derive(Clone, Copy)]
 pub struct Place<'r> {
     pub experiment: &'r Experiment,
@@ -247,7 +247,7 @@ impl<'r> Place<'r> {
         }
     }
 
-    /// The same in the directory of a run that goes on.
+    /// Prepares the rounds in the directory of a run that continues.
     pub fn go_on<A: Kind>(
         self,
         (out, journal): (Out, Journal),
@@ -286,7 +286,7 @@ impl<'r> Place<'r> {
         }
     }
 
-    /// What has to be there before the first round: servers that should run already, and the data.
+    /// Checks servers that should run already, and makes the data.
     fn prepare(self, out: &Out, progress: &mut dyn Progress) -> Result<Option<PathBuf>, RunError> {
         let Self { experiment, plan, host, cancel } = self;
         for variant in &plan.variants {

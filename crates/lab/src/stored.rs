@@ -25,7 +25,7 @@ pub use description::{DESCRIPTION, Description, Kind};
 
 /// The file with a line for each round.
 pub const JOURNAL: &str = "rounds.jsonl";
-/// What a comparison was asked, and how it ended.
+/// Options of a comparison, and how it ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Asked {
     options: Options,
@@ -34,7 +34,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Of a run that begins now.
+    /// Options of a run that begins now.
     pub fn new(plan: &Plan) -> Self {
         Self { options: plan.options(), ended: None }
     }

@@ -192,7 +192,7 @@ fn figures_of_the_load_and_of_the_server_are_named_or_refused() {
     );
 }
 
-/// What a file asks of a script is compared with what the load generator says that the script measures.
+/// Metrics in a file are compared with the outline that the load generator makes of the script.
 #[test]
 fn metrics_that_the_script_does_not_make_are_refused() {
     let outline = serde_json::json!({

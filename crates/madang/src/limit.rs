@@ -219,9 +219,13 @@ pub fn run(args: Args) -> anyhow::Result<exit::Ended> {
     let cancel = Cancel::default();
     watch_signals(cancel.clone())?;
     let mut wrong = madang_lab::check(&experiment, &Madang);
-    wrong.extend(plan.check_script(&experiment, &Madang, &cancel));
+    let script = plan.check_script(&experiment, &Madang, &cancel);
+    wrong.extend(script.wrong);
     if !wrong.is_empty() {
         return Err(Wrong { file: experiment.file, wrong }.into());
+    }
+    if let Some(outline) = script.outline {
+        experiment.check_outline(&outline)?;
     }
     if check {
         return describe(&place, &plan);

@@ -497,6 +497,14 @@ fn wrong_flags_and_files_are_named_before_anything_runs() {
         assert!(text(&output).contains(expected), "no {expected:?} in: {}", text(&output));
         assert!(!search.out().exists(), "{flags:?}");
     }
+    let file = search.0.path().join("experiment.toml");
+    let typo = "[[invariants]]\nname = \"n\"\nvalue = \"load.creatd\"\nat_least = 0\n";
+    fs::write(&file, format!("{EXPERIMENT}{typo}")).unwrap();
+    let output = search.run("", &["--p95", "1s"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(text(&output).contains("no metric `creatd`"), "{}", text(&output));
+    assert!(!search.out().exists());
+    fs::write(&file, EXPERIMENT).unwrap();
     let output = search.run("", &["--p95", "1s", "--check"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     assert!(

@@ -1,4 +1,4 @@
-//! What the processes of somebody else's cgroup used, a container's for example, in version 2 or version 1 of the kernel's
+//! CPU time and memory of an existing cgroup, such as a container's, in version 2 or version 1 of the kernel's
 //! interface (Documentation/admin-guide/cgroup-v2.rst; cgroup-v1/cpuacct.rst, cgroup-v1/memory.rst).
 
 use std::{
@@ -14,12 +14,12 @@ use crate::mounts::Mount;
 pub struct Cgroup {
     cpu: Counter,
     memory: PathBuf,
-    /// Of a cgroup, the key of file pages that the kernel would drop first.
+    /// File and key of inactive file pages, which the kernel would drop first.
     reclaimable: (PathBuf, &'static str),
     threads: Option<PathBuf>,
 }
 
-/// Where its CPU time is.
+/// File with the CPU time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Counter {
     /// `usage_usec` of `cpu.stat`.
@@ -28,7 +28,7 @@ enum Counter {
     One(PathBuf),
 }
 
-/// What its processes used.
+/// Resources that a cgroup's processes used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CgroupUse {
     /// CPU time, user and system, of all that are or were in it.
@@ -83,7 +83,7 @@ impl Cgroup {
         })
     }
 
-    /// What has been used so far.
+    /// Reads the counters.
     ///
     /// # Errors
     /// When it is gone.

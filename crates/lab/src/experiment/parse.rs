@@ -119,7 +119,7 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
         check_time_limit(load, rounds, *offset, top.mistakes());
     }
     let rounds = rounds.map_or_else(Rounds::default, |(_, rounds)| rounds);
-    // What a file is for is a comparison; a command line has what its command needs.
+    // A file describes a comparison; `madang limit SCRIPT` needs one variant only.
     let fewest = if file == Path::new(super::COMMAND_LINE) { 1 } else { 2 };
     let variants = top.table("variants").or_else(|| top.missing("variants"));
     let variants = variants.map(|variants| variants::all(&variants, &whole, fewest));

@@ -179,7 +179,7 @@ impl<'p, 'r> Course<'p, 'r> {
         Ok(())
     }
 
-    /// What the variant's last search confirmed.
+    /// Highest rate that the variant's last search confirmed.
     fn last(&self, block: u32, index: usize) -> Option<u32> {
         match self.outcomes.found.get(&(block - 1, index))? {
             Found::Between { confirmed: rate, .. } | Found::Ceiling(rate) => Some(*rate),

@@ -91,11 +91,9 @@ impl Figures {
 
 /// See [`Figures::queue_growth`].
 fn queue_growth(load: &LoadReport) -> Option<f64> {
-    let series = load.series.as_ref()?;
-    let step_seconds = f64::from(series.step_seconds.max(1));
-    // A last step that is not whole has what was left over.
-    let whole = (load.duration_seconds / step_seconds + 1e-3).floor() as usize;
-    let steps = series.steps.get(..whole).filter(|steps| steps.len() >= FEWEST_STEPS)?;
+    let (step_seconds, whole) = load.whole_steps()?;
+    let steps =
+        load.series.as_ref()?.steps.get(..whole).filter(|steps| steps.len() >= FEWEST_STEPS)?;
     let seconds: Vec<f64> = steps.iter().map(|step| step.p95_ms / 1000.0).collect();
     let line = stats::Line::through(&seconds)?;
     let growth = line.slope / step_seconds;

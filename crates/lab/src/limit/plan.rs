@@ -340,7 +340,7 @@ impl LimitPlan {
     }
 }
 
-/// Nobody reads nanoseconds.
+/// Rounds down to milliseconds, for readable reports.
 fn whole_milliseconds(time: Duration) -> Duration {
     Duration::new(time.as_secs(), time.subsec_millis() * 1_000_000)
 }

@@ -166,7 +166,7 @@ impl StoredLimit {
 }
 
 /// Says nothing.
-struct Quiet;
+pub(super) struct Quiet;
 
 impl Progress for Quiet {}
 

@@ -8,7 +8,7 @@ use super::{
     course::{Course, Ended, Order},
     goal::Goal,
     plan::{LimitOptions, LimitPlan, tests},
-    progress::Progress,
+    report::Quiet,
     summary::{self, Capacity},
 };
 use crate::record::{Measured, Outcome, RoundRecord};
@@ -95,10 +95,6 @@ impl Server {
     }
 }
 
-struct Quiet;
-
-impl Progress for Quiet {}
-
 fn plan(p95_seconds: f64, seed: u64) -> LimitPlan {
     let goal = Goal { p95_ms: Some(p95_seconds * 1000.0), ..tests::options().goal };
     let goal = Goal { errors: 0.01, max_dropped: 0.01, ..goal };
@@ -106,7 +102,7 @@ fn plan(p95_seconds: f64, seed: u64) -> LimitPlan {
     tests::plan(options)
 }
 
-/// What a whole search says.
+/// Capacity that a whole search reports.
 fn search(server: Server, p95_seconds: f64, seed: u64) -> Capacity {
     let plan = plan(p95_seconds, seed);
     let mut rng = fastrand::Rng::with_seed(seed);

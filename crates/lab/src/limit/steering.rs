@@ -1,7 +1,5 @@
 //! Whether a script takes the rate of a search itself.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -11,7 +9,7 @@ use super::{
 use crate::{
     cancel::Cancel,
     experiment::Experiment,
-    generator::{Generator, check_variants},
+    generator::{Generator, ScriptCheck, check_variants},
     host::Host,
 };
 
@@ -29,33 +27,34 @@ pub enum Steering {
 }
 
 impl LimitPlan {
-    /// Asks the load generator how the rate gets to the load: with two values of `RATE`, would the script start so many
-    /// iterations, for as long as `DURATION` says? If not, or if that is not known before a hook has run, the generator
-    /// starts its default function. Gives what the generator has against the script; empty when nothing.
+    /// Determines how the rate reaches the load. The load generator outlines the script with two values of `RATE`: a script
+    /// that would start that many iterations per second, for `DURATION`, is left to do so. For any other script, or if a
+    /// hook has to run before the outline is known, the generator starts the default function.
+    ///
+    /// Returns the generator's complaints about the script and its outline for a short try.
     #[must_use]
     pub fn check_script(
         &mut self,
         experiment: &Experiment,
         host: &dyn Host,
         cancel: &Cancel,
-    ) -> Vec<String> {
+    ) -> ScriptCheck {
         self.steering = Steering::Script;
-        let lasts: Duration = self.lasts(Length::Short);
-        let follows = RATES.iter().all(|rate| {
-            let next = Next { rate: *rate, length: Length::Short };
-            let settings = &self.round(next);
-            let generator = Generator { experiment, settings, host, arrivals: None };
-            let outline = check_variants(generator, self.variants(), cancel).outline;
-            outline.is_some_and(|outline| outline.follows(*rate, lasts))
-        });
-        if follows {
-            return Vec::new();
+        let lasts = self.lasts(Length::Short);
+        let check = |plan: &Self, rate: u32| {
+            let settings = &plan.round(Next { rate, length: Length::Short });
+            let arrivals = plan.arrivals(rate, None);
+            let generator = Generator { experiment, settings, host, arrivals };
+            check_variants(generator, plan.variants(), cancel)
+        };
+        let mut found = ScriptCheck::default();
+        for rate in RATES {
+            found = check(self, rate);
+            if !found.outline.as_ref().is_some_and(|outline| outline.follows(rate, lasts)) {
+                self.steering = Steering::Generator;
+                return check(self, rate);
+            }
         }
-        self.steering = Steering::Generator;
-        let [rate, _] = RATES;
-        let settings = &self.round(Next { rate, length: Length::Short });
-        let arrivals = self.arrivals(rate, None);
-        let generator = Generator { experiment, settings, host, arrivals };
-        check_variants(generator, self.variants(), cancel).wrong
+        found
     }
 }

@@ -18,10 +18,10 @@ use crate::{
     stored::{DESCRIPTION, Description, Kind, StoredError, journal},
 };
 
-/// What tells it from a comparison.
+/// Kind of the run, which a comparison does not have.
 pub(crate) const KIND: &str = "limit";
 
-/// What a search was asked.
+/// Options of a search.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Asked {
     options: LimitOptions,

@@ -26,7 +26,7 @@ pub struct VariantLimit {
     pub versus: Versus,
     /// What gave way, and in how many searches, most often first. Only what was the server's.
     pub gave_way: Vec<(String, usize)>,
-    /// What was seen at the rate of its capacity.
+    /// Figures at the rate of its capacity.
     pub at_best: Option<Best>,
     /// Each search.
     pub searches: Vec<SearchPart>,
@@ -96,7 +96,7 @@ pub enum Versus {
     NoRatio(String),
 }
 
-/// What was seen at the rate of the [`Capacity`].
+/// Figures of a long try at the rate of the [`Capacity`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Best {
     /// The rate.

@@ -83,8 +83,7 @@ pub fn leaks(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
 
 /// By how many bytes a second a server's memory rose, if in a straight line.
 fn rise(round: &Measured) -> Option<f64> {
-    let step_seconds = f64::from(round.load.series.as_ref()?.step_seconds.max(1));
-    let whole = (round.load.duration_seconds / step_seconds + 1e-3).floor() as usize;
+    let (step_seconds, whole) = round.load.whole_steps()?;
     let steps = round.server.as_ref()?.steps.get(..whole)?;
     let memory: Vec<f64> = steps.iter().map(|step| step.rss_bytes as f64).collect();
     straight_rise(&memory).map(|slope| slope / step_seconds)
@@ -133,9 +132,7 @@ struct Thirds<'r> {
 impl<'r> Thirds<'r> {
     fn of(round: &'r Measured) -> Option<Self> {
         let series = round.load.series.as_ref()?;
-        let step_seconds = f64::from(series.step_seconds.max(1));
-        // The last one may be shorter.
-        let whole = (round.load.duration_seconds / step_seconds + 1e-3).floor() as usize;
+        let (step_seconds, whole) = round.load.whole_steps()?;
         let server = round.server.as_ref().map_or(&[][..], |server| server.steps.as_slice());
         let thirds = Self {
             load: ends(&series.steps, whole)?,

@@ -1,4 +1,4 @@
-//! What a run was asked and where it runs: `run.json`, of a comparison and of a search alike.
+//! Question, options and circumstances of a run: `run.json`, for `compare` and `limit`.
 
 use std::{
     fs,
@@ -21,15 +21,15 @@ use crate::{
 /// The file.
 pub const DESCRIPTION: &str = "run.json";
 
-/// Of which command a run is.
+/// Options of one command's runs.
 pub trait Kind: Serialize + DeserializeOwned {
-    /// Its name in the file; a comparison has none.
+    /// Name of the command in the file; a comparison has none.
     const KIND: Option<&'static str>;
     /// Version of the file's shape.
     const FORMAT: u32;
 }
 
-/// What was asked and where it runs.
+/// Question, options and circumstances of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Description<A> {
     format: u32,
@@ -50,13 +50,13 @@ pub struct Description<A> {
     files: Option<Vec<KeptFile>>,
     /// `None` of a run that was killed.
     finished: Option<String>,
-    /// What is the command's own.
+    /// Options of the command.
     #[serde(flatten)]
     pub asked: A,
 }
 
 impl<A: Kind> Description<A> {
-    /// Of a run that begins now.
+    /// Describes a run that begins now.
     pub fn new(experiment: &Experiment, plan: &Plan, host: &dyn Host, asked: A) -> Self {
         Self {
             format: A::FORMAT,
@@ -74,7 +74,7 @@ impl<A: Kind> Description<A> {
         }
     }
 
-    /// That in a directory.
+    /// Reads the description in a run's directory.
     ///
     /// # Errors
     /// When there is none of this command and format.
