@@ -5,6 +5,7 @@ mod invariant;
 mod parse;
 mod prediction;
 mod reader;
+mod target;
 
 use std::{fs, io, path::Path, path::PathBuf, time::Duration};
 
@@ -21,6 +22,7 @@ pub(crate) use invariant::EXACT;
 pub use invariant::{Invariant, Limit, NamedValue, Source};
 pub use prediction::{Bound, Prediction};
 pub use reader::Mistake;
+pub use target::{Container, ContainerSource, Target};
 
 /// Stands for the file of an experiment that was given on the command line.
 pub const COMMAND_LINE: &str = "(command line)";
@@ -180,37 +182,6 @@ impl Variant {
             databases: Addresses::default(),
             cpus: None,
             price_per_hour: None,
-        }
-    }
-}
-
-/// How a variant comes to run.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Target {
-    /// The host's own server with these settings.
-    Serve(toml::Table),
-    /// Any program. `{port}` and `{dir}` in it, its environment and `ready` are replaced in each
-    /// round by a free port and a fresh directory.
-    Command {
-        /// Program and arguments; started in the experiment's directory.
-        argv: Vec<String>,
-        /// Added to the environment.
-        env: Vec<(String, String)>,
-        /// The address that answers 200 to 399 when it is ready; its origin is the base URL. `None`: any answer at `{port}`.
-        ready: Option<String>,
-    },
-    /// A server that runs already, somewhere. Not started, stopped, reset or observed.
-    Url(String),
-}
-
-impl Target {
-    /// The key that makes it, for reports.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Serve(_) => "serve",
-            Self::Command { .. } => "command",
-            Self::Url(_) => "url",
         }
     }
 }

@@ -4,10 +4,12 @@ use std::{io, path::Path, sync::Arc, time::Duration};
 
 use madang_stack::{
     Cgroup, CpuList, Output, Patience, PortReservation, Process, Spec,
+    container::{self, ContainerError},
     http::{self, Url},
 };
 
 use crate::{
+    containers::{Containers, Place},
     database::Addresses,
     experiment::{Experiment, Target, Variant},
     host::{Host, HostError, Launch, Page, Ready},
@@ -21,8 +23,8 @@ const PROBE_TIME: Duration = Duration::from_secs(5);
 pub struct Running {
     /// `None` for a `url`.
     pub process: Option<Arc<Process>>,
-    /// Where what it uses is read, if not of its process.
-    pub cgroup: Option<Cgroup>,
+    /// Cgroups that hold all of its processes; empty if its process tree has them.
+    pub cgroups: Vec<Cgroup>,
     /// What the script gets as `BASE_URL`: no slash at the end.
     pub base_url: String,
     /// Its Prometheus page, if it has one.
@@ -37,6 +39,8 @@ pub struct Running {
 
 /// Under which conditions a variant is started.
 pub struct Conditions<'c> {
+    /// Images of the run.
+    pub containers: &'c Containers,
     /// A fresh copy of the data.
     pub data: &'c Path,
     /// Where the server's stderr goes.
@@ -58,6 +62,9 @@ pub enum LaunchError {
     /// Its process could not be started or did not get ready.
     #[error(transparent)]
     Process(#[from] madang_stack::Error),
+    /// A container's image, or what the engine says about it.
+    #[error(transparent)]
+    Container(#[from] ContainerError),
     /// A file or port.
     #[error("{what}")]
     Io {
@@ -93,7 +100,9 @@ impl LaunchError {
     pub fn kind(&self) -> FailureKind {
         match self {
             Self::Process(_) | Self::Nobody { .. } | Self::Address(_) => FailureKind::Start,
-            Self::Host(_) | Self::Io { .. } | Self::Taken { .. } => FailureKind::Machine,
+            Self::Host(_) | Self::Container(_) | Self::Io { .. } | Self::Taken { .. } => {
+                FailureKind::Machine
+            }
         }
     }
 }
@@ -117,7 +126,7 @@ pub fn launch(
     host: &dyn Host,
     conditions: &Conditions<'_>,
 ) -> Result<Running, LaunchError> {
-    let Conditions { data, log, cpus, patience, address } = conditions;
+    let Conditions { containers, data, log, cpus, patience, address } = conditions;
     let port = match address.and_then(|address| address.rsplit_once(':')) {
         Some((_, port)) => port.to_owned(),
         None => free_port()?,
@@ -126,19 +135,21 @@ pub fn launch(
     let fill = |text: &str| text.replace("{port}", &port).replace("{dir}", &directory);
     let database = variant.database.as_deref().map(fill);
     let databases = experiment.databases(variant).filled(&fill);
-    let cgroup = || {
+    let cgroups = || {
         let path = variant.cgroup.as_deref().map(fill);
-        let found = path.map(|path| Cgroup::find(&path)).transpose();
+        let found =
+            path.map(|path| Cgroup::find(&path)).into_iter().collect::<io::Result<Vec<_>>>();
         found.map_err(|source| LaunchError::Io { what: "`cgroup`", source })
     };
     let page = variant.metrics.as_deref().map(fill);
     let page = page.map(|page| Url::parse(&page).map_err(LaunchError::Address)).transpose()?;
+    let mut started = None;
     let launch = match &variant.target {
         Target::Url(url) => {
             probe(url)?;
             return Ok(Running {
                 process: None,
-                cgroup: cgroup()?,
+                cgroups: cgroups()?,
                 base_url: url.clone(),
                 metrics: page,
                 database,
@@ -148,7 +159,19 @@ pub fn launch(
         }
         Target::Serve(settings) => host.serve(settings, data, *address)?,
         Target::Command { argv, env, ready } => {
-            command(experiment, argv, env, ready.as_deref(), &fill, page)?
+            let mut spec = Spec::new(fill(&argv[0])).args(argv[1..].iter().map(|arg| fill(arg)));
+            for (name, value) in env {
+                spec = spec.env(name, fill(value));
+            }
+            answering(spec.dir(&experiment.dir), ready.as_deref(), &fill, page)?
+        }
+        Target::Container(container) => {
+            let place = Place { port: &port, dir: &directory, cpus: *cpus };
+            let start = containers.start(experiment, variant, container, place, &fill);
+            let start = start.ok_or_else(|| HostError("its image was not prepared".to_owned()))?;
+            let spec = start.spec.clone().dir(&experiment.dir);
+            started = Some(start);
+            answering(spec, container.ready.as_deref(), &fill, page)?
         }
     };
     // A forgotten server would be measured in place of the one that cannot listen there. What answers
@@ -160,15 +183,23 @@ pub fn launch(
         return Err(LaunchError::Taken { url: url.to_string() });
     }
     let log = || Output::File((*log).to_owned());
+    let is_project = started.as_ref().is_some_and(|started| started.is_project);
     let stdout = match launch.ready {
-        Ready::Line(_) => Output::Capture,
-        Ready::Http { .. } => log(),
+        Ready::Http { .. } if !is_project => log(),
+        Ready::Line(_) | Ready::Http { .. } => Output::Capture,
     };
     let mut spec = without_shell(launch.spec, host).stdout(stdout).stderr(log());
-    if let Some(cpus) = cpus {
+    // The client of an engine is not what is measured.
+    if let (Some(cpus), None) = (cpus, &started) {
         spec = spec.cpus((*cpus).clone());
     }
-    let (process, without_budget) = spawn(experiment, variant, host, &spec)?;
+    let (process, without_budget) = match started {
+        Some(_) => (host.supervisor().spawn(&spec)?, false),
+        None => spawn(experiment, variant, host, &spec)?,
+    };
+    if is_project {
+        process.ready_line(container::UP_LINE, *patience)?;
+    }
     let base_url = match launch.ready {
         Ready::Line(prefix) => process.ready_line(&prefix, *patience)?,
         Ready::Http { url, base_url, any } => {
@@ -191,9 +222,12 @@ pub fn launch(
     };
     let base_url = base_url.trim_end_matches('/').to_owned();
     let process = Some(Arc::new(process));
-    // A container makes its own when it starts.
-    let cgroup = cgroup()?;
-    Ok(Running { process, cgroup, base_url, metrics, database, databases, without_budget })
+    // Those of containers are made when they start.
+    let cgroups = match &started {
+        Some(started) => containers.cgroups(started, *cpus, *patience)?,
+        None => cgroups()?,
+    };
+    Ok(Running { process, cgroups, base_url, metrics, database, databases, without_budget })
 }
 
 /// Starts the server within its budget. Whether it runs without, which the experiment has to accept.
@@ -228,19 +262,13 @@ pub fn without_shell(spec: Spec, host: &dyn Host) -> Spec {
     host.own_variables().iter().fold(spec, |spec, prefix| spec.env_remove_prefix(prefix))
 }
 
-fn command(
-    experiment: &Experiment,
-    argv: &[String],
-    env: &[(String, String)],
+/// A command whose server answers at an address: that of `ready`, or anything at `{port}`.
+fn answering(
+    spec: Spec,
     ready: Option<&str>,
     fill: &dyn Fn(&str) -> String,
     page: Option<Url>,
 ) -> Result<Launch, LaunchError> {
-    let mut spec = Spec::new(fill(&argv[0])).dir(&experiment.dir);
-    spec = spec.args(argv[1..].iter().map(|arg| fill(arg)));
-    for (name, value) in env {
-        spec = spec.env(name, fill(value));
-    }
     let any = ready.is_none();
     let ready = fill(ready.unwrap_or(ANY_ANSWER));
     let url = Url::parse(&ready).map_err(LaunchError::Address)?;

@@ -22,6 +22,7 @@ mod action;
 pub mod answer;
 mod cancel;
 mod conclusion;
+mod containers;
 mod copy;
 pub mod database;
 pub mod experiment;

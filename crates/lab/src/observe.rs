@@ -1,14 +1,17 @@
 //! Watches the server, the generator and the machine while a round is loaded.
 
+mod watched;
+
 use std::{
     io,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use madang_stack::{Cgroup, CgroupUse, Follower, Glance, Process, Sample, machine};
+use madang_stack::{CgroupUse, Glance, Process, Sample, machine};
 use serde::{Deserialize, Serialize};
 
 use crate::{launch::Running, round::Pace};
+use watched::{Member, Watched};
 
 /// Time between two looks. Ten a second find short memory peaks.
 pub const INTERVAL: Duration = Duration::from_millis(100);
@@ -168,7 +171,7 @@ impl Seen {
     }
 
     /// Open files and switches are counted for processes only.
-    fn of_cgroup(used: &CgroupUse, earlier: &Self, closely: bool) -> Self {
+    fn of_cgroups(used: &CgroupUse, earlier: &Self, closely: bool) -> Self {
         Self {
             cpu: earlier.cpu + used.cpu.as_secs_f64(),
             rss_bytes: used.memory_bytes,
@@ -188,21 +191,6 @@ impl Seen {
             lost,
             detail: None,
         }
-    }
-}
-
-/// Source of a server's CPU time and memory.
-enum Watched {
-    /// Its process tree.
-    Tree(Follower),
-    /// A cgroup that has all of it.
-    Cgroup(Cgroup),
-}
-
-impl Watched {
-    fn of(running: &Running) -> Option<Self> {
-        let cgroup = running.cgroup.clone().map(Self::Cgroup);
-        cgroup.or_else(|| running.process.as_ref().map(|server| Self::Tree(server.follow())))
     }
 }
 
@@ -283,8 +271,9 @@ impl<'p> Observer<'p> {
         let seen = self.server.as_mut().map(|server| {
             let server = match server {
                 Watched::Tree(server) => server,
-                Watched::Cgroup(cgroup) => {
-                    return cgroup.usage().map(|used| Seen::of_cgroup(&used, earlier, closely));
+                Watched::Cgroups(cgroups) => {
+                    let used = cgroups.iter_mut().map(Member::usage).sum::<io::Result<CgroupUse>>();
+                    return used.map(|used| Seen::of_cgroups(&used, earlier, closely));
                 }
             };
             if closely {

@@ -298,6 +298,12 @@ impl Plan {
         round.checked_mul(u32::try_from(turns.sum::<usize>()).ok()?)
     }
 
+    /// Whether any variant runs in containers.
+    #[must_use]
+    pub fn has_containers(&self) -> bool {
+        self.variants.iter().any(|variant| matches!(variant.target, Target::Container(_)))
+    }
+
     /// Whether any variant is started by the lab, and so can be given fresh data.
     #[must_use]
     pub fn starts_servers(&self) -> bool {

@@ -20,6 +20,8 @@ pub trait Progress {
     fn begin(&mut self, _plan: &Plan) {}
     /// That many rounds are there already, of a run that goes on.
     fn resumed(&mut self, _rounds: usize) {}
+    /// Images of containers are built or fetched.
+    fn building(&mut self) {}
     /// The data are being made.
     fn preparing(&mut self) {}
     /// A round begins: its block, from 1, and its variant.
@@ -124,6 +126,10 @@ impl Progress for Console {
         self.before_attempt = self.done;
         self.rounds = self.rounds.max(self.done);
         self.say(&format!("going on after {rounds} rounds"));
+    }
+
+    fn building(&mut self) {
+        self.say("building and fetching images");
     }
 
     fn preparing(&mut self) {

@@ -1,8 +1,8 @@
 //! What a run is made of besides its experiment's text, so that a run that goes on does not mix two builds:
 //! the script and the files it names, the programs of `command` variants, the files among their arguments,
-//! and those of `[data]`.
+//! and those of `[data]`. Digests of container images are in the description itself.
 //!
-//! What these load in turn (libraries, modules, container images) is not known, nor what a hook
+//! What these load in turn (libraries, modules, images that a compose file builds) is not known, nor what a hook
 //! does, nor what answers at a `url`.
 
 use std::{
@@ -18,11 +18,12 @@ use std::{
     time::UNIX_EPOCH,
 };
 
+use madang_stack::container::Engine;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    experiment::{Experiment, Target},
+    experiment::{Container, ContainerSource, Experiment, Target},
     host::Host,
     plan::Plan,
     script_files::{self, Named},
@@ -60,6 +61,11 @@ pub fn read(experiment: &Experiment, plan: &Plan, host: &dyn Host) -> Vec<KeptFi
     let dir = &experiment.dir;
     let mut paths: BTreeSet<PathBuf> = BTreeSet::new();
     for variant in &plan.variants {
+        if let Target::Container(Container { source: ContainerSource::Compose(path), .. }) =
+            &variant.target
+        {
+            paths.extend(Engine::compose_file(&dir.join(path)));
+        }
         let Target::Command { argv, env, .. } = &variant.target else { continue };
         let Some((name, args)) = argv.split_first() else { continue };
         paths.extend(program(name, env, dir));

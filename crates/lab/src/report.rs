@@ -24,7 +24,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     answer::Answer,
     conclusion::Conclusion,
-    experiment::{Experiment, Hooks, Invariant, NamedValue, Prediction, Sources, Target},
+    experiment::{
+        ContainerSource, Experiment, Hooks, Invariant, NamedValue, Prediction, Sources, Target,
+    },
     plan::{Plan, Settings},
     record::{FailureKind, Measured, Outcome, RoundRecord},
     stored,
@@ -186,6 +188,9 @@ pub enum TargetPart {
     Command(Vec<String>),
     /// It runs already.
     Url(String),
+    /// In containers.
+    #[serde(untagged)]
+    Container(ContainerSource),
 }
 
 /// The machine, for a reader who has another.
@@ -418,6 +423,7 @@ impl ExperimentPart {
             target: match &variant.target {
                 Target::Serve(settings) => TargetPart::Serve(settings.clone()),
                 Target::Command { argv, .. } => TargetPart::Command(argv.clone()),
+                Target::Container(container) => TargetPart::Container(container.source.clone()),
                 Target::Url(url) => TargetPart::Url(url.clone()),
             },
             cpus: variant.cpus.map(|budget| plan.language.budget(&budget)),

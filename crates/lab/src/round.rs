@@ -18,6 +18,7 @@ use madang_stack::{Exit, Output, Patience, Spec};
 use crate::{
     action::{Runner, Surroundings},
     cancel::Cancel,
+    containers::Containers,
     database::Watching,
     experiment::{Experiment, Variant},
     generator::{Arrivals, Generator},
@@ -34,7 +35,7 @@ use crate::{
     values::{self, Moment, Taker},
 };
 use files::Files;
-use meeting::Meeting;
+use meeting::{Meeting, note_apart};
 pub use pacer::Pace;
 use pacer::Pacer;
 use pinning::Pinning;
@@ -82,6 +83,8 @@ pub struct Bench<'r> {
     pub experiment: &'r Experiment,
     pub settings: &'r Settings,
     pub host: &'r dyn Host,
+    /// Images of the run.
+    pub containers: &'r Containers,
     /// The data every round starts with.
     pub template: Option<&'r Path>,
     /// Scratch space; emptied after each round.
@@ -193,6 +196,7 @@ impl Bench<'_> {
         let files = scene.files;
         let give_up = || self.must_stop(files).is_some();
         let conditions = Conditions {
+            containers: self.containers,
             data: &files.data,
             log: &files.server_log,
             cpus: scene.pinning.map(|pinning| &pinning.server),
@@ -438,30 +442,6 @@ impl Scene<'_> {
         match self.pinning {
             None => Some(Warning::SharedCpus),
             Some(pinning) => pinning.one_core.then_some(Warning::SharedCore),
-        }
-    }
-}
-
-/// With less overlap, the two costs belong to different moments.
-const LEAST_OVERLAP: f64 = 0.9;
-
-/// Adds a warning to a pair whose windows do not overlap enough.
-fn note_apart(records: &mut [RoundRecord]) {
-    let window = |record: &RoundRecord| match &record.outcome {
-        Outcome::Measured(one) => Some((one.load.started_at_seconds, one.load.ended_at_seconds)),
-        Outcome::Failed(_) => None,
-    };
-    let [Some(first), Some(second)] = [records.first(), records.get(1)].map(|one| window(one?))
-    else {
-        return;
-    };
-    let shared = first.1.min(second.1) - first.0.max(second.0);
-    let longer = (first.1 - first.0).max(second.1 - second.0);
-    if shared < LEAST_OVERLAP * longer {
-        for record in records {
-            if let Outcome::Measured(measured) = &mut record.outcome {
-                measured.warnings.push(Warning::Apart);
-            }
         }
     }
 }

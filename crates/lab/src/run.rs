@@ -10,9 +10,12 @@ use std::{
     time::SystemTime,
 };
 
+use madang_stack::container::ContainerError;
+
 use crate::{
     action::{Runner, Surroundings},
     cancel::Cancel,
+    containers::Containers,
     experiment::{Experiment, Target, Variant},
     host::{Host, HostError},
     launch::{self, LaunchError},
@@ -35,6 +38,14 @@ pub enum RunError {
     /// The data could not be made.
     #[error("cannot prepare the data")]
     Prepare(#[source] HostError),
+    /// The containers of a variant cannot be made ready.
+    #[error("variant `{variant}`")]
+    Container {
+        /// Its name.
+        variant: String,
+        /// Why.
+        source: ContainerError,
+    },
     /// A `url` variant does not run.
     #[error("variant `{variant}`")]
     Nobody {
@@ -167,10 +178,10 @@ pub fn run(
     progress: &mut dyn Progress,
 ) -> Result<Finished, RunError> {
     let out = Out::create(out)?;
-    let description = Description::new(experiment, plan, host, Asked::new(plan));
+    let mut description = Description::new(experiment, plan, host, Asked::new(plan));
     progress.begin(plan);
     let place = Place { experiment, plan, host, cancel };
-    let begun = place.begin(out, &description, progress).inspect_err(|_| progress.finish())?;
+    let begun = place.begin(out, &mut description, progress).inspect_err(|_| progress.finish())?;
     Ok(go(place, begun, description, Vec::new(), progress))
 }
 
@@ -223,7 +234,16 @@ pub struct Place<'r> {
 pub struct Begun {
     pub out: Out,
     pub journal: Journal,
+    pub made: Made,
+}
+
+/// Everything rounds share that has to be made before the first.
+#[derive(Default)]
+pub struct Made {
+    /// The data every round starts with.
     pub template: Option<PathBuf>,
+    /// Images.
+    pub containers: Containers,
 }
 
 impl<'r> Place<'r> {
@@ -231,15 +251,20 @@ impl<'r> Place<'r> {
     pub fn begin<A: Kind>(
         self,
         out: Out,
-        description: &Description<A>,
+        description: &mut Description<A>,
         progress: &mut dyn Progress,
     ) -> Result<Begun, RunError> {
         let begun = out.describe(description.to_json()).and_then(|()| {
             let journal = out.journal()?;
-            Ok((journal, self.prepare(&out, progress)?))
+            let made = self.prepare(&out, progress)?;
+            description.images = made.containers.digests();
+            if !description.images.is_empty() {
+                out.describe(description.to_json())?;
+            }
+            Ok((journal, made))
         });
         match begun {
-            Ok((journal, template)) => Ok(Begun { out, journal, template }),
+            Ok((journal, made)) => Ok(Begun { out, journal, made }),
             Err(error) => {
                 out.abandon();
                 Err(error)
@@ -256,8 +281,12 @@ impl<'r> Place<'r> {
     ) -> Result<Begun, RunError> {
         description.resume();
         let described = out.describe(description.to_json());
-        match described.and_then(|()| self.prepare(&out, progress)) {
-            Ok(template) => Ok(Begun { out, journal, template }),
+        let made = described.and_then(|()| self.prepare(&out, progress)).and_then(|made| {
+            description.check_images(&made.containers.digests())?;
+            Ok(made)
+        });
+        match made {
+            Ok(made) => Ok(Begun { out, journal, made }),
             Err(error) => {
                 // The scratch space only: what was measured stays. The error tells more than one
                 // about this could.
@@ -268,17 +297,13 @@ impl<'r> Place<'r> {
     }
 
     /// Where and with what rounds are run.
-    pub fn bench(
-        self,
-        out: &'r Out,
-        template: Option<&'r Path>,
-        settings: &'r Settings,
-    ) -> Bench<'r> {
+    pub fn bench(self, out: &'r Out, made: &'r Made, settings: &'r Settings) -> Bench<'r> {
         Bench {
             experiment: self.experiment,
             settings,
             host: self.host,
-            template,
+            containers: &made.containers,
+            template: made.template.as_deref(),
             work: &out.work,
             logs: &out.logs,
             arrivals: None,
@@ -286,8 +311,8 @@ impl<'r> Place<'r> {
         }
     }
 
-    /// Checks servers that should run already, and makes the data.
-    fn prepare(self, out: &Out, progress: &mut dyn Progress) -> Result<Option<PathBuf>, RunError> {
+    /// Checks servers that should run already, and makes images and data.
+    fn prepare(self, out: &Out, progress: &mut dyn Progress) -> Result<Made, RunError> {
         let Self { experiment, plan, host, cancel } = self;
         for variant in &plan.variants {
             if let Target::Url(url) = &variant.target {
@@ -295,16 +320,26 @@ impl<'r> Place<'r> {
                 launch::probe(url).map_err(nobody)?;
             }
             if let Some(budget) = variant.cpus
+                && !matches!(variant.target, Target::Container(_))
                 && !experiment.rounds.accept.contains(&Warning::NoBudget)
             {
                 let refused = |source| RunError::Budget { variant: variant.name.clone(), source };
                 budget.probe().map_err(refused)?;
             }
         }
+        if plan.has_containers() {
+            progress.building();
+        }
+        let containers = match Containers::prepare(experiment, plan, host, cancel) {
+            Err((variant, source)) if !cancel.is_cancelled() => {
+                return Err(RunError::Container { variant, source });
+            }
+            containers => containers.unwrap_or_default(),
+        };
         let makes_data = !experiment.data.is_empty() && plan.starts_servers();
         let hook = experiment.hooks.prepare.as_deref();
         if !makes_data && hook.is_none() {
-            return Ok(None);
+            return Ok(Made { template: None, containers });
         }
         progress.preparing();
         let template = out.work.join("template");
@@ -324,7 +359,7 @@ impl<'r> Place<'r> {
         });
         match made {
             Err(error) if !cancel.is_cancelled() => Err(RunError::Prepare(error)),
-            _ => Ok(Some(template)),
+            _ => Ok(Made { template: Some(template), containers }),
         }
     }
 }
@@ -337,9 +372,9 @@ fn go(
     rounds: Vec<RoundRecord>,
     progress: &mut dyn Progress,
 ) -> Finished {
-    let Begun { out, journal, template } = begun;
+    let Begun { out, journal, made } = begun;
     let Place { experiment, plan, .. } = place;
-    let bench = place.bench(&out, template.as_deref(), &plan.settings);
+    let bench = place.bench(&out, &made, &plan.settings);
     let mut blocks = Blocks::new(bench, plan, rounds, journal);
     let ended = blocks.run_all(progress);
     progress.finish();

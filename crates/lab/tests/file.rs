@@ -131,7 +131,7 @@ fn a_name_that_refers_to_nothing_is_named_with_what_there_is() {
 
 #[test]
 fn a_variant_is_started_in_exactly_one_way() {
-    let exactly = "exactly one of `serve`, `command` and `url`";
+    let exactly = "exactly one of `serve`, `command`, `image`, `build`, `compose` and `url`";
     only(&mistakes("serve = {}", ""), 16, &["[variants.fast]", exactly]);
     only(&mistakes("serve = {}", "serve = {}\nurl = \"http://a\""), 16, &[exactly]);
     only(&mistakes("serve = {}", "command = [\"x\"]"), 16, &["needs `{port}` in its `command`"]);

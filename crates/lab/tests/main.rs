@@ -5,6 +5,7 @@
 mod broken;
 mod budget;
 mod cgroup;
+mod containers;
 mod databases;
 mod duet;
 mod file;

@@ -36,6 +36,10 @@ reference: experiments/REFERENCE.md.
 Examples:
   madang compare --script load.js --base './old --port {port}' --head './new --port {port}'
                                                           two commands and a script, without a file
+  madang compare --script load.js --base-image shop:1 --head-image shop:2
+                                                          two images of docker or podman
+  madang compare --script load.js --base ./old --head ./new
+                                                          two directories with a Dockerfile or compose file
   madang compare experiments/long-track                   as many blocks as the file says
   madang compare experiments/long-track --quick           its quick settings, for a first look
   madang compare experiments/long-track --a-a             the reference with itself: how far apart

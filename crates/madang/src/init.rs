@@ -1,6 +1,7 @@
 //! `madang init`: writes an experiment file from the contents of a directory.
 
 use crate::settings::Usage;
+use madang_stack::container::{CONTAINER_FILES, Engine};
 use madang_stack::http::{self, Url};
 use std::fmt::Write as _;
 use std::fs;
@@ -140,6 +141,12 @@ fn text(dir: &Path, from_file: &Path, script: &Path, servers: &[u16]) -> String 
     // Writing into a string cannot fail.
     let _ = writeln!(text, "script = {script:?}   # reads the address from __ENV.BASE_URL\n");
     let is_here = from_file == Path::new(".");
+    let container = if Engine::compose_file(dir).is_some() {
+        Some(("compose", "it has to publish the server at ${PORT}"))
+    } else {
+        let has = CONTAINER_FILES.iter().any(|file| dir.join(file).is_file());
+        has.then_some(("build", "from its Dockerfile; `image = \"NAME\"` runs an existing image"))
+    };
     let command = |words: &[&str]| {
         if is_here {
             return format!("{words:?}");
@@ -154,11 +161,16 @@ fn text(dir: &Path, from_file: &Path, script: &Path, servers: &[u16]) -> String 
     };
     for (name, what) in [("old", "the reference"), ("new", "the variant to be judged")] {
         let _ = writeln!(text, "[variants.{name}]                       # {what}");
-        let _ = writeln!(
-            text,
-            "command = {}   # <- {why}; {{port}} is replaced by a free port",
-            command(words)
-        );
+        let _ = match container {
+            Some((key, why)) => {
+                writeln!(text, "{key} = {:?}   # <- {why}", from_file.display().to_string())
+            }
+            None => writeln!(
+                text,
+                "command = {}   # <- {why}; {{port}} is replaced by a free port",
+                command(words)
+            ),
+        };
         for port in servers {
             let _ = writeln!(
                 text,
@@ -166,13 +178,6 @@ fn text(dir: &Path, from_file: &Path, script: &Path, servers: &[u16]) -> String 
             );
         }
         text.push('\n');
-    }
-    if dir.join("Dockerfile").exists() {
-        text.push_str(
-            "# Dockerfile found. Either use the command that it starts, or run the image and name its cgroup:\n\
-             # command = [\"docker\", \"run\", \"--rm\", \"--init\", \"--cgroup-parent=/bench-{port}\", \"-p\", \"{port}:8080\", \"IMAGE\"]\n\
-             # cgroup = \"bench-{port}\"\n\n",
-        );
     }
     text.push_str(
         "# Expectation, written before the first round:\n# [[prediction]]\n# metric = \"cpu_per_good_request\"\n\

@@ -39,6 +39,17 @@ pub struct CgroupUse {
     pub threads: u64,
 }
 
+impl std::iter::Sum for CgroupUse {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        let none = Self { cpu: Duration::ZERO, memory_bytes: 0, threads: 0 };
+        all.fold(none, |sum, one| Self {
+            cpu: sum.cpu + one.cpu,
+            memory_bytes: sum.memory_bytes + one.memory_bytes,
+            threads: sum.threads + one.threads,
+        })
+    }
+}
+
 impl Cgroup {
     /// The cgroup at `path`, as `/proc/PID/cgroup` has it, or below `/sys/fs/cgroup`.
     ///
@@ -46,6 +57,15 @@ impl Cgroup {
     /// When there is none with counters of CPU time and memory.
     pub fn find(path: &str) -> io::Result<Self> {
         Self::find_in(&fs::read_to_string("/proc/self/mountinfo")?, path)
+    }
+
+    /// The cgroup of a process: that of a container, if the process is its first.
+    ///
+    /// # Errors
+    /// When there is no such process on this machine, or as for [`find`](Self::find).
+    pub fn of_process(pid: u32) -> io::Result<Self> {
+        let groups = fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
+        Self::find(member_of(&groups).unwrap_or("/"))
     }
 
     fn find_in(mounts: &str, path: &str) -> io::Result<Self> {
@@ -100,6 +120,18 @@ impl Cgroup {
             threads: threads.unwrap_or(0),
         })
     }
+}
+
+/// Path of the cgroup in `/proc/PID/cgroup`. Of version 1 that of `cpuacct`: container tools use one path for
+/// all controllers.
+fn member_of(groups: &str) -> Option<&str> {
+    let lines = groups.lines().filter_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        Some((controllers, path))
+    });
+    let one = lines.clone().find(|(controllers, _)| controllers.split(',').any(|c| c == "cpuacct"));
+    one.or_else(|| lines.clone().find(|(controllers, _)| controllers.is_empty()))
+        .map(|(_, path)| path)
 }
 
 /// The number after a key at the beginning of a line.
@@ -158,6 +190,14 @@ mod tests {
         }
         let error = Cgroup::find_in(&mounts, "a.slice/c").unwrap_err().to_string();
         assert!(error.contains("no cgroup `a.slice/c`"), "{error}");
+    }
+
+    #[test]
+    fn the_path_is_that_of_the_controller_that_counts() {
+        assert_eq!(member_of("0::/user.slice/x\n"), Some("/user.slice/x"));
+        let one = "9:name=systemd:/\n2:cpu,cpuacct:/libpod/a\n0::/elsewhere\n";
+        assert_eq!(member_of(one), Some("/libpod/a"));
+        assert_eq!(member_of(""), None);
     }
 
     #[test]

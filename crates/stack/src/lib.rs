@@ -27,6 +27,7 @@
 
 mod budget;
 mod cgroup;
+pub mod container;
 mod control;
 mod cpus;
 mod error;

@@ -24,6 +24,12 @@ impl<'q> Patience<'q> {
         Self { limit, give_up: Some(give_up) }
     }
 
+    /// With a limit that is not above this one.
+    #[must_use]
+    pub fn at_most(self, limit: Duration) -> Self {
+        Self { limit: self.limit.min(limit), ..self }
+    }
+
     pub(crate) fn gives_up(&self) -> bool {
         self.give_up.is_some_and(|give_up| give_up())
     }

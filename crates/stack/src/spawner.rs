@@ -91,6 +91,9 @@ impl Supervisor {
         for entrance in budget.map(Enforced::entrances).into_iter().flatten() {
             command.arg("--cgroup").arg(entrance);
         }
+        for word in &spec.afterwards {
+            command.arg("--afterwards").arg(word);
+        }
         command.arg("--").arg(&spec.program).args(&spec.args);
         for (name, value) in &spec.env {
             match value {

@@ -19,6 +19,7 @@ pub struct Spec {
     pub(crate) stderr: Output,
     pub(crate) cpus: Option<CpuList>,
     pub(crate) budget: Option<CpuBudget>,
+    pub(crate) afterwards: Vec<OsString>,
 }
 
 impl Spec {
@@ -35,6 +36,7 @@ impl Spec {
             stderr: Output::Capture,
             cpus: None,
             budget: None,
+            afterwards: Vec::new(),
         }
     }
 
@@ -108,6 +110,14 @@ impl Spec {
     #[must_use]
     pub fn budget(mut self, budget: CpuBudget) -> Self {
         self.budget = Some(budget);
+        self
+    }
+
+    /// Runs a command when the process and all its descendants are gone, however they or the owner ended, for
+    /// at most 15 seconds: it removes what a daemon holds for them, such as a container.
+    #[must_use]
+    pub fn afterwards(mut self, argv: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.afterwards = argv.into_iter().map(|word| word.as_ref().to_owned()).collect();
         self
     }
 

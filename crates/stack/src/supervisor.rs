@@ -42,6 +42,10 @@ use crate::{
 
 /// Pause before looking again for descendants that are still dying.
 const REAP_PAUSE: Duration = Duration::from_millis(1);
+/// Time limit of the command that cleans up.
+const CLEAN_UP_TIME: Duration = Duration::from_secs(15);
+/// Pause before asking again whether that command has ended.
+const CLEAN_UP_PAUSE: Duration = Duration::from_millis(5);
 /// The owner's longest order is some twenty bytes.
 const ORDER_BYTES: usize = 256;
 
@@ -60,7 +64,7 @@ pub enum Supervised {
 /// Runs as a supervisor until the command and all its descendants are gone.
 ///
 /// `args` are the arguments after the host's hidden subcommand: `--owner PID [--cpus LIST]
-/// [--cgroup PROCS]… -- PROGRAM ARGS…`, and standard input must be the control socket, so only
+/// [--cgroup PROCS]… [--afterwards WORD]… -- PROGRAM ARGS…`, and standard input must be the control socket, so only
 /// [`Supervisor::spawn`](crate::Supervisor::spawn) can sensibly call it. The host must not have
 /// started threads or touched standard input.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> Supervised {
@@ -91,6 +95,8 @@ struct Arguments {
     cpus: Option<CpuList>,
     /// Files to write our process id to.
     cgroups: Vec<PathBuf>,
+    /// Program and arguments to run when all descendants are gone; may be empty.
+    afterwards: Vec<OsString>,
     command: Vec<OsString>,
 }
 
@@ -100,6 +106,7 @@ impl Arguments {
         let mut owner = None;
         let mut cpus = None;
         let mut cgroups = Vec::new();
+        let mut afterwards = Vec::new();
         while let Some(flag) = args.next() {
             let flag = flag.to_string_lossy().into_owned();
             if flag == "--" {
@@ -108,6 +115,10 @@ impl Arguments {
             let value = args.next().ok_or_else(|| format!("`{flag}` needs a value"))?;
             if flag == "--cgroup" {
                 cgroups.push(PathBuf::from(value));
+                continue;
+            }
+            if flag == "--afterwards" {
+                afterwards.push(value);
                 continue;
             }
             let value = value.to_string_lossy();
@@ -122,7 +133,7 @@ impl Arguments {
             return Err("no command after `--`".to_owned());
         }
         let owner = owner.ok_or("`--owner` needs a process id")?;
-        Ok(Self { owner, cpus, cgroups, command })
+        Ok(Self { owner, cpus, cgroups, afterwards, command })
     }
 }
 
@@ -154,6 +165,7 @@ fn supervise(arguments: &Arguments) -> io::Result<()> {
         let _ = report(&watch.control, &Event::Exited(exit));
     }
     let killed = kill_descendants(pid)?;
+    clean_up(&arguments.afterwards);
     if let (None, Some(exit)) = (exit, killed) {
         let _ = report(&watch.control, &Event::Exited(exit));
     }
@@ -308,6 +320,27 @@ fn exit_from(code: Option<i32>, signal: Option<i32>) -> Exit {
     }
 }
 
+/// Runs the command that removes what a daemon holds. Failures are expected: as a rule it is gone already.
+fn clean_up(argv: &[OsString]) {
+    let Some((program, arguments)) = argv.split_first() else { return };
+    let command = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut command) = command else { return };
+    let deadline = Instant::now() + CLEAN_UP_TIME;
+    while Instant::now() < deadline {
+        match command.try_wait() {
+            Ok(None) => std::thread::sleep(CLEAN_UP_PAUSE),
+            _ => return,
+        }
+    }
+    let _ = command.kill();
+    let _ = command.wait();
+}
+
 /// Kills and reaps every descendant, and returns the command's exit if it was among them.
 ///
 /// Only direct children are killed, again and again: the children of a killed process become
@@ -344,9 +377,23 @@ mod tests {
 
     #[test]
     fn the_command_keeps_its_own_flags() {
-        let flags = ["--owner", "7", "--cpus", "1", "--cgroup", "/x", "--", "sh", "--", "-c"];
+        let flags = [
+            "--owner",
+            "7",
+            "--cpus",
+            "1",
+            "--cgroup",
+            "/x",
+            "--afterwards",
+            "rm",
+            "--",
+            "sh",
+            "--",
+            "-c",
+        ];
         let arguments = parse(&flags).unwrap();
         assert_eq!(arguments.cgroups, [PathBuf::from("/x")]);
+        assert_eq!(arguments.afterwards, ["rm"]);
         assert_eq!(arguments.owner, 7);
         assert_eq!(arguments.cpus, CpuList::new([1]));
         assert_eq!(arguments.command, ["sh", "--", "-c"]);

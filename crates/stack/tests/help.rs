@@ -43,9 +43,15 @@ pub struct Owner {
 
 impl Owner {
     pub fn start(role: &str, script: &str) -> Self {
+        Self::start_with(role, &[script])
+    }
+
+    /// With a script and a command that cleans up.
+    pub fn start_with(role: &str, words: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut child = Command::new(FIXTURE)
-            .args([role, script])
+            .arg(role)
+            .args(words)
             .current_dir(dir.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

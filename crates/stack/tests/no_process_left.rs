@@ -31,6 +31,25 @@ fn an_owner_that_aborts_leaves_nobody() {
 }
 
 #[test]
+fn what_others_hold_is_removed_whoever_ends_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let held = dir.path().join("held");
+    let is_gone = || (!held.exists()).then_some(());
+    std::fs::write(&held, "").unwrap();
+    let clean_up = ["rm", held.to_str().unwrap()];
+    // The command itself.
+    let process = supervisor().spawn(&sh("exit 3").afterwards(clean_up)).unwrap();
+    assert_eq!(process.wait(DEADLINE), Some(Exit::Code(3)));
+    assert_eq!(is_gone(), Some(()), "the wait is over before");
+    // The owner, killed.
+    std::fs::write(&held, "").unwrap();
+    let mut owner =
+        Owner::start_with("own", &[&["echo ready $$; exec sleep 600"][..], &clean_up].concat());
+    owner.kill();
+    madang_testing::until("it is removed", is_gone);
+}
+
+#[test]
 fn a_terminated_supervisor_takes_the_tree_along() {
     for end in [Signal::TERM, Signal::INT, Signal::HUP] {
         let mut owner = Owner::start("own", FAMILY);

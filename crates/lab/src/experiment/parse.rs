@@ -1,6 +1,7 @@
 //! From the text of an experiment file to a checked [`Experiment`].
 
 mod budget;
+mod containers;
 mod databases;
 mod hooks;
 mod invariants;
@@ -121,8 +122,10 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
     let rounds = rounds.map_or_else(Rounds::default, |(_, rounds)| rounds);
     // A file describes a comparison; `madang limit SCRIPT` needs one variant only.
     let fewest = if file == Path::new(super::COMMAND_LINE) { 1 } else { 2 };
+    // Those of a stored experiment need not be there any more.
+    let files = origin.scripts.is_none().then_some(dir);
     let variants = top.table("variants").or_else(|| top.missing("variants"));
-    let variants = variants.map(|variants| variants::all(&variants, &whole, fewest));
+    let variants = variants.map(|variants| variants::all(&variants, &whole, files, fewest));
     let (known, variants) = variants.unzip();
     let hooks =
         hooks::all(top.table("hooks"), variants.as_deref().unwrap_or_default(), origin.outline);

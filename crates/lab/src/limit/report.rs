@@ -108,7 +108,7 @@ pub fn run(
     let mut description = Description::new(experiment, &plan.plan, host, Asked::new(plan));
     progress.begin(plan);
     let place = Place { experiment, plan: &plan.plan, host, cancel };
-    let begun = place.begin(out, &description, &mut Silent)?;
+    let begun = place.begin(out, &mut description, &mut Silent)?;
     Ok(go(place, plan, begun, &mut description, Vec::new(), progress))
 }
 
@@ -179,12 +179,12 @@ fn go(
     earlier: Vec<RoundRecord>,
     progress: &mut dyn Progress,
 ) -> LimitFinished {
-    let Begun { out, mut journal, template } = begun;
+    let Begun { out, mut journal, made } = begun;
     let mut runner = |order: &Order| {
         if place.cancel.is_cancelled() {
             return None;
         }
-        let bench = place.bench(&out, template.as_deref(), &order.settings);
+        let bench = place.bench(&out, &made, &order.settings);
         let bench = Bench { arrivals: order.arrivals, ..bench };
         let record = bench.round(order.slot, &plan.plan.variants[order.index]);
         journal.append(&record);

@@ -92,6 +92,7 @@ pub fn circumstances(report: &Report) -> Vec<String> {
                 ("serve", settings.to_string().trim().replace('\n', ", "))
             }
             TargetPart::Command(argv) => ("command", argv.join(" ")),
+            TargetPart::Container(source) => source.named(),
             TargetPart::Url(url) => ("url", url.clone()),
         };
         let budget = variant.cpus.as_ref().map_or_else(String::new, |cpus| format!(", {cpus}"));

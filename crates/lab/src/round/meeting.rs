@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use crate::cancel::Cancel;
+use crate::{
+    cancel::Cancel,
+    record::{Outcome, RoundRecord, Warning},
+};
 
 /// Interval of checks for cancellation.
 const LOOK: Duration = Duration::from_millis(50);
@@ -55,5 +58,29 @@ impl Meeting {
             come = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         true
+    }
+}
+
+/// With less overlap, the two costs belong to different moments.
+const LEAST_OVERLAP: f64 = 0.9;
+
+/// Adds a warning to a pair whose windows do not overlap enough.
+pub fn note_apart(records: &mut [RoundRecord]) {
+    let window = |record: &RoundRecord| match &record.outcome {
+        Outcome::Measured(one) => Some((one.load.started_at_seconds, one.load.ended_at_seconds)),
+        Outcome::Failed(_) => None,
+    };
+    let [Some(first), Some(second)] = [records.first(), records.get(1)].map(|one| window(one?))
+    else {
+        return;
+    };
+    let shared = first.1.min(second.1) - first.0.max(second.0);
+    let longer = (first.1 - first.0).max(second.1 - second.0);
+    if shared < LEAST_OVERLAP * longer {
+        for record in records {
+            if let Outcome::Measured(measured) = &mut record.outcome {
+                measured.warnings.push(Warning::Apart);
+            }
+        }
     }
 }

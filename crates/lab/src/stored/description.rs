@@ -1,6 +1,7 @@
 //! Question, options and circumstances of a run: `run.json`, for `compare` and `limit`.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     time::SystemTime,
@@ -48,6 +49,9 @@ pub struct Description<A> {
     /// `None` of a run by a version that did not look at them.
     #[serde(default)]
     files: Option<Vec<KeptFile>>,
+    /// Digest of each variant's container image, by the variant's name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub images: BTreeMap<String, String>,
     /// `None` of a run that was killed.
     finished: Option<String>,
     /// Options of the command.
@@ -69,6 +73,7 @@ impl<A: Kind> Description<A> {
             machine: MachinePart::read(),
             versions: host.versions(),
             files: Some(provenance::read(experiment, plan, host)),
+            images: BTreeMap::new(),
             finished: None,
             asked,
         }
@@ -163,6 +168,17 @@ impl<A: Kind> Description<A> {
             let now = provenance::read(experiment, plan, host);
             changed.extend(provenance::changed(files, &now));
         }
+        if changed.is_empty() { Ok(()) } else { Err(StoredError::Changed(changed)) }
+    }
+
+    /// Refuses to go on with other container images.
+    ///
+    /// # Errors
+    /// With the variants whose image changed.
+    pub fn check_images(&self, now: &BTreeMap<String, String>) -> Result<(), StoredError> {
+        let others = self.images.iter().filter(|(name, id)| now.get(*name) != Some(id));
+        let changed: Vec<String> =
+            others.map(|(name, _)| format!("the image of variant `{name}`")).collect();
         if changed.is_empty() { Ok(()) } else { Err(StoredError::Changed(changed)) }
     }
 }

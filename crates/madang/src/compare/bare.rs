@@ -3,6 +3,7 @@
 use super::Wrong;
 use madang_lab::Experiment;
 use madang_lab::experiment::COMMAND_LINE;
+use madang_stack::container::{CONTAINER_FILES, Engine};
 use std::path::{Path, PathBuf};
 
 /// Characters that need a shell.
@@ -15,12 +16,18 @@ pub struct Bare {
     #[arg(long, value_name = "FILE", conflicts_with = "path")]
     pub script: Option<PathBuf>,
     /// Command of the reference server, with --script; `{port}` is replaced by a free port, `{dir}` by
-    /// an empty directory
-    #[arg(long, value_name = "COMMAND", requires = "script", conflicts_with = "base_url")]
+    /// an empty directory. Or a directory with a compose file or a Dockerfile
+    #[arg(long, value_name = "COMMAND|DIR", requires = "script", conflicts_with_all = ["base_url", "base_image"])]
     base: Option<String>,
-    /// Command of the server to be judged, with --script
-    #[arg(long, value_name = "COMMAND", requires = "script", conflicts_with = "head_url")]
+    /// Command of the server to be judged, or its directory, with --script
+    #[arg(long, value_name = "COMMAND|DIR", requires = "script", conflicts_with_all = ["head_url", "head_image"])]
     head: Option<String>,
+    /// Container image of the reference server, instead of --base; reached at the port that it exposes
+    #[arg(long, value_name = "IMAGE", requires = "script", conflicts_with = "base_url")]
+    base_image: Option<String>,
+    /// Container image of the server to be judged, instead of --head
+    #[arg(long, value_name = "IMAGE", requires = "script", conflicts_with = "head_url")]
+    head_image: Option<String>,
     /// Address of a running reference server, instead of --base
     #[arg(long, value_name = "URL", requires = "script")]
     base_url: Option<String>,
@@ -37,31 +44,45 @@ impl Bare {
             return Err(wrong(format!("--script names `{}`, which is no file", script.display())));
         }
         let mut variants = toml::Table::new();
-        for (name, command, url) in
-            [("base", &self.base, &self.base_url), ("head", &self.head, &self.head_url)]
-        {
-            let mut variant = toml::Table::new();
-            match (command, url) {
-                (Some(command), _) => {
-                    variant.insert("command".to_owned(), words(command).into());
-                }
-                (None, Some(url)) => {
-                    variant.insert("url".to_owned(), url.clone().into());
-                }
-                (None, None) => {
-                    let why = format!(
-                        "--{name} is missing: the command of the server, such as --{name} './server --port \
-                         {{port}}', or --{name}-url with its address"
-                    );
-                    return Err(wrong(why));
-                }
-            }
+        let sides = [
+            ("base", &self.base, &self.base_image, &self.base_url),
+            ("head", &self.head, &self.head_image, &self.head_url),
+        ];
+        for (name, command, image, url) in sides {
+            let command = command.as_ref().map(|command| started(name, command)).transpose()?;
+            let image = image.as_ref().map(|image| ("image", image.clone().into()));
+            let url = url.as_ref().map(|url| ("url", url.clone().into()));
+            let Some((key, value)) = command.or(image).or(url) else {
+                let why = format!(
+                    "--{name} is missing: the command of the server, such as --{name} './server --port \
+                     {{port}}', its directory with a Dockerfile, --{name}-image or --{name}-url"
+                );
+                return Err(wrong(why));
+            };
+            let variant = toml::Table::from_iter([(key.to_owned(), value)]);
             variants.insert(name.to_owned(), variant.into());
         }
         // Explicit, because the order of tables is not guaranteed.
         let rest = toml::Table::from_iter([("reference".to_owned(), "base".into())]);
         of_script("compare", script, &[], variants, rest).map(Some)
     }
+}
+
+/// Key and value of a server that is started by its command, or from its directory.
+fn started(name: &str, command: &str) -> anyhow::Result<(&'static str, toml::Value)> {
+    let dir = Path::new(command);
+    if !dir.is_dir() {
+        return Ok(("command", words(command).into()));
+    }
+    if Engine::compose_file(dir).is_some() {
+        return Ok(("compose", command.into()));
+    }
+    if CONTAINER_FILES.iter().any(|file| dir.join(file).is_file()) {
+        return Ok(("build", command.into()));
+    }
+    Err(wrong(format!(
+        "--{name} names the directory `{command}`, which has no compose file and no Dockerfile"
+    )))
 }
 
 fn wrong(why: String) -> anyhow::Error {
@@ -109,6 +130,19 @@ fn words(command: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_is_a_container() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().to_str().unwrap();
+        let error = started("base", path).unwrap_err().to_string();
+        assert!(error.contains("no compose file and no Dockerfile"), "{error}");
+        for (file, key) in [("Dockerfile", "build"), ("compose.yml", "compose")] {
+            std::fs::write(dir.path().join(file), "").unwrap();
+            assert_eq!(started("base", path).unwrap(), (key, path.into()));
+        }
+        assert_eq!(started("base", "./x {port}").unwrap().0, "command");
+    }
 
     #[test]
     fn a_command_is_split_and_a_shell_starts_only_what_needs_one() {

@@ -70,9 +70,13 @@ fn one(mut reader: Reader<'_>, variants: &[Variant], outline: Option<&Outline>) 
         );
         mistakes.add(signal.offset, message);
     }
-    if let Some(variant) = variants.iter().find(|variant| variant.cgroup.is_some()) {
+    let holds_others = |variant: &&Variant| {
+        variant.cgroup.is_some() || matches!(variant.target, Target::Container(_))
+    };
+    if let Some(variant) = variants.iter().find(holds_others) {
         let message = format!(
-            "`signal` in [hooks.during] ends the process that was started, and `{}` has a `cgroup`, which may hold others",
+            "`signal` in [hooks.during] goes to the process that was started, and `{}` has containers or a \
+             `cgroup`: use a `command`, such as [\"docker\", \"kill\", …]",
             variant.name
         );
         mistakes.add(signal.offset, message);

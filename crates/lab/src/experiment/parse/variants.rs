@@ -1,11 +1,13 @@
 //! `[variants.NAME]`: what is compared.
 
+use std::path::Path;
+
 use super::{
     super::{
-        Target, Variant,
+        Container, Target, Variant,
         reader::{Found, Reader, is_nearly},
     },
-    NAME_RULE, budget, databases, is_name,
+    NAME_RULE, budget, containers, databases, is_name,
 };
 
 /// Keys of the plan that this version refuses by name.
@@ -16,7 +18,14 @@ const PLACEHOLDERS: [&str; 2] = ["port", "dir"];
 const SQLITE: &str = "sqlite:";
 
 /// The names of all variants, and those variants that can be used.
-pub fn all(reader: &Reader<'_>, whole: &toml::Table, fewest: usize) -> (Vec<String>, Vec<Variant>) {
+///
+/// `files` is the directory in which the files that variants name have to be; `None` if they are not needed.
+pub fn all(
+    reader: &Reader<'_>,
+    whole: &toml::Table,
+    files: Option<&Path>,
+    fewest: usize,
+) -> (Vec<String>, Vec<Variant>) {
     let mut known = Vec::new();
     let mut variants = Vec::new();
     let tables = reader.tables();
@@ -30,12 +39,17 @@ pub fn all(reader: &Reader<'_>, whole: &toml::Table, fewest: usize) -> (Vec<Stri
             reader.mistakes().add(table.offset(), message);
         }
         known.push(name.clone());
-        variants.extend(variant_of(table, &name, whole));
+        variants.extend(variant_of(table, &name, whole, files));
     }
     (known, variants)
 }
 
-fn variant_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option<Variant> {
+fn variant_of(
+    mut reader: Reader<'_>,
+    name: &str,
+    whole: &toml::Table,
+    files: Option<&Path>,
+) -> Option<Variant> {
     let env_offset = reader.offset_of("load_env");
     let load_env = reader.strings("load_env").unwrap_or_default();
     for (_, text) in &load_env {
@@ -88,7 +102,7 @@ fn variant_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option
         check_address(&reader, name, "metrics", &found);
         found.value
     });
-    let target = target_of(reader, name, whole)?;
+    let target = target_of(reader, name, whole, files)?;
     Some(Variant {
         name: name.to_owned(),
         target,
@@ -123,7 +137,13 @@ fn misspelt(key: &str, name: &str, text: &str) -> Option<String> {
     })
 }
 
-fn target_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option<Target> {
+/// How it comes to run: exactly one of the keys that say so.
+fn target_of(
+    mut reader: Reader<'_>,
+    name: &str,
+    whole: &toml::Table,
+    files: Option<&Path>,
+) -> Option<Target> {
     let serve = reader.table("serve");
     let argv = reader.words("command");
     if let Some(Found { value, offset }) = &argv {
@@ -141,21 +161,39 @@ fn target_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option<
     let ready = reader.text("ready");
     let url = reader.text("url");
     let (mistakes, offset) = (reader.mistakes(), reader.offset());
-    let kinds = ["serve", "command", "url"].iter().filter(|key| reader.has(key)).count();
-    if kinds != 1 {
-        let message =
-            format!("[variants.{name}] needs exactly one of `serve`, `command` and `url`");
+    let (source, port) = containers::source(&mut reader, name, files);
+    let container = source.map(|source| Container {
+        source,
+        port,
+        command: argv.clone().unwrap_or_default(),
+        env: env.clone().unwrap_or_default(),
+        ready: ready.as_ref().map(|found| found.value.clone()),
+    });
+    let sources = containers::KEYS.iter().filter(|key| reader.has(key)).count();
+    let has_command = reader.has("command");
+    // Beside an image, a command has its arguments.
+    let commands = usize::from(has_command && sources == 0);
+    let others = ["serve", "url"].iter().filter(|key| reader.has(key)).count();
+    if sources + commands + others != 1 || (has_command && others > 0) {
+        let message = format!(
+            "[variants.{name}] needs exactly one of `serve`, `command`, `image`, `build`, `compose` and `url`"
+        );
         mistakes.add(offset, message);
     }
-    let has_command = reader.has("command");
+    if let Some(container) = &container {
+        containers::check(&reader, name, container);
+    }
+    let is_started = has_command || container.is_some();
     for (key, written) in [("env", env.is_some()), ("ready", ready.is_some())] {
-        if written && !has_command {
-            let message = format!("`{key}` in [variants.{name}] belongs to a `command`");
+        if written && !is_started {
+            let message =
+                format!("`{key}` in [variants.{name}] belongs to a `command` or a container");
             mistakes.add(offset, message);
         }
     }
     let has_port = argv.iter().flatten().chain(env.iter().flatten().map(|(_, text)| text));
-    if has_command && ready.is_none() && !has_port.into_iter().any(|text| text.contains("{port}")) {
+    let has_port = has_port.into_iter().any(|text| text.contains("{port}"));
+    if commands == 1 && ready.is_none() && !has_port {
         let message = format!(
             "[variants.{name}] needs `{{port}}` in its `command`, replaced by the port to listen on, or `ready`, an \
              address that answers when the server is ready"
@@ -168,6 +206,9 @@ fn target_of(mut reader: Reader<'_>, name: &str, whole: &toml::Table) -> Option<
     }
     reader.not_yet(&VARIANT_NOT_YET);
     reader.finish(&VARIANT_NOT_YET);
+    if let Some(container) = container {
+        return Some(Target::Container(container));
+    }
     match (serve, argv, url) {
         (Some(_), ..) => {
             let settings = whole.get("variants")?.get(name)?.get("serve")?.as_table()?;

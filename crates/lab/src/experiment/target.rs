@@ -1,0 +1,91 @@
+//! How a variant comes to run.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+/// How a variant comes to run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Target {
+    /// The host's own server with these settings.
+    Serve(toml::Table),
+    /// Any program. `{port}` and `{dir}` in it, its environment and `ready` are replaced in each
+    /// round by a free port and a fresh directory.
+    Command {
+        /// Program and arguments; started in the experiment's directory.
+        argv: Vec<String>,
+        /// Added to the environment.
+        env: Vec<(String, String)>,
+        /// The address that answers 200 to 399 when it is ready; its origin is the base URL. `None`: any answer at `{port}`.
+        ready: Option<String>,
+    },
+    /// Containers of docker or podman, fresh in each round.
+    Container(Container),
+    /// A server that runs already, somewhere. Not started, stopped, reset or observed.
+    Url(String),
+}
+
+/// A server in one or several containers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Container {
+    /// What is run.
+    pub source: ContainerSource,
+    /// Port at which an image's server listens; `None`: the one that the image exposes.
+    pub port: Option<u16>,
+    /// Arguments after the image's name; empty for the image's own command.
+    pub command: Vec<String>,
+    /// Environment of the container, or of the program that reads the compose file.
+    pub env: Vec<(String, String)>,
+    /// As of a command.
+    pub ready: Option<String>,
+}
+
+/// Origin of containers. Paths start from the experiment's directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContainerSource {
+    /// Name of an image.
+    Image(String),
+    /// Directory with a Dockerfile.
+    Build(PathBuf),
+    /// Compose file.
+    Compose(PathBuf),
+}
+
+impl ContainerSource {
+    /// Key and value in the file.
+    #[must_use]
+    pub fn named(&self) -> (&'static str, String) {
+        match self {
+            Self::Image(name) => ("image", name.clone()),
+            Self::Build(dir) => ("build", dir.display().to_string()),
+            Self::Compose(file) => ("compose", file.display().to_string()),
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        self.named().0
+    }
+}
+
+impl Container {
+    /// Whether its server listens at a port of this machine that it is told with `{port}`.
+    #[must_use]
+    pub fn shares_network(&self) -> bool {
+        let texts = self.command.iter().chain(self.env.iter().map(|(_, value)| value));
+        texts.into_iter().any(|text| text.contains("{port}"))
+    }
+}
+
+impl Target {
+    /// The key that makes it, for reports.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Serve(_) => "serve",
+            Self::Command { .. } => "command",
+            Self::Container(container) => container.source.kind(),
+            Self::Url(_) => "url",
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Origin of a server's CPU time and memory: its process tree, or its cgroups.
+
+use std::io;
+
+use madang_stack::{Cgroup, CgroupUse, Follower};
+
+use crate::launch::Running;
+
+/// One cgroup of a server.
+pub struct Member {
+    cgroup: Cgroup,
+    /// Last reading.
+    last: Option<CgroupUse>,
+}
+
+impl Member {
+    /// A container that has ended used what it used, and has no memory any more.
+    pub fn usage(&mut self) -> io::Result<CgroupUse> {
+        match (self.cgroup.usage(), &mut self.last) {
+            (Ok(used), last) => {
+                *last = Some(used);
+                Ok(used)
+            }
+            (Err(_), Some(last)) => {
+                (last.memory_bytes, last.threads) = (0, 0);
+                Ok(*last)
+            }
+            (Err(error), None) => Err(error),
+        }
+    }
+}
+
+/// Source of a server's CPU time and memory.
+pub enum Watched {
+    /// Its process tree.
+    Tree(Follower),
+    /// Cgroups that have all of it.
+    Cgroups(Vec<Member>),
+}
+
+impl Watched {
+    pub fn of(running: &Running) -> Option<Self> {
+        if !running.cgroups.is_empty() {
+            let cgroups = running.cgroups.iter().cloned();
+            return Some(Self::Cgroups(
+                cgroups.map(|cgroup| Member { cgroup, last: None }).collect(),
+            ));
+        }
+        running.process.as_ref().map(|server| Self::Tree(server.follow()))
+    }
+}
