@@ -22,6 +22,7 @@ pub(crate) use invariant::EXACT;
 pub use invariant::{Invariant, Limit, NamedValue, Source};
 pub use prediction::{Bound, Prediction};
 pub use reader::Mistake;
+pub(crate) use reader::duration;
 pub use target::{Container, ContainerSource, Target};
 
 /// Stands for the file of an experiment that was given on the command line.
@@ -100,6 +101,8 @@ pub struct Load {
     pub vus: Option<u32>,
     /// Measured time, without the warm-up.
     pub duration: Option<Duration>,
+    /// Another load generator, with its first arguments; empty for the built-in one.
+    pub generator: Vec<String>,
     /// What `--quick` changes.
     pub quick: Option<QuickLoad>,
 }

@@ -1,6 +1,6 @@
 //! The command of the load generator, and what it says about the script before the first round.
 
-use std::{fs, path::Path, time::Duration};
+use std::{ffi::OsString, fs, path::Path, time::Duration};
 
 use madang_stack::{Exit, Output, Patience, Spec};
 
@@ -48,8 +48,19 @@ impl Generator<'_> {
         self.spec(variant, base_url, command)
     }
 
+    /// Program and first arguments: the host's generator, k6 through its adapter, or the experiment's own.
+    fn command(&self) -> Vec<OsString> {
+        let own = &self.experiment.load.generator;
+        let Some(program) = own.first() else { return self.host.generator() };
+        let own = own.iter().map(OsString::from);
+        if Path::new(program).file_name().is_some_and(|name| name == "k6") {
+            return self.host.k6().into_iter().chain(["--program".into()]).chain(own).collect();
+        }
+        own.collect()
+    }
+
     fn spec(&self, variant: &Variant, base_url: &str, command: impl FnOnce(Spec) -> Spec) -> Spec {
-        let mut program = self.host.generator().into_iter();
+        let mut program = self.command().into_iter();
         let spec = Spec::new(program.next().unwrap_or_default())
             .args(program)
             .arg(&self.experiment.load.script);
@@ -94,6 +105,10 @@ impl Generator<'_> {
             exit == Exit::Code(INVALID_OPTIONS) || !self.experiment.hooks.come_before_the_load();
         if exit.is_success() {
             let text = fs::read_to_string(outline.path()).map_err(|error| error.to_string())?;
+            // Other generators need not know what a script would measure.
+            if text.trim().is_empty() {
+                return Ok(None);
+            }
             let outline = serde_json::from_str(&text);
             return outline.map(Some).map_err(|error| format!("what it would measure: {error}"));
         }

@@ -25,6 +25,9 @@ pub trait Host: Sync {
     /// a script that fails in its init code.
     fn generator(&self) -> Vec<OsString>;
 
+    /// The adapter that runs real k6 as such a generator; the lab appends `--program K6` and the rest.
+    fn k6(&self) -> Vec<OsString>;
+
     /// How the names of environment variables begin that change what the server or the generator
     /// does. Those of the shell the lab was started in reach neither, so that a round's settings
     /// are those of the experiment.

@@ -29,6 +29,7 @@ pub mod experiment;
 pub mod expression;
 mod generator;
 pub mod host;
+pub mod k6;
 mod launch;
 pub mod limit;
 pub mod load_metric;

@@ -28,16 +28,21 @@ pub struct LoadReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals_seconds: Option<f64>,
     /// The run was stopped by a signal before its end.
+    #[serde(default)]
     pub aborted: bool,
     /// Requests that ended in the window.
     pub requests: Requests,
     /// Bytes over TCP.
+    #[serde(default)]
     pub bytes: Bytes,
     /// Requests by status code; 0 counts those that got no answer.
+    #[serde(default)]
     pub status_codes: BTreeMap<String, u64>,
     /// Runs of the script's function.
+    #[serde(default)]
     pub iterations: Iterations,
     /// Every distribution with values, by name; times in milliseconds.
+    #[serde(default)]
     pub trends: BTreeMap<String, Trend>,
     /// Every other metric of the script's own, and sub-metrics such as
     /// `http_reqs{scenario:attack}`, with values.
@@ -70,6 +75,7 @@ pub struct LoadReport {
     #[serde(default)]
     pub series: Option<Series>,
     /// What the generator saw of itself.
+    #[serde(default)]
     pub generator: Generator,
 }
 
@@ -105,13 +111,14 @@ pub struct Step {
 }
 
 /// Requests, by how they went.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Requests {
     /// All.
     pub total: u64,
     /// Those that did not fail and none of whose checks failed.
     pub good: u64,
     /// Those without an expected answer.
+    #[serde(default)]
     pub failed: u64,
     /// Beside all of them: cut off at the end of the load after they had waited longer than any answer
     /// took, or longer than a second where there was none.
@@ -120,7 +127,7 @@ pub struct Requests {
 }
 
 /// Bytes over TCP.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Bytes {
     /// Written.
     pub sent: u64,
@@ -129,13 +136,15 @@ pub struct Bytes {
 }
 
 /// Runs of the script's function.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Iterations {
     /// Ended by themselves.
     pub complete: u64,
     /// Cut short at the end.
+    #[serde(default)]
     pub interrupted: u64,
     /// Should have started but could not.
+    #[serde(default)]
     pub dropped: u64,
     /// Those of the complete ones that threw although none of their requests was bad.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -279,15 +288,17 @@ impl Check {
 }
 
 /// Whether the generator or the server was the limit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Generator {
     /// CPU time it used.
     pub cpu_seconds: f64,
     /// CPUs it may use.
     pub cores: u32,
     /// How late its timers fired: 99th percentile, in milliseconds.
+    #[serde(default)]
     pub lag_p99_ms: f64,
     /// Whether it looks like the limit itself.
+    #[serde(default)]
     pub limited: bool,
     /// It is only because others used the processor it was waiting for.
     #[serde(default)]

@@ -1,5 +1,5 @@
 //! What a run is made of besides its experiment's text, so that a run that goes on does not mix two builds:
-//! the script and the files it names, the programs of `command` variants, the files among their arguments,
+//! the script and the files it names, the programs of `command` variants and of `generator`, the files among their arguments,
 //! and those of `[data]`. Digests of container images are in the description itself.
 //!
 //! What these load in turn (libraries, modules, images that a compose file builds) is not known, nor what a hook
@@ -75,6 +75,9 @@ pub fn read(experiment: &Experiment, plan: &Plan, host: &dyn Host) -> Vec<KeptFi
         });
         paths.extend(texts.filter(|text| is_fixed(text)).map(|text| dir.join(text)));
     }
+    let generator = &experiment.load.generator;
+    paths.extend(generator.first().and_then(|name| program(name, &[], dir)));
+    paths.extend(generator.iter().skip(1).filter(|text| is_fixed(text)).map(|text| dir.join(text)));
     paths.extend(host.data_files(&experiment.data, dir));
     paths.extend(named_by_script(experiment));
     let kept = |path: PathBuf| {

@@ -1,38 +1,26 @@
 //! Points in time and lengths of it, as text.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
+
+use time::OffsetDateTime;
 
 /// Year, month, day, hour, minute, second in UTC.
-fn parts(time: SystemTime) -> (i64, u32, u32, u32, u32, u32) {
-    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Days to date in the proleptic Gregorian calendar, counting years from March so that the leap
-    // day comes last (H. Hinnant, "chrono-compatible low-level date algorithms", civil_from_days).
-    let days = i64::try_from(days).unwrap_or(0) + 719_468;
-    let era = days / 146_097;
-    let day_of_era = days % 146_097;
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    let small = |value: i64| u32::try_from(value).unwrap_or(0);
-    let clock = |value: u64| u32::try_from(value).unwrap_or(0);
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    (year, small(month), small(day), clock(hour), clock(minute), clock(second))
+fn parts(time: SystemTime) -> ((i32, u8, u8), (u8, u8, u8)) {
+    let time = OffsetDateTime::from(time);
+    let (date, clock) = (time.date(), time.time());
+    let day = (date.year(), u8::from(date.month()), date.day());
+    (day, (clock.hour(), clock.minute(), clock.second()))
 }
 
 /// `2026-11-20T18:01:58Z`.
 pub fn rfc3339(time: SystemTime) -> String {
-    let (year, month, day, hour, minute, second) = parts(time);
+    let ((year, month, day), (hour, minute, second)) = parts(time);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 /// `20261120-180158`, in UTC: sorts by time and is a plain file name.
 pub fn stamp(time: SystemTime) -> String {
-    let (year, month, day, hour, minute, second) = parts(time);
+    let ((year, month, day), (hour, minute, second)) = parts(time);
     format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}")
 }
 
@@ -62,6 +50,8 @@ pub fn exact(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::UNIX_EPOCH;
+
     use super::*;
 
     #[test]

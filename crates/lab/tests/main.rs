@@ -9,6 +9,7 @@ mod containers;
 mod databases;
 mod duet;
 mod file;
+mod generator;
 mod help;
 mod hooks;
 #[path = "../fixture/host.rs"]

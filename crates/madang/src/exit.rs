@@ -55,6 +55,8 @@ pub enum Ended {
     FailOn,
     SystemBroken,
     Interrupted,
+    /// Another load generator, with the exit code of its own.
+    Other(u8),
     /// A run of `load`.
     Load(madang_load::ExitStatus),
 }
@@ -81,6 +83,7 @@ impl Ended {
             Self::Load(ExitStatus::ScriptException) => 107,
             Self::Load(ExitStatus::ScriptAborted) => 108,
             Self::Load(ExitStatus::MarkedAsFailed) => 110,
+            Self::Other(code) => code,
             Self::Interrupted => 130,
         }
     }

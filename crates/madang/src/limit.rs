@@ -270,7 +270,11 @@ fn read(args: &Args) -> anyhow::Result<Experiment> {
             let variants = toml::Table::from_iter([("server".to_owned(), server.into())]);
             let question = format!("How much can {url} take?");
             let rest = toml::Table::from_iter([("question".to_owned(), question.into())]);
-            return of_script("limit", path, &args.environment, variants, rest);
+            let env = args.environment.iter();
+            let env = env.map(|(name, value)| (name.clone(), value.clone().into()));
+            let load =
+                toml::Table::from_iter([("env".to_owned(), toml::Table::from_iter(env).into())]);
+            return of_script("limit", path, load, variants, rest);
         }
         (None, true) => Err("a script needs --url: the server it is to be run against"),
         (Some(_), false) => Err("--url belongs to a script; an experiment has its variants"),

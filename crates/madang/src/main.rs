@@ -9,6 +9,7 @@ mod documented;
 mod exit;
 mod import;
 mod init;
+mod k6;
 mod limit;
 mod load;
 mod openapi;
@@ -71,6 +72,9 @@ enum Command {
     Compare(compare::Args),
     /// Find the highest request rate that a service, or each variant of it, can serve
     Limit(limit::Args),
+    /// Run k6 as the load generator of an experiment
+    #[command(hide = true)]
+    K6(k6::Args),
     /// Run a command and end its whole process tree when the parent of this process ends
     #[command(hide = true)]
     Supervise(supervise::Args),
@@ -107,6 +111,7 @@ fn run(command: Command) -> ExitCode {
         Command::Init(args) => exit::code(init::run(&args)),
         Command::Compare(args) => exit::code(compare::run(&args)),
         Command::Limit(args) => exit::code(limit::run(args)),
+        Command::K6(args) => exit::code(k6::run(args)),
         Command::Supervise(args) => exit::code(supervise::run(args)),
     }
 }

@@ -6,6 +6,8 @@
 mod checked;
 #[path = "compare/faults.rs"]
 mod faults;
+#[path = "compare/k6.rs"]
+mod k6;
 
 use madang_testing::Finish as _;
 use std::fs;

@@ -238,6 +238,7 @@ fn load_of(mut reader: Reader<'_>, origin: Origin<'_>) -> Option<Load> {
     let env = reader.strings("env").unwrap_or_default();
     let vus = reader.whole("vus", VUS);
     let duration = reader.positive_duration("duration");
+    let generator = reader.words("generator").map_or_else(Vec::new, |found| found.value);
     let quick = reader.table("quick").map(|mut quick| {
         let settings = QuickLoad {
             env: quick.strings("env").unwrap_or_default(),
@@ -248,7 +249,7 @@ fn load_of(mut reader: Reader<'_>, origin: Origin<'_>) -> Option<Load> {
         settings
     });
     reader.finish(&[]);
-    Some(Load { script: script?, env, vus, duration, quick })
+    Some(Load { script: script?, env, vus, duration, generator, quick })
 }
 
 /// Default name: that of the file, or of its directory for `experiment.toml`.

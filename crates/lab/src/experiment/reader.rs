@@ -13,8 +13,8 @@ use toml::{
 
 use crate::expression::Expression;
 
-pub use text::is_nearly;
-use text::{closest, duration};
+use text::closest;
+pub use text::{duration, is_nearly};
 
 /// Nobody means a longer time, and sums and multiples of times stay far from overflowing.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);

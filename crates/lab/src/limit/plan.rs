@@ -90,6 +90,9 @@ pub enum PlanError {
         /// Those there are.
         known: Vec<String>,
     },
+    /// Another generator, whose rate the search cannot set.
+    #[error("`limit` sets the rate of `madang load`, which `generator` in [load] replaces")]
+    Generator,
 }
 
 /// The values a search uses, for its report.
@@ -133,6 +136,9 @@ impl LimitPlan {
             experiment.variants.iter().map(|variant| variant.name.clone()).collect();
         if let Some(name) = options.variants.iter().find(|name| !known.contains(name)) {
             return Err(PlanError::Variant { name: name.clone(), known });
+        }
+        if !experiment.load.generator.is_empty() {
+            return Err(PlanError::Generator);
         }
         let asked = Options {
             quick: options.quick,

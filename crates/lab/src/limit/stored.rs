@@ -66,7 +66,9 @@ impl StoredLimit {
         let plan = LimitPlan::new(&experiment, description.asked.options.clone());
         let mut plan = plan.map_err(|error| match error {
             PlanError::NoQuick(error) => StoredError::NoQuick(error),
-            PlanError::Variant { .. } => StoredError::NotReplayed(dir.join(DESCRIPTION)),
+            PlanError::Variant { .. } | PlanError::Generator => {
+                StoredError::NotReplayed(dir.join(DESCRIPTION))
+            }
         })?;
         plan.steering = description.asked.steering;
         let (mut rounds, journal_bytes) = journal(dir)?;

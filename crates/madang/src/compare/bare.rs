@@ -28,6 +28,9 @@ pub struct Bare {
     /// Container image of the server to be judged, instead of --head
     #[arg(long, value_name = "IMAGE", requires = "script", conflicts_with = "head_url")]
     head_image: Option<String>,
+    /// Load generator for --script: `k6`, or the command of a program that follows experiments/REFERENCE.md
+    #[arg(long, value_name = "COMMAND", requires = "script")]
+    generator: Option<String>,
     /// Address of a running reference server, instead of --base
     #[arg(long, value_name = "URL", requires = "script")]
     base_url: Option<String>,
@@ -64,7 +67,10 @@ impl Bare {
         }
         // Explicit, because the order of tables is not guaranteed.
         let rest = toml::Table::from_iter([("reference".to_owned(), "base".into())]);
-        of_script("compare", script, &[], variants, rest).map(Some)
+        let generator =
+            self.generator.as_ref().map(|command| ("generator".to_owned(), words(command).into()));
+        let load = toml::Table::from_iter(generator);
+        of_script("compare", script, load, variants, rest).map(Some)
     }
 }
 
@@ -89,11 +95,12 @@ fn wrong(why: String) -> anyhow::Error {
     Wrong { file: COMMAND_LINE.into(), wrong: vec![why] }.into()
 }
 
-/// An experiment of a script and variants, named after command and script; `rest` is what else its file would have.
+/// An experiment of a script and variants, named after command and script; `load` and `rest` are what else
+/// its file would have.
 pub fn of_script(
     command: &str,
     script: &Path,
-    env: &[(String, String)],
+    mut load: toml::Table,
     variants: toml::Table,
     rest: toml::Table,
 ) -> anyhow::Result<Experiment> {
@@ -101,12 +108,7 @@ pub fn of_script(
     let Some(path) = path.to_str() else {
         return Err(wrong("the path of the script is no UTF-8".to_owned()));
     };
-    let env = env.iter().map(|(name, value)| (name.clone(), value.clone().into()));
-    let env = toml::Table::from_iter(env);
-    let mut load = toml::Table::from_iter([("script".to_owned(), path.into())]);
-    if !env.is_empty() {
-        load.insert("env".to_owned(), env.into());
-    }
+    load.insert("script".to_owned(), path.into());
     let stem = script.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     let name: String = stem.unwrap_or_default().chars().filter(|c| is_plain(*c)).collect();

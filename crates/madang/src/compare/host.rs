@@ -57,6 +57,10 @@ impl Host for Madang {
         vec![THIS_PROGRAM.into(), "load".into()]
     }
 
+    fn k6(&self) -> Vec<OsString> {
+        vec![THIS_PROGRAM.into(), "k6".into()]
+    }
+
     fn check_serve(&self, settings: &toml::Table) -> Result<(), HostError> {
         let origin = Origin::Flag("--set".to_owned());
         // Where it stands is said by the caller, who knows the variant.

@@ -1,0 +1,52 @@
+//! `madang k6`, hidden: real k6 behind the interface that the lab has for load generators.
+
+use crate::exit::Ended;
+use madang_lab::k6::{Files, Order};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Arguments of `madang k6`, which only the lab gives.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// k6's program
+    #[arg(long)]
+    program: PathBuf,
+    script: PathBuf,
+    #[arg(long)]
+    report: Option<PathBuf>,
+    #[arg(long)]
+    started: Option<PathBuf>,
+    #[arg(long)]
+    check: bool,
+    /// Left empty: k6 does not know its metrics beforehand
+    #[arg(long)]
+    outline: Option<PathBuf>,
+    #[arg(short, long)]
+    env: Vec<String>,
+    #[arg(long)]
+    vus: Option<u32>,
+    #[arg(long, value_parser = madang_load::parse_duration)]
+    duration: Option<Duration>,
+    #[arg(long, value_parser = madang_load::parse_duration, default_value = "0s")]
+    warm_up: Duration,
+    /// Always `false`
+    #[arg(long)]
+    include_system_env_vars: Option<bool>,
+    /// Always so
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Runs or checks the script; ends with k6's exit code.
+pub fn run(args: Args) -> anyhow::Result<Ended> {
+    let Args { program, script, env, vus, duration, warm_up, .. } = args;
+    let order = Order { program, script, env, vus, duration, warm_up };
+    let files = Files { report: args.report, started: args.started };
+    let ended = if args.check { order.check() } else { order.run(&files) };
+    let code = ended.unwrap_or_else(|error| {
+        let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
+        crate::compare::tell(&format!("madang: {error}{}", source.unwrap_or_default()));
+        error.exit_code()
+    });
+    Ok(Ended::Other(u8::try_from(code).unwrap_or(1)))
+}
