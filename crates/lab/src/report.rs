@@ -3,14 +3,17 @@
 mod answers;
 mod broken;
 mod columns;
+pub(crate) mod document;
 mod doubts;
 pub(crate) mod figures;
-pub(crate) mod html;
 mod invariants;
 mod junit;
-mod markdown;
+mod means;
 mod method;
+pub(crate) mod plot;
+mod plots;
 mod predictions;
+mod sections;
 mod summary;
 mod table;
 mod text;
@@ -388,13 +391,14 @@ impl Report {
     /// The report as one HTML page that needs nothing else, in the report's language.
     #[must_use]
     pub fn to_html(&self) -> String {
-        html::render(self)
+        let raw = serde_json::to_string(self).unwrap_or_default();
+        sections::document(self).to_html(&raw)
     }
 
     /// The report for a page.
     #[must_use]
     pub fn to_markdown(&self) -> String {
-        markdown::render(self)
+        sections::document(self).to_markdown()
     }
 
     /// The answers as JUnit XML, for CI.

@@ -77,7 +77,7 @@ const RULES: [Rule; 11] = [
     warned(Warning::ForeignCpu, Figures::All, Effect::Repeat),
     warned(Warning::NoBudget, Figures::All, Effect::Repeat),
     warned(Warning::Apart, Figures::Paired, Effect::Repeat),
-    // Applies when no repeats are left.
+    // Applies when the repeat did not help.
     warned(Warning::Apart, Figures::Paired, Effect::NoVerdict(Undecided::Apart)),
     warned(Warning::Exceptions, Figures::All, Effect::NoVerdict(Undecided::Exceptions)),
     // Refusals are fast.

@@ -265,7 +265,9 @@ pub fn refusing<'m>(plan: &'m Plan, measured: &'m Measured) -> impl Iterator<Ite
     measured.warnings.iter().copied().filter(refuses)
 }
 
-/// Whether a round should have been refused and was not, because no more might be.
+/// Whether a disturbed round was not refused, because no more might be.
 pub fn is_noisy(plan: &Plan, rounds: &[RoundRecord]) -> bool {
-    rounds.iter().any(|round| round.refused.is_empty() && !refusals(plan, round).is_empty())
+    let is_disturbed =
+        |round: &RoundRecord| refusals(plan, round).iter().any(|reason| *reason != Warning::Apart);
+    rounds.iter().any(|round| round.refused.is_empty() && is_disturbed(round))
 }

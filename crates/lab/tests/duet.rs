@@ -67,6 +67,16 @@ fn a_pair_whose_loads_do_not_overlap_is_repeated_whole() {
     assert!(pairs.iter().all(|round| round.counted == round.refused.is_empty()));
 }
 
+#[test]
+fn pairs_that_never_overlap_are_repeated_once_and_not_judged() {
+    let report = Lab::new("get setup in one load of each pair", &with("", 2, "")).run();
+    assert_eq!(report.ended, Ended::Complete);
+    let pairs: Vec<_> = report.rounds.iter().filter(|round| round.beside.is_some()).collect();
+    let refused: Vec<bool> = pairs.iter().map(|round| !round.refused.is_empty()).collect();
+    assert_eq!(refused, [true, true, false, false, false, false], "{:?}", report.warnings);
+    assert_eq!(report.headlines[0].doubt, Some(Undecided::Apart));
+}
+
 /// A run of both designs whose rounds used as much CPU time as `cpu` says of a block, a variant and whether it was
 /// alone.
 fn stored(cpu: impl Fn(u32, &str, bool) -> f64) -> Report {

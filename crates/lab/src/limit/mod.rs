@@ -13,9 +13,8 @@
 //! of virtual users, and the highest rate allowed give "at least" and no ratio.
 
 mod course;
+mod document;
 mod goal;
-mod html;
-mod markdown;
 mod method;
 mod plan;
 mod progress;

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::{
     course::{Course, Ended, Order, Outcomes, Try},
+    document::document,
     goal::Goal,
-    html, markdown,
     plan::{LimitPlan, LimitSettings},
     progress::Progress,
     search::Length,
@@ -277,13 +277,14 @@ impl LimitReport {
     /// The report as one HTML page that needs nothing else.
     #[must_use]
     pub fn to_html(&self) -> String {
-        html::render(self)
+        let raw = serde_json::to_string(self).unwrap_or_default();
+        document(self).to_html(&raw)
     }
 
     /// The report for a page.
     #[must_use]
     pub fn to_markdown(&self) -> String {
-        markdown::render(self)
+        document(self).to_markdown()
     }
 
     /// The report for a terminal.

@@ -32,9 +32,9 @@ pub fn warnings(plan: &Plan, rounds: &[RoundRecord], ended: Ended) -> Vec<String
     let refused = rounds.iter().filter(|round| !round.refused.is_empty());
     let mut repeated: Vec<(String, u32)> = Vec::new();
     for line in refused.map(|round| lang.refused(round)) {
-        match repeated.last_mut() {
-            Some((last, count)) if *last == line => *count += 1,
-            _ => repeated.push((line, 1)),
+        match repeated.iter_mut().find(|(known, _)| *known == line) {
+            Some((_, count)) => *count += 1,
+            None => repeated.push((line, 1)),
         }
     }
     let line = |(line, count): (String, u32)| match count {

@@ -1,6 +1,6 @@
 //! JUnit XML for CI: one test case per figure in question and per prediction.
 
-use super::{Report, html::escape::text};
+use super::{Report, document::escaped as text};
 
 /// Worse, refuted and broken are failures; undecided ones are skipped.
 pub fn render(report: &Report) -> String {

@@ -29,6 +29,8 @@ pub struct Blocks<'r> {
     pub journal: Journal,
     /// Rounds that may still be refused.
     repeats: u32,
+    /// The loads of the last pair did not overlap.
+    apart: bool,
     /// Refused one after the other, because of others.
     in_a_row: u32,
     /// Time that may still be spent waiting for others to be done.
@@ -52,7 +54,7 @@ impl<'r> Blocks<'r> {
         let noisy = stored::is_noisy(plan, &rounds);
         // Waiting may take half as long as the rounds themselves.
         let patience = plan.estimate().unwrap_or(UNKNOWN_LENGTH) / 2;
-        Self { bench, plan, rounds, journal, repeats, in_a_row: 0, patience, noisy }
+        Self { bench, plan, rounds, journal, repeats, apart: false, in_a_row: 0, patience, noisy }
     }
 
     pub fn run_all(&mut self, progress: &mut dyn Progress) -> Ended {
@@ -168,12 +170,20 @@ impl<'r> Blocks<'r> {
 
     /// Whether a turn is refused, as long as turns may be. Both rounds of a pair are refused, or neither.
     fn refuses(&mut self, records: &[RoundRecord]) -> bool {
-        let mut reasons = records.iter().flat_map(|record| stored::refusals(self.plan, record));
-        if reasons.next().is_none() {
+        let reasons: Vec<Warning> =
+            records.iter().flat_map(|record| stored::refusals(self.plan, record)).collect();
+        let is_disturbed = reasons.iter().any(|reason| *reason != Warning::Apart);
+        let is_apart = reasons.contains(&Warning::Apart);
+        // Twice in a row is no chance: the loads of these variants take different times, and would again.
+        let may_meet = is_apart && !self.apart;
+        if records.iter().any(|record| record.beside.is_some()) {
+            self.apart = is_apart;
+        }
+        if !is_disturbed && !may_meet {
             return false;
         }
         if self.repeats == 0 {
-            self.noisy = true;
+            self.noisy |= is_disturbed;
             return false;
         }
         self.repeats -= 1;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::escape::text;
+use super::document::escaped as text;
 
 /// Width of every plot in its own units; the page scales it. Narrow, so that 12 units of text stay
 /// legible on a phone.
@@ -278,7 +278,7 @@ fn rows(svg: &mut String, y: &Axis, show: &dyn Fn(f64) -> String) {
 }
 
 /// Names and how each is drawn.
-pub fn legend(names: &[&str]) -> String {
+pub fn legend(names: &[String]) -> String {
     let mut html = String::from("<p class=\"legend\">");
     for (place, name) in names.iter().enumerate() {
         let dash = DASHES[place % DASHES.len()];

@@ -1,15 +1,14 @@
-//! The plots of the page.
+//! Plots of a comparison.
 
 use super::{
-    escape::text,
-    figures::{over_time as by_moment, rounds as rounds_of},
-    page::{figure, grid},
+    Report, all,
+    document::{Part, Plot},
+    means::{over_time as by_moment, rounds as rounds_of},
     plot::{self, Line, Row},
 };
 use crate::{
     metric::{Metric, Statistic, digits},
     record::Measured,
-    report::{Report, all},
     stats,
 };
 
@@ -29,7 +28,7 @@ const SHOWN: [Metric; 4] = [
 ];
 
 /// Every round as a point.
-pub fn rounds(report: &Report) -> String {
+pub fn rounds(report: &Report) -> Vec<Part> {
     let predicted = report.predictions.iter().map(|answer| &answer.prediction.metric);
     let mut metrics: Vec<&Metric> = SHOWN.iter().collect();
     for metric in predicted {
@@ -55,17 +54,14 @@ pub fn rounds(report: &Report) -> String {
                 Row { name: &variant.name, series, mean: mean(&values), values }
             })
             .collect();
-        figure(&title, &plot::points(&title, &rows, &|value| metric.show(value)))
+        let svg = plot::points(&title, &rows, &|value| metric.show(value));
+        Plot { title, svg }
     });
-    let body = grid(&figures.collect::<String>());
-    if body.is_empty() {
-        return body;
-    }
     let note = report.language.pick(
         "Each point is a round; below them the mean (diamond) and its 95 % interval.",
         "점 하나가 라운드 하나입니다. 그 아래는 평균(마름모)과 95 % 신뢰구간입니다.",
     );
-    format!("<p class=\"faint\">{}</p>\n{body}", text(note))
+    vec![Part::Note(note.to_owned()), Part::Plots(figures.collect())]
 }
 
 /// Geometric where that is possible, as in the tables.
@@ -78,7 +74,7 @@ fn mean(values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
 }
 
 /// Response times by percentile, on a logarithmic scale.
-pub fn percentiles(report: &Report) -> String {
+pub fn percentiles(report: &Report) -> Vec<Part> {
     let title = report.language.pick("Response time by percentile", "백분위별 응답 시간");
     let figures = report.variants.iter().enumerate().filter_map(|(series, variant)| {
         let times = variant.figures?.response_ms?;
@@ -89,7 +85,7 @@ pub fn percentiles(report: &Report) -> String {
     let lines: Vec<Line<'_>> = figures.collect();
     let labels = ["p50", "p90", "p95", "p99", "max"];
     let svg = plot::lines(title, &lines, Some(&labels), true, &milliseconds);
-    grid(&figure(title, &svg))
+    vec![Part::Plots(vec![Plot { title: title.to_owned(), svg }])]
 }
 
 fn milliseconds(value: f64) -> String {
@@ -100,7 +96,7 @@ fn milliseconds(value: f64) -> String {
 }
 
 /// Means over the rounds at each moment.
-pub fn over_time(report: &Report) -> String {
+pub fn over_time(report: &Report) -> Vec<Part> {
     let lang = report.language;
     let step = |round: &&Measured| Some(f64::from(round.load.series.as_ref()?.step_seconds.max(1)));
     let first = report.variants.first().map(|variant| rounds_of(report, &variant.name));
@@ -146,9 +142,10 @@ pub fn over_time(report: &Report) -> String {
             .zip(&report.variants)
             .map(|((series, points), variant)| Line { name: &variant.name, series, points });
         let lines: Vec<Line<'_>> = lines.collect();
-        figure(title, &plot::lines(title, &lines, None, false, show))
+        let svg = plot::lines(title, &lines, None, false, show);
+        Plot { title: title.to_owned(), svg }
     };
-    let mut figures: String =
+    let mut figures: Vec<Plot> =
         plots.into_iter().map(|(title, get, show)| figure_of(title, get, show)).collect();
     for series in observed(report) {
         let per_second = lang.pick("per second", "초당");
@@ -159,9 +156,9 @@ pub fn over_time(report: &Report) -> String {
             if is_counter { rates(steps, step) } else { steps.to_vec() }
         };
         let title = if is_counter { format!("{series}, {per_second}") } else { series.clone() };
-        figures += &figure_of(&title, &get, &digits);
+        figures.push(figure_of(&title, &get, &digits));
     }
-    grid(&figures)
+    vec![Part::Plots(figures)]
 }
 
 /// The names of all observed series that were sampled.

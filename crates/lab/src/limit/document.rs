@@ -1,6 +1,4 @@
-//! The report of a search as one page that needs nothing else, in the look of a comparison's.
-
-use std::fmt::Write;
+//! The content of the report of a search, in the look of a comparison's.
 
 use super::{
     course::Try,
@@ -12,56 +10,47 @@ use super::{
 };
 use crate::{
     metric::digits,
-    report::html::{
-        escape,
-        page::{self, Page},
+    report::{
+        document::{Document, Part, Plot, Section, Table},
         plot::{self, Dot, Row},
-        tables::{list, table},
     },
 };
 
-pub fn render(report: &LimitReport) -> String {
+/// The report as a document.
+pub fn document(report: &LimitReport) -> Document {
     let lang = report.language;
-    let mut top = String::new();
-    for (sentence, variant) in report.sentence.lines().zip(&report.variants) {
-        let class = match variant.capacity {
-            Capacity::Exactly { .. } => "supported",
-            Capacity::AtLeast { .. } | Capacity::Unknown => "undecided",
-            Capacity::Nothing { .. } => "refuted",
-        };
-        let sentence = escape::text(&sentence.replace('`', ""));
-        let _ = writeln!(top, "<p class=\"answer {class}\">{sentence}</p>");
-    }
-    let goal = lang.goal(&report.goal);
-    let _ = writeln!(top, "<p>{}: {}</p>", lang.pick("Goal", "목표"), escape::text(&goal));
-    let sections = [
-        (lang.pick("Limits", "한계"), limits(report)),
-        (lang.pick("Every search", "모든 탐색"), searches(report)),
-        (lang.pick("Every try", "모든 시도"), tries(report)),
-        (lang.pick("Warnings", "경고"), list(report.warnings.clone())),
-        (lang.pick("How it was measured", "측정 방법"), measured(report)),
-    ];
-    let names: Vec<&str> = report.variants.iter().map(|variant| variant.name.as_str()).collect();
-    page::render(&Page {
+    let sentences = report.sentence.lines().zip(&report.variants);
+    let mut top: Vec<Part> =
+        sentences.map(|(line, variant)| Part::Answer(class(variant), line.to_owned())).collect();
+    top.push(Part::Text(format!("{}: {}", lang.pick("Goal", "목표"), lang.goal(&report.goal))));
+    top.push(Part::Table(Table::new(text::table(report))));
+    let section = |en, ko, parts| Section { title: lang.pick(en, ko), parts };
+    Document {
         lang,
         command: "madang limit",
-        name: &report.name,
-        question: &report.question,
-        top: &top,
-        sections: &sections,
-        names: &names,
-        raw: &serde_json::to_string(report).unwrap_or_default(),
-    })
+        name: report.name.clone(),
+        question: report.question.clone(),
+        top,
+        sections: vec![
+            section("Every search", "모든 탐색", searches(report)),
+            section("Every try", "모든 시도", tries(report)),
+            section("Warnings", "경고", vec![Part::List(report.warnings.clone())]),
+            section("How it was measured", "측정 방법", measured(report)),
+        ],
+        series: report.variants.iter().map(|variant| variant.name.clone()).collect(),
+    }
 }
 
-/// The table of the terminal.
-fn limits(report: &LimitReport) -> String {
-    let cells = |row: Vec<String>| row.iter().map(|cell| escape::text(cell)).collect::<Vec<_>>();
-    table(&text::table(report).into_iter().map(cells).collect::<Vec<_>>())
+fn class(variant: &VariantLimit) -> &'static str {
+    match variant.capacity {
+        Capacity::Exactly { .. } => "supported",
+        Capacity::AtLeast { .. } | Capacity::Unknown => "undecided",
+        Capacity::Nothing { .. } => "refuted",
+    }
 }
 
 /// What each search found, with mean and interval.
-fn searches(report: &LimitReport) -> String {
+fn searches(report: &LimitReport) -> Vec<Part> {
     let lang = report.language;
     let row = |(series, variant): (usize, &VariantLimit)| {
         let mean = match variant.capacity {
@@ -81,15 +70,12 @@ fn searches(report: &LimitReport) -> String {
     });
     let title = lang.pick("Limit, iterations per second", "한계, 초당 반복");
     let svg = plot::points(title, &rows.collect::<Vec<_>>(), &digits);
-    if svg.is_empty() {
-        return svg;
-    }
     let note = lang.pick(
         "Each point is the highest rate that a search confirmed; below them the median (diamond) and the 95 % interval.",
         "점 하나가 탐색 하나에서 확인된 가장 높은 속도입니다. 그 아래는 중앙값(마름모)과 95 % 신뢰구간입니다.",
     );
-    let figure = page::figure(title, &svg);
-    format!("<p class=\"faint\">{}</p>\n{}", escape::text(note), page::grid(&figure))
+    let plot = Plot { title: title.to_owned(), svg };
+    vec![Part::Note(note.to_owned()), Part::Plots(vec![plot])]
 }
 
 /// What is drawn of a try.
@@ -98,7 +84,7 @@ type Seen = fn(&super::goal::Figures) -> Option<f64>;
 type Show = fn(f64) -> String;
 
 /// Response time and errors by rate, a mark for each try, and all of them in a table.
-fn tries(report: &LimitReport) -> String {
+fn tries(report: &LimitReport) -> Vec<Part> {
     let lang = report.language;
     let Goal { p95_ms, p99_ms, errors, max_dropped } = report.goal;
     let share = |value: f64| percent(value / 100.0);
@@ -129,29 +115,21 @@ fn tries(report: &LimitReport) -> String {
                 own.filter_map(move |tried| dot(tried, series, get))
             })
             .collect();
-        page::figure(title, &plot::scatter(title, &dots, limit, is_log, &show))
+        let svg = plot::scatter(title, &dots, limit, is_log, &show);
+        Plot { title: title.to_owned(), svg }
     });
-    let figures: String = figures.collect();
     let note = lang.pick(
         "● the goal was reached, × it was missed, ○ the try does not count. The dashed line is the \
          goal. The axis across is the rate, in iterations per second.",
         "● 목표에 이른 시도, × 이르지 못한 시도, ○ 세지 않는 시도입니다. 점선은 목표이고, 가로축은 초당 \
          반복 수입니다.",
     );
-    let rows: Vec<Vec<String>> = text::tries(report)
-        .iter()
-        .map(|row| row.iter().map(|cell| escape::text(cell)).collect())
-        .collect();
     let all = lang.pick("All tries as a table", "모든 시도의 표");
-    let drawn = page::grid(&figures);
-    if drawn.is_empty() && rows.len() < 2 {
-        return String::new();
-    }
-    format!(
-        "<p class=\"faint\">{}</p>\n{drawn}<details><summary>{all}</summary>{}</details>\n",
-        escape::text(note),
-        table(&rows)
-    )
+    vec![
+        Part::Note(note.to_owned()),
+        Part::Plots(figures.collect()),
+        Part::Folded(all, Table::new(text::tries(report))),
+    ]
 }
 
 fn dot(tried: &Try, series: usize, get: Seen) -> Option<Dot<'_>> {
@@ -164,10 +142,6 @@ fn dot(tried: &Try, series: usize, get: Seen) -> Option<Dot<'_>> {
     Some(Dot { name: &tried.variant, series, x: f64::from(tried.rate), y: value, mark })
 }
 
-fn measured(report: &LimitReport) -> String {
-    format!(
-        "<p>{}</p>\n{}",
-        escape::text(&method::words(report)),
-        list(method::circumstances(report))
-    )
+fn measured(report: &LimitReport) -> Vec<Part> {
+    vec![Part::Text(method::words(report)), Part::List(method::circumstances(report))]
 }
