@@ -4,7 +4,7 @@
 //!
 //! `cargo run --release -p madang-lab --example interval_coverage [EXPERIMENTS]`
 
-#[path = "../src/stats/noise.rs"]
+#[path = "../src/judge/stats/noise.rs"]
 mod noise;
 
 use madang_lab::stats;

@@ -1,76 +1,79 @@
-//! Experiments: the same load against variants of a service, in interleaved rounds, with
-//! statistics.
+//! Experiments: the same load against variants of a service, in interleaved rounds, with statistics.
 //!
-//! An [`Experiment`] is read from a file. A [`Plan`] fixes what will be done: how many blocks, and
-//! in which order each block runs its variants. [`run()`] does it, round by round, and gives a
-//! [`Report`].
+//! An [`Experiment`] is read from a file. A [`Plan`] fixes what will be done: how many blocks, and in which order each block
+//! runs its variants. [`run()`] does it, round by round, and gives a [`Report`]. Twelve words name everything, in code, help and
+//! reports; `experiments/REFERENCE.md` begins with them.
 //!
-//! What makes the numbers worth having:
-//! - **Interleaved.** A block runs every variant once, in random order, so that a machine that
-//!   gets slower hits all alike; ratios are taken within a block.
-//! - **The round is the unit.** Requests of one round share one server's state; pooling them would
-//!   give false certainty. Each round gives one number per metric.
+//! | module | what happens there |
+//! |---|---|
+//! | `file` | an experiment file is read, and its script asked what it would do |
+//! | `plan` | blocks, pairs and their order are fixed before the first round |
+//! | `run` | the blocks are run, disturbed rounds repeated |
+//! | `round` | one round: data, server, load, invariants |
+//! | `load` | a generator is started, and its report read |
+//! | `observe` | the server's processes, metrics and databases are watched |
+//! | `journal` | rounds are kept as they end, and read again |
+//! | `judge` | ratios, intervals, rules, answers, verdicts |
+//! | `report` | all that becomes JSON, text, HTML, Markdown, JUnit |
+//! | `limit` | the same for capacity, found by search |
+//!
+//! Design:
+//! - **Interleaved.** A block runs every variant once, in random order, so that a machine that gets slower hits all alike; ratios
+//!   are taken within a block.
+//! - **The round is the unit.** Requests of one round share one server's state; pooling them would give false certainty. Each
+//!   round gives one number per metric.
 //! - **Fixed beforehand.** Number of blocks and prediction are in the file, before the first round.
 //! - **Good requests only.** A variant that refuses fast does not win.
 //! - **Nothing dropped.** A round that breaks is reported, and its whole block run again.
 //!
-//! The lab knows no server by name: the [`Host`] turns settings into commands. It watches process
-//! trees and leaves no process behind by way of `madang-stack`.
+//! The lab knows no server by name: the [`Host`] turns settings into commands. `madang-stack` watches process trees and leaves no
+//! process behind.
 #![forbid(unsafe_code)]
 
-mod action;
-pub mod answer;
-mod cancel;
-mod conclusion;
-mod containers;
-mod copy;
-pub mod database;
-pub mod experiment;
-pub mod expression;
-mod generator;
-pub mod host;
-pub mod k6;
-mod launch;
+mod file;
+mod journal;
+mod judge;
 pub mod limit;
-pub mod load_metric;
-pub mod load_report;
-pub mod metric;
+mod load;
 mod observe;
-mod outline;
 mod plan;
-pub mod progress;
-pub mod prometheus;
-mod provenance;
-mod record;
 pub mod report;
 mod round;
-pub mod rules;
 mod run;
-mod script_files;
-pub mod stats;
-pub mod stored;
 mod time;
-mod values;
-mod verdict;
 mod words;
 
-pub use answer::Answer;
-pub use cancel::Cancel;
-pub use conclusion::Conclusion;
-pub use experiment::Experiment;
-pub use generator::{ScriptCheck, check_script};
-pub use host::Host;
-pub use launch::LaunchError;
-pub use observe::{MachineUse, ServerStep, ServerUse};
-pub use outline::Outline;
-pub use plan::{Design, NoQuick, Options, Plan, Settings, Turn};
-pub use record::{
-    Checked, CheckedLimit, Event, Failure, FailureKind, LimitKind, Measured, Observed, Outcome,
-    Pinned, RoundRecord, Warning,
+pub use file::{
+    experiment::{self, Experiment},
+    expression,
+    outline::Outline,
 };
+pub use journal::{
+    record::{
+        Checked, CheckedLimit, Event, Failure, FailureKind, LimitKind, Measured, Observed, Outcome,
+        Pinned, RoundRecord, Warning,
+    },
+    stored::{self, Stored},
+};
+pub use judge::{
+    answer::{self, Answer},
+    conclusion::Conclusion,
+    metric, rules, stats,
+    verdict::{Undecided, Verdict},
+};
+pub use load::{
+    generator::{ScriptCheck, check_script},
+    k6, metric as load_metric, report as load_report,
+};
+pub use observe::{MachineUse, ServerStep, ServerUse, database, prometheus};
+pub use plan::{Design, NoQuick, Options, Plan, Settings, Turn};
 pub use report::Report;
-pub use round::Pace;
-pub use run::{Finished, RunError, check, default_out, report_again, resume, run};
-pub use stored::Stored;
+pub use round::{
+    Pace,
+    host::{self, Host},
+    launch::LaunchError,
+};
+pub use run::{
+    Finished, RunError, cancel::Cancel, check, default_out, progress, report_again, resume, run,
+};
 pub use time::rfc3339;
-pub use verdict::{Undecided, Verdict};

@@ -1,5 +1,7 @@
 //! Watches the server, the generator and the machine while a round is loaded.
 
+pub mod database;
+pub mod prometheus;
 mod watched;
 
 use std::{
@@ -10,7 +12,7 @@ use std::{
 use madang_stack::{CgroupUse, Glance, Process, Sample, machine};
 use serde::{Deserialize, Serialize};
 
-use crate::{launch::Running, round::Pace};
+use crate::round::{Pace, launch::Running};
 use watched::{Member, Watched};
 
 /// Time between two looks. Ten a second find short memory peaks.

@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    database::Figure,
-    experiment::{Experiment, Prediction, QuickLoad, QuickRounds, Target, Variant},
-    metric::{Metric, Statistic},
-    record::Warning,
+    file::experiment::{Experiment, Prediction, QuickLoad, QuickRounds, Target, Variant},
+    journal::record::Warning,
+    judge::metric::{Metric, Statistic},
+    observe::database::Figure,
     report::Language,
 };
 

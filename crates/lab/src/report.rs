@@ -25,15 +25,19 @@ use madang_stack::machine::Description;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    answer::Answer,
-    conclusion::Conclusion,
-    experiment::{
+    file::experiment::{
         ContainerSource, Experiment, Hooks, Invariant, NamedValue, Prediction, Sources, Target,
     },
+    journal::{
+        record::{FailureKind, Measured, Outcome, RoundRecord},
+        stored,
+    },
+    judge::{
+        answer::Answer,
+        conclusion::Conclusion,
+        verdict::{Undecided, Verdict},
+    },
     plan::{Plan, Settings},
-    record::{FailureKind, Measured, Outcome, RoundRecord},
-    stored,
-    verdict::{Undecided, Verdict},
 };
 
 pub use answers::{Figure, Further, Headline};

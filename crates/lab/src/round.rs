@@ -1,10 +1,16 @@
 //! One round: a fresh process on fresh data, loaded, watched, and asked afterwards.
 
+pub mod action;
+pub mod containers;
+pub mod copy;
 mod files;
+pub mod host;
+pub mod launch;
 mod meeting;
 mod pacer;
 mod pinning;
 mod sampler;
+pub mod values;
 mod watch;
 
 use std::{
@@ -16,23 +22,26 @@ use std::{
 use madang_stack::{Exit, Output, Patience, Spec};
 
 use crate::{
-    action::{Runner, Surroundings},
-    cancel::Cancel,
-    containers::Containers,
-    database::Watching,
-    experiment::{Experiment, Variant},
-    generator::{Arrivals, Generator},
-    host::Host,
-    launch::{self, Conditions, LaunchError, Running},
-    load_report::{Check, LoadReport},
-    observe::{MachineUse, Observer},
-    plan::Settings,
-    record::{
+    file::experiment::{Experiment, Variant},
+    journal::record::{
         FOREIGN_LIMIT, Failure, FailureKind, GOOD_LIMIT, Measured, Outcome, Pinned, RoundRecord,
         STEAL_LIMIT, Warning,
     },
+    load::{
+        generator::{Arrivals, Generator},
+        report::{Check, LoadReport},
+    },
+    observe::{MachineUse, Observer, database::Watching},
+    plan::Settings,
+    round::{
+        action::{Runner, Surroundings},
+        containers::Containers,
+        host::Host,
+        launch::{Conditions, LaunchError, Running},
+        values::{Moment, Taker},
+    },
+    run::cancel::Cancel,
     time,
-    values::{self, Moment, Taker},
 };
 use files::Files;
 use meeting::{Meeting, note_apart};

@@ -1,7 +1,9 @@
 //! Runs a plan: prepares the data, runs block after block, keeps every round.
 
 mod blocks;
+pub mod cancel;
 mod out;
+pub mod progress;
 
 use std::{
     env, fs, io,
@@ -13,18 +15,21 @@ use std::{
 use madang_stack::container::ContainerError;
 
 use crate::{
-    action::{Runner, Surroundings},
-    cancel::Cancel,
-    containers::Containers,
-    experiment::{Experiment, Target, Variant},
-    host::{Host, HostError},
-    launch::{self, LaunchError},
+    file::experiment::{Experiment, Target, Variant},
+    journal::{
+        record::{RoundRecord, Warning},
+        stored::{Asked, Description, Kind, Stored, StoredError},
+    },
     plan::{Plan, Settings},
-    progress::Progress,
-    record::{RoundRecord, Warning},
     report::{Course, Language, Report},
-    round::Bench,
-    stored::{Asked, Description, Kind, Stored, StoredError},
+    round::{
+        Bench,
+        action::{Runner, Surroundings},
+        containers::Containers,
+        host::{Host, HostError},
+        launch::{self, LaunchError},
+    },
+    run::{cancel::Cancel, progress::Progress},
     time, words,
 };
 use blocks::Blocks;

@@ -11,9 +11,9 @@ use super::{
     search::{Found, Length, Next, Search},
 };
 use crate::{
-    generator::Arrivals,
+    journal::record::{Failure, FailureKind, Measured, Outcome, RoundRecord, Warning},
+    load::generator::Arrivals,
     plan::Settings,
-    record::{Failure, FailureKind, Measured, Outcome, RoundRecord, Warning},
     round::Slot,
 };
 

@@ -9,7 +9,7 @@ use super::{
     text,
 };
 use crate::{
-    metric::digits,
+    judge::metric::digits,
     report::{
         document::{Document, Part, Plot, Section, Table},
         plot::{self, Dot, Row},

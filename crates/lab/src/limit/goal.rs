@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{load_report::LoadReport, stats};
+use crate::{judge::stats, load::report::LoadReport};
 
 /// An iteration that takes this much longer than at a rate that held is held up by the server.
 const SLOWED: f64 = 2.0;

@@ -10,10 +10,10 @@ use super::{
     steering::Steering,
 };
 use crate::{
-    experiment::{Experiment, Variant},
-    generator::Arrivals,
+    file::experiment::{Experiment, Variant},
+    journal::record::Warning,
+    load::generator::Arrivals,
     plan::{NoQuick, Options, Plan, Settings},
-    record::Warning,
     report::Language,
     time,
 };

@@ -16,16 +16,15 @@ use super::{
     text,
 };
 use crate::{
-    cancel::Cancel,
-    conclusion::Conclusion,
-    experiment::Experiment,
-    host::Host,
-    progress::Silent,
-    record::RoundRecord,
+    file::experiment::Experiment,
+    journal::{
+        record::RoundRecord,
+        stored::{Description, JOURNAL, StoredError},
+    },
+    judge::conclusion::Conclusion,
     report::{Language, MachinePart, Origin},
-    round::Bench,
-    run::{self, Begun, Out, Place, RunError},
-    stored::{Description, JOURNAL, StoredError},
+    round::{Bench, host::Host},
+    run::{self, Begun, Out, Place, RunError, cancel::Cancel, progress::Silent},
     words,
 };
 

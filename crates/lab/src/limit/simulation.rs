@@ -11,7 +11,7 @@ use super::{
     report::Quiet,
     summary::{self, Capacity},
 };
-use crate::record::{Measured, Outcome, RoundRecord};
+use crate::journal::record::{Measured, Outcome, RoundRecord};
 
 /// Serves one request after another, in the order in which they come.
 #[derive(Clone, Copy)]

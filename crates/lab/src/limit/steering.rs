@@ -7,10 +7,10 @@ use super::{
     search::{Length, Next},
 };
 use crate::{
-    cancel::Cancel,
-    experiment::Experiment,
-    generator::{Generator, ScriptCheck, check_variants},
-    host::Host,
+    file::experiment::Experiment,
+    load::generator::{Generator, ScriptCheck, check_variants},
+    round::host::Host,
+    run::cancel::Cancel,
 };
 
 /// Two rates that no script has by chance.

@@ -13,9 +13,11 @@ use super::{
     steering::Steering,
 };
 use crate::{
-    experiment::Experiment,
-    record::{FailureKind, Outcome, RoundRecord},
-    stored::{DESCRIPTION, Description, Kind, StoredError, journal},
+    file::experiment::Experiment,
+    journal::{
+        record::{FailureKind, Outcome, RoundRecord},
+        stored::{DESCRIPTION, Description, Kind, StoredError, journal},
+    },
 };
 
 /// Kind of the run, which a comparison does not have.

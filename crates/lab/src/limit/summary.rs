@@ -9,8 +9,8 @@ use super::{
     search::{Found, Length},
 };
 use crate::{
+    judge::stats::{self, Estimate},
     report::Language,
-    stats::{self, Estimate},
 };
 
 /// One variant's limit.

@@ -4,7 +4,7 @@ use std::io;
 
 use madang_stack::{Cgroup, CgroupUse, Follower};
 
-use crate::launch::Running;
+use crate::round::launch::Running;
 
 /// One cgroup of a server.
 pub struct Member {

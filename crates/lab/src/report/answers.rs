@@ -4,13 +4,15 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use super::{Comparison, Row, VariantSummary, summary::Sides, zeros::Zeros};
 use crate::{
-    answer::{self, Answer, Direction},
-    metric::{Metric, Statistic},
+    journal::record::RoundRecord,
+    judge::{
+        answer::{self, Answer, Direction},
+        metric::{Metric, Statistic},
+        rules::{self, Limits},
+        stats,
+        verdict::Undecided,
+    },
     plan::Plan,
-    record::RoundRecord,
-    rules::{self, Limits},
-    stats,
-    verdict::Undecided,
 };
 
 /// The answer about one figure of one variant.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::{Ended, InvariantSummary, Language, columns, invariants};
 use crate::{
-    load_report::Check,
+    journal::record::{Failure, FailureKind, GOOD_LIMIT, Measured, Outcome, RoundRecord, Warning},
+    load::report::Check,
     plan::Plan,
-    record::{Failure, FailureKind, GOOD_LIMIT, Measured, Outcome, RoundRecord, Warning},
 };
 
 /// One line or more for each thing, in the order of the variants; broken invariants last. From all rounds, also those

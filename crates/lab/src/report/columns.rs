@@ -2,7 +2,7 @@
 //! Markdown and HTML.
 
 use super::{Language, Report, figures::Figures, figures::Times};
-use crate::metric::{Metric, Statistic, digits};
+use crate::judge::metric::{Metric, Statistic, digits};
 
 const DASH: &str = "–";
 

@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Ended, all, counted, trends};
 use crate::{
-    experiment::Target,
-    metric::Metric,
+    file::experiment::Target,
+    journal::record::{Measured, Outcome, RoundRecord, Warning},
+    judge::{metric::Metric, stats},
     plan::Plan,
-    record::{Measured, Outcome, RoundRecord, Warning},
-    stats,
 };
 
 /// So many kinds of trouble are enough to know where to look.
@@ -183,8 +182,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        experiment::{Bound, Prediction, Variant},
-        metric::Metric,
+        file::experiment::{Bound, Prediction, Variant},
+        judge::metric::Metric,
         plan::Settings,
     };
 

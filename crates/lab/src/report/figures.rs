@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::counted;
 use crate::{
-    experiment::Variant,
-    record::{Measured, RoundRecord},
+    file::experiment::Variant,
+    journal::record::{Measured, RoundRecord},
 };
 
 /// A variant's figures over its rounds that count: what a reader of other tools' tables looks for.
@@ -113,7 +113,7 @@ fn cost_per_million(price_per_hour: f64, good_per_second: f64) -> Option<f64> {
 fn times(rounds: &[&Measured]) -> Option<Times> {
     let trends = rounds.iter().map(|round| round.load.http_req_duration());
     let trends = trends.collect::<Option<Vec<_>>>()?;
-    let of = |get: fn(&crate::load_report::Trend) -> f64| mean(trends.iter().map(|one| get(one)));
+    let of = |get: fn(&crate::load::report::Trend) -> f64| mean(trends.iter().map(|one| get(one)));
     Some(Times {
         avg: of(|one| one.avg),
         min: trends.iter().map(|one| one.min).fold(f64::INFINITY, f64::min),

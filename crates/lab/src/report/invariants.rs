@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::Language;
 use crate::{
-    experiment::{Experiment, Invariant},
-    record::{Checked, Outcome, RoundRecord},
+    file::experiment::{Experiment, Invariant},
+    journal::record::{Checked, Outcome, RoundRecord},
 };
 
 /// One invariant over all measured rounds, also those that do not count: a lost row is lost on a

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    load_report::{LoadReport, Part},
-    record::Measured,
+    journal::record::Measured,
+    load::report::{LoadReport, Part},
     report::{Report, counted, figures::mean},
 };
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Language, Report, TargetPart};
-use crate::{metric::digits, record::Outcome, time};
+use crate::{journal::record::Outcome, judge::metric::digits, time};
 
 /// What the numbers are.
 pub fn words(lang: Language) -> &'static str {

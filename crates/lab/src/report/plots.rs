@@ -7,9 +7,11 @@ use super::{
     plot::{self, Line, Row},
 };
 use crate::{
-    metric::{Metric, Statistic, digits},
-    record::Measured,
-    stats,
+    journal::record::Measured,
+    judge::{
+        metric::{Metric, Statistic, digits},
+        stats,
+    },
 };
 
 /// The values of a round, moment by moment.
@@ -101,7 +103,7 @@ pub fn over_time(report: &Report) -> Vec<Part> {
     let step = |round: &&Measured| Some(f64::from(round.load.series.as_ref()?.step_seconds.max(1)));
     let first = report.variants.first().map(|variant| rounds_of(report, &variant.name));
     let step = first.and_then(|rounds| rounds.first().and_then(step)).unwrap_or(1.0);
-    let load = |get: fn(&crate::load_report::Step) -> f64| {
+    let load = |get: fn(&crate::load::report::Step) -> f64| {
         move |round: &Measured| match &round.load.series {
             // The last step may be shorter, and so have fewer requests for no reason of the server's.
             Some(series) => whole(&series.steps, round, step).iter().map(get).collect(),

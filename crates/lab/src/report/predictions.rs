@@ -8,12 +8,14 @@ use super::{
     zeros::{self, Zeros},
 };
 use crate::{
-    experiment::{Bound, Prediction},
+    file::experiment::{Bound, Prediction},
+    journal::record::RoundRecord,
+    judge::{
+        rules::{self, Limits},
+        stats::{self, Level},
+        verdict::{Undecided, Verdict},
+    },
     plan::Plan,
-    record::RoundRecord,
-    rules::{self, Limits},
-    stats::{self, Level},
-    verdict::{Undecided, Verdict},
 };
 
 /// A prediction and what the rounds say about it.

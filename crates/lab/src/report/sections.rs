@@ -11,9 +11,9 @@ use super::{
     method, plots, table,
 };
 use crate::{
-    experiment::Sources,
-    load_report::{LoadReport, Part as Requests},
-    metric::{Metric, Statistic, digits},
+    file::experiment::Sources,
+    judge::metric::{Metric, Statistic, digits},
+    load::report::{LoadReport, Part as Requests},
 };
 
 /// The report as a document.

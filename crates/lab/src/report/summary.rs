@@ -9,13 +9,15 @@ use super::{
     figures::{self, Figures},
 };
 use crate::{
-    answer::Answer,
-    experiment::Variant,
-    metric::{Absent, Metric},
+    file::experiment::Variant,
+    journal::record::{Measured, RoundRecord},
+    judge::{
+        answer::Answer,
+        metric::{Absent, Metric},
+        stats::{self, Estimate, Interference},
+        verdict::Undecided,
+    },
     plan::Plan,
-    record::{Measured, RoundRecord},
-    stats::{self, Estimate, Interference},
-    verdict::Undecided,
 };
 
 /// One variant over all complete blocks.
@@ -227,6 +229,6 @@ pub fn ratio(value: f64) -> String {
         v if v < 0.1 => format!("{v:.4}"),
         v if v < 2.0 => format!("{v:.3}"),
         v if v < 10.0 => format!("{v:.2}"),
-        v => crate::metric::digits(v),
+        v => crate::judge::metric::digits(v),
     }
 }

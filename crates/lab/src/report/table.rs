@@ -2,8 +2,8 @@
 
 use super::{Language, Report, Row, VariantSummary, columns, summary};
 use crate::{
-    experiment::Bound,
-    metric::{Metric, Statistic},
+    file::experiment::Bound,
+    judge::metric::{Metric, Statistic},
     plan::Design,
     report::Comparison,
 };

@@ -3,11 +3,11 @@
 
 use super::{Language, all};
 use crate::{
-    load_report::{LoadReport, Step},
+    journal::record::{Measured, RoundRecord},
+    judge::stats,
+    load::report::{LoadReport, Step},
     observe::ServerStep,
     plan::Plan,
-    record::{Measured, RoundRecord},
-    stats,
 };
 
 /// A smaller change from the first to the last third of the rounds is not worth a word.
@@ -71,7 +71,7 @@ const LEAST_SHARE: f64 = 0.05;
 /// One line for each variant whose server's memory rose in a straight line over the whole load, in nearly all of its
 /// rounds: what no round was long enough to suffer from, and a day is.
 pub fn leaks(plan: &Plan, rounds: &[RoundRecord]) -> Vec<String> {
-    let line = |variant: &crate::experiment::Variant| {
+    let line = |variant: &crate::file::experiment::Variant| {
         let own: Vec<&Measured> = all(rounds, &variant.name).map(|(_, round)| round).collect();
         let rises: Vec<f64> = own.iter().filter_map(|round| rise(round)).collect();
         let is_leak = rises.len() > 1 && rises.len() as f64 >= NEARLY_ALL * own.len() as f64;
@@ -239,7 +239,7 @@ impl Language {
 
     /// That the memory of a variant's server rose by so many bytes a second.
     fn leak(self, variant: &str, slope: f64, agreeing: usize, all: usize) -> String {
-        let rise = crate::metric::Metric::PeakMemory.show(slope);
+        let rise = crate::judge::metric::Metric::PeakMemory.show(slope);
         match self {
             Self::En => format!(
                 "Leak? Server memory of `{variant}` rose in a straight line over the whole load, by {rise} a second \
@@ -264,7 +264,7 @@ impl Language {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::normal;
+    use crate::judge::stats::normal;
 
     /// Noise of a factor of two each way is more than a p95 of some thousand requests has.
     #[test]

@@ -10,12 +10,14 @@ use madang_stack::CpuBudget;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    experiment::{Bound, Prediction},
-    metric::{Absent, Metric, Statistic},
-    record::{CheckedLimit, LimitKind},
+    file::experiment::{Bound, Prediction},
+    journal::record::{CheckedLimit, LimitKind},
+    judge::{
+        metric::{Absent, Metric, Statistic},
+        stats::{self, Estimate},
+        verdict::{Undecided, Verdict},
+    },
     report::ratio,
-    stats::{self, Estimate},
-    verdict::{Undecided, Verdict},
 };
 
 /// A language of reports.

@@ -7,10 +7,9 @@ use super::{
     summary::{self, Sides},
 };
 use crate::{
-    metric::Metric,
+    journal::record::{Measured, RoundRecord},
+    judge::{metric::Metric, stats},
     plan::Plan,
-    record::{Measured, RoundRecord},
-    stats,
 };
 
 /// The blocks' ratios, of which at least one is zero or infinite.

@@ -8,9 +8,9 @@ use std::{
 
 use super::{Bench, Slot};
 use crate::{
-    copy::{self, CopyError},
-    experiment::Variant,
-    record::{Failure, FailureKind},
+    file::experiment::Variant,
+    journal::record::{Failure, FailureKind},
+    round::copy::{self, CopyError},
 };
 
 /// So many lines of each end of a log are shown, and so much of it is read for that. Who runs out of

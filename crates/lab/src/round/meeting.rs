@@ -6,8 +6,8 @@ use std::{
 };
 
 use crate::{
-    cancel::Cancel,
-    record::{Outcome, RoundRecord, Warning},
+    journal::record::{Outcome, RoundRecord, Warning},
+    run::cancel::Cancel,
 };
 
 /// Interval of checks for cancellation.

@@ -2,7 +2,7 @@
 
 use madang_stack::CpuList;
 
-use crate::record::{Failure, FailureKind};
+use crate::journal::record::{Failure, FailureKind};
 
 /// Which CPUs server and generator get, so that neither takes the other's.
 pub struct Pinning {

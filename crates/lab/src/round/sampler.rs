@@ -9,7 +9,10 @@ use std::{
 
 use madang_stack::http::Url;
 
-use crate::{observe, prometheus::Selector, values};
+use crate::{
+    observe::{self, prometheus::Selector},
+    round::values,
+};
 
 /// Time between two looks: as often as a load's series has steps.
 const INTERVAL: Duration = Duration::from_secs(1);

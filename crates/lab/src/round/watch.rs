@@ -13,11 +13,10 @@ use rustix::process::{Pid, kill_process};
 
 use super::{Bench, STOP_GRACE, Scene, files};
 use crate::{
-    database::Watching,
-    experiment::{Action, During, Signal},
-    launch::{self, Running},
-    observe::{self, Observer},
-    record::{Event, Failure, FailureKind},
+    file::experiment::{Action, During, Signal},
+    journal::record::{Event, Failure, FailureKind},
+    observe::{self, Observer, database::Watching},
+    round::launch::{self, Running},
     words,
 };
 

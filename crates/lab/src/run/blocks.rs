@@ -4,12 +4,14 @@ use std::time::{Duration, Instant};
 
 use super::out::Journal;
 use crate::{
+    journal::{
+        record::{FailureKind, Outcome, RoundRecord, Warning},
+        stored,
+    },
     plan::{Plan, Turn},
-    progress::Progress,
-    record::{FailureKind, Outcome, RoundRecord, Warning},
     report::Ended,
     round::{Bench, Slot},
-    stored,
+    run::progress::Progress,
 };
 
 /// After the first round that others disturbed.

@@ -8,9 +8,11 @@ use std::{
 
 use super::RunError;
 use crate::{
-    record::RoundRecord,
+    journal::{
+        record::RoundRecord,
+        stored::{DESCRIPTION, JOURNAL},
+    },
     report::Report,
-    stored::{DESCRIPTION, JOURNAL},
 };
 
 /// One line of JSON per round, written when the round ends: what is left when the lab is killed.

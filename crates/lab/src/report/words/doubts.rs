@@ -2,8 +2,8 @@
 
 use super::Language;
 use crate::{
-    metric::Metric,
-    record::{Failure, FailureKind, Outcome, RoundRecord, Warning},
+    journal::record::{Failure, FailureKind, Outcome, RoundRecord, Warning},
+    judge::metric::Metric,
     report::Ended,
 };
 
@@ -191,7 +191,7 @@ impl Language {
 
     /// That the server's cores ran at different speeds. `spread` is of logarithms.
     pub fn pace(self, spread: f64) -> String {
-        let percent = crate::metric::digits(spread * 100.0);
+        let percent = crate::judge::metric::digits(spread * 100.0);
         match self {
             Self::En => format!(
                 "The speed of the server's cores varied by {percent} % between rounds (standard deviation of \

@@ -2,12 +2,14 @@
 
 use super::Language;
 use crate::{
-    answer::{self, Answer},
-    metric::{self, Metric, Statistic},
+    judge::{
+        answer::{self, Answer},
+        metric::{self, Metric, Statistic},
+        stats::Estimate,
+        verdict::{Undecided, Verdict},
+    },
     plan::Plan,
     report::{Row, ratio},
-    stats::Estimate,
-    verdict::{Undecided, Verdict},
 };
 
 impl Language {

@@ -1,0 +1,6 @@
+//! Experiment files and the scripts that they name.
+
+pub mod experiment;
+pub mod expression;
+pub mod outline;
+pub mod scripts;

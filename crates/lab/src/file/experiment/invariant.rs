@@ -1,0 +1,161 @@
+//! What must hold after every round, and where its numbers come from.
+
+use serde::{Serialize, Serializer};
+
+use crate::{
+    file::expression::Expression,
+    journal::record::LimitKind,
+    observe::{database::Address, prometheus::Selector},
+};
+
+/// Something that must hold after every round.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Invariant {
+    /// What is claimed, as a sentence.
+    pub name: String,
+    /// Where its value comes from.
+    #[serde(flatten)]
+    pub source: Source,
+    /// It is about the change over the round, not the value after it.
+    pub change: bool,
+    /// What the value is compared with. At least one.
+    pub limits: Vec<Limit>,
+    /// The variants it is about; `None` for all.
+    pub variants: Option<Vec<String>>,
+}
+
+/// A value that is taken before and after each load, for formulas.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NamedValue {
+    /// `before.NAME` and `after.NAME` mean it.
+    pub name: String,
+    /// Where it comes from.
+    #[serde(flatten)]
+    pub source: Source,
+}
+
+/// One comparison.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Limit {
+    /// In which way.
+    pub bound: LimitKind,
+    /// With what.
+    #[serde(serialize_with = "as_text")]
+    pub formula: Expression,
+}
+
+fn as_text<S: Serializer>(text: &impl std::fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(text)
+}
+
+/// Where a number comes from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The first column of the first row of a query in the variant's database: SQLite where its
+    /// file is known, else the MySQL that is observed.
+    Sql(String),
+    /// A series of the server's metrics page.
+    #[serde(serialize_with = "as_text")]
+    Metrics(Selector),
+    /// The number a command prints.
+    Script(Vec<String>),
+    /// A formula, taken after the load.
+    #[serde(serialize_with = "as_text")]
+    Value(Expression),
+    /// The first column of the first row of a query in another MySQL or MariaDB.
+    #[serde(untagged)]
+    Mysql {
+        /// The query.
+        sql: String,
+        /// Its address.
+        mysql: Address,
+    },
+    /// The number that a command of Redis answers.
+    #[serde(untagged)]
+    Redis {
+        /// The command, word by word.
+        command: Vec<String>,
+        /// The address; `None` for the one that is observed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        redis: Option<Address>,
+    },
+    /// A number in a JSON answer.
+    #[serde(untagged)]
+    Http {
+        /// A path below the base URL, or a whole address.
+        http: String,
+        /// Where the number is, such as `items.0.count` or `items.#`.
+        json: String,
+    },
+}
+
+/// Whole numbers up to 2^53 are exact as floating-point numbers.
+pub const EXACT: f64 = 9_007_199_254_740_992.0;
+
+impl Limit {
+    /// Whether a value satisfies it, and the limit's value.
+    #[must_use]
+    pub fn holds(kind: LimitKind, value: f64, limit: f64) -> bool {
+        // Counts and sums of whole numbers are exact; quotients are equal but for the last digits.
+        let is_exact = |number: f64| number.fract() == 0.0 && number.abs() <= EXACT;
+        let equal = if is_exact(value) && is_exact(limit) {
+            value == limit
+        } else {
+            (value - limit).abs() <= 1e-12 * value.abs().max(limit.abs())
+        };
+        match kind {
+            LimitKind::Equals => equal,
+            LimitKind::AtMost => equal || value < limit,
+            LimitKind::AtLeast => equal || value > limit,
+        }
+    }
+}
+
+impl Invariant {
+    /// All its formulas.
+    fn formulas(&self) -> impl Iterator<Item = &Expression> {
+        let own = match &self.source {
+            Source::Value(formula) => Some(formula),
+            _ => None,
+        };
+        self.limits.iter().map(|limit| &limit.formula).chain(own)
+    }
+
+    /// Whether a formula of it has a name that satisfies this.
+    pub(crate) fn names(&self, is_meant: impl Fn(&str) -> bool) -> bool {
+        self.formulas().any(|formula| formula.names().into_iter().any(&is_meant))
+    }
+
+    /// Whether its own value before the load is needed.
+    pub(crate) fn needs_before(&self) -> bool {
+        self.change || self.names(|name| name == "before")
+    }
+
+    /// Whether it is about what the load counted.
+    pub(crate) fn counts_load(&self) -> bool {
+        self.names(|name| name.starts_with("load."))
+    }
+
+    /// Whether it is about this variant.
+    #[must_use]
+    pub fn concerns(&self, variant: &str) -> bool {
+        self.variants.as_ref().is_none_or(|variants| variants.iter().any(|name| name == variant))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_include_themselves_and_counts_are_exact() {
+        let holds = Limit::holds;
+        assert!(holds(LimitKind::AtMost, 30.0, 30.0) && !holds(LimitKind::AtMost, 31.0, 30.0));
+        assert!(holds(LimitKind::AtLeast, 30.0, 30.0) && !holds(LimitKind::AtLeast, 29.0, 30.0));
+        assert!(holds(LimitKind::Equals, 0.1 + 0.2, 0.3));
+        assert!(!holds(LimitKind::Equals, 4e9, 4e9 + 1.0), "one row in four thousand million");
+        assert!(!holds(LimitKind::Equals, 2e12, 2e12 - 2.0), "two won of two million million");
+        assert!(holds(LimitKind::Equals, 1e13 / 3.0, 1e13 / 3.0 + 0.001));
+    }
+}

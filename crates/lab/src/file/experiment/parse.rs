@@ -1,0 +1,328 @@
+//! From the text of an experiment file to a checked [`Experiment`].
+
+mod budget;
+mod containers;
+mod databases;
+mod hooks;
+mod invariants;
+mod predictions;
+mod scripts;
+mod variables;
+mod variants;
+
+use std::{path::Path, time::Duration};
+
+use toml::de::DeTable;
+
+use super::{
+    Experiment, Load, QuickLoad, QuickRounds, Rounds, Sources, Variant,
+    reader::{Found, Mistake, Mistakes, Reader},
+};
+use crate::{file::outline::Outline, journal::record::Warning, plan::Design};
+use scripts::Scripts;
+
+/// A block is minutes of work; more than this is a typing error.
+const BLOCKS: std::ops::Range<u32> = 1..1001;
+/// More virtual users than a machine has ports for.
+const VUS: std::ops::Range<u32> = 1..1_000_001;
+const RETRIES: std::ops::Range<u32> = 0..101;
+/// Enough pairs to detect about 1 %.
+const DEFAULT_BLOCKS: u32 = 10;
+/// One broken round is bad luck, three in a row of the same block are a fault.
+const DEFAULT_RETRIES: u32 = 2;
+/// A server that migrates a large store at its start stays below this.
+const DEFAULT_START_LIMIT: Duration = Duration::from_secs(60);
+/// The longest documented load runs 11 minutes.
+const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(3600);
+/// Smaller differences are seldom relevant.
+const DEFAULT_BAND: f64 = 0.01;
+/// Names become parts of file names.
+const NAME_BYTES: usize = 64;
+
+/// Keys of the plan that this version refuses by name.
+const TOP_NOT_YET: [&str; 1] = ["budgets"];
+
+/// `scripts` are those of a stored run; without them, they are read. With an `outline`, what it lacks is a
+/// mistake, too.
+pub fn experiment(
+    text: &str,
+    file: &Path,
+    dir: &Path,
+    scripts: Option<&str>,
+    outline: Option<&Outline>,
+) -> Result<Experiment, Vec<Mistake>> {
+    let mistakes = Mistakes::new(text);
+    let table = match DeTable::parse(text) {
+        Ok(table) => table,
+        Err(error) => {
+            let span = error.span().unwrap_or_default();
+            // A key that is there twice is not named.
+            let key = text.get(span.clone()).filter(|_| error.message() == "duplicate key");
+            let key = key.map_or_else(String::new, |key| format!(" `{key}`"));
+            mistakes.add(span.start, format!("{}{key}", error.message()));
+            return Err(mistakes.into_sorted());
+        }
+    };
+    let origin = Origin { text, file, dir, scripts, outline };
+    let parsed = top(Reader::new(table.get_ref(), &mistakes), origin);
+    if let (Some(experiment), None) = (&parsed, scripts) {
+        variables::check(table.get_ref(), &experiment.sources.scripts, &mistakes);
+    }
+    match (parsed, mistakes.into_sorted()) {
+        (Some(experiment), mistakes) if mistakes.is_empty() => Ok(experiment),
+        (_, mistakes) => Err(mistakes),
+    }
+}
+
+impl Default for Rounds {
+    fn default() -> Self {
+        Self {
+            blocks: DEFAULT_BLOCKS,
+            warm_up: None,
+            retries: DEFAULT_RETRIES,
+            pin_cpus: true,
+            accept: Vec::new(),
+            start_limit: DEFAULT_START_LIMIT,
+            time_limit: DEFAULT_TIME_LIMIT,
+            quick: None,
+        }
+    }
+}
+
+/// Where an experiment comes from.
+#[derive(Clone, Copy)]
+struct Origin<'o> {
+    text: &'o str,
+    file: &'o Path,
+    dir: &'o Path,
+    scripts: Option<&'o str>,
+    outline: Option<&'o Outline>,
+}
+
+fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
+    let Origin { text, file, dir, .. } = origin;
+    // Tables that go to the host unread: it knows what may be in them.
+    let whole: toml::Table = text.parse().unwrap_or_default();
+    let name = match top.text("name") {
+        Some(found) => checked_name(&top, "name", found),
+        None => Some(usual_name(file, dir)),
+    };
+    let question = top.text("question").map(|found| found.value);
+    let reference = top.text("reference");
+    let claims = top.list("prediction").unwrap_or_default();
+    let band = top.positive("band").unwrap_or(DEFAULT_BAND);
+    let observe = top.table("observe");
+    let design = top.text("design");
+    let data = top.table("data").and_then(|_| whole.get("data")?.as_table().cloned());
+    let load = top.table("load").or_else(|| top.missing("load")).map(|load| load_of(load, origin));
+    let rounds = top.table("rounds").map(|reader| (reader.offset(), rounds_of(reader)));
+    if let (Some(Some(load)), Some((offset, rounds))) = (&load, &rounds) {
+        check_time_limit(load, rounds, *offset, top.mistakes());
+    }
+    let rounds = rounds.map_or_else(Rounds::default, |(_, rounds)| rounds);
+    // A file describes a comparison; `madang limit SCRIPT` needs one variant only.
+    let fewest = if file == Path::new(super::COMMAND_LINE) { 1 } else { 2 };
+    // Those of a stored experiment need not be there any more.
+    let files = origin.scripts.is_none().then_some(dir);
+    let variants = top.table("variants").or_else(|| top.missing("variants"));
+    let variants = variants.map(|variants| variants::all(&variants, &whole, files, fewest));
+    let (known, variants) = variants.unzip();
+    let hooks =
+        hooks::all(top.table("hooks"), variants.as_deref().unwrap_or_default(), origin.outline);
+    let values = top.table("values");
+    let invariants = top.list("invariants").unwrap_or_default();
+    let mistakes = top.mistakes();
+    top.not_yet(&TOP_NOT_YET);
+    top.finish(&TOP_NOT_YET);
+
+    let known: Vec<String> = known?;
+    if let Some(Found { value, offset }) =
+        reference.as_ref().filter(|one| !known.contains(&one.value))
+    {
+        let all = quoted(&known);
+        let message = format!("`reference` must be one of the variants, {all}, not `{value}`");
+        mistakes.add(*offset, message);
+    }
+    let reference = reference.map(|found| found.value).or_else(|| known.first().cloned())?;
+    let usable = variants.as_deref().unwrap_or_default();
+    let names = Names { variants: &known, known: usable, reference: &reference };
+    let load = load??;
+    let scripts = match origin.scripts {
+        Some(text) => Scripts::stored(text, origin.outline),
+        None => Scripts::read(&load.script),
+    };
+    let observe = predictions::observed(observe, &scripts);
+    let predictions = predictions::all(claims, names, &observe, &scripts);
+    let variants = variants?;
+    let (values, invariants) =
+        invariants::all(values, invariants, &variants, &observe.databases, &scripts);
+    let design = design.and_then(|found| {
+        let known = Design::ALL.iter().find(|(word, _)| *word == found.value);
+        if known.is_none() {
+            let words: Vec<&str> = Design::ALL.iter().map(|(word, _)| *word).collect();
+            let message =
+                format!("`design` must be one of {}, not {:?}", quoted(&words), found.value);
+            mistakes.add(found.offset, message);
+        }
+        Some((found.offset, known?.1))
+    });
+    let experiment = Experiment {
+        file: file.to_owned(),
+        sources: Sources { file: text.to_owned(), scripts: scripts.into_text() },
+        dir: dir.to_owned(),
+        name: name?,
+        question: question.unwrap_or_else(|| usual_question(&known, &reference)),
+        reference,
+        predictions,
+        band,
+        design: design.map(|(_, design)| design),
+        data: data.unwrap_or_default(),
+        load,
+        rounds,
+        variants,
+        observe,
+        hooks,
+        values,
+        invariants,
+    };
+    if let Some((offset, _)) = design.filter(|(_, design)| design.has_pairs())
+        && let Some(why) = experiment.why_no_pairs()
+    {
+        mistakes.add(offset, format!("`design` must be \"rounds\": {why}"));
+    }
+    Some(experiment)
+}
+
+/// What names in the file may refer to.
+#[derive(Clone, Copy)]
+struct Names<'n> {
+    variants: &'n [String],
+    /// Those without mistakes.
+    known: &'n [Variant],
+    reference: &'n str,
+}
+
+fn quoted<T: std::fmt::Display>(names: &[T]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
+}
+
+fn checked_name(reader: &Reader<'_>, key: &str, found: Found<String>) -> Option<String> {
+    if is_name(&found.value) {
+        return Some(found.value);
+    }
+    let message = format!("`{key}` {NAME_RULE}, not {:?}", found.value);
+    reader.mistakes().add(found.offset, message);
+    None
+}
+
+const NAME_RULE: &str =
+    "must be 1 to 64 letters, digits, `-`, `_` or `.`, and start with a letter or digit";
+
+fn is_name(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    text.len() <= NAME_BYTES
+        && text.chars().all(plain)
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+}
+
+fn load_of(mut reader: Reader<'_>, origin: Origin<'_>) -> Option<Load> {
+    let script = reader.required_text("script").map(|found| {
+        let path = origin.dir.join(&found.value);
+        if origin.scripts.is_none() && !path.is_file() {
+            let message = format!("`script` names `{}`, which is no file", path.display());
+            reader.mistakes().add(found.offset, message);
+        }
+        path
+    });
+    let env = reader.strings("env").unwrap_or_default();
+    let vus = reader.whole("vus", VUS);
+    let duration = reader.positive_duration("duration");
+    let generator = reader.words("generator").map_or_else(Vec::new, |found| found.value);
+    let quick = reader.table("quick").map(|mut quick| {
+        let settings = QuickLoad {
+            env: quick.strings("env").unwrap_or_default(),
+            vus: quick.whole("vus", VUS),
+            duration: quick.positive_duration("duration"),
+        };
+        quick.finish(&[]);
+        settings
+    });
+    reader.finish(&[]);
+    Some(Load { script: script?, env, vus, duration, generator, quick })
+}
+
+/// Default name: that of the file, or of its directory for `experiment.toml`.
+fn usual_name(file: &Path, dir: &Path) -> String {
+    let stem = file.file_stem().filter(|stem| *stem != "experiment");
+    let name = stem.or_else(|| dir.file_name()).map(|name| name.to_string_lossy().into_owned());
+    name.filter(|name| is_name(name)).unwrap_or_else(|| "compare".to_owned())
+}
+
+/// Default question.
+fn usual_question(variants: &[String], reference: &str) -> String {
+    let others: Vec<&str> =
+        variants.iter().map(String::as_str).filter(|name| *name != reference).collect();
+    format!("Is {} worse than {reference}?", others.join(" or "))
+}
+
+fn rounds_of(mut reader: Reader<'_>) -> Rounds {
+    let blocks = reader.whole("blocks", BLOCKS).unwrap_or(DEFAULT_BLOCKS);
+    let warm_up = reader.duration("warm_up");
+    let retries = reader.whole("retries", RETRIES).unwrap_or(DEFAULT_RETRIES);
+    let pin_cpus = reader.boolean("pin_cpus").unwrap_or(true);
+    let accept = accepted(&mut reader);
+    let start_limit = reader.positive_duration("start_limit").unwrap_or(DEFAULT_START_LIMIT);
+    let time_limit = reader.positive_duration("time_limit").unwrap_or(DEFAULT_TIME_LIMIT);
+    let quick = reader.table("quick").map(|mut quick| {
+        let settings = QuickRounds {
+            blocks: quick.whole("blocks", BLOCKS),
+            warm_up: quick.duration("warm_up"),
+        };
+        quick.finish(&[]);
+        settings
+    });
+    reader.finish(&[]);
+    Rounds { blocks, warm_up, retries, pin_cpus, accept, start_limit, time_limit, quick }
+}
+
+/// Disturbances for which no round is to be refused, and checks that may fail.
+fn accepted(reader: &mut Reader<'_>) -> Vec<Warning> {
+    let Some(words) = reader.words("accept") else { return Vec::new() };
+    let known: Vec<String> =
+        Warning::ACCEPTABLE.iter().map(|(word, _)| (*word).to_owned()).collect();
+    let meant = |word: &String| {
+        let found = Warning::ACCEPTABLE.iter().find(|(known, _)| known == word);
+        if found.is_none() {
+            let message =
+                format!("`accept` in [rounds] has `{word}`: accepted are {}", quoted(&known));
+            reader.mistakes().add(words.offset, message);
+        }
+        found.map(|(_, warning)| *warning)
+    };
+    words.value.iter().filter_map(meant).collect()
+}
+
+/// A load that cannot end in time would break every round, an hour later.
+fn check_time_limit(load: &Load, rounds: &Rounds, offset: usize, mistakes: &Mistakes<'_>) {
+    let quick_load = load.quick.clone().unwrap_or_default();
+    let quick_rounds = rounds.quick.clone().unwrap_or_default();
+    let ways = [
+        ("", rounds.warm_up.unwrap_or_default(), load.duration),
+        (
+            " with --quick",
+            quick_rounds.warm_up.or(rounds.warm_up).unwrap_or_default(),
+            quick_load.duration.or(load.duration),
+        ),
+    ];
+    // Without `duration` only the script knows how long it takes.
+    let too_long = |(_, warm_up, duration): &&(&str, Duration, Option<Duration>)| {
+        *warm_up + duration.unwrap_or_default() >= rounds.time_limit
+    };
+    if let Some((when, ..)) = ways.iter().find(too_long) {
+        let message = format!(
+            "`time_limit` in [rounds] must be longer than `warm_up` and `duration` together{when}"
+        );
+        mistakes.add(offset, message);
+    }
+}

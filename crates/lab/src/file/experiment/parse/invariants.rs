@@ -1,0 +1,228 @@
+//! `[values.NAME]` and `[[invariants]]`: numbers and what they must be.
+
+use super::{
+    super::{
+        Invariant, Limit, NamedValue, Source, Target, Variant,
+        reader::{Found, Mistakes, Reader},
+    },
+    Scripts, databases, quoted,
+};
+use crate::{
+    file::expression::Expression,
+    journal::record::LimitKind,
+    load::metric::LoadMetric,
+    observe::{
+        database::{Addresses, Engine},
+        prometheus::Selector,
+    },
+};
+
+/// Where numbers come from.
+const SOURCES: [&str; 6] = ["sql", "http", "metrics", "script", "command", "value"];
+
+/// What formulas may refer to.
+struct Scope<'s> {
+    values: &'s [String],
+    variants: &'s [Variant],
+    /// Databases of all variants that name no others.
+    shared: &'s Addresses,
+    scripts: &'s Scripts<'s>,
+    mistakes: &'s Mistakes<'s>,
+}
+
+pub fn all(
+    values: Option<Reader<'_>>,
+    invariants: Vec<Reader<'_>>,
+    variants: &[Variant],
+    shared: &Addresses,
+    scripts: &Scripts<'_>,
+) -> (Vec<NamedValue>, Vec<Invariant>) {
+    let mut named = Vec::new();
+    for (name, mut reader) in values.map(|values| values.tables()).unwrap_or_default() {
+        let (mistakes, offset) = (reader.mistakes(), reader.offset());
+        let is_word = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !is_word {
+            let message = format!("a value's name must be letters, digits and `_`, not {name:?}");
+            mistakes.add(offset, message);
+        }
+        let scope = Scope { values: &[], variants, shared, scripts, mistakes };
+        let source = source(&mut reader, &scope, None);
+        if let Some(Source::Value(_)) = source {
+            let message =
+                format!("[values.{name}] is taken, not computed: {}", quoted(&SOURCES[..5]));
+            mistakes.add(offset, message);
+        }
+        reader.finish(&[]);
+        if let Some(source) = source {
+            named.push(NamedValue { name, source });
+        }
+    }
+    let known: Vec<String> = named.iter().map(|value| value.name.clone()).collect();
+    let mut found: Vec<Invariant> = Vec::new();
+    for reader in invariants {
+        let mistakes = reader.mistakes();
+        let scope = Scope { values: &known, variants, shared, scripts, mistakes };
+        let offset = reader.offset();
+        let Some(invariant) = invariant(reader, &scope) else { continue };
+        if found.iter().any(|other| other.name == invariant.name) {
+            mistakes.add(offset, format!("two invariants have the name {:?}", invariant.name));
+        }
+        found.push(invariant);
+    }
+    (named, found)
+}
+
+fn invariant(mut reader: Reader<'_>, scope: &Scope<'_>) -> Option<Invariant> {
+    let name = reader.required_text("name").map(|found| found.value);
+    let variants = reader.words("variants");
+    if let Some(chosen) = &variants {
+        let known: Vec<&str> = scope.variants.iter().map(|variant| variant.name.as_str()).collect();
+        for name in chosen.value.iter().filter(|name| !known.contains(&name.as_str())) {
+            let message = format!(
+                "`variants` in [invariants] names no variant `{name}`: accepted are {}",
+                quoted(&known)
+            );
+            scope.mistakes.add(chosen.offset, message);
+        }
+    }
+    let variants = variants.map(|found| found.value);
+    let source = source(&mut reader, scope, variants.as_deref());
+    let is_computed = matches!(source, Some(Source::Value(_)));
+    let change = reader.boolean("change");
+    if change.is_some() && is_computed {
+        let message = "`change` in [invariants] needs a value taken before the load; a `value` \
+                       is computed after it";
+        scope.mistakes.add(reader.offset(), message);
+    }
+    let limits = limits(&mut reader, scope, !is_computed);
+    reader.finish(&[]);
+    Some(Invariant {
+        name: name?,
+        source: source?,
+        change: change.unwrap_or(false),
+        limits: limits?,
+        variants,
+    })
+}
+
+fn limits(reader: &mut Reader<'_>, scope: &Scope<'_>, has_before: bool) -> Option<Vec<Limit>> {
+    let kinds = [
+        ("equals", LimitKind::Equals),
+        ("at_most", LimitKind::AtMost),
+        ("at_least", LimitKind::AtLeast),
+    ];
+    if !kinds.iter().any(|(key, _)| reader.has(key)) {
+        let message = format!("[invariants] needs one of {}", quoted(&kinds.map(|(key, _)| key)));
+        scope.mistakes.add(reader.offset(), message);
+    }
+    let mut limits = Vec::new();
+    for (key, bound) in kinds {
+        let Some(Found { value: formula, offset }) = reader.formula(key) else { continue };
+        check_names(&formula, offset, scope, has_before);
+        limits.push(Limit { bound, formula });
+    }
+    (!limits.is_empty()).then_some(limits)
+}
+
+fn source(reader: &mut Reader<'_>, scope: &Scope<'_>, chosen: Option<&[String]>) -> Option<Source> {
+    let (sql, mysql) = (reader.text("sql"), reader.text("mysql"));
+    let (command, redis) = (reader.words("command"), reader.text("redis"));
+    let (http, json) = (reader.text("http"), reader.text("json"));
+    let metrics = reader.text("metrics");
+    let script = reader.words("script");
+    let value = reader.formula("value");
+    let (mistakes, offset) = (scope.mistakes, reader.offset());
+    let pairs = [("mysql", "sql", "a query"), ("redis", "command", "such as [\"SCARD\", \"key\"]")];
+    for (key, other, what) in pairs {
+        if reader.has(key) && !reader.has(other) {
+            let message = format!("`{key}` in {} needs `{other}`, {what}", reader.title());
+            mistakes.add(offset, message);
+            return None;
+        }
+    }
+    if SOURCES.iter().filter(|key| reader.has(key)).count() != 1 {
+        let message = format!("{} needs exactly one of {}", reader.title(), quoted(&SOURCES));
+        mistakes.add(offset, message);
+        return None;
+    }
+    if reader.has("json") != reader.has("http") {
+        let message = "`http` and `json` belong together: an address, and where in its answer \
+                       the number is";
+        mistakes.add(offset, message);
+    }
+    let concerned = |variant: &&Variant| chosen.is_none_or(|chosen| chosen.contains(&variant.name));
+    let lacking = |keys: &str, has: &dyn Fn(&Variant) -> bool, offset: usize| {
+        if let Some(variant) = scope.variants.iter().filter(concerned).find(|v| !has(v)) {
+            mistakes.add(offset, format!("this needs {keys} in [variants.{}]", variant.name));
+        }
+    };
+    let is_served = |variant: &Variant| matches!(variant.target, Target::Serve(_));
+    let beside = |variant: &Variant| variant.databases.or(scope.shared);
+    if let (Some(sql), Some(mysql)) = (&sql, mysql) {
+        let mysql = databases::checked(reader, Engine::Mysql, mysql, false)?;
+        return Some(Source::Mysql { sql: sql.value.clone(), mysql });
+    }
+    if let Some(sql) = sql {
+        let has = |variant: &Variant| {
+            variant.database.is_some() || is_served(variant) || beside(variant).mysql.is_some()
+        };
+        lacking("`mysql` beside it, or `database` or `mysql`", &has, sql.offset);
+        return Some(Source::Sql(sql.value));
+    }
+    if let Some(command) = command {
+        let given = redis.is_some();
+        let redis = redis.and_then(|redis| databases::checked(reader, Engine::Redis, redis, false));
+        if !given {
+            let has = |variant: &Variant| beside(variant).redis.is_some();
+            lacking("`redis` beside it, in [observe] or", &has, command.offset);
+        }
+        return Some(Source::Redis { command: command.value, redis });
+    }
+    if let (Some(http), Some(json)) = (http, json) {
+        let is_path = http.value.starts_with('/');
+        if !is_path && let Err(why) = madang_stack::http::Url::parse(&http.value) {
+            let why = format!("`http` must be a path such as `/v1/items` or an address: {why}");
+            mistakes.add(http.offset, why);
+        }
+        return Some(Source::Http { http: http.value, json: json.value });
+    }
+    if let Some(metrics) = metrics {
+        let has = |variant: &Variant| variant.metrics.is_some() || is_served(variant);
+        lacking("`metrics`", &has, metrics.offset);
+        let series = Selector::parse(&metrics.value);
+        return series.map_err(|why| mistakes.add(metrics.offset, why)).ok().map(Source::Metrics);
+    }
+    if let Some(Found { value: formula, offset }) = value {
+        check_names(&formula, offset, scope, false);
+        return Some(Source::Value(formula));
+    }
+    script.map(|found| Source::Script(found.value))
+}
+
+/// Reports every name that no round can have.
+fn check_names(formula: &Expression, offset: usize, scope: &Scope<'_>, has_before: bool) {
+    for name in formula.names() {
+        let (kind, rest) = name.split_once('.').unwrap_or((name, ""));
+        match (kind, rest) {
+            ("before", "") if has_before => {}
+            ("before" | "after", rest) if scope.values.iter().any(|value| value == rest) => {}
+            ("load", rest) if !rest.is_empty() => match LoadMetric::parse(rest) {
+                Ok(metric) => scope.scripts.check(&metric, offset, scope.mistakes),
+                Err(why) => scope.mistakes.add(offset, why),
+            },
+            _ => {
+                let own = if has_before { "`before`, " } else { "" };
+                let mut values = String::new();
+                for value in scope.values {
+                    values += &format!("`before.{value}`, `after.{value}`, ");
+                }
+                let message = format!(
+                    "unknown name `{name}` in `{formula}`: there are {own}{values}and \
+                     `load.METRIC`, such as `load.http_reqs` or a counter of the script"
+                );
+                scope.mistakes.add(offset, message);
+            }
+        }
+    }
+}

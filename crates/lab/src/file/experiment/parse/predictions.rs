@@ -1,0 +1,160 @@
+//! `prediction` and `[observe]`: figures by name.
+
+use super::{
+    super::{
+        Bound, Observe, Prediction, Variant,
+        reader::{Found, Reader},
+    },
+    Names, Scripts, databases, quoted,
+};
+use crate::{
+    judge::metric::Metric,
+    load::metric::LoadMetric,
+    observe::{database::Figure, prometheus::Selector},
+};
+
+/// The ways to make a claim.
+const BOUNDS: [&str; 5] =
+    ["ratio_at_most", "ratio_at_least", "difference_below", "at_most", "at_least"];
+
+/// Rows of the report that the file asks for.
+pub fn observed(reader: Option<Reader<'_>>, scripts: &Scripts<'_>) -> Observe {
+    let Some(mut reader) = reader else { return Observe::default() };
+    let databases = databases::beside(&mut reader);
+    let (metrics, load) = (reader.words("metrics"), reader.words("load"));
+    let mistakes = reader.mistakes();
+    let complain = |key: &str, offset, why: String| {
+        mistakes.add(offset, format!("`{key}` in [observe]: {why}"));
+    };
+    let mut observe = Observe { databases, ..Observe::default() };
+    if let Some(Found { value, offset }) = metrics {
+        for text in value {
+            match Selector::parse(&text) {
+                Ok(selector) => observe.metrics.push(selector),
+                Err(why) => complain("metrics", offset, why),
+            }
+        }
+    }
+    if let Some(Found { value, offset }) = load {
+        for text in value {
+            match LoadMetric::parse(&text) {
+                Ok(metric) => {
+                    scripts.check(&metric, offset, mistakes);
+                    observe.load.push(metric);
+                }
+                Err(why) => complain("load", offset, why),
+            }
+        }
+    }
+    reader.finish(&[]);
+    observe
+}
+
+/// All claims that can be used.
+pub fn all(
+    readers: Vec<Reader<'_>>,
+    names: Names<'_>,
+    observe: &Observe,
+    scripts: &Scripts<'_>,
+) -> Vec<Prediction> {
+    let one = |reader| prediction(reader, names, observe, scripts);
+    readers.into_iter().filter_map(one).collect()
+}
+
+fn prediction(
+    mut reader: Reader<'_>,
+    names: Names<'_>,
+    observe: &Observe,
+    scripts: &Scripts<'_>,
+) -> Option<Prediction> {
+    let metric = reader.required_text("metric");
+    let variant = reader.required_text("variant").map(|found| found.value);
+    let bound = bound(&mut reader);
+    let (mistakes, offset) = (reader.mistakes(), reader.offset());
+    reader.finish(&[]);
+    let metric = metric.and_then(|Found { value, offset }| {
+        let metric = metric_of(&value, observe);
+        match &metric {
+            Ok(Metric::Load(metric)) => scripts.check(metric, offset, mistakes),
+            Ok(Metric::Database(figure)) => {
+                let without = |known: &&Variant| {
+                    let of_pair = bound.is_none_or(Bound::is_ratio);
+                    let concerned = Some(&known.name) == variant.as_ref()
+                        || (of_pair && known.name == *names.reference);
+                    concerned
+                        && known.databases.or(&observe.databases).of(figure.engine()).is_none()
+                };
+                if let Some(lacking) = names.known.iter().find(without) {
+                    let (key, name) = (figure.engine().key(), &lacking.name);
+                    let why =
+                        format!("`{figure}` needs `{key}` in [observe] or in [variants.{name}]");
+                    mistakes.add(offset, why);
+                }
+            }
+            Ok(_) => {}
+            Err(why) => mistakes.add(offset, why.clone()),
+        }
+        metric.ok()
+    });
+    let (variant, bound) = (variant?, bound?);
+    // Only a ratio needs somebody else to be compared with.
+    let may_be = |name: &&String| !bound.is_ratio() || *name != names.reference;
+    let accepted: Vec<&String> = names.variants.iter().filter(may_be).collect();
+    if !accepted.contains(&&variant) {
+        let other =
+            if bound.is_ratio() { "a variant other than the reference" } else { "a variant" };
+        let message = match accepted.is_empty() {
+            true => {
+                format!("`variant` in [prediction] must be {other}, and there is no other: add one")
+            }
+            false => format!("`variant` in [prediction] must be {other}: {}", quoted(&accepted)),
+        };
+        mistakes.add(offset, message);
+    }
+    Some(Prediction { metric: metric?, variant, bound })
+}
+
+fn bound(reader: &mut Reader<'_>) -> Option<Bound> {
+    let found = [
+        reader.positive("ratio_at_most").map(Bound::RatioAtMost),
+        reader.positive("ratio_at_least").map(Bound::RatioAtLeast),
+        reader.positive("difference_below").map(Bound::DifferenceBelow),
+        reader.amount("at_most").map(Bound::AtMost),
+        reader.amount("at_least").map(Bound::AtLeast),
+    ];
+    if BOUNDS.iter().filter(|key| reader.has(key)).count() != 1 {
+        let message = format!("[prediction] needs exactly one of {}", quoted(&BOUNDS));
+        reader.mistakes().add(reader.offset(), message);
+    }
+    found.into_iter().flatten().next()
+}
+
+/// One of the metrics every report has, a series that `[observe]` names, or a figure of the load.
+fn metric_of(text: &str, observe: &Observe) -> Result<Metric, String> {
+    if let Some(metric) = Metric::from_id(text) {
+        return Ok(metric);
+    }
+    let series = Selector::parse(text).ok().filter(|series| observe.metrics.contains(series));
+    if let Some(series) = series {
+        return Ok(Metric::Server(series));
+    }
+    if let Some(figure) = Figure::parse(text) {
+        return Ok(Metric::Database(figure));
+    }
+    match LoadMetric::parse(text) {
+        Ok(metric) if metric.has_statistic() => Ok(Metric::Load(metric)),
+        parsed => {
+            let always: Vec<String> =
+                Metric::own().map(|metric| metric.id().into_owned()).collect();
+            let why = parsed.err().map_or_else(String::new, |why| format!(" ({why})"));
+            Err(format!(
+                "unknown metric `{text}`{why}: accepted are {}; a figure of the load with its \
+                 statistic, such as `http_req_duration{{scenario:bystander}}.p99` or \
+                 `my_counter.count`; a series that `metrics` in [observe] names; of the \
+                 databases there, {}",
+                quoted(&always),
+                quoted(&Figure::ALL)
+            ))
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What the load generator says it would measure, before the first round.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde::Deserialize;
+
+use crate::load::metric::Kind;
+
+/// What a script would measure as all variants use it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Outline {
+    seconds: f64,
+    /// Iterations that are started in a second, by the clock.
+    #[serde(default)]
+    rate: Option<f64>,
+    /// Sub-metrics among them.
+    pub(crate) metrics: BTreeMap<String, Kind>,
+}
+
+impl Outline {
+    /// What holds of two variants that use the script in different ways: `during` both loads is during the
+    /// shorter one, and a row that one of them has is a row.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.seconds = self.seconds.min(other.seconds);
+        self.rate = self.rate.filter(|rate| Some(*rate) == other.rate);
+        let mut metrics = other.metrics;
+        metrics.append(&mut self.metrics);
+        Self { metrics, ..self }
+    }
+
+    /// Whether iterations start at this rate, for this long.
+    pub(crate) fn follows(&self, rate: u32, lasts: Duration) -> bool {
+        let is_near = |seen: f64, asked: f64| (seen / asked - 1.0).abs() < 0.01;
+        let rate_is = self.rate.is_some_and(|seen| is_near(seen, f64::from(rate)));
+        rate_is && is_near(self.seconds, lasts.as_secs_f64())
+    }
+
+    /// How long iterations are started in the measured window, at most.
+    #[must_use]
+    pub fn length(&self) -> Duration {
+        Duration::try_from_secs_f64(self.seconds).unwrap_or(Duration::MAX)
+    }
+}

@@ -1,0 +1,273 @@
+//! A run as its directory keeps it: what was asked (`run.json`) and every round (`rounds.jsonl`).
+//!
+//! Both are there from the first round on, so a run that was killed can be resumed, and any run be
+//! reported again by a later version. What a report concludes is not stored but drawn anew: there
+//! is no second copy that could disagree.
+
+mod description;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    file::experiment::{Experiment, FileError},
+    journal::record::{Measured, Outcome, RoundRecord, Warning},
+    judge::rules,
+    plan::{Design, NoQuick, Options, Plan},
+    report::{Course, Ended, Language, Report},
+};
+pub use description::{DESCRIPTION, Description, Kind};
+
+/// The file with a line for each round.
+pub const JOURNAL: &str = "rounds.jsonl";
+/// Options of a comparison, and how it ended.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Asked {
+    options: Options,
+    /// `None` of a run that was killed.
+    pub ended: Option<Ended>,
+}
+
+impl Asked {
+    /// Options of a run that begins now.
+    pub fn new(plan: &Plan) -> Self {
+        Self { options: plan.options(), ended: None }
+    }
+}
+
+impl Kind for Asked {
+    const KIND: Option<&'static str> = None;
+    const FORMAT: u32 = 1;
+}
+
+/// Why a directory cannot be used as a stored run.
+#[derive(Debug, thiserror::Error)]
+pub enum StoredError {
+    /// A file of it is not there or cannot be read.
+    #[error("`{}` is no stored run of this version: cannot read `{file}`", .dir.display())]
+    Read {
+        /// The directory.
+        dir: PathBuf,
+        /// Its file.
+        file: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A file of it does not have what it should.
+    #[error("cannot understand `{}`", .path.display())]
+    Shape {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// A round in it is not the run's.
+    #[error("`{}`:{line}: this is no round of this run: {why}", .path.display())]
+    Round {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// It was made by a version with another format.
+    #[error("`{}` has format {found}, this version understands {known}", .path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+    /// The experiment in it is none for this version.
+    #[error("the experiment in `{}`", .path.display())]
+    Experiment {
+        /// The file that holds it.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: FileError,
+    },
+    /// It was run with quick settings that it does not have.
+    #[error(transparent)]
+    NoQuick(#[from] NoQuick),
+    /// It is of another command.
+    #[error("`{}` is of madang {other}", .path.display())]
+    Kind {
+        /// The file.
+        path: PathBuf,
+        /// That command.
+        other: &'static str,
+    },
+    /// The tries in it are none that this version would have made.
+    #[error("the tries in `{}` do not follow from its options in this version", .0.display())]
+    NotReplayed(PathBuf),
+    /// Going on would mix rounds of two different things.
+    #[error("cannot resume: {} changed since the run began; start a new one", .0.join(", "))]
+    Changed(Vec<String>),
+}
+
+/// A run read back.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    /// Its directory.
+    pub dir: PathBuf,
+    /// What it asked.
+    pub experiment: Experiment,
+    /// What it was to do, with the seed it had.
+    pub plan: Plan,
+    pub(crate) description: Description<Asked>,
+    pub(crate) rounds: Vec<RoundRecord>,
+    /// Bytes of the journal that hold whole lines.
+    pub(crate) journal_bytes: u64,
+}
+
+impl Stored {
+    /// Reads a run's directory. A last line that was torn when the run was killed is left out.
+    ///
+    /// # Errors
+    /// See [`StoredError`].
+    pub fn read(dir: &Path) -> Result<Self, StoredError> {
+        let description = Description::<Asked>::read(dir)?;
+        let experiment = description.experiment(dir)?;
+        let plan = Plan::new(&experiment, &description.asked.options)?;
+        let (mut rounds, journal_bytes) = journal(dir)?;
+        check_rounds(dir, &plan, &rounds)?;
+        count(&plan, &mut rounds);
+        let dir = dir.to_owned();
+        Ok(Self { dir, experiment, plan, description, rounds, journal_bytes })
+    }
+
+    /// What can be concluded from it, as if it had just ended.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        self.report_in(self.plan.language)
+    }
+
+    fn ended(&self) -> Ended {
+        match self.description.asked.ended {
+            _ if self.is_complete() => Ended::Complete,
+            Some(ended) => ended,
+            // It was killed.
+            None => Ended::Interrupted,
+        }
+    }
+
+    /// The same in another language than the run's own.
+    pub(crate) fn report_in(&self, language: Language) -> Report {
+        let plan = Plan { language, ..self.plan.clone() };
+        let ended = self.ended();
+        let noisy = is_noisy(&self.plan, &self.rounds);
+        let course = Course { rounds: self.rounds.clone(), ended, noisy };
+        Report::new(&self.experiment, &plan, self.description.origin(), course)
+    }
+
+    /// Whether nothing is left to be run.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        complete_blocks(&self.rounds) == self.plan.settings.blocks
+    }
+}
+
+/// The rounds in a directory's journal, and how many of its bytes hold whole lines.
+pub(crate) fn journal(dir: &Path) -> Result<(Vec<RoundRecord>, u64), StoredError> {
+    let unreadable = |source| StoredError::Read { dir: dir.to_owned(), file: JOURNAL, source };
+    let mut journal = fs::read(dir.join(JOURNAL)).map_err(unreadable)?;
+    // As bytes: the last line may have been torn inside a character.
+    let whole = journal.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    journal.truncate(whole);
+    let journal = String::from_utf8(journal).map_err(io::Error::other).map_err(unreadable)?;
+    let rounds: Result<Vec<RoundRecord>, _> = journal.lines().map(serde_json::from_str).collect();
+    let shape = |source| StoredError::Shape { path: dir.join(JOURNAL), source };
+    Ok((rounds.map_err(shape)?, whole as u64))
+}
+
+/// Refuses rounds that the run cannot have made: somebody has put two journals together.
+fn check_rounds(dir: &Path, plan: &Plan, rounds: &[RoundRecord]) -> Result<(), StoredError> {
+    let mut ended = BTreeSet::new();
+    for (index, round) in rounds.iter().enumerate() {
+        let RoundRecord { block, attempt, variant, beside, .. } = round;
+        let is_known = plan.variants.iter().any(|known| known.name == *variant);
+        let why = if !is_known {
+            format!("the run has no variant `{variant}`")
+        } else if !(1..=plan.settings.blocks).contains(block) {
+            format!("the run has no block {block}")
+        } else if ended.contains(&(block, attempt, variant, beside)) {
+            format!("block {block}, attempt {attempt} of `{variant}` is there already")
+        } else {
+            // Only one that was refused is made again in the same attempt.
+            if round.refused.is_empty() {
+                ended.insert((block, attempt, variant, beside));
+            }
+            continue;
+        };
+        return Err(StoredError::Round { path: dir.join(JOURNAL), line: index + 1, why });
+    }
+    Ok(())
+}
+
+/// Marks the rounds that count: those of an attempt in which every round of its block was measured once
+/// without being refused, and nothing broke.
+pub fn count(plan: &Plan, rounds: &mut [RoundRecord]) {
+    /// A variant, and the one beside it.
+    type Which = (String, Option<String>);
+    let mut good: BTreeMap<(u32, u32), BTreeSet<Which>> = BTreeMap::new();
+    let mut broken: BTreeSet<(u32, u32)> = BTreeSet::new();
+    for round in &*rounds {
+        let place = (round.block, round.attempt);
+        match &round.outcome {
+            Outcome::Failed(_) => drop(broken.insert(place)),
+            Outcome::Measured(_) if round.refused.is_empty() => {
+                let which = (round.variant.clone(), round.beside.clone());
+                good.entry(place).or_default().insert(which);
+            }
+            Outcome::Measured(_) => {}
+        }
+    }
+    let mut expected: BTreeMap<u32, usize> = BTreeMap::new();
+    for round in rounds {
+        let place = (round.block, round.attempt);
+        let expected =
+            expected.entry(round.block).or_insert_with(|| plan.expected(round.block).len());
+        let is_complete = good.get(&place).is_some_and(|made| made.len() == *expected)
+            && !broken.contains(&place);
+        round.counted = is_complete && round.refused.is_empty();
+    }
+}
+
+/// Blocks are run in order, so all up to the last that counts are complete.
+pub fn complete_blocks(rounds: &[RoundRecord]) -> u32 {
+    let counted = rounds.iter().filter(|round| round.counted);
+    counted.map(|round| round.block).max().unwrap_or(0)
+}
+
+/// Why a round is to be refused, as long as rounds may be.
+pub fn refusals(plan: &Plan, record: &RoundRecord) -> Vec<Warning> {
+    let Outcome::Measured(measured) = &record.outcome else { return Vec::new() };
+    // A disturbance affects both sides of a pair. In a design of pairs, rounds alone decide nothing.
+    let decides_nothing = record.beside.is_some() || plan.settings.design == Design::Duet;
+    let is_shared = |warning: &Warning| {
+        decides_nothing && matches!(warning, Warning::Steal | Warning::ForeignCpu)
+    };
+    refusing(plan, measured).filter(|warning| !is_shared(warning)).collect()
+}
+
+/// The warnings of a round for which it is refused, as long as rounds may be.
+pub fn refusing<'m>(plan: &'m Plan, measured: &'m Measured) -> impl Iterator<Item = Warning> + 'm {
+    let refuses =
+        |warning: &Warning| rules::repeats(*warning) && !plan.settings.accept.contains(warning);
+    measured.warnings.iter().copied().filter(refuses)
+}
+
+/// Whether a disturbed round was not refused, because no more might be.
+pub fn is_noisy(plan: &Plan, rounds: &[RoundRecord]) -> bool {
+    let is_disturbed =
+        |round: &RoundRecord| refusals(plan, round).iter().any(|reason| *reason != Warning::Apart);
+    rounds.iter().any(|round| round.refused.is_empty() && is_disturbed(round))
+}

@@ -1,0 +1,241 @@
+//! What the numbers say about the prediction.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::{file::experiment::Bound, report::Ended};
+
+/// The answer to a prediction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The whole interval satisfies it.
+    Supported,
+    /// The whole interval violates it.
+    Refuted,
+    /// Neither can be said, and why.
+    Undecided(Undecided),
+}
+
+/// Why a prediction could be neither supported nor refuted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undecided {
+    /// The interval has the predicted bound inside: more blocks would help.
+    TooWide,
+    /// Too few complete blocks for an interval: two, or six if all values are zero.
+    TooFewBlocks,
+    /// The metric has no ratio; the table says why.
+    NoRatio,
+    /// The metric has no value in some round.
+    NoValue,
+    /// In some round not one request was good, and what was predicted cannot be decided by
+    /// the others: a server that does not work, or works only sometimes.
+    NothingGood,
+    /// The prediction is about response times, and too many requests were not good: a variant that
+    /// refuses fast does not win.
+    BadRequests,
+    /// In some round the script threw so often that the load was another one.
+    Exceptions,
+    /// It is about the slowest requests, and in some round there were too few of them.
+    TooFewRequests,
+    /// Too many rounds were disturbed by others on this machine.
+    MachineTooNoisy,
+    /// The load generator was the bottleneck in some round, so the measured value is a bound.
+    GeneratorLimited,
+    /// Iterations were dropped in some round, so measured response times are a bound.
+    Dropped,
+    /// The loads of a pair did not overlap.
+    Apart,
+    /// The interference within pairs is larger than the claim.
+    Interference,
+    /// The run ended before its blocks were complete.
+    Unfinished,
+}
+
+impl Undecided {
+    /// Why a run allows no verdict, whatever its rounds show: it did not come to its end, or more rounds
+    /// were disturbed than might be repeated (`noisy`).
+    pub(crate) fn of_run(ended: Ended, noisy: bool) -> Option<Self> {
+        match ended {
+            Ended::Complete => noisy.then_some(Self::MachineTooNoisy),
+            _ => Some(Self::Unfinished),
+        }
+    }
+}
+
+impl Verdict {
+    /// Compares a 95 % interval of a ratio or a value with a bound; there is none with fewer than
+    /// two blocks. Touching the bound satisfies it: "at most 0.5" includes 0.5.
+    #[must_use]
+    pub fn of(bound: Bound, interval: Option<(f64, f64)>) -> Self {
+        let Some((low, high)) = interval else {
+            return Self::Undecided(Undecided::TooFewBlocks);
+        };
+        // Taking logarithms and back costs the last digits.
+        let is_below = |value: f64, limit: f64| value <= limit + limit.abs() * 1e-12;
+        let (satisfied, violated) = match bound {
+            Bound::RatioAtMost(limit) | Bound::AtMost(limit) => {
+                (is_below(high, limit), !is_below(low, limit))
+            }
+            Bound::RatioAtLeast(limit) | Bound::AtLeast(limit) => {
+                (is_below(limit, low), !is_below(limit, high))
+            }
+            Bound::DifferenceBelow(share) => {
+                let (least, most) = (1.0 / (1.0 + share), 1.0 + share);
+                let inside = is_below(least, low) && is_below(high, most);
+                (inside, !is_below(least, high) || !is_below(low, most))
+            }
+        };
+        match (satisfied, violated) {
+            (true, _) => Self::Supported,
+            (_, true) => Self::Refuted,
+            _ => Self::Undecided(Undecided::TooWide),
+        }
+    }
+
+    /// The verdict over several: refuted if any is, supported only if all are; `None` over none.
+    #[must_use]
+    pub fn worst(verdicts: impl IntoIterator<Item = Self>) -> Option<Self> {
+        let rank = |verdict: &Self| match verdict {
+            Self::Refuted => 2,
+            Self::Undecided(_) => 1,
+            Self::Supported => 0,
+        };
+        // Of several undecided ones, the first gives the reason.
+        verdicts
+            .into_iter()
+            .reduce(|worst, next| if rank(&next) > rank(&worst) { next } else { worst })
+    }
+
+    /// The word in `report.json`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Supported => "supported",
+            Self::Refuted => "refuted",
+            Self::Undecided(_) => "undecided",
+        }
+    }
+
+    /// Why it is undecided, if it is.
+    #[must_use]
+    pub fn reason(self) -> Option<&'static str> {
+        let Self::Undecided(why) = self else { return None };
+        Some(match why {
+            Undecided::TooWide => {
+                "the interval lies on both sides of what was predicted; more blocks would \
+                 narrow it"
+            }
+            Undecided::TooFewBlocks => {
+                "fewer than two complete blocks give no interval (six, where all values are zero)"
+            }
+            Undecided::NoRatio => "the metric has no ratio in these rounds",
+            Undecided::NoValue => "the metric has no value in some of these rounds",
+            Undecided::NothingGood => {
+                "in at least one round not a single request was good: something is broken"
+            }
+            Undecided::BadRequests => {
+                "in at least one round fewer than 99 % of the requests were good, so response \
+                 times tell about refusals, too"
+            }
+            Undecided::Exceptions => {
+                "in at least one round the script threw in more than 1 % of its iterations although \
+                 all their requests were good, so the load was not what it says"
+            }
+            Undecided::TooFewRequests => {
+                "in at least one round fewer than 10 values lie above the percentile (a p99 needs 1,000), and \
+                 the largest of all never repeats"
+            }
+            Undecided::MachineTooNoisy => "machine too noisy",
+            Undecided::GeneratorLimited => {
+                "the load generator, not the server, was the limit in some round, so the server may be faster \
+                 than measured"
+            }
+            Undecided::Dropped => {
+                "in some round more than 1 % of the iterations were dropped, so the slowest answers are missing"
+            }
+            Undecided::Apart => "the loads of a pair did not overlap",
+            Undecided::Interference => {
+                "rounds alone and pairs give different ratios, and the claim is smaller than the difference"
+            }
+            Undecided::Unfinished => "the run ended before its blocks were complete",
+        })
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())?;
+        self.reason().map_or(Ok(()), |reason| write!(f, ": {reason}"))
+    }
+}
+
+impl Serialize for Verdict {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.word())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOO_WIDE: Verdict = Verdict::Undecided(Undecided::TooWide);
+
+    #[test]
+    fn at_most_is_supported_only_when_the_whole_interval_is_below() {
+        for bound in [Bound::RatioAtMost(0.5), Bound::AtMost(0.5)] {
+            let verdict = |low, high| Verdict::of(bound, Some((low, high)));
+            assert_eq!(verdict(0.3, 0.4), Verdict::Supported);
+            assert_eq!(verdict(0.4, 0.5), Verdict::Supported);
+            assert_eq!(verdict(0.4, 0.6), TOO_WIDE);
+            assert_eq!(verdict(0.5, 0.6), TOO_WIDE);
+            assert_eq!(verdict(0.6, 0.7), Verdict::Refuted);
+        }
+    }
+
+    #[test]
+    fn at_least_is_supported_only_when_the_whole_interval_is_above() {
+        for bound in [Bound::RatioAtLeast(2.0), Bound::AtLeast(2.0)] {
+            let verdict = |low, high| Verdict::of(bound, Some((low, high)));
+            assert_eq!(verdict(2.0, 3.0), Verdict::Supported);
+            assert_eq!(verdict(1.9, 3.0), TOO_WIDE);
+            assert_eq!(verdict(1.5, 2.0), TOO_WIDE);
+            assert_eq!(verdict(1.5, 1.9), Verdict::Refuted);
+        }
+    }
+
+    #[test]
+    fn no_difference_needs_the_whole_interval_inside_the_band() {
+        let verdict = |low, high| Verdict::of(Bound::DifferenceBelow(0.25), Some((low, high)));
+        assert_eq!(verdict(0.8, 1.25), Verdict::Supported);
+        assert_eq!(verdict(0.79, 1.0), TOO_WIDE);
+        assert_eq!(verdict(0.9, 1.26), TOO_WIDE);
+        assert_eq!(verdict(1.26, 1.3), Verdict::Refuted);
+        assert_eq!(verdict(0.7, 0.79), Verdict::Refuted);
+    }
+
+    #[test]
+    fn without_an_interval_nothing_is_decided() {
+        let verdict = Verdict::of(Bound::RatioAtMost(0.5), None);
+        assert_eq!(verdict, Verdict::Undecided(Undecided::TooFewBlocks));
+    }
+
+    #[test]
+    fn several_verdicts_are_as_good_as_the_worst() {
+        use Verdict::{Refuted, Supported};
+        assert_eq!(Verdict::worst([Supported, Supported]), Some(Supported));
+        assert_eq!(Verdict::worst([Supported, TOO_WIDE]), Some(TOO_WIDE));
+        assert_eq!(Verdict::worst([TOO_WIDE, Refuted, Supported]), Some(Refuted));
+        let first = Verdict::Undecided(Undecided::NoRatio);
+        assert_eq!(Verdict::worst([first, TOO_WIDE]), Some(first));
+        assert_eq!(Verdict::worst([]), None);
+    }
+
+    #[test]
+    fn a_noisy_machine_reads_as_the_plan_says() {
+        let verdict = Verdict::Undecided(Undecided::MachineTooNoisy);
+        assert_eq!(verdict.to_string(), "undecided: machine too noisy");
+        assert_eq!(verdict.word(), "undecided");
+    }
+}

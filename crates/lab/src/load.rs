@@ -1,0 +1,6 @@
+//! Load generators: how they are started, and the reports that they give.
+
+pub mod generator;
+pub mod k6;
+pub mod metric;
+pub mod report;

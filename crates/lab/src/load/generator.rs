@@ -1,0 +1,170 @@
+//! The command of the load generator, and what it says about the script before the first round.
+
+use std::{ffi::OsString, fs, path::Path, time::Duration};
+
+use madang_stack::{Exit, Output, Patience, Spec};
+
+use crate::{
+    Cancel,
+    file::{
+        experiment::{Experiment, Variant},
+        outline::Outline,
+    },
+    plan::{Plan, Settings},
+    round::{host::Host, launch::without_shell},
+    time,
+};
+
+/// The generator's exit code for options that it cannot honour.
+const INVALID_OPTIONS: i32 = 104;
+/// Reading a script and running its init code may take this long.
+const CHECK_LIMIT: Duration = Duration::from_secs(60);
+/// Stands for the server's address where none runs. Init code makes no requests.
+const NO_SERVER: &str = "http://127.0.0.1:9";
+
+/// The generator of an experiment, whatever it is to do.
+#[derive(Clone, Copy)]
+pub struct Generator<'r> {
+    pub experiment: &'r Experiment,
+    pub settings: &'r Settings,
+    pub host: &'r dyn Host,
+    /// Fixed arrival rate that replaces the script's own options.
+    pub arrivals: Option<Arrivals>,
+}
+
+/// Iterations of a script's default function, started by the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrivals {
+    /// Per second.
+    pub rate: u32,
+    /// How long they may go on after the last start.
+    pub graceful_stop: Duration,
+}
+
+impl Generator<'_> {
+    /// The command that loads a variant, writes its report to a file, and to another one when the
+    /// measured window begins.
+    pub fn load(&self, variant: &Variant, base_url: &str, report: &Path, started: &Path) -> Spec {
+        let command = |spec: Spec| spec.arg("--report").arg(report).arg("--started").arg(started);
+        self.spec(variant, base_url, command)
+    }
+
+    /// Program and first arguments: the host's generator, k6 through its adapter, or the experiment's own.
+    fn command(&self) -> Vec<OsString> {
+        let own = &self.experiment.load.generator;
+        let Some(program) = own.first() else { return self.host.generator() };
+        let own = own.iter().map(OsString::from);
+        if Path::new(program).file_name().is_some_and(|name| name == "k6") {
+            return self.host.k6().into_iter().chain(["--program".into()]).chain(own).collect();
+        }
+        own.collect()
+    }
+
+    fn spec(&self, variant: &Variant, base_url: &str, command: impl FnOnce(Spec) -> Spec) -> Spec {
+        let mut program = self.command().into_iter();
+        let spec = Spec::new(program.next().unwrap_or_default())
+            .args(program)
+            .arg(&self.experiment.load.script);
+        let mut spec = command(spec)
+            .args(["--include-system-env-vars=false", "--quiet", "--warm-up"])
+            .arg(time::milliseconds(self.settings.warm_up));
+        let base_url = ("BASE_URL".to_owned(), base_url.to_owned());
+        // Of several values of one name, the generator takes the last.
+        for (name, value) in self.settings.env.iter().chain(&variant.load_env).chain([&base_url]) {
+            spec = spec.args(["--env".to_owned(), format!("{name}={value}")]);
+        }
+        if let Some(vus) = self.settings.vus {
+            spec = spec.args(["--vus".to_owned(), vus.to_string()]);
+        }
+        if let Some(duration) = self.settings.duration {
+            spec = spec.args(["--duration".to_owned(), time::milliseconds(duration)]);
+        }
+        if let Some(Arrivals { rate, graceful_stop }) = self.arrivals {
+            spec = spec.args(["--rate".to_owned(), rate.to_string()]);
+            spec = spec.args(["--graceful-stop".to_owned(), time::milliseconds(graceful_stop)]);
+        }
+        without_shell(spec, self.host).dir(&self.experiment.dir)
+    }
+
+    /// What it would measure; `None` when that is not known before a hook has run.
+    fn check(&self, variant: &Variant, cancel: &Cancel) -> Result<Option<Outline>, String> {
+        let outline = tempfile::NamedTempFile::new()
+            .map_err(|error| format!("no file for what it would measure: {error}"))?;
+        let spec = self
+            .spec(variant, NO_SERVER, |spec| {
+                spec.args(["--check", "--outline"]).arg(outline.path())
+            })
+            .stdout(Output::Capture)
+            .stderr(Output::Capture);
+        let process = self.host.supervisor().spawn(&spec).map_err(|error| error.to_string())?;
+        let give_up = || cancel.is_cancelled();
+        let exit = process
+            .wait_patiently(Patience::new(CHECK_LIMIT, &give_up))
+            .map_err(|error| error.to_string())?;
+        // Init code may open what a hook is still to make.
+        let is_certain =
+            exit == Exit::Code(INVALID_OPTIONS) || !self.experiment.hooks.come_before_the_load();
+        if exit.is_success() {
+            let text = fs::read_to_string(outline.path()).map_err(|error| error.to_string())?;
+            // Other generators need not know what a script would measure.
+            if text.trim().is_empty() {
+                return Ok(None);
+            }
+            let outline = serde_json::from_str(&text);
+            return outline.map(Some).map_err(|error| format!("what it would measure: {error}"));
+        }
+        if !is_certain {
+            return Ok(None);
+        }
+        Err(format!("the load generator refuses it ({exit}){}", process.stderr_tail()))
+    }
+}
+
+/// What the load generator says about the script.
+#[derive(Debug, Default)]
+pub struct ScriptCheck {
+    /// What it has against it, each complaint once; empty when nothing.
+    pub wrong: Vec<String>,
+    /// What it would measure, if that is known of all variants.
+    pub outline: Option<Outline>,
+}
+
+/// Asks the load generator about the script as the plan's variants use it. Runs the script's init code, but
+/// no server and no load.
+#[must_use]
+pub fn check_script(
+    experiment: &Experiment,
+    plan: &Plan,
+    host: &dyn Host,
+    cancel: &Cancel,
+) -> ScriptCheck {
+    let settings = &plan.settings;
+    check_variants(Generator { experiment, settings, host, arrivals: None }, &plan.variants, cancel)
+}
+
+/// Checks the script for each variant under the generator's settings and arrivals.
+pub(crate) fn check_variants(
+    generator: Generator<'_>,
+    variants: &[Variant],
+    cancel: &Cancel,
+) -> ScriptCheck {
+    let mut seen = Vec::new();
+    let mut outlines: Vec<Option<Outline>> = Vec::new();
+    let mut wrong: Vec<String> = Vec::new();
+    for variant in variants {
+        if seen.contains(&&variant.load_env) {
+            continue;
+        }
+        seen.push(&variant.load_env);
+        match generator.check(variant, cancel) {
+            Ok(outline) => outlines.push(outline),
+            Err(_) if cancel.is_cancelled() => outlines.push(None),
+            Err(error) => {
+                wrong.push(format!("`script` of [load] for [variants.{}]: {error}", variant.name));
+            }
+        }
+    }
+    let outlines: Option<Vec<Outline>> = outlines.into_iter().collect();
+    let outline = outlines.and_then(|all| all.into_iter().reduce(Outline::and));
+    ScriptCheck { outline: outline.filter(|_| wrong.is_empty()), wrong }
+}

@@ -1,0 +1,479 @@
+//! Figures of the load run by k6's names: `http_req_duration{scenario:bystander}.p99`,
+//! `http_reqs.count`, `my_counter.count`.
+
+mod kind;
+mod overall;
+
+use std::fmt;
+
+use crate::{
+    file::outline::Outline,
+    judge::{answer::Direction, metric::Absent},
+    load::report::{LoadReport, Sampled, Trend},
+};
+
+pub(crate) use kind::Kind;
+
+/// A metric of the load run, its tags, and what is taken of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LoadMetric {
+    name: String,
+    /// Sorted, so that the order in which they are written does not matter.
+    tags: Vec<(String, String)>,
+    statistic: Option<Statistic>,
+}
+
+/// What is taken of a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Statistic {
+    Count,
+    Rate,
+    Passes,
+    Fails,
+    Value,
+    Min,
+    Max,
+    Avg,
+    Median,
+    P50,
+    P90,
+    P95,
+    P99,
+    Deviation,
+}
+
+/// Every statistic and its name, in the order of messages.
+const STATISTICS: [(&str, Statistic); 14] = [
+    ("count", Statistic::Count),
+    ("rate", Statistic::Rate),
+    ("passes", Statistic::Passes),
+    ("fails", Statistic::Fails),
+    ("value", Statistic::Value),
+    ("min", Statistic::Min),
+    ("max", Statistic::Max),
+    ("avg", Statistic::Avg),
+    ("med", Statistic::Median),
+    ("p50", Statistic::P50),
+    ("p90", Statistic::P90),
+    ("p95", Statistic::P95),
+    ("p99", Statistic::P99),
+    ("stddev", Statistic::Deviation),
+];
+
+impl LoadMetric {
+    /// Reads `NAME`, `NAME.STATISTIC` or either with `{tag:value,…}` after the name.
+    ///
+    /// # Errors
+    /// What is accepted.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (name, tags, rest) = match text.split_once('{') {
+            None => {
+                let (name, rest) = text.split_once('.').unwrap_or((text, ""));
+                (name, Vec::new(), rest.to_owned())
+            }
+            Some((name, rest)) => {
+                let missing = || format!("`{text}`: a `}}` is missing");
+                let (tags, rest) = rest.split_once('}').ok_or_else(missing)?;
+                let rest = match rest.strip_prefix('.') {
+                    None if !rest.is_empty() => return Err(refusal(text)),
+                    stripped => stripped.unwrap_or_default(),
+                };
+                (name, tags_of(tags).ok_or_else(|| refusal(text))?, rest.to_owned())
+            }
+        };
+        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let has_dot = text.contains('.') && (text.ends_with('.') || rest.contains('.'));
+        if !is_name || has_dot {
+            return Err(refusal(text));
+        }
+        let metric = Self { name: name.to_owned(), tags, statistic: None };
+        let statistic = match rest.as_str() {
+            "" => None,
+            rest => {
+                let found = STATISTICS.iter().find(|(name, _)| *name == rest);
+                let all: Vec<String> =
+                    STATISTICS.iter().map(|(name, _)| format!("`.{name}`")).collect();
+                let unknown = || {
+                    format!("`{text}`: unknown statistic `.{rest}`: there are {}", all.join(", "))
+                };
+                Some(found.ok_or_else(unknown)?.1)
+            }
+        };
+        let metric = Self { statistic, ..metric };
+        metric.check_statistic(text)?;
+        Ok(metric)
+    }
+
+    /// Of a metric we know, what it does not have is known before the first round.
+    fn check_statistic(&self, text: &str) -> Result<(), String> {
+        match kind::BUILT_IN.iter().find(|(name, _)| *name == self.name) {
+            Some((_, kind)) => self.check_kind(*kind, text),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a statistic that metrics of a kind do not have. `text` is how the file names it.
+    fn check_kind(&self, kind: Kind, text: &str) -> Result<(), String> {
+        if kind.has(self.statistic) {
+            return Ok(());
+        }
+        Err(format!("`{text}`: `{}` is {}: {}", self.name, kind.name(), kind.statistics()))
+    }
+
+    /// Refuses what a load run of this outline cannot have.
+    pub(crate) fn check_outline(&self, outline: &Outline) -> Result<(), String> {
+        if !self.is_built_in() {
+            let kind = outline.metrics.get(&self.name);
+            let kind = kind.ok_or_else(|| self.not_among(outline))?;
+            self.check_kind(*kind, &self.to_string())?;
+        }
+        let is_this = |key: &String| {
+            split(key).is_some_and(|(name, tags)| name == self.name && tags == self.tags)
+        };
+        if self.tags.is_empty() || outline.metrics.keys().any(is_this) {
+            return Ok(());
+        }
+        let key = Self { statistic: None, ..self.clone() };
+        Err(format!(
+            "nothing makes `{key}`: a threshold in the script does, such as \
+             `thresholds: {{ '{key}': ['count>=0'] }}`"
+        ))
+    }
+
+    /// Message for a metric that neither every run nor the script has.
+    fn not_among(&self, outline: &Outline) -> String {
+        let is_built_in = |name: &str| Self::built_in().any(|known| known == name);
+        let quoted = |names: Vec<&str>| {
+            names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+        };
+        let own = outline.metrics.keys().map(String::as_str);
+        let own: Vec<&str> = own.filter(|name| !is_built_in(name) && !name.contains('{')).collect();
+        let own = if own.is_empty() { "none".to_owned() } else { quoted(own) };
+        let built_in = quoted(Self::built_in().collect());
+        let name = &self.name;
+        format!("no metric `{name}`: the script makes {own}; every run has {built_in}")
+    }
+
+    /// The metric's name without tags and statistic.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether every load run has it, or only a script that makes it.
+    #[must_use]
+    pub fn is_built_in(&self) -> bool {
+        kind::BUILT_IN.iter().any(|(name, _)| *name == self.name)
+    }
+
+    /// The names of those that every load run has.
+    pub fn built_in() -> impl Iterator<Item = &'static str> {
+        kind::BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
+    /// Whether a statistic was named.
+    #[must_use]
+    pub fn has_statistic(&self) -> bool {
+        self.statistic.is_some()
+    }
+
+    /// Better direction: less for times and failures, more for completed work.
+    #[must_use]
+    pub fn direction(&self) -> Direction {
+        match (self.name.as_str(), self.statistic) {
+            ("http_req_failed" | "checks", Some(Statistic::Passes | Statistic::Fails)) => {
+                Direction::Unknown
+            }
+            ("http_req_failed" | "dropped_iterations" | "iteration_duration", _) => Direction::Less,
+            ("http_reqs" | "good_reqs" | "iterations" | "checks", _) => Direction::More,
+            ("group_duration", statistic) if statistic != Some(Statistic::Count) => Direction::Less,
+            _ if self.is_response_time() => Direction::Less,
+            _ => Direction::Unknown,
+        }
+    }
+
+    /// Whether it is about response times, which tell little when requests were refused.
+    #[must_use]
+    pub fn is_response_time(&self) -> bool {
+        let timed = self.name.starts_with("http_req_") && self.name != "http_req_failed";
+        timed && self.statistic != Some(Statistic::Count)
+    }
+
+    /// `ms` of times, `1/s` of a built-in counter's rate, else empty: a script does not say.
+    #[must_use]
+    pub fn unit(&self) -> &'static str {
+        let kind =
+            kind::BUILT_IN.iter().find(|(name, _)| *name == self.name).map(|(_, kind)| *kind);
+        match (kind, self.statistic) {
+            (Some(Kind::Trend), Some(statistic)) if statistic != Statistic::Count => "ms",
+            (Some(Kind::Counter), Some(Statistic::Rate)) => "1/s",
+            _ => "",
+        }
+    }
+
+    /// Its value in a load run. A metric without values counts as zero where that is a sum.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn of(&self, load: &LoadReport) -> Result<f64, Absent> {
+        match self.sink(load) {
+            Some(Sink::Trend(trend)) => self.of_trend(&trend),
+            Some(Sink::Sampled(sampled)) => self.of_sampled(sampled, load.duration_seconds),
+            None => match self.statistic {
+                None | Some(Statistic::Count | Statistic::Passes | Statistic::Fails)
+                    if !self.is_trend() =>
+                {
+                    Ok(0.0)
+                }
+                _ => Err(Absent::NotReported),
+            },
+        }
+    }
+
+    fn is_trend(&self) -> bool {
+        kind::BUILT_IN.iter().any(|(name, kind)| *name == self.name && *kind == Kind::Trend)
+    }
+
+    fn sink(&self, load: &LoadReport) -> Option<Sink> {
+        if self.tags.is_empty()
+            && let Some(built_in) = self.built_in_sink(load)
+        {
+            return Some(built_in);
+        }
+        let is_this = |key: &str| {
+            split(key).is_some_and(|(name, tags)| name == self.name && tags == self.tags)
+        };
+        let trend = load.trends.iter().find(|(key, _)| is_this(key));
+        let trend = trend.map(|(_, trend)| Sink::Trend(*trend));
+        trend.or_else(|| {
+            let sampled = load.metrics.iter().find(|(key, _)| is_this(key));
+            sampled.map(|(_, sampled)| Sink::Sampled(*sampled))
+        })
+    }
+
+    /// Those that have fields of their own in the report.
+    fn built_in_sink(&self, load: &LoadReport) -> Option<Sink> {
+        let counter = |count: u64| Sink::Sampled(Sampled::Counter { count: count as f64 });
+        let rate = |passes: u64, fails: u64| {
+            let rate = passes as f64 / (passes + fails).max(1) as f64;
+            Sink::Sampled(Sampled::Rate { rate, passes, fails })
+        };
+        let requests = &load.requests;
+        Some(match self.name.as_str() {
+            "http_reqs" => counter(requests.total),
+            "good_reqs" => counter(requests.good),
+            "http_req_failed" => {
+                rate(requests.failed, requests.total.saturating_sub(requests.failed))
+            }
+            "iterations" => counter(load.iterations.complete),
+            "dropped_iterations" => counter(load.iterations.dropped),
+            "data_sent" => counter(load.bytes.sent),
+            "data_received" => counter(load.bytes.received),
+            "checks" => {
+                let sum = |get: fn(&crate::load::report::Check) -> u64| {
+                    load.checks.iter().map(get).sum::<u64>()
+                };
+                rate(sum(|check| check.passes), sum(|check| check.fails))
+            }
+            _ => return None,
+        })
+    }
+
+    fn of_trend(&self, trend: &Trend) -> Result<f64, Absent> {
+        Ok(match self.statistic {
+            Some(Statistic::Count) => trend.count as f64,
+            Some(Statistic::Avg) => trend.avg,
+            Some(Statistic::Min) => trend.min,
+            Some(Statistic::Max) => trend.max,
+            Some(Statistic::Median | Statistic::P50) => trend.p50,
+            Some(Statistic::P90) => trend.p90,
+            Some(Statistic::P95) => trend.p95,
+            Some(Statistic::P99) => trend.p99,
+            Some(Statistic::Deviation) => trend.stddev,
+            _ => return Err(Absent::NoSuchStatistic),
+        })
+    }
+
+    /// Of a percentile or the largest value: the share of values above it, and of what.
+    pub(crate) fn tail(&self, load: &LoadReport) -> Option<(f64, Trend)> {
+        let share = match self.statistic? {
+            Statistic::Median | Statistic::P50 => 0.5,
+            Statistic::P90 => 0.1,
+            Statistic::P95 => 0.05,
+            Statistic::P99 => 0.01,
+            Statistic::Max => 0.0,
+            _ => return None,
+        };
+        match self.sink(load)? {
+            Sink::Trend(trend) => Some((share, trend)),
+            Sink::Sampled(_) => None,
+        }
+    }
+
+    fn of_sampled(&self, sampled: Sampled, seconds: f64) -> Result<f64, Absent> {
+        Ok(match (sampled, self.statistic) {
+            (Sampled::Counter { count }, None | Some(Statistic::Count)) => count,
+            (Sampled::Counter { count }, Some(Statistic::Rate)) => count / seconds,
+            (Sampled::Gauge { value, .. }, None | Some(Statistic::Value)) => value,
+            (Sampled::Gauge { min, .. }, Some(Statistic::Min)) => min,
+            (Sampled::Gauge { max, .. }, Some(Statistic::Max)) => max,
+            // Of nothing there is no share.
+            (Sampled::Rate { passes: 0, fails: 0, .. }, None | Some(Statistic::Rate)) => {
+                return Err(Absent::NotReported);
+            }
+            (Sampled::Rate { rate, .. }, None | Some(Statistic::Rate)) => rate,
+            (Sampled::Rate { passes, .. }, Some(Statistic::Passes)) => passes as f64,
+            (Sampled::Rate { fails, .. }, Some(Statistic::Fails)) => fails as f64,
+            _ => return Err(Absent::NoSuchStatistic),
+        })
+    }
+
+    /// The share of failed requests with the same tags, if the report has it.
+    #[must_use]
+    pub fn failed_share(&self, load: &LoadReport) -> Option<f64> {
+        let failed = Self {
+            name: "http_req_failed".to_owned(),
+            tags: self.tags.clone(),
+            statistic: Some(Statistic::Rate),
+        };
+        failed.of(load).ok()
+    }
+
+    /// Whether it is about some of the requests only.
+    #[must_use]
+    pub fn has_tags(&self) -> bool {
+        !self.tags.is_empty()
+    }
+}
+
+enum Sink {
+    Trend(Trend),
+    Sampled(Sampled),
+}
+
+fn refusal(text: &str) -> String {
+    format!("`{text}` is no name such as `http_req_duration{{scenario:bystander}}.p99`")
+}
+
+/// Name and sorted tags of a key of the report.
+fn split(key: &str) -> Option<(&str, Vec<(String, String)>)> {
+    match key.split_once('{') {
+        None => Some((key, Vec::new())),
+        Some((name, rest)) => Some((name, tags_of(rest.strip_suffix('}')?)?)),
+    }
+}
+
+/// `a:b, c:d`, as k6 writes sub-metrics.
+fn tags_of(text: &str) -> Option<Vec<(String, String)>> {
+    let tag = |part: &str| {
+        let (name, value) = part.split_once(':')?;
+        let plain = |text: &str| text.trim().trim_matches(['"', '\'']).to_owned();
+        Some((plain(name), plain(value)))
+    };
+    let mut tags: Vec<(String, String)> = text.split(',').map(tag).collect::<Option<_>>()?;
+    tags.sort();
+    Some(tags)
+}
+
+/// As files name it.
+impl fmt::Display for LoadMetric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        if !self.tags.is_empty() {
+            let tags: Vec<String> =
+                self.tags.iter().map(|(name, value)| format!("{name}:{value}")).collect();
+            write!(f, "{{{}}}", tags.join(","))?;
+        }
+        match STATISTICS.iter().find(|(_, statistic)| Some(*statistic) == self.statistic) {
+            Some((name, _)) => write!(f, ".{name}"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn report() -> LoadReport {
+        let trend = json!({"count": 4, "avg": 1.0, "min": 0.5, "max": 9.0, "stddev": 2.0,
+                           "p50": 0.9, "p90": 5.0, "p95": 6.0, "p99": 8.0});
+        serde_json::from_value(json!({
+            "version": 1, "started_at_seconds": 0.0, "ended_at_seconds": 2.0,
+            "duration_seconds": 2.0, "aborted": false,
+            "requests": {"total": 10, "good": 6, "failed": 3},
+            "bytes": {"sent": 1, "received": 2}, "status_codes": {},
+            "iterations": {"complete": 5, "interrupted": 0, "dropped": 7},
+            "trends": {"http_req_duration{scenario:bystander}": trend, "my_trend": trend},
+            "metrics": {
+                "created": {"type": "counter", "count": 8.0},
+                "http_reqs{name:x,scenario:attack}": {"type": "counter", "count": 4.0},
+                "checks{scenario:attack}":
+                    {"type": "rate", "rate": 0.25, "passes": 1, "fails": 3},
+            },
+            "checks": [{"group": "", "name": "ok", "passes": 3, "fails": 1}],
+            "generator": {"cpu_seconds": 0.0, "cores": 1, "lag_p99_ms": 0.0, "limited": false},
+        }))
+        .unwrap()
+    }
+
+    fn value(text: &str) -> Result<f64, Absent> {
+        LoadMetric::parse(text).unwrap().of(&report())
+    }
+
+    #[test]
+    fn metrics_are_found_by_name_tags_and_statistic() {
+        for (text, expected) in [
+            ("http_req_duration{scenario:bystander}.p99", 8.0),
+            ("http_req_duration{ scenario : bystander }.count", 4.0),
+            ("my_trend.med", 0.9),
+            ("created", 8.0),
+            ("created.rate", 4.0),
+            ("http_reqs", 10.0),
+            ("http_reqs{scenario:attack,name:x}.count", 4.0),
+            ("checks{scenario:attack}.fails", 3.0),
+            ("checks", 0.75),
+            ("http_req_failed.rate", 0.3),
+            ("dropped_iterations.count", 7.0),
+            ("never_added.count", 0.0),
+        ] {
+            assert_eq!(value(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_run_does_not_have_is_absent_not_zero() {
+        assert_eq!(value("http_req_duration{scenario:other}.p99"), Err(Absent::NotReported));
+        assert_eq!(value("never_added.p99"), Err(Absent::NotReported));
+        assert_eq!(value("created.p99"), Err(Absent::NoSuchStatistic));
+        assert_eq!(value("my_trend"), Err(Absent::NoSuchStatistic));
+    }
+
+    #[test]
+    fn wrong_names_say_what_is_accepted() {
+        for (text, part) in [
+            ("", "is no name"),
+            ("a b", "is no name"),
+            ("a{b:c", "`}` is missing"),
+            ("a{b}", "is no name"),
+            ("a{b:c}d", "is no name"),
+            ("a.", "is no name"),
+            ("a.p98", "unknown statistic `.p98`"),
+            ("http_reqs.p99", "is a counter: `.count`"),
+            ("http_req_duration", "is a trend: `.avg`"),
+        ] {
+            let error = LoadMetric::parse(text).unwrap_err();
+            assert!(error.contains(part), "no {part:?} in: {error}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_printed_as_it_is_read() {
+        for text in ["a", "a.count", "http_reqs{a:b,c:d}.rate", "http_req_duration{x:y}.p95"] {
+            assert_eq!(LoadMetric::parse(text).unwrap().to_string(), text);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Sums over all that the generator did, for invariants.
+//!
+//! What a server keeps is compared with what was sent to it, and that includes `setup()`, the warm-up and
+//! `teardown()`. Asking the server again when the window begins would not be exact: requests are in flight
+//! then, and nobody knows on which side of that moment they were written.
+
+use super::{LoadMetric, Statistic, split};
+use crate::{
+    judge::metric::Absent,
+    load::report::{LoadReport, Sum},
+};
+
+impl LoadMetric {
+    /// Its value for an invariant: sums are those of everything the generator did, all else is as in
+    /// [`Self::of`]. A generator that does not tell them has those of the window.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) fn of_all(&self, load: &LoadReport) -> Result<f64, Absent> {
+        let is_this = |key: &String| {
+            split(key).is_some_and(|(name, tags)| name == self.name && tags == self.tags)
+        };
+        let sum = load.overall.iter().find(|(key, _)| is_this(key)).map(|(_, sum)| *sum);
+        let sum = sum.and_then(|sum| match (sum, self.statistic) {
+            (Sum::Counter { count }, None | Some(Statistic::Count)) => Some(count),
+            (Sum::Rate { passes, .. }, Some(Statistic::Passes)) => Some(passes as f64),
+            (Sum::Rate { fails, .. }, Some(Statistic::Fails)) => Some(fails as f64),
+            (Sum::Trend { count }, Some(Statistic::Count)) => Some(count as f64),
+            _ => None,
+        });
+        sum.map_or_else(|| self.of(load), Ok)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn sums_are_of_the_whole_run_and_all_else_of_the_window() {
+        let load: LoadReport = serde_json::from_value(json!({
+            "version": 1, "started_at_seconds": 0.0, "ended_at_seconds": 2.0,
+            "duration_seconds": 2.0, "aborted": false,
+            "requests": {"total": 10, "good": 6, "failed": 3},
+            "bytes": {"sent": 1, "received": 2}, "status_codes": {}, "trends": {},
+            "iterations": {"complete": 5, "interrupted": 0, "dropped": 7},
+            "metrics": {"made": {"type": "counter", "count": 8.0}},
+            "overall": {
+                "made": {"type": "counter", "count": 12.0},
+                "http_reqs{scenario:a}": {"type": "counter", "count": 3.0},
+                "http_req_failed": {"type": "rate", "passes": 4, "fails": 9},
+                "http_req_duration": {"type": "trend", "count": 13},
+                "early": {"type": "counter", "count": 2.0},
+            },
+            "generator": {"cpu_seconds": 0.0, "cores": 1, "lag_p99_ms": 0.0, "limited": false},
+        }))
+        .unwrap();
+        for (text, expected) in [
+            ("made", 12.0),
+            ("made.rate", 4.0),
+            ("http_reqs{scenario:a}", 3.0),
+            ("http_req_failed.passes", 4.0),
+            ("http_req_failed.rate", 0.3),
+            ("http_req_duration.count", 13.0),
+            ("early.count", 2.0),
+            ("never", 0.0),
+            // Not reported: as in the window.
+            ("iterations", 5.0),
+        ] {
+            assert_eq!(LoadMetric::parse(text).unwrap().of_all(&load), Ok(expected), "{text}");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Databases beside the server: MySQL's protocol (MySQL, MariaDB) and Redis's (Redis, Valkey).
+//!
+//! Two things are asked of them. Their own counters, over a round: `Watching` asks on one
+//! connection that it keeps, on a thread of its own, so that a database that hangs holds up
+//! nothing else. And single numbers, for invariants.
+//!
+//! Neither can take longer than a bound: whatever a database does, a round ends.
+
+mod figure;
+pub(crate) mod mysql;
+pub(crate) mod redis;
+mod watching;
+
+use std::{
+    fmt, io,
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
+    time::{Duration, Instant},
+};
+
+pub use figure::{Engine, Figure};
+use serde::{Serialize, Serializer};
+pub(crate) use watching::Watching;
+
+use crate::run::cancel::Cancel;
+
+/// Time a connection may take.
+const CONNECT_TIME: Duration = Duration::from_secs(5);
+/// Time an answer about the database itself may take: counters and memory, no query.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+/// Time a query of an invariant may take. One that takes longer would make rounds of queries.
+const QUERY_TIME: Duration = Duration::from_secs(60);
+/// Time between two looks at whether the run was cancelled.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Where a database is, and as whom it is asked. Prints without user and password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address(String);
+
+impl Address {
+    /// `mysql://USER:PASSWORD@HOST:PORT/DATABASE` or `redis://[[USER]:PASSWORD@]HOST:PORT[/NUMBER]`.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// Checks it. In a `template`, `{port}` and `{dir}` are to be filled in later.
+    ///
+    /// # Errors
+    /// What is accepted.
+    pub fn check(&self, engine: Engine, template: bool) -> Result<(), String> {
+        let example = self.0.replace("{port}", "1").replace("{dir}", "dir");
+        let text = if template { &example } else { &self.0 };
+        match engine {
+            Engine::Mysql => mysql::parse(text).map(drop),
+            Engine::Redis => redis::Target::parse(text).map(drop),
+        }
+        .map_err(|why| format!("`{self}`: {why}"))
+    }
+
+    /// All of it, for those who connect.
+    pub(crate) fn secret(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Whatever stands there instead of an address may have a password in it, too.
+        let (scheme, rest) = self.0.split_once("://").unwrap_or(("", &self.0));
+        // Up to the last `@`: a password that was not encoded may have anything in it.
+        let host = rest.rsplit('@').next().unwrap_or_default();
+        let between = if scheme.is_empty() { "" } else { "://" };
+        write!(f, "{scheme}{between}{host}")
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl Serialize for Address {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Where the databases of a variant are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Addresses {
+    /// Its MySQL or MariaDB.
+    pub mysql: Option<Address>,
+    /// Its Redis or Valkey.
+    pub redis: Option<Address>,
+}
+
+impl Addresses {
+    /// The address of the database of this kind, if there is one.
+    #[must_use]
+    pub fn of(&self, engine: Engine) -> Option<&Address> {
+        match engine {
+            Engine::Mysql => self.mysql.as_ref(),
+            Engine::Redis => self.redis.as_ref(),
+        }
+    }
+
+    /// These, and where there is none, those.
+    #[must_use]
+    pub fn or(&self, others: &Self) -> Self {
+        Self {
+            mysql: self.mysql.clone().or_else(|| others.mysql.clone()),
+            redis: self.redis.clone().or_else(|| others.redis.clone()),
+        }
+    }
+
+    /// With its placeholders filled in.
+    #[must_use]
+    pub fn filled(&self, fill: &dyn Fn(&str) -> String) -> Self {
+        let fill = |address: &Address| Address(fill(&address.0));
+        Self { mysql: self.mysql.as_ref().map(fill), redis: self.redis.as_ref().map(fill) }
+    }
+}
+
+/// Something that takes its time, on a thread of its own that is left behind when `limit` is over
+/// or the run is cancelled. What it waits for must end by itself some time later.
+fn bounded<T: Send + 'static>(
+    limit: Duration,
+    cancel: &Cancel,
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    let (done, result) = mpsc::channel();
+    let run = move || {
+        // Nobody listens any more when it took too long.
+        let _ = done.send(work());
+    };
+    let thread = thread::Builder::new().name("lab-database".to_owned()).spawn(run);
+    thread.map_err(|error| format!("no thread: {error}"))?;
+    patiently(limit, cancel, &result)
+}
+
+/// Waits for a result, at most so long.
+fn patiently<T>(
+    limit: Duration,
+    cancel: &Cancel,
+    result: &mpsc::Receiver<Result<T, String>>,
+) -> Result<T, String> {
+    let deadline = Instant::now() + limit;
+    loop {
+        match result.recv_timeout(LOOK) {
+            Ok(result) => return result,
+            Err(RecvTimeoutError::Disconnected) => return Err("its thread ended".to_owned()),
+            Err(RecvTimeoutError::Timeout) if cancel.is_cancelled() => {
+                return Err("interrupted".to_owned());
+            }
+            Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
+                return Err(format!("no answer within {} s", limit.as_secs()));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+/// What happened to a connection.
+fn io_in_words(error: &io::Error) -> String {
+    use io::ErrorKind as Kind;
+    match error.kind() {
+        Kind::WouldBlock | Kind::TimedOut => "no answer in time".to_owned(),
+        Kind::UnexpectedEof | Kind::BrokenPipe | Kind::ConnectionReset => {
+            "the connection was closed".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_shown_without_user_and_password() {
+        for (address, expected) in [
+            ("mysql://root:p@ss@host:3306/db", "mysql://host:3306/db"),
+            ("redis://:p/w?#x@h:1/2", "redis://h:1/2"),
+            ("redis://:secret@h:1/2", "redis://h:1/2"),
+            ("redis://h:1", "redis://h:1"),
+            ("root:secret@host", "host"),
+        ] {
+            assert_eq!(Address::new(address).to_string(), expected, "{address}");
+        }
+    }
+
+    #[test]
+    fn wrong_addresses_are_refused_without_their_password() {
+        for (engine, address, part) in [
+            (Engine::Mysql, "http://u:secret@h/", "mysql://USER:PASSWORD@HOST:PORT/DATABASE"),
+            (Engine::Mysql, "mysql://u:secret@h/d?wrong=1", "wrong"),
+            (Engine::Mysql, "mysql://u:secret@h/d?require_ssl=true", "require_ssl"),
+            (Engine::Redis, "rediss://:secret@h:1", "TLS"),
+            (Engine::Redis, "mysql://:secret@h:1", "redis://"),
+            (Engine::Redis, "redis://:secret@", "redis://"),
+            (Engine::Redis, "redis://:secret@h:70000", "redis://"),
+            (Engine::Redis, "redis://:secret@h/zero", "redis://"),
+        ] {
+            let why = Address::new(address).check(engine, true).unwrap_err();
+            assert!(why.contains(part) && !why.contains("secret"), "{address}: {why}");
+        }
+        for address in ["mysql://root@127.0.0.1:{port}/test", "mysql://u:p@h"] {
+            assert_eq!(Address::new(address).check(Engine::Mysql, true), Ok(()), "{address}");
+        }
+        for address in ["redis://127.0.0.1:{port}", "redis://u:p@[::1]:1/3", "redis://h"] {
+            assert_eq!(Address::new(address).check(Engine::Redis, true), Ok(()), "{address}");
+        }
+        let unfilled = Address::new("redis://127.0.0.1:{port}");
+        assert!(unfilled.check(Engine::Redis, false).is_err());
+    }
+
+    #[test]
+    fn work_that_does_not_end_is_left_behind() {
+        let (_held, endless) = mpsc::channel::<()>();
+        let wait = move || {
+            let _ = endless.recv();
+            Ok(())
+        };
+        let why = bounded(Duration::from_millis(60), &Cancel::default(), wait).unwrap_err();
+        assert!(why.contains("no answer within"), "{why}");
+        let (_held, endless) = mpsc::channel::<()>();
+        let cancel = Cancel::default();
+        cancel.cancel();
+        let wait = move || endless.recv().map_err(|error| error.to_string());
+        assert_eq!(bounded(QUERY_TIME, &cancel, wait), Err("interrupted".to_owned()));
+    }
+}

@@ -1,0 +1,186 @@
+//! MySQL and MariaDB, by the `mysql` crate: signing in alone has four ways, two of them with
+//! ciphers, and none of that is what Madang exists for. Without TLS.
+
+use std::{error::Error as _, sync::mpsc, time::Duration};
+
+use mysql::{
+    Column, Conn, Error, Opts, OptsBuilder, Row, Value, consts::ColumnType, prelude::Queryable,
+};
+
+use super::{
+    ANSWER_TIME, Address, CONNECT_TIME, Engine, Figure, QUERY_TIME, bounded, watching::Client,
+};
+use crate::run::cancel::Cancel;
+
+const ACCEPTED: &str = "an address such as `mysql://USER:PASSWORD@HOST:PORT/DATABASE` is wanted";
+/// What a server is told to accept in one packet; else the client would ask what it may send.
+const PACKET_BYTES: usize = 16 << 20;
+
+/// Reads an address.
+///
+/// # Errors
+/// What is accepted.
+pub fn parse(address: &str) -> Result<Opts, String> {
+    let opts = Opts::from_url(address).map_err(|error| match error {
+        mysql::UrlError::UnknownParameter(name) => format!("unknown parameter `{name}`"),
+        mysql::UrlError::InvalidValue(name, value) => format!("`{name}` cannot be `{value}`"),
+        _ => ACCEPTED.to_owned(),
+    })?;
+    if opts.get_ssl_opts().is_some() {
+        return Err("TLS is not supported".to_owned());
+    }
+    Ok(opts)
+}
+
+fn connect(address: &Address, time: Duration) -> Result<Conn, String> {
+    let opts = OptsBuilder::from_opts(parse(address.secret())?)
+        // What was asked for, not a socket beside it.
+        .prefer_socket(false)
+        .max_allowed_packet(Some(PACKET_BYTES))
+        .stmt_cache_size(0)
+        .tcp_connect_timeout(Some(CONNECT_TIME))
+        .read_timeout(Some(time))
+        .write_timeout(Some(time));
+    Conn::new(opts).map_err(|error| in_words(&error))
+}
+
+/// As a person would say it.
+fn in_words(error: &Error) -> String {
+    match error {
+        Error::IoError(error) => super::io_in_words(error),
+        Error::CodecError(error) => match error.source().and_then(|why| why.downcast_ref()) {
+            Some(error) => super::io_in_words(error),
+            None => error.to_string(),
+        },
+        // Not by the error's own text, which puts the name of a Rust type in front.
+        Error::DriverError(error) => error.to_string(),
+        Error::MySqlError(error) => error.to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// One kept connection to a database that is observed.
+pub struct Status {
+    conn: Conn,
+    /// Statements sent so far; each counts as one of the `Questions`.
+    asked: u64,
+}
+
+impl Status {
+    pub fn connect(address: &Address) -> Result<Self, String> {
+        Ok(Self { conn: connect(address, ANSWER_TIME)?, asked: 0 })
+    }
+
+    /// Status variables as `SHOW GLOBAL STATUS` has them, in the order of the names.
+    fn variables(&mut self, names: &[&str]) -> Result<Vec<f64>, String> {
+        let list: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+        let statement = format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({})", list.join(","));
+        self.asked += 1;
+        let rows: Vec<(String, String)> =
+            self.conn.query(statement).map_err(|error| in_words(&error))?;
+        let value = |name: &&str| {
+            let row = rows.iter().find(|(found, _)| found.eq_ignore_ascii_case(name));
+            let number = row.and_then(|(_, value)| value.parse().ok());
+            number.ok_or_else(|| format!("its status has no number `{name}`"))
+        };
+        names.iter().map(value).collect()
+    }
+}
+
+impl Client for Status {
+    fn counters(&mut self) -> Result<Vec<f64>, String> {
+        let names: Vec<&str> = Figure::of(Engine::Mysql)
+            .filter(Figure::is_counter)
+            .map(|figure| figure.name)
+            .collect();
+        self.variables(&names)
+    }
+
+    fn level(&mut self) -> Result<f64, String> {
+        // The thread that answers runs, too.
+        self.variables(&["Threads_running"]).map(|values| (values[0] - 1.0).max(0.0))
+    }
+
+    fn asked(&self) -> u64 {
+        self.asked
+    }
+}
+
+/// The first column of the first row of a query, which cannot change anything.
+///
+/// # Errors
+/// Why there is none, in words.
+pub fn number(address: &Address, query: &str, cancel: &Cancel) -> Result<f64, String> {
+    let (connected, connection) = mpsc::channel();
+    let (to, query) = (address.clone(), query.to_owned());
+    let taken = bounded(QUERY_TIME, cancel, move || {
+        let mut conn = connect(&to, QUERY_TIME)?;
+        let _ = connected.send(conn.connection_id());
+        ask(&mut conn, &query)
+    });
+    if taken.is_err()
+        && let Ok(id) = connection.try_recv()
+    {
+        // A query goes on when its client has gone, and would disturb the rounds that follow. It
+        // has mostly ended: then there is no such connection, or the database is gone.
+        let _ = end(address, id);
+    }
+    taken
+}
+
+fn ask(conn: &mut Conn, query: &str) -> Result<f64, String> {
+    let failed = |error: Error| in_words(&error);
+    conn.query_drop("SET SESSION TRANSACTION READ ONLY").map_err(failed)?;
+    conn.query_drop("START TRANSACTION").map_err(failed)?;
+    let row: Option<Row> = conn.query_first(query).map_err(failed)?;
+    let row = row.ok_or("the query gives no row")?;
+    let column = row.columns_ref().first().ok_or("the query gives no column")?;
+    value(column, row.as_ref(0))
+}
+
+fn value(column: &Column, value: Option<&Value>) -> Result<f64, String> {
+    let text = || "the query gives a text, not a number".to_owned();
+    match value {
+        None | Some(Value::NULL) => Err("the query gives NULL".to_owned()),
+        // Answers to plain queries are text, whatever they mean.
+        Some(Value::Bytes(digits)) if is_number(column.column_type()) => {
+            let digits = std::str::from_utf8(digits).map_err(|_| text())?;
+            digits.parse().map_err(|_| text())
+        }
+        Some(Value::Int(integer)) => Ok(*integer as f64),
+        Some(Value::UInt(integer)) => Ok(*integer as f64),
+        Some(Value::Float(float)) => Ok(f64::from(*float)),
+        Some(Value::Double(float)) => Ok(*float),
+        Some(_) => Err(text()),
+    }
+}
+
+fn is_number(kind: ColumnType) -> bool {
+    use ColumnType::{
+        MYSQL_TYPE_DECIMAL, MYSQL_TYPE_DOUBLE, MYSQL_TYPE_FLOAT, MYSQL_TYPE_INT24, MYSQL_TYPE_LONG,
+        MYSQL_TYPE_LONGLONG, MYSQL_TYPE_NEWDECIMAL, MYSQL_TYPE_SHORT, MYSQL_TYPE_TINY,
+        MYSQL_TYPE_YEAR,
+    };
+    matches!(
+        kind,
+        MYSQL_TYPE_DECIMAL
+            | MYSQL_TYPE_DOUBLE
+            | MYSQL_TYPE_FLOAT
+            | MYSQL_TYPE_INT24
+            | MYSQL_TYPE_LONG
+            | MYSQL_TYPE_LONGLONG
+            | MYSQL_TYPE_NEWDECIMAL
+            | MYSQL_TYPE_SHORT
+            | MYSQL_TYPE_TINY
+            | MYSQL_TYPE_YEAR
+    )
+}
+
+/// Ends a connection that nobody waits for any more.
+fn end(address: &Address, id: u32) -> Result<(), String> {
+    let address = address.clone();
+    bounded(CONNECT_TIME, &Cancel::default(), move || {
+        let mut conn = connect(&address, CONNECT_TIME)?;
+        conn.query_drop(format!("KILL {id}")).map_err(|error| in_words(&error))
+    })
+}

@@ -1,0 +1,145 @@
+//! Looks at databases while a server is loaded.
+
+use std::{
+    collections::BTreeMap,
+    sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    thread,
+    time::Duration,
+};
+
+use super::{
+    ANSWER_TIME, Address, Addresses, CONNECT_TIME, Engine, Figure, figure::Taken, mysql, patiently,
+    redis,
+};
+use crate::{observe, run::cancel::Cancel};
+
+/// Signing in takes several answers. Every one is bounded, their sum is by this.
+const BEGIN_TIME: Duration = CONNECT_TIME.saturating_add(ANSWER_TIME).saturating_add(ANSWER_TIME);
+/// The look that is under way, and the last one.
+const END_TIME: Duration = ANSWER_TIME.saturating_mul(3);
+
+/// One connection to a database that tells its counters.
+pub trait Client {
+    /// Those figures of its engine that are counters, in their order.
+    fn counters(&mut self) -> Result<Vec<f64>, String>;
+
+    /// The one that is no counter.
+    fn level(&mut self) -> Result<f64, String>;
+
+    /// How many questions it has asked so far.
+    fn asked(&self) -> u64;
+}
+
+/// The databases of one round, being observed.
+pub struct Watching(Vec<One>);
+
+/// One of them.
+struct One {
+    address: Address,
+    /// Dropping it ends the thread, too.
+    stop: Sender<()>,
+    end: Receiver<Result<Figures, String>>,
+}
+
+type Figures = Vec<(Figure, f64)>;
+
+impl Watching {
+    /// Begins to observe, and returns when all counters have been read.
+    ///
+    /// # Errors
+    /// Which database cannot be asked, and why.
+    pub fn begin(addresses: &Addresses, cancel: &Cancel) -> Result<Self, String> {
+        let mut all = Vec::new();
+        for engine in Engine::ALL {
+            let Some(address) = addresses.of(engine) else { continue };
+            let one = One::begin(engine, address, cancel);
+            all.push(one.map_err(|why| unanswered(address, &why))?);
+        }
+        Ok(Self(all))
+    }
+
+    /// Why a database cannot be observed any more, if one cannot.
+    pub fn failed(&self) -> Option<String> {
+        self.0.iter().find_map(|one| match one.end.try_recv() {
+            Ok(Err(why)) => Some(unanswered(&one.address, &why)),
+            Ok(Ok(_)) | Err(_) => None,
+        })
+    }
+
+    /// Reads all counters again.
+    ///
+    /// # Errors
+    /// Which database cannot be asked, and why.
+    pub fn end(self, cancel: &Cancel) -> Result<BTreeMap<String, f64>, String> {
+        let mut all = BTreeMap::new();
+        for One { address, stop, end } in self.0 {
+            drop(stop);
+            let figures = patiently(END_TIME, cancel, &end);
+            let figures = figures.map_err(|why| unanswered(&address, &why))?;
+            all.extend(figures.into_iter().map(|(figure, value)| (figure.to_string(), value)));
+        }
+        Ok(all)
+    }
+}
+
+fn unanswered(address: &Address, why: &str) -> String {
+    format!("the database {address}, which is observed, cannot be asked: {why}")
+}
+
+impl One {
+    fn begin(engine: Engine, address: &Address, cancel: &Cancel) -> Result<Self, String> {
+        let (stop, stopped) = mpsc::channel();
+        let (has_begun, begun) = mpsc::channel();
+        let (result, end) = mpsc::channel();
+        let target = address.clone();
+        let run = move || {
+            let observed = match engine {
+                Engine::Mysql => mysql::Status::connect(&target)
+                    .and_then(|client| observe(engine, client, &has_begun, &stopped)),
+                Engine::Redis => redis::Info::connect(&target)
+                    .and_then(|client| observe(engine, client, &has_begun, &stopped)),
+            };
+            if let Err(why) = &observed {
+                // Whoever waits for the beginning wants to know; nobody else listens.
+                let _ = has_begun.send(Err(why.clone()));
+            }
+            let _ = result.send(observed);
+        };
+        let thread = thread::Builder::new().name(format!("lab-{}", engine.key())).spawn(run);
+        thread.map_err(|error| format!("no thread: {error}"))?;
+        patiently(BEGIN_TIME, cancel, &begun)?;
+        Ok(Self { address: address.clone(), stop, end })
+    }
+}
+
+/// Asks on one connection from beginning to end: a database that was started again meanwhile, and
+/// counts from zero, cannot go unnoticed.
+fn observe(
+    engine: Engine,
+    mut client: impl Client,
+    has_begun: &Sender<Result<(), String>>,
+    stopped: &Receiver<()>,
+) -> Result<Figures, String> {
+    let before = client.counters()?;
+    let asked_before = client.asked();
+    let _ = has_begun.send(Ok(()));
+    let mut largest = client.level()?;
+    while stopped.recv_timeout(observe::INTERVAL) == Err(RecvTimeoutError::Timeout) {
+        largest = largest.max(client.level()?);
+    }
+    let after = client.counters()?;
+    // A question is counted either before or after its own answer is made. Both times alike, so
+    // that of the first and the last one exactly one lies in between.
+    let own = (client.asked() - asked_before) as f64;
+    let mut counters = before.into_iter().zip(after);
+    let figures = Figure::of(engine).map(|figure| {
+        let change = |(before, after): (f64, f64)| after - before;
+        let value = match figure.taken {
+            Taken::Largest => largest,
+            Taken::Change => counters.next().map_or(0.0, change),
+            Taken::ChangeWithoutLab => counters.next().map_or(0.0, change) - own,
+        };
+        (figure, value)
+    });
+    Ok(figures.collect())
+}

@@ -1,0 +1,98 @@
+//! Runs the commands of hooks and of invariants.
+
+use std::{path::Path, time::Duration};
+
+use madang_stack::{Patience, Process, Spec, http::Url};
+
+use crate::{
+    observe::database::{Addresses, Engine},
+    round::{host::Host, launch::without_shell},
+    run::cancel::Cancel,
+    words,
+};
+
+/// What a command learns of the round it is run in, through variables that begin with `LAB_`:
+/// names that no server and no load generator reads.
+#[derive(Debug, Default)]
+pub struct Surroundings<'s> {
+    /// `LAB_VARIANT`.
+    pub variant: Option<&'s str>,
+    /// `LAB_BLOCK`.
+    pub block: Option<u32>,
+    /// `LAB_BASE_URL`.
+    pub base_url: Option<&'s str>,
+    /// `LAB_METRICS_URL`.
+    pub metrics: Option<&'s Url>,
+    /// `LAB_DATABASE`.
+    pub database: Option<&'s str>,
+    /// `LAB_MYSQL` and `LAB_REDIS`.
+    pub databases: Option<&'s Addresses>,
+    /// `LAB_DATA_DIR`.
+    pub data: Option<&'s Path>,
+    /// `LAB_PID`: the server's process.
+    pub pid: Option<u32>,
+}
+
+/// Runs commands in an experiment's directory.
+pub struct Runner<'r> {
+    pub host: &'r dyn Host,
+    pub dir: &'r Path,
+    pub time_limit: Duration,
+    pub cancel: &'r Cancel,
+}
+
+impl Runner<'_> {
+    /// Starts a command.
+    pub fn start(&self, argv: &[String], around: &Surroundings<'_>) -> Result<Process, String> {
+        let (program, arguments) = argv.split_first().ok_or("there is no command")?;
+        let spec = without_shell(Spec::new(program).args(arguments).dir(self.dir), self.host);
+        let address = |engine| {
+            let address = around.databases.and_then(|databases| databases.of(engine));
+            address.map(|address| address.secret().to_owned())
+        };
+        let texts = [
+            ("LAB_VARIANT", around.variant.map(str::to_owned)),
+            ("LAB_BLOCK", around.block.map(|block| block.to_string())),
+            ("LAB_BASE_URL", around.base_url.map(str::to_owned)),
+            ("LAB_METRICS_URL", around.metrics.map(ToString::to_string)),
+            ("LAB_DATABASE", around.database.map(str::to_owned)),
+            ("LAB_MYSQL", address(Engine::Mysql)),
+            ("LAB_REDIS", address(Engine::Redis)),
+            ("LAB_PID", around.pid.map(|pid| pid.to_string())),
+        ];
+        let set = texts.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let mut spec = set.fold(spec, |spec, (name, value)| spec.env(name, value));
+        if let Some(data) = around.data {
+            spec = spec.env("LAB_DATA_DIR", data);
+        }
+        let started = self.host.supervisor().spawn(&spec);
+        started.map_err(|error| format!("`{program}` cannot be started: {}", words::chain(&error)))
+    }
+
+    /// Waits for a command's end and gives its first lines on stdout.
+    pub fn finish(&self, argv: &[String], process: &Process) -> Result<Vec<String>, String> {
+        let name = argv.join(" ");
+        let give_up = || self.cancel.is_cancelled();
+        let patience = Patience::new(self.time_limit, &give_up);
+        let exit = process.wait_patiently(patience);
+        let exit = exit.map_err(|error| match error {
+            madang_stack::Error::NotReady { .. } => format!(
+                "`{name}` did not end within {:?}; `time_limit` in [hooks] raises that{}",
+                self.time_limit,
+                process.stderr_tail()
+            ),
+            error => format!("`{name}`: {}", words::chain(&error)),
+        })?;
+        if exit.is_success() {
+            Ok(process.stdout_lines())
+        } else {
+            Err(format!("`{name}` failed ({exit}){}", process.stderr_tail()))
+        }
+    }
+
+    /// Runs a command to its end and gives its first lines on stdout.
+    pub fn run(&self, argv: &[String], around: &Surroundings<'_>) -> Result<Vec<String>, String> {
+        let process = self.start(argv, around)?;
+        self.finish(argv, &process)
+    }
+}

@@ -1,0 +1,304 @@
+//! From a variant to something that answers.
+
+use std::{io, path::Path, sync::Arc, time::Duration};
+
+use madang_stack::{
+    Cgroup, CpuList, Output, Patience, PortReservation, Process, Spec,
+    container::{self, ContainerError},
+    http::{self, Url},
+};
+
+use crate::{
+    file::experiment::{Experiment, Target, Variant},
+    journal::record::{FailureKind, Warning},
+    observe::database::Addresses,
+    round::{
+        containers::{Containers, Place},
+        host::{Host, HostError, Launch, Page, Ready},
+    },
+};
+
+/// A server that runs already answers a single request in this time, or would be no use.
+const PROBE_TIME: Duration = Duration::from_secs(5);
+
+/// A variant that is up.
+pub struct Running {
+    /// `None` for a `url`.
+    pub process: Option<Arc<Process>>,
+    /// Cgroups that hold all of its processes; empty if its process tree has them.
+    pub cgroups: Vec<Cgroup>,
+    /// What the script gets as `BASE_URL`: no slash at the end.
+    pub base_url: String,
+    /// Its Prometheus page, if it has one.
+    pub metrics: Option<Url>,
+    /// Where its data are, such as `sqlite:PATH`, if that is known.
+    pub database: Option<String>,
+    /// Databases beside it.
+    pub databases: Addresses,
+    /// Its CPU budget could not be applied.
+    pub without_budget: bool,
+}
+
+/// Under which conditions a variant is started.
+pub struct Conditions<'c> {
+    /// Images of the run.
+    pub containers: &'c Containers,
+    /// A fresh copy of the data.
+    pub data: &'c Path,
+    /// Where the server's stderr goes.
+    pub log: &'c Path,
+    /// CPUs of its own, if it gets any.
+    pub cpus: Option<&'c CpuList>,
+    /// How long it may take to get ready.
+    pub patience: Patience<'c>,
+    /// `HOST:PORT` to listen on, when it has been there before.
+    pub address: Option<&'c str>,
+}
+
+/// Why a variant did not come up.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// The host has no command for it.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// Its process could not be started or did not get ready.
+    #[error(transparent)]
+    Process(#[from] madang_stack::Error),
+    /// A container's image, or what the engine says about it.
+    #[error(transparent)]
+    Container(#[from] ContainerError),
+    /// A file or port.
+    #[error("{what}")]
+    Io {
+        /// What was being done.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A server that should run already does not.
+    #[error("nobody answers at {url}: a `url` variant has to be started beforehand")]
+    Nobody {
+        /// Its address.
+        url: String,
+        /// What came instead of an answer.
+        source: io::Error,
+    },
+    /// Somebody else is there already.
+    #[error(
+        "something answers at {url} as if it were ready before the server is started: stop it, or let \
+         the server listen at `{{port}}`, which is free in every round"
+    )]
+    Taken {
+        /// The address that should say when the server is ready.
+        url: String,
+    },
+    /// What it calls its address is none.
+    #[error("it became ready at no address: {0}")]
+    Address(String),
+}
+
+impl LaunchError {
+    /// Whose failure it is: the server's, or that of what was to start it.
+    pub fn kind(&self) -> FailureKind {
+        match self {
+            Self::Process(_) | Self::Nobody { .. } | Self::Address(_) => FailureKind::Start,
+            Self::Host(_) | Self::Container(_) | Self::Io { .. } | Self::Taken { .. } => {
+                FailureKind::Machine
+            }
+        }
+    }
+}
+
+/// Default readiness check: an answer with any status.
+const ANY_ANSWER: &str = "http://127.0.0.1:{port}/";
+/// Who takes longer to answer while nothing loads it would not be taken for the server at once, either.
+const OCCUPIED_TIME: Duration = Duration::from_secs(2);
+
+/// Finds out whether a server that should run already does: any answer will do.
+pub fn probe(url: &str) -> Result<(), LaunchError> {
+    let parsed = Url::parse(url).map_err(LaunchError::Address)?;
+    let answer = http::get(&parsed, PROBE_TIME);
+    answer.map(drop).map_err(|source| LaunchError::Nobody { url: url.to_owned(), source })
+}
+
+/// Starts a variant and waits until it is ready.
+pub fn launch(
+    experiment: &Experiment,
+    variant: &Variant,
+    host: &dyn Host,
+    conditions: &Conditions<'_>,
+) -> Result<Running, LaunchError> {
+    let Conditions { containers, data, log, cpus, patience, address } = conditions;
+    let port = match address.and_then(|address| address.rsplit_once(':')) {
+        Some((_, port)) => port.to_owned(),
+        None => free_port()?,
+    };
+    let directory = data.to_string_lossy();
+    let fill = |text: &str| text.replace("{port}", &port).replace("{dir}", &directory);
+    let database = variant.database.as_deref().map(fill);
+    let databases = experiment.databases(variant).filled(&fill);
+    let cgroups = || {
+        let path = variant.cgroup.as_deref().map(fill);
+        let found =
+            path.map(|path| Cgroup::find(&path)).into_iter().collect::<io::Result<Vec<_>>>();
+        found.map_err(|source| LaunchError::Io { what: "`cgroup`", source })
+    };
+    let page = variant.metrics.as_deref().map(fill);
+    let page = page.map(|page| Url::parse(&page).map_err(LaunchError::Address)).transpose()?;
+    let mut started = None;
+    let launch = match &variant.target {
+        Target::Url(url) => {
+            probe(url)?;
+            return Ok(Running {
+                process: None,
+                cgroups: cgroups()?,
+                base_url: url.clone(),
+                metrics: page,
+                database,
+                databases,
+                without_budget: false,
+            });
+        }
+        Target::Serve(settings) => host.serve(settings, data, *address)?,
+        Target::Command { argv, env, ready } => {
+            let mut spec = Spec::new(fill(&argv[0])).args(argv[1..].iter().map(|arg| fill(arg)));
+            for (name, value) in env {
+                spec = spec.env(name, fill(value));
+            }
+            answering(spec.dir(&experiment.dir), ready.as_deref(), &fill, page)?
+        }
+        Target::Container(container) => {
+            let place = Place { port: &port, dir: &directory, cpus: *cpus };
+            let start = containers.start(experiment, variant, container, place, &fill);
+            let start = start.ok_or_else(|| HostError("its image was not prepared".to_owned()))?;
+            let spec = start.spec.clone().dir(&experiment.dir);
+            started = Some(start);
+            answering(spec, container.ready.as_deref(), &fill, page)?
+        }
+    };
+    // A forgotten server would be measured in place of the one that cannot listen there. What answers
+    // anything else may be a proxy that waits for it.
+    if address.is_none()
+        && let Ready::Http { url, any, .. } = &launch.ready
+        && http::get(url, OCCUPIED_TIME).is_ok_and(|answer| *any || answer.is_ready())
+    {
+        return Err(LaunchError::Taken { url: url.to_string() });
+    }
+    let log = || Output::File((*log).to_owned());
+    let is_project = started.as_ref().is_some_and(|started| started.is_project);
+    let stdout = match launch.ready {
+        Ready::Http { .. } if !is_project => log(),
+        Ready::Line(_) | Ready::Http { .. } => Output::Capture,
+    };
+    let mut spec = without_shell(launch.spec, host).stdout(stdout).stderr(log());
+    // The client of an engine is not what is measured.
+    if let (Some(cpus), None) = (cpus, &started) {
+        spec = spec.cpus((*cpus).clone());
+    }
+    let (process, without_budget) = match started {
+        Some(_) => (host.supervisor().spawn(&spec)?, false),
+        None => spawn(experiment, variant, host, &spec)?,
+    };
+    if is_project {
+        process.ready_line(container::UP_LINE, *patience)?;
+    }
+    let base_url = match launch.ready {
+        Ready::Line(prefix) => process.ready_line(&prefix, *patience)?,
+        Ready::Http { url, base_url, any } => {
+            process.ready_http(&url, any, *patience)?;
+            base_url
+        }
+    };
+    Url::parse(&base_url).map_err(LaunchError::Address)?;
+    let metrics = match launch.metrics {
+        None => None,
+        Some(Page::Http(url)) => Some(url),
+        Some(Page::Line { prefix, path }) => {
+            let start = process.ready_line(&prefix, *patience)?;
+            Some(Url::parse(&format!("{start}{path}")).map_err(LaunchError::Address)?)
+        }
+    };
+    let database = match &variant.target {
+        Target::Serve(settings) => host.database(settings, data),
+        _ => database,
+    };
+    let base_url = base_url.trim_end_matches('/').to_owned();
+    let process = Some(Arc::new(process));
+    // Those of containers are made when they start.
+    let cgroups = match &started {
+        Some(started) => containers.cgroups(started, *cpus, *patience)?,
+        None => cgroups()?,
+    };
+    Ok(Running { process, cgroups, base_url, metrics, database, databases, without_budget })
+}
+
+/// Starts the server within its budget. Whether it runs without, which the experiment has to accept.
+fn spawn(
+    experiment: &Experiment,
+    variant: &Variant,
+    host: &dyn Host,
+    spec: &Spec,
+) -> Result<(Process, bool), madang_stack::Error> {
+    let Some(budget) = variant.cpus else {
+        return Ok((host.supervisor().spawn(spec)?, false));
+    };
+    let optional = experiment.rounds.accept.contains(&Warning::NoBudget);
+    match host.supervisor().spawn(&spec.clone().budget(budget)) {
+        Err(madang_stack::Error::Budget(_)) if optional => {
+            Ok((host.supervisor().spawn(spec)?, true))
+        }
+        spawned => Ok((spawned?, false)),
+    }
+}
+
+fn free_port() -> Result<String, LaunchError> {
+    // Freed before the command starts, as a program may not set SO_REUSEADDR.
+    let reservation = PortReservation::new();
+    let reservation =
+        reservation.map_err(|source| LaunchError::Io { what: "no free port", source })?;
+    Ok(reservation.port().to_string())
+}
+
+/// Without what the shell of the person who started the lab has set for server or generator.
+pub fn without_shell(spec: Spec, host: &dyn Host) -> Spec {
+    host.own_variables().iter().fold(spec, |spec, prefix| spec.env_remove_prefix(prefix))
+}
+
+/// A command whose server answers at an address: that of `ready`, or anything at `{port}`.
+fn answering(
+    spec: Spec,
+    ready: Option<&str>,
+    fill: &dyn Fn(&str) -> String,
+    page: Option<Url>,
+) -> Result<Launch, LaunchError> {
+    let any = ready.is_none();
+    let ready = fill(ready.unwrap_or(ANY_ANSWER));
+    let url = Url::parse(&ready).map_err(LaunchError::Address)?;
+    let base_url = origin(&ready).to_owned();
+    let metrics = page.map(Page::Http);
+    Ok(Launch { spec, ready: Ready::Http { url, base_url, any }, metrics })
+}
+
+/// `HOST:PORT` of a base URL.
+pub fn address(base_url: &str) -> &str {
+    base_url.split_once("://").map_or(base_url, |(_, address)| address)
+}
+
+/// `http://host:port` of an address.
+fn origin(url: &str) -> &str {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
+    &url[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_origin_ends_before_the_path() {
+        assert_eq!(origin("http://127.0.0.1:80/health?x"), "http://127.0.0.1:80");
+        assert_eq!(origin("http://localhost:1"), "http://localhost:1");
+        assert_eq!(address(origin("https://localhost:1/ready")), "localhost:1");
+    }
+}

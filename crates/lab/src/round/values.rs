@@ -1,0 +1,253 @@
+//! Takes the numbers that invariants are about, before and after the load, and compares them.
+
+mod json;
+mod sql;
+
+use std::time::Duration;
+
+use madang_stack::http::{self, Url};
+
+use crate::{
+    file::experiment::{Experiment, Limit, Source},
+    journal::record::{Checked, CheckedLimit, Observed},
+    load::{metric::LoadMetric, report::LoadReport},
+    observe::{
+        database::{self, Address, Engine},
+        prometheus::Selector,
+    },
+    round::action::{Runner, Surroundings},
+};
+
+/// A page or an answer that takes longer is none.
+const ANSWER_TIME: Duration = Duration::from_secs(10);
+
+/// What was taken at one moment.
+pub struct Taken {
+    /// One for each of the experiment's values; `None` before the load of those nobody needs then.
+    named: Vec<Option<f64>>,
+    /// One for each invariant; `None` for formulas and those about other variants, and before the load
+    /// for those that do not need it: what is asked may not be there yet.
+    own: Vec<Option<f64>>,
+    /// One for each observed series; `None` when the page does not have it.
+    observed: Vec<Option<f64>>,
+}
+
+/// Where and how to take values in one round.
+pub struct Taker<'t> {
+    pub experiment: &'t Experiment,
+    pub variant: &'t str,
+    pub runner: Runner<'t>,
+    pub around: Surroundings<'t>,
+}
+
+/// A series that is not on the page yet has not been counted up yet, so before the load it is
+/// zero; after it, a name that is not there is a mistake.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    Before,
+    After,
+}
+
+impl Moment {
+    /// For messages.
+    fn text(self) -> &'static str {
+        match self {
+            Self::Before => "asked before the load",
+            Self::After => "asked after the load",
+        }
+    }
+}
+
+impl Taker<'_> {
+    /// Takes every value once.
+    ///
+    /// # Errors
+    /// Which could not be taken, and why.
+    pub fn take(&self, moment: Moment) -> Result<Taken, String> {
+        let experiment = self.experiment;
+        let page = self.page()?;
+        let page = page.as_deref();
+        let mut named = Vec::new();
+        for value in &experiment.values {
+            let is_wanted = moment == Moment::After || experiment.needs_before(&value.name);
+            let number = is_wanted.then(|| self.number(&value.source, page, moment));
+            let told = |why| format!("[values.{}], {}: {why}", value.name, moment.text());
+            named.push(number.transpose().map_err(told)?);
+        }
+        let mut own = Vec::new();
+        for invariant in &experiment.invariants {
+            let is_wanted = moment == Moment::After || invariant.needs_before();
+            let is_taken = is_wanted
+                && invariant.concerns(self.variant)
+                && !matches!(invariant.source, Source::Value(_));
+            let number = is_taken.then(|| self.number(&invariant.source, page, moment));
+            let number = number.transpose();
+            let told = |why| format!("invariant \"{}\", {}: {why}", invariant.name, moment.text());
+            own.push(number.map_err(told)?);
+        }
+        let observed = &experiment.observe.metrics;
+        let observed = observed.iter().map(|series| page.and_then(|page| series.sum(page)));
+        Ok(Taken { named, own, observed: observed.collect() })
+    }
+
+    /// The server's metrics page, if anybody asks for it.
+    fn page(&self) -> Result<Option<String>, String> {
+        let experiment = self.experiment;
+        let of_values = experiment.values.iter().map(|value| &value.source);
+        let of_invariants = experiment.invariants.iter().map(|invariant| &invariant.source);
+        let is_asked = !experiment.observe.metrics.is_empty()
+            || of_values.chain(of_invariants).any(|source| matches!(source, Source::Metrics(_)));
+        let Some(url) = self.around.metrics.filter(|_| is_asked) else { return Ok(None) };
+        let page = page(url, ANSWER_TIME);
+        page.map(Some).map_err(|why| format!("the metrics page {url}: {why}"))
+    }
+
+    fn number(&self, source: &Source, page: Option<&str>, moment: Moment) -> Result<f64, String> {
+        let cancel = self.runner.cancel;
+        match source {
+            Source::Sql(query) => match (self.around.database, self.databases(Engine::Mysql)) {
+                (Some(database), _) => sql::number(database, query, &self.experiment.dir, cancel),
+                (None, Some(mysql)) => self.mysql(mysql, query),
+                (None, None) => Err("its variant has no known database".to_owned()),
+            },
+            Source::Mysql { sql, mysql } => self.mysql(mysql, sql),
+            Source::Redis { command, redis } => {
+                let redis = redis.as_ref().or(self.databases(Engine::Redis));
+                let redis = redis.ok_or("its variant has no known Redis")?;
+                let number = database::redis::number(redis, command, cancel);
+                number.map_err(|why| format!("{redis}: {why}"))
+            }
+            Source::Http { http, json: path } => {
+                let base_url = self.around.base_url.unwrap_or_default();
+                let url =
+                    if http.starts_with('/') { format!("{base_url}{http}") } else { http.clone() };
+                let answer =
+                    body(&Url::parse(&url)?, ANSWER_TIME).map_err(|why| format!("{url}: {why}"))?;
+                json::number(&answer, path).map_err(|why| format!("{url}: {why}"))
+            }
+            Source::Metrics(series) => sum(series, page, moment),
+            Source::Script(argv) => {
+                let lines = self.runner.run(argv, &self.around)?;
+                let line = lines.iter().map(|line| line.trim()).find(|line| !line.is_empty());
+                let line = line.ok_or_else(|| format!("`{}` printed nothing", argv.join(" ")))?;
+                let number: Option<f64> =
+                    line.parse().ok().filter(|number: &f64| number.is_finite());
+                number.ok_or_else(|| format!("`{}` printed no number but {line:?}", argv.join(" ")))
+            }
+            Source::Value(_) => Err("a formula is not taken".to_owned()),
+        }
+    }
+}
+
+impl Taker<'_> {
+    /// The database of this kind beside the variant's server.
+    fn databases(&self, engine: Engine) -> Option<&Address> {
+        self.around.databases.and_then(|databases| databases.of(engine))
+    }
+
+    fn mysql(&self, address: &Address, query: &str) -> Result<f64, String> {
+        let number = database::mysql::number(address, query, self.runner.cancel);
+        number.map_err(|why| format!("{address}: {why}"))
+    }
+}
+
+fn sum(series: &Selector, page: Option<&str>, moment: Moment) -> Result<f64, String> {
+    let page = page.ok_or("its variant has no known metrics page")?;
+    match series.sum(page) {
+        Some(sum) => Ok(sum),
+        None if moment == Moment::Before => Ok(0.0),
+        None => Err(format!("the metrics page has no series `{series}`")),
+    }
+}
+
+/// The text of a metrics page.
+///
+/// # Errors
+/// Why there is none.
+pub fn page(url: &Url, answer_time: Duration) -> Result<String, String> {
+    Ok(String::from_utf8_lossy(&body(url, answer_time)?).into_owned())
+}
+
+/// The body of a good answer.
+fn body(url: &Url, answer_time: Duration) -> Result<Vec<u8>, String> {
+    let answer = http::get(url, answer_time).map_err(|error| error.to_string())?;
+    if !(200..300).contains(&answer.status) {
+        return Err(format!("status {}", answer.status));
+    }
+    if !answer.is_whole {
+        let bytes = answer.body.len();
+        return Err(format!(
+            "the answer was cut off after {bytes} bytes (at most 8 MiB in {answer_time:?})"
+        ));
+    }
+    Ok(json::without_chunks(answer.body))
+}
+
+/// Compares what was taken. Only invariants about the variant are in the result.
+///
+/// # Errors
+/// Which formula has no value, and why.
+pub fn check(
+    experiment: &Experiment,
+    variant: &str,
+    before: &Taken,
+    after: &Taken,
+    load: &LoadReport,
+) -> Result<Vec<Checked>, String> {
+    let mut checked = Vec::new();
+    let concerned = |index: &usize| experiment.invariants[*index].concerns(variant);
+    for index in (0..experiment.invariants.len()).filter(concerned) {
+        let invariant = &experiment.invariants[index];
+        let broken = |why: String| format!("invariant \"{}\": {why}", invariant.name);
+        let own = before.own[index];
+        let resolve = |name: &str| match name.split_once('.') {
+            None if name == "before" => own.ok_or_else(|| "there is no `before`".to_owned()),
+            Some(("before", name)) => named(experiment, before, name),
+            Some(("after", name)) => named(experiment, after, name),
+            Some(("load", name)) => {
+                let value = LoadMetric::parse(name)?.of_all(load);
+                value.map_err(|why| format!("`load.{name}`: {}", why.reason()))
+            }
+            _ => Err(format!("there is no `{name}`")),
+        };
+        let value = match (&invariant.source, after.own[index]) {
+            (Source::Value(formula), _) => {
+                formula.evaluate(&resolve).map_err(|error| broken(error.to_string()))?
+            }
+            (_, Some(value)) if invariant.change => value - own.unwrap_or_default(),
+            (_, value) => value.unwrap_or_default(),
+        };
+        let mut limits = Vec::new();
+        for Limit { bound, formula } in &invariant.limits {
+            let limit = formula.evaluate(&resolve).map_err(|error| broken(error.to_string()))?;
+            limits.push(CheckedLimit { bound: *bound, formula: formula.to_string(), limit });
+        }
+        let holds = limits.iter().all(|limit| Limit::holds(limit.bound, value, limit.limit));
+        let name = invariant.name.clone();
+        checked.push(Checked { name, holds, value, before: own, limits });
+    }
+    Ok(checked)
+}
+
+fn named(experiment: &Experiment, taken: &Taken, name: &str) -> Result<f64, String> {
+    let index = experiment.values.iter().position(|value| value.name == name);
+    let value = index.and_then(|index| taken.named.get(index).copied()?);
+    value.ok_or_else(|| format!("there is no value `{name}`"))
+}
+
+/// By how much each observed series changed; `steps` has its values over time, by its place.
+pub fn observed(
+    experiment: &Experiment,
+    before: &Taken,
+    after: &Taken,
+    steps: &dyn Fn(usize) -> Vec<f64>,
+) -> Vec<Observed> {
+    let pairs = before.observed.iter().zip(&after.observed);
+    let series = experiment.observe.metrics.iter().zip(pairs).enumerate();
+    let observed = series.map(|(place, (series, (before, after)))| Observed {
+        series: series.to_string(),
+        change: after.map(|after| after - before.unwrap_or(0.0)),
+        steps: steps(place),
+    });
+    observed.collect()
+}
