@@ -72,7 +72,7 @@ const fn warned(warning: Warning, figures: Figures, effect: Effect) -> Rule {
 }
 
 /// All rules. [`Warning`] defines the thresholds; warnings without a rule are notes. `report/broken.rs` reports broken
-/// systems.
+/// systems. `rules/simulation.rs` simulates what each rule prevents; `experiments/REFERENCE.md` has the figures.
 const RULES: [Rule; 11] = [
     // Other load changes every figure of a round alone. Both sides of a pair share it.
     warned(Warning::Steal, Figures::All, Effect::Repeat),
@@ -156,10 +156,18 @@ impl Limits {
     #[must_use]
     pub fn of(plan: &Plan, sides: &Sides<'_>, metric: &Metric, is_ratio: bool) -> Self {
         let is_paired = plan.is_paired(metric);
-        let mut limits = Self::default();
-        for rule in RULES.iter().filter(|rule| rule.figures.have(metric, is_paired)) {
+        let rules = RULES.iter().filter(|rule| rule.figures.have(metric, is_paired));
+        Self::from_rules(rules.map(|rule| {
             let own = sides.own().any(|round| rule.seen.is_in(metric, round));
             let other = is_ratio && sides.reference().any(|round| rule.seen.is_in(metric, round));
+            (rule, own, other)
+        }))
+    }
+
+    /// Restrictions by rules, each with whether its condition was seen in rounds of the variant, and of the reference.
+    fn from_rules<'r>(rules: impl Iterator<Item = (&'r Rule, bool, bool)>) -> Self {
+        let mut limits = Self::default();
+        for (rule, own, other) in rules {
             match rule.effect {
                 Effect::Repeat => {}
                 Effect::NoVerdict(why) if own || other => {
@@ -252,6 +260,9 @@ pub fn is_shared(plan: &Plan, metric: &Metric, why: Undecided) -> bool {
 pub fn interferes(interference: Option<Interference>, distance: f64) -> bool {
     interference.is_some_and(|one| one.is_certain && distance.abs() < one.difference.abs())
 }
+
+#[cfg(test)]
+mod simulation;
 
 #[cfg(test)]
 mod tests {
