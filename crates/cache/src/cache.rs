@@ -10,7 +10,9 @@ use crate::{
     metrics::{Metrics, MetricsSnapshot},
     named::NamedCache,
     policy::{CacheConfig, ConfigError, Policy},
+    remote::{Horizon, Remote, RemoteConfig},
     shard::Name,
+    shared::Tiers,
     stamp::{Stamp, StampTable, Write, WriteError},
     store::Store,
 };
@@ -26,6 +28,8 @@ struct Inner {
     store: Arc<Store>,
     clock: Arc<dyn Clock>,
     enabled: bool,
+    local: bool,
+    remote: Option<Arc<Remote>>,
     names: Mutex<Vec<Arc<Name>>>,
 }
 
@@ -54,23 +58,51 @@ impl Cache {
     /// [`ConfigError::Setting`] names a setting that cannot work.
     pub fn with_clock(config: &CacheConfig, clock: Arc<dyn Clock>) -> Result<Self, ConfigError> {
         config.check()?;
-        Ok(Self::build(config, clock))
+        Ok(Self::build(config, clock, None))
+    }
+
+    /// A cache with a second tier, shared with other processes. It connects when it is first used, and goes on without
+    /// that tier while it cannot be used.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); [`ConfigError::Remote`] if the addresses cannot be used together.
+    pub fn with_remote(
+        config: &CacheConfig,
+        remote: RemoteConfig,
+        horizon: Arc<dyn Horizon>,
+    ) -> Result<Self, ConfigError> {
+        config.check()?;
+        let remote = Remote::new(remote, horizon);
+        let remote = remote.map_err(|error| ConfigError::Remote(error.to_string()))?;
+        Ok(Self::build(config, Arc::new(SystemClock::new()), Some(Arc::new(remote))))
+    }
+
+    /// Whether the shared tier answers, as far as that is known; `None` without one.
+    #[must_use]
+    pub fn remote_is_up(&self) -> Option<bool> {
+        self.inner.remote.as_ref().map(|remote| remote.is_up())
     }
 
     /// A cache that is off: every look-up of every name runs its loader, and nothing is stored or
     /// shared (see [`Policy::enabled`]).
     #[must_use]
     pub fn disabled() -> Self {
-        let config =
-            CacheConfig { capacity_bytes: 0, stamp_slots: 1024, shards: 1, enabled: false };
-        Self::build(&config, Arc::new(SystemClock::new()))
+        let config = CacheConfig {
+            capacity_bytes: 0,
+            stamp_slots: 1024,
+            shards: 1,
+            enabled: false,
+            local: true,
+        };
+        Self::build(&config, Arc::new(SystemClock::new()), None)
     }
 
-    fn build(config: &CacheConfig, clock: Arc<dyn Clock>) -> Self {
+    fn build(config: &CacheConfig, clock: Arc<dyn Clock>, remote: Option<Arc<Remote>>) -> Self {
         let stamps = Arc::new(StampTable::new(config.stamp_slots));
         let store = Arc::new(Store::new(config.capacity_bytes, config.shards, stamps));
         let names = Mutex::default();
-        Self { inner: Arc::new(Inner { store, clock, enabled: config.enabled, names }) }
+        let CacheConfig { enabled, local, .. } = *config;
+        Self { inner: Arc::new(Inner { store, clock, enabled, local, remote, names }) }
     }
 
     /// Makes a named part. `E` is the error of its loaders.
@@ -80,7 +112,7 @@ impl Cache {
     /// [`ConfigError::Setting`] names a setting that cannot work.
     pub fn named<E>(&self, name: &str, mut policy: Policy) -> Result<NamedCache<E>, ConfigError> {
         policy.check()?;
-        let Inner { store, clock, enabled, .. } = &*self.inner;
+        let Inner { store, clock, enabled, local, remote, .. } = &*self.inner;
         let mut names = self.names();
         if names.iter().any(|taken| *taken.name == *name) {
             return Err(ConfigError::NameTaken { name: name.into() });
@@ -89,7 +121,8 @@ impl Cache {
         let name = Arc::new(Name { id, name: name.into(), metrics: Metrics::default() });
         names.push(Arc::clone(&name));
         policy.enabled &= *enabled;
-        Ok(NamedCache::new(name, policy, Arc::clone(store), Arc::clone(clock)))
+        let tiers = Tiers { store: Arc::clone(store), local: *local, remote: remote.clone() };
+        Ok(NamedCache::new(name, policy, tiers, Arc::clone(clock)))
     }
 
     /// Announces a write that changes the state behind `stamps`; to be called before the

@@ -13,6 +13,7 @@ use crate::{
     clock::nanos,
     error::CacheError,
     policy::Policy,
+    remote,
     stamp::Marks,
     value::{Value, WeakValue},
 };
@@ -222,9 +223,9 @@ impl<E> Flights<E> {
 }
 
 /// Longest time between the start of a flight and its outcome, with a little on top, so that the
-/// load's own timers speak first.
+/// load's own timers speak first, and for the shared tier.
 pub(crate) fn longest_load(policy: &Policy) -> Duration {
-    const GRACE: Duration = Duration::from_millis(100);
+    const GRACE: Duration = remote::LONGEST.saturating_add(Duration::from_millis(100));
     policy.queue_timeout.saturating_add(policy.load_timeout).saturating_add(GRACE)
 }
 

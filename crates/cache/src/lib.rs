@@ -44,7 +44,7 @@
 //!   a load begun before it.
 //! - **Nobody is stranded.** Loads run in tasks of their own; a caller that goes away, a loader
 //!   that panics, a runtime that is shut down or stands still leave no waiter without an answer
-//!   past `queue_timeout` + `load_timeout` + 100 ms.
+//!   past `queue_timeout` + `load_timeout` + 700 ms.
 //! - **Bounded.** Entries never weigh more than the capacity, at any moment; loads in flight and
 //!   waiting are limited per name, as are remembered failures and stamps. How many callers wait
 //!   for one load is bounded only by how many there are: that is the host's limit to set.
@@ -55,8 +55,8 @@
 //! - There is no removal by key and no listing of keys: invalidation goes by stamp only.
 //! - Values whose owner is the caller (who liked what) do not belong here: what is stored under a
 //!   key is given to everybody who asks for it.
-//! - Only this process is covered. Look-up and write are asynchronous and can fail, so that a tier
-//!   shared between nodes can stand behind them without a change for callers.
+//! - Writes of other processes are not seen here: whoever learns of one calls [`Cache::invalidate`]. Bodies of other
+//!   processes come from a shared tier in Valkey or Redis ([`Cache::with_remote`]), which never has to be told of a write.
 #![forbid(unsafe_code)]
 
 mod cache;
@@ -68,6 +68,7 @@ mod load;
 mod metrics;
 mod named;
 mod policy;
+mod remote;
 mod shard;
 mod shared;
 mod stamp;
@@ -80,6 +81,7 @@ pub use error::CacheError;
 pub use metrics::MetricsSnapshot;
 pub use named::{Loaded, Lookup, NamedCache, Served};
 pub use policy::{Admission, CacheConfig, ConfigError, Policy};
+pub use remote::{Horizon, RemoteConfig, RemoteError, RemoteUrl};
 pub use stamp::{MAX_STAMPS, Stamp, Write, WriteError};
 pub use store::entry_weight;
 pub use value::{Encoding, Value, ValueParts};

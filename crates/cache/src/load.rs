@@ -14,10 +14,14 @@ use std::{
 use tokio::{sync::OwnedSemaphorePermit, time::timeout};
 
 use crate::{
+    clock::nanos,
     error::CacheError,
     flight::{Filled, Flight, Outcome, Sender},
+    metrics::Counter,
     named::Loaded,
-    shared::Shared,
+    remote::{Found, Remote, Shareable},
+    shared::{Age, Shared},
+    stamp::Stamp,
 };
 
 /// Whoever holds it owes the flight an end; dropping it pays (the task ended, panicked outside of
@@ -26,6 +30,9 @@ pub(crate) struct Leader<E> {
     pub(crate) shared: Weak<Shared<E>>,
     pub(crate) key: Box<str>,
     pub(crate) flight: Arc<Flight<E>>,
+    pub(crate) stamps: Box<[Stamp]>,
+    /// Whether the body may be taken from the shared tier.
+    pub(crate) asks_remote: bool,
 }
 
 impl<E> Drop for Leader<E> {
@@ -51,13 +58,74 @@ pub(crate) async fn run<E, F, Fut>(
     F: FnOnce() -> Fut + Send + 'static,
     Fut: Future<Output = Result<Loaded, E>> + Send + 'static,
 {
+    let remote = leader.shared.upgrade().and_then(|shared| shared.remote.clone());
+    let mut load = None;
+    if let Some(remote) = &remote {
+        match ask(&leader, remote).await {
+            Ok(filled) => {
+                drop(leader);
+                let _ = sender.send(Some(Ok(filled)));
+                return;
+            }
+            Err(shareable) => load = shareable,
+        }
+    }
     let outcome = match turn_and_load(&leader, permit, loader).await {
         Ok((loaded, begun)) => settle(&leader, loaded, begun),
-        Err(error) => fail(&leader, error),
+        Err(error) => Settled { outcome: fail(&leader, error), may_share: false },
     };
+    let shared = leader.shared.upgrade().filter(|shared| {
+        // A write that came between has ended what was loaded; nobody would take it.
+        outcome.may_share && shared.may_store(&leader.flight.marks)
+    });
+    let key = leader.key.clone();
     // Ended before told: who arrives after the answer is out finds the entry, or loads anew.
     drop(leader);
-    let _ = sender.send(Some(outcome));
+    let value = match &outcome.outcome {
+        Ok(Filled::Value(value)) => Some(value.clone()),
+        _ => None,
+    };
+    let _ = sender.send(Some(outcome.outcome));
+    if let (Some(remote), Some(load), Some(shared), Some(value)) = (remote, load, shared, value)
+        && remote.keep(shared.name(), &key, load, &value, shared.policy.soft_ttl).await
+    {
+        shared.count(Counter::RemoteStored);
+    }
+}
+
+/// What the shared tier has; otherwise this process is to load it, and may share it if that says so.
+async fn ask<E>(leader: &Leader<E>, remote: &Remote) -> Result<Filled, Option<Shareable>> {
+    let Some(name) = leader.shared.upgrade().map(|shared| shared.name().to_owned()) else {
+        return Err(None);
+    };
+    if !leader.asks_remote {
+        return Err(remote.begin_load());
+    }
+    let mut found = remote.find(&name, &leader.key, &leader.stamps).await;
+    if matches!(found, Found::Nothing | Found::Outdated) && !remote.claim(&name, &leader.key).await
+    {
+        found = remote.find_soon(&name, &leader.key, &leader.stamps).await;
+    }
+    let Some(shared) = leader.shared.upgrade() else { return Err(None) };
+    shared.count(match found {
+        Found::Body(..) => Counter::RemoteHits,
+        Found::Nothing => Counter::RemoteMisses,
+        Found::Outdated => Counter::RemoteOutdated,
+        Found::Failed => Counter::RemoteFailed,
+        Found::Skipped => Counter::RemoteSkipped,
+    });
+    let Found::Body(value, left) = found else { return Err(remote.begin_load()) };
+    let lived = nanos(shared.policy.soft_ttl.saturating_sub(left));
+    let age = Age { begun: shared.now(), lived };
+    shared.fill(&leader.key, &leader.flight.marks, Some(value.clone()), age);
+    shared.flights.succeeded(&leader.key);
+    Ok(Filled::Value(value))
+}
+
+/// How a load ended, and whether what it brought may be shared with other processes.
+struct Settled<E> {
+    outcome: Outcome<E>,
+    may_share: bool,
 }
 
 /// What the loader brings, and when it began by the cache's clock.
@@ -109,7 +177,7 @@ where
     .await
 }
 
-fn settle<E>(leader: &Leader<E>, loaded: Loaded, begun: u64) -> Outcome<E> {
+fn settle<E>(leader: &Leader<E>, loaded: Loaded, begun: u64) -> Settled<E> {
     let shared = leader.shared.upgrade();
     if let Some(shared) = &shared
         && !matches!(loaded, Loaded::NoTurn { .. } | Loaded::Overloaded { .. })
@@ -117,13 +185,15 @@ fn settle<E>(leader: &Leader<E>, loaded: Loaded, begun: u64) -> Outcome<E> {
         shared.flights.succeeded(&leader.key);
     }
     let fill = |value| {
-        if let Some(shared) = &shared {
-            shared.fill(&leader.key, &leader.flight.marks, value, begun);
-        }
+        shared.as_ref().is_some_and(|shared| {
+            let age = Age { begun, lived: 0 };
+            shared.fill(&leader.key, &leader.flight.marks, value, age)
+        })
     };
-    Ok(match loaded {
+    let mut may_share = false;
+    let outcome = Ok(match loaded {
         Loaded::Store(value) => {
-            fill(Some(value.clone()));
+            may_share = fill(Some(value.clone()));
             Filled::Value(value)
         }
         Loaded::Absent => {
@@ -139,12 +209,15 @@ fn settle<E>(leader: &Leader<E>, loaded: Loaded, begun: u64) -> Outcome<E> {
             Filled::Bypass(value)
         }
         Loaded::NoTurn { retry_after } => {
-            return fail(leader, CacheError::NoTurn { retry_after });
+            let outcome = fail(leader, CacheError::NoTurn { retry_after });
+            return Settled { outcome, may_share };
         }
         Loaded::Overloaded { retry_after } => {
-            return fail(leader, CacheError::Overloaded { retry_after });
+            let outcome = fail(leader, CacheError::Overloaded { retry_after });
+            return Settled { outcome, may_share };
         }
-    })
+    });
+    Settled { outcome, may_share }
 }
 
 fn fail<E>(leader: &Leader<E>, error: CacheError<E>) -> Outcome<E> {

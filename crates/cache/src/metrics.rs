@@ -30,9 +30,15 @@ pub(crate) enum Counter {
     BackingOff,
     Refreshes,
     QueueTimeouts,
+    RemoteHits,
+    RemoteMisses,
+    RemoteOutdated,
+    RemoteFailed,
+    RemoteSkipped,
+    RemoteStored,
 }
 
-const COUNTERS: usize = Counter::QueueTimeouts as usize + 1;
+const COUNTERS: usize = Counter::RemoteStored as usize + 1;
 
 #[derive(Debug, Default)]
 #[repr(align(128))] // Two lines: processors fetch them in pairs.
@@ -97,6 +103,12 @@ impl Metrics {
             overloaded: self.sum(Counter::Overloaded),
             backing_off: self.sum(Counter::BackingOff),
             queue_timeouts: self.sum(Counter::QueueTimeouts),
+            remote_hits: self.sum(Counter::RemoteHits),
+            remote_misses: self.sum(Counter::RemoteMisses),
+            remote_outdated: self.sum(Counter::RemoteOutdated),
+            remote_failed: self.sum(Counter::RemoteFailed),
+            remote_skipped: self.sum(Counter::RemoteSkipped),
+            remote_stored: self.sum(Counter::RemoteStored),
             entries: self.entries.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
         }
@@ -144,6 +156,18 @@ pub struct MetricsSnapshot {
     pub backing_off: u64,
     /// Loads given up because their turn did not come within `queue_timeout`.
     pub queue_timeouts: u64,
+    /// Look-ups in the shared tier that brought a body; they ran no loader.
+    pub remote_hits: u64,
+    /// Those that found nothing.
+    pub remote_misses: u64,
+    /// Those that found a body which may be older than a write that is known here.
+    pub remote_outdated: u64,
+    /// Those that the server did not answer in time, or refused.
+    pub remote_failed: u64,
+    /// Those that were left out, because the server failed a moment ago or is not connected yet.
+    pub remote_skipped: u64,
+    /// Bodies that the shared tier took.
+    pub remote_stored: u64,
     /// Entries now, dead ones not yet swept included.
     pub entries: u64,
     /// Weight of those entries in bytes.

@@ -11,9 +11,9 @@ use crate::{
     metrics::MetricsSnapshot,
     policy::Policy,
     shard::Name,
-    shared::{Shared, Waited, answer},
+    shared::{Shared, Tiers, Waited, answer},
     stamp::{MAX_STAMPS, Stamp},
-    store::{Found, Store},
+    store::Found,
     value::Value,
 };
 
@@ -89,10 +89,10 @@ impl<E> NamedCache<E> {
     pub(crate) fn new(
         name: Arc<Name>,
         policy: Policy,
-        store: Arc<Store>,
+        tiers: Tiers,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { shared: Arc::new(Shared::new(name, policy, store, clock)) }
+        Self { shared: Arc::new(Shared::new(name, policy, tiers, clock)) }
     }
 
     /// The name.
@@ -142,7 +142,7 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
     ///
     /// # Errors
     /// [`CacheError`], where no answer could be had and no old one may be served. It takes no
-    /// longer than `queue_timeout` + `load_timeout` + 100 ms.
+    /// longer than `queue_timeout` + `load_timeout` + 700 ms.
     ///
     /// # Panics
     /// Outside of a tokio runtime with timers, when a load has to begin.
@@ -215,7 +215,7 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
                 Turn::Join(receiver) => (receiver, Served::Coalesced),
                 Turn::Lead(flight, sender) => {
                     let receiver = flight.receiver.clone();
-                    let leader = shared.leader(key, flight);
+                    let leader = shared.leader(key, flight, stamps, true);
                     // Only a leader uses its loader up, and a leader never comes round again.
                     let Some(loader) = loader.take() else { return Err(CacheError::Abandoned) };
                     shared.spawn(sender, leader, loader);

@@ -17,11 +17,19 @@ pub struct CacheConfig {
     pub shards: usize,
     /// `false`: every name behaves as under [`Policy::off`], whatever its policy says.
     pub enabled: bool,
+    /// Whether bodies are kept in this process; `false`: in the shared tier only.
+    pub local: bool,
 }
 
 impl Default for CacheConfig {
     fn default() -> Self {
-        Self { capacity_bytes: 64 << 20, stamp_slots: 1 << 16, shards: 16, enabled: true }
+        Self {
+            capacity_bytes: 64 << 20,
+            stamp_slots: 1 << 16,
+            shards: 16,
+            enabled: true,
+            local: true,
+        }
     }
 }
 
@@ -167,6 +175,9 @@ fn require(holds: bool, setting: &'static str, accepted: &'static str) -> Result
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
+    /// The shared tier cannot be used as it is configured.
+    #[error("{0}")]
+    Remote(String),
     /// A setting has a value that cannot work.
     #[error("{setting} must be {accepted}")]
     Setting {

@@ -18,6 +18,7 @@ use crate::{
     metrics::{Counter, MetricsSnapshot},
     named::{Loaded, Lookup, Served},
     policy::{Admission, Policy},
+    remote::Remote,
     shard::{Entry, Name},
     stamp::{Marks, Stamp},
     store::{Found, Refused, StaleCandidate, Store, entry_weight},
@@ -32,9 +33,19 @@ pub(crate) struct Shared<E> {
     name: Arc<Name>,
     pub(crate) policy: Policy,
     store: Arc<Store>,
+    /// Whether bodies are kept in `store`.
+    local: bool,
+    pub(crate) remote: Option<Arc<Remote>>,
     clock: Arc<dyn Clock>,
     pub(crate) flights: Flights<E>,
     pub(crate) permits: Arc<Semaphore>,
+}
+
+/// Where bodies are kept.
+pub(crate) struct Tiers {
+    pub(crate) store: Arc<Store>,
+    pub(crate) local: bool,
+    pub(crate) remote: Option<Arc<Remote>>,
 }
 
 /// How waiting for a load ended.
@@ -43,6 +54,15 @@ pub(crate) enum Waited<E> {
     Stale(Lookup),
     /// The load's task is gone without a word; the old value is handed back.
     Lost(Option<StaleCandidate>),
+}
+
+/// How old a value is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Age {
+    /// When its load, or the look-up in another tier, began by the cache's clock.
+    pub(crate) begun: u64,
+    /// How long it was kept elsewhere before, in nanoseconds.
+    pub(crate) lived: u64,
 }
 
 /// The answer that a load's result makes.
@@ -61,11 +81,11 @@ impl<E> Shared<E> {
     pub(crate) fn new(
         name: Arc<Name>,
         policy: Policy,
-        store: Arc<Store>,
+        Tiers { store, local, remote }: Tiers,
         clock: Arc<dyn Clock>,
     ) -> Self {
         let permits = Arc::new(Semaphore::new(policy.max_loads_in_flight));
-        Self { name, policy, store, clock, flights: Flights::new(), permits }
+        Self { name, policy, store, local, remote, clock, flights: Flights::new(), permits }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -87,7 +107,7 @@ impl<E> Shared<E> {
         nanos(self.clock.now())
     }
 
-    fn count(&self, counter: Counter) {
+    pub(crate) fn count(&self, counter: Counter) {
         self.name.metrics.count(counter);
     }
 
@@ -129,8 +149,21 @@ impl<E> Shared<E> {
         )
     }
 
-    pub(crate) fn leader(self: &Arc<Self>, key: &str, flight: Arc<Flight<E>>) -> Leader<E> {
-        Leader { shared: Arc::downgrade(self), key: key.into(), flight }
+    /// `asks_remote`: whether the body may be taken from the shared tier.
+    pub(crate) fn leader(
+        self: &Arc<Self>,
+        key: &str,
+        flight: Arc<Flight<E>>,
+        stamps: &[Stamp],
+        asks_remote: bool,
+    ) -> Leader<E> {
+        let shared = Arc::downgrade(self);
+        Leader { shared, key: key.into(), flight, stamps: stamps.into(), asks_remote }
+    }
+
+    /// Whether nothing that this load depends on has ended since it began.
+    pub(crate) fn may_store(&self, marks: &Marks) -> bool {
+        self.store.stamps.may_store(marks)
     }
 
     /// The old value if there is one and it may be served, else the error.
@@ -177,9 +210,9 @@ impl<E> Shared<E> {
         }
     }
 
-    /// Enters what a load brought that began then, unless its key is not to be stored yet, a write came between,
-    /// it is too heavy, or it took longer than the entry may live.
-    pub(crate) fn fill(&self, key: &str, marks: &Marks, value: Option<Value>, begun: u64) {
+    /// Enters what a load brought, unless its key is not to be stored yet, a write came between, it is too heavy, or it
+    /// took longer than the entry may live. Whether key and weight allow storing it, in any tier.
+    pub(crate) fn fill(&self, key: &str, marks: &Marks, value: Option<Value>, age: Age) -> bool {
         let at_once = match self.policy.admission {
             Admission::Everything => true,
             Admission::Values => value.is_some(),
@@ -187,21 +220,30 @@ impl<E> Shared<E> {
         };
         if !at_once && !self.store.is_known(&self.name, key) {
             // Nothing older is there that would have to go.
-            return self.count(Counter::RefusedByPredicate);
+            self.count(Counter::RefusedByPredicate);
+            return false;
         }
         let weight = entry_weight(key, value.as_ref());
         if weight > self.policy.max_entry_bytes.min(self.store.capacity()) {
             self.count(Counter::RefusedBySize);
             if let Some(value) = &value {
-                self.lend(key, marks, value, begun);
+                self.lend(key, marks, value, age.begun);
             }
-            return self.forget(key, marks);
+            self.forget(key, marks);
+            return false;
         }
+        if self.local {
+            self.enter(key, marks, value, weight, age);
+        }
+        true
+    }
+
+    fn enter(&self, key: &str, marks: &Marks, value: Option<Value>, weight: u64, age: Age) {
         if value.is_none() && self.policy.negative_ttl.is_zero() {
             return self.forget(key, marks);
         }
         let now = self.now();
-        let entry = self.entry(key, marks, value, weight, begun);
+        let entry = self.entry(key, marks, value, weight, age);
         if entry.hard_expiry <= now {
             return self.forget(key, marks);
         }
@@ -231,7 +273,7 @@ impl<E> Shared<E> {
         marks: &Marks,
         value: Option<Value>,
         weight: u64,
-        begun: u64,
+        Age { begun, lived }: Age,
     ) -> Entry {
         let Policy { soft_ttl, hard_ttl, negative_ttl, jitter, refresh_ahead, .. } = self.policy;
         let (soft_ttl, hard_ttl) =
@@ -240,7 +282,10 @@ impl<E> Shared<E> {
         let share = 1.0 - jitter * fastrand::f64();
         // From the beginning of the load: the loader may have read at once and been slow with the rest.
         // Through floating point, so that "for ever" saturates instead of overflowing.
-        let after = |ttl, share| begun.saturating_add((nanos(ttl) as f64 * share) as u64);
+        let after = |ttl, share| {
+            let expiry = begun.saturating_add((nanos(ttl) as f64 * share) as u64);
+            expiry.saturating_sub(lived)
+        };
         let refresh = refresh_ahead.filter(|_| value.is_some());
         Entry {
             hash: self.store.hash(&self.name, key),
@@ -324,7 +369,7 @@ impl<E: Send + Sync + 'static> Shared<E> {
         }
         if let Turn::Lead(flight, sender) = self.turn_to_refresh(key, stamps) {
             self.count(Counter::Refreshes);
-            let leader = self.leader(key, flight);
+            let leader = self.leader(key, flight, stamps, false);
             self.spawn(sender, leader, loader);
         }
     }

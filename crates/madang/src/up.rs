@@ -4,6 +4,7 @@
 //! killed, except the temporary directory. A thread for each server starts it again when it ends
 //! ([`kept`]). Ctrl-C stops the nodes first, while nginx and the database still work for them.
 
+mod cache;
 mod databases;
 mod front;
 mod kept;
@@ -41,18 +42,18 @@ const STOP_TIME: Duration = Duration::from_secs(20);
 #[command(after_help = "\
 For trying out, testing and comparing, not for production: all servers share one machine. They
 listen on free ports of 127.0.0.1 and come from the Debian packages mariadb-server, nginx-light and,
-for --tls, openssl. A server that ends is started again at its address. When this process ends,
+for --cache, valkey-server or redis-server, for --tls, openssl. A server that ends is started again at its address. When this process ends,
 even by `kill -9`, all servers end with it.
 
 Settings reach every node as with `madang serve`: madang.toml < MADANG_… variables < --set. This
-command sets data.dir, server.listen, server.metrics_listen, database.url and database.replicas.
+command sets data.dir, server.listen, server.metrics_listen, database.url, database.replicas and cache.url.
 Behind nginx it also sets server.trusted_proxies and server.drain_delay, unless --set names them.
 Nodes on one MariaDB share a token key; without accounts.token_key one is created in the directory.
 With --dir the data stay, and the next start with the same directory continues with them.
 
 --json prints one line once all is ready, with the addresses and the nodes' process ids:
   {\"url\": …, \"nodes\": [{\"url\": …, \"metrics\": …, \"pid\": …}], \"database\": …,
-   \"replicas\": […], \"cache\": null, \"dir\": …}
+   \"replicas\": […], \"cache\": …, \"dir\": …}
 A node that was started again keeps its addresses and has another process id.
 
 Examples:
@@ -62,6 +63,7 @@ Examples:
   madang up --nodes 1 --balance nginx --tls        HTTPS and HTTP/2 with a self-signed certificate
   madang up --nodes 3 --dir shop --set log.level=debug    data and logs stay in ./shop
   madang up --nodes 2 --replicas 1                 reads are also answered from a replica
+  madang up --nodes 2 --cache valkey               nodes use each other's finished answers
   madang up restart --dir shop                     restart the nodes one by one
 
 Ctrl-C, SIGTERM or SIGHUP stops the nodes, then nginx, then the database, and removes a temporary
@@ -142,6 +144,7 @@ struct Addresses {
     url: String,
     database: String,
     replicas: Vec<String>,
+    cache: Option<String>,
     nodes: Vec<node::Addresses>,
     dir: PathBuf,
 }
@@ -154,7 +157,8 @@ impl Stack {
         means: &Arc<Means>,
     ) -> anyhow::Result<Addresses> {
         let databases = Databases::start(plan, dir, means, &mut self.databases)?;
-        let shared = plan.shared_settings(&databases, dir)?;
+        let cache = cache::start(plan, dir, means, &mut self.databases)?;
+        let shared = plan.shared_settings(&databases, cache.as_deref(), dir)?;
         let mut nodes = Vec::new();
         for number in 1..=plan.nodes {
             let node = Node::new(number, plan, &shared, dir)?;
@@ -176,7 +180,7 @@ impl Stack {
             self.front = Some(Arc::new(Kept::new("nginx".to_owned(), log, front)));
         }
         let Databases { url: database, replicas } = databases;
-        Ok(Addresses { url, database, replicas, nodes, dir: dir.to_owned() })
+        Ok(Addresses { url, database, replicas, cache, nodes, dir: dir.to_owned() })
     }
 
     fn all(&self) -> impl Iterator<Item = &Arc<Kept>> {

@@ -3,7 +3,7 @@
 use crate::accounts::{self, Accounts, AccountsError, Caller};
 use crate::articles::{self, Articles};
 use crate::bodies::Bodies;
-use crate::config::{CacheMode, Settings};
+use crate::config::{CacheMode, CacheSettings, Settings};
 use crate::exposition;
 use crate::home::{self, Home};
 use crate::housekeeping::Housekeeping;
@@ -20,7 +20,7 @@ use crate::schedules::{self, Schedules};
 use crate::store::{Pool, Store, StoreError};
 use crate::tracks::{self, Tracks};
 use axum::Router;
-use madang_cache::{Cache, CacheConfig, ConfigError};
+use madang_cache::{Cache, CacheConfig, ConfigError, RemoteConfig};
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -82,6 +82,26 @@ pub enum AppError {
 /// CPU-heavy jobs that may wait; beyond it requests are answered 503 rather than slower and slower.
 const COMPUTE_QUEUE: usize = 1024;
 
+/// Version of the bodies that nodes share, part of their keys. It changes with what a body of the same rows looks like,
+/// so that nodes of two versions can run side by side.
+const BODIES: u32 = 1;
+
+fn open_cache(settings: &Settings, store: &Store) -> Result<Cache, AppError> {
+    let CacheSettings { mode, url, capacity, .. } = &settings.cache;
+    let local = CacheConfig::with_capacity(*capacity as u64);
+    let remote = store.horizon().filter(|_| mode.is_remote());
+    Ok(match (mode, remote) {
+        (CacheMode::Off, _) => Cache::disabled(),
+        (_, None) => Cache::new(&local)?,
+        (mode, Some((identity, horizon))) => {
+            let config = CacheConfig { local: *mode == CacheMode::LocalRemote, ..local };
+            let prefix = format!("madang:{identity:x}:{BODIES}");
+            let remote = RemoteConfig { urls: url.clone(), prefix };
+            Cache::with_remote(&config, remote, horizon)?
+        }
+    })
+}
+
 impl App {
     /// Opens the store in the settings' data directory, whose lock the caller holds.
     ///
@@ -93,12 +113,7 @@ impl App {
         if replayed.pairs > 0 {
             tracing::info!(likes = replayed.pairs, "applied the log of likes");
         }
-        let cache = match settings.cache.mode {
-            CacheMode::Off => Cache::disabled(),
-            CacheMode::Local => {
-                Cache::new(&CacheConfig::with_capacity(settings.cache.capacity as u64))?
-            }
-        };
+        let cache = open_cache(settings, &store)?;
         store.remembered_in(&cache);
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let compute = Arc::new(Pool::start("compute", vec![(); threads], COMPUTE_QUEUE)?);

@@ -96,7 +96,8 @@ impl Collector for AppCollector {
             "Requests whose X-Forwarded-For was ignored because the peer is not in server.trusted_proxies",
             self.app.proxies.ignored(),
         )?;
-        cache_figures(encoder, &self.app.cache.metrics())
+        let cache = &self.app.cache;
+        cache_figures(encoder, &cache.metrics(), cache.remote_is_up())
     }
 }
 
@@ -300,11 +301,45 @@ fn gate_figures(
     Ok(())
 }
 
+/// One figure of a part of the cache.
+type Read = fn(&MetricsSnapshot) -> u64;
+
+/// A counter of each part, in the tiers that have it.
+fn cache_counter(
+    encoder: &mut DescriptorEncoder<'_>,
+    (name, help): (&str, &str),
+    tiers: [(&'static str, Option<Read>); 2],
+    parts: &[(Box<str>, MetricsSnapshot)],
+) -> Result<(), std::fmt::Error> {
+    let first = ConstCounter::new(0u64);
+    let mut family = encoder.encode_descriptor(name, help, None, first.metric_type())?;
+    for (tier, read) in tiers.into_iter().filter_map(|(tier, read)| Some((tier, read?))) {
+        for (cache, figures) in parts {
+            let labels = CacheLabels { cache: cache.to_string(), tier };
+            ConstCounter::new(read(figures)).encode(family.encode_family(&labels)?)?;
+        }
+    }
+    Ok(())
+}
+
 fn cache_figures(
     encoder: &mut DescriptorEncoder<'_>,
     parts: &[(Box<str>, MetricsSnapshot)],
+    is_up: Option<bool>,
 ) -> Result<(), std::fmt::Error> {
-    type Read = fn(&MetricsSnapshot) -> u64;
+    let remote: &[(&str, &str, Read)] = &[
+        ("cache_hits", "", |m| m.remote_hits),
+        ("cache_misses", "", |m| m.remote_misses),
+        ("cache_outdated", "Bodies found that may be older than a known write", |m| {
+            m.remote_outdated
+        }),
+        ("cache_failed", "Lookups that the server of cache.url did not answer", |m| {
+            m.remote_failed
+        }),
+        ("cache_skipped", "Lookups left out while that server is away", |m| m.remote_skipped),
+        ("cache_stored", "Bodies that it took", |m| m.remote_stored),
+    ];
+    let remote = if is_up.is_some() { remote } else { &[] };
     let counters: [(&str, &str, Read); 13] = [
         ("cache_hits", "Lookups answered by a fresh entry", |m| m.hits),
         ("cache_negative_hits", "Lookups answered by a cached absence", |m| m.negative_hits),
@@ -331,12 +366,24 @@ fn cache_figures(
         }),
     ];
     for (name, help, read) in counters {
-        let first = ConstCounter::new(0u64);
-        let mut family = encoder.encode_descriptor(name, help, None, first.metric_type())?;
-        for (cache, figures) in parts {
-            let labels = CacheLabels { cache: cache.to_string(), tier: "local" };
-            ConstCounter::new(read(figures)).encode(family.encode_family(&labels)?)?;
-        }
+        let remote = remote.iter().filter(|one| one.0 == name).map(|one| one.2);
+        cache_counter(
+            encoder,
+            (name, help),
+            [("local", Some(read)), ("remote", remote.last())],
+            parts,
+        )?;
+    }
+    for (name, help, read) in
+        remote.iter().filter(|one| !counters.iter().any(|other| other.0 == one.0))
+    {
+        cache_counter(encoder, (name, help), [("local", None), ("remote", Some(*read))], parts)?;
+    }
+    if let Some(is_up) = is_up {
+        let gauge = ConstGauge::new(i64::from(is_up));
+        let help = "1 while the server of cache.url answers";
+        let up = encoder.encode_descriptor("cache_remote_up", help, None, gauge.metric_type())?;
+        gauge.encode(up)?;
     }
     let gauges: [(&str, &str, Read); 2] = [
         ("cache_entries", "Number of entries", |m| m.entries),

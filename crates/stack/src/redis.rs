@@ -1,77 +1,73 @@
-//! Debian's Redis, for tests and measurements: nothing on disk, a free port of 127.0.0.1.
+//! Valkey, or Redis where that is what is installed: a free port of 127.0.0.1, nothing saved on disk.
 
 use std::{
     fs, io,
     io::{Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpStream},
     ops::Deref,
-    path::Path,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
 use crate::{Error, Neighbour, Output, PortReservation, Spec, Supervisor};
 
-/// Where Debian installs it.
-const PROGRAM: &str = "/usr/bin/redis-server";
+/// Where Debian installs them. The first that is there is used.
+const PROGRAMS: [&str; 2] = ["/usr/bin/valkey-server", "/usr/bin/redis-server"];
 /// It opens one socket.
 const READY_TIME: Duration = Duration::from_secs(10);
 /// With nothing to save it ends at once.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
-/// A running Redis. Dropping it kills it.
+/// A running server. Dropping it kills it.
 #[derive(Debug)]
-pub struct Redis(Neighbour);
+pub struct Redis {
+    neighbour: Neighbour,
+    dir: PathBuf,
+    args: Vec<String>,
+}
 
 /// Port, process and end are those of all such servers.
 impl Deref for Redis {
     type Target = Neighbour;
 
     fn deref(&self) -> &Neighbour {
-        &self.0
+        &self.neighbour
     }
 }
 
 impl Redis {
-    /// Starts an empty Redis that saves nothing, in `dir`, which must exist.
+    /// Starts an empty server that saves nothing, in `dir`, which must exist.
     ///
     /// # Errors
-    /// [`Error::NotInstalled`] without Redis, otherwise as [`Supervisor::spawn`] and
+    /// [`Error::NotInstalled`] without such a server, otherwise as [`Supervisor::spawn`] and
     /// [`Process::ready_when`](crate::Process::ready_when).
     pub fn start(supervisor: &Supervisor, dir: &Path) -> Result<Self, Error> {
-        let no_port = |source| Error::Io { what: "no free port".to_owned(), source };
-        Self::listen(supervisor, dir, PortReservation::new().map_err(no_port)?)
+        Self::with(supervisor, dir, &[])
     }
 
-    /// Ends it, if it has not ended yet, and starts an empty one at the same address.
+    /// [`start`](Self::start) with further arguments of the server, which count more than its own.
     ///
     /// # Errors
     /// As [`start`](Self::start).
-    pub fn again(self, supervisor: &Supervisor, dir: &Path) -> Result<Self, Error> {
-        drop(self.0.process);
-        Self::listen(supervisor, dir, self.0.reservation)
+    pub fn with(supervisor: &Supervisor, dir: &Path, args: &[&str]) -> Result<Self, Error> {
+        let no_port = |source| Error::Io { what: "no free port".to_owned(), source };
+        let reservation = PortReservation::new().map_err(no_port)?;
+        let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
+        let process = spawn(supervisor, dir, reservation.port(), &args)?;
+        let neighbour = Neighbour { process, reservation, grace: STOP_GRACE };
+        let server = Self { neighbour, dir: dir.to_owned(), args };
+        server.await_answer()?;
+        Ok(server)
     }
 
-    fn listen(
-        supervisor: &Supervisor,
-        dir: &Path,
-        reservation: PortReservation,
-    ) -> Result<Self, Error> {
-        if !fs::exists(PROGRAM).unwrap_or(false) {
-            return Err(Error::NotInstalled { program: "redis-server", package: "redis-server" });
-        }
-        let port = reservation.port();
-        let spec = Spec::new(PROGRAM)
-            .args(["--port".to_owned(), port.to_string()])
-            .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
-            .args(["--daemonize", "no", "--logfile", ""])
-            .dir(dir)
-            .stdout(Output::Null);
-        let process = supervisor.spawn(&spec)?;
-        let server = Self(Neighbour { process, reservation, grace: STOP_GRACE });
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let answers = |left| ping(address, left).map_err(|error| error.to_string());
-        server.0.process.ready_when("an answer to PING", READY_TIME, answers)?;
-        Ok(server)
+    /// Ends it, if it has not ended yet, and starts it again at the same address, empty.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start). The server is then down, and this can be tried again.
+    pub fn restart(&mut self, supervisor: &Supervisor) -> Result<(), Error> {
+        self.neighbour.stop()?;
+        self.neighbour.process = spawn(supervisor, &self.dir, self.port(), &self.args)?;
+        self.await_answer()
     }
 
     /// `redis://127.0.0.1:PORT`.
@@ -79,6 +75,41 @@ impl Redis {
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port())
     }
+
+    fn await_answer(&self) -> Result<(), Error> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port()));
+        let answers = |left| ping(address, left).map_err(|error| error.to_string());
+        self.neighbour.process.ready_when("an answer to PING", READY_TIME, answers)
+    }
+}
+
+/// Whether one is installed.
+///
+/// # Errors
+/// [`Error::NotInstalled`].
+pub fn installed() -> Result<(), Error> {
+    program().map(drop)
+}
+
+fn program() -> Result<&'static str, Error> {
+    let found = PROGRAMS.into_iter().find(|program| fs::exists(program).unwrap_or(false));
+    found.ok_or(Error::NotInstalled { program: "redis-server", package: "redis-server" })
+}
+
+fn spawn(
+    supervisor: &Supervisor,
+    dir: &Path,
+    port: u16,
+    args: &[String],
+) -> Result<crate::Process, Error> {
+    let spec = Spec::new(program()?)
+        .args(["--port".to_owned(), port.to_string()])
+        .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+        .args(["--daemonize", "no", "--logfile", ""])
+        .args(args)
+        .dir(dir)
+        .stdout(Output::Null);
+    supervisor.spawn(&spec)
 }
 
 fn ping(address: SocketAddr, time: Duration) -> io::Result<()> {

@@ -118,12 +118,12 @@ fn a_killed_primary_comes_back_at_its_port_with_its_rows_and_its_replica_goes_on
 #[test]
 fn redis_answers_until_it_is_stopped() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Redis::start(&supervisor(), dir.path()).unwrap();
+    let mut server = Redis::start(&supervisor(), dir.path()).unwrap();
     let port = server.port().to_string();
     let ask = |words: &[&str]| said("redis-cli", &[&["-p", &port][..], words].concat());
     assert_eq!((ask(&["SADD", "s", "a", "b"]), ask(&["SCARD", "s"])), ("2".into(), "2".into()));
     assert_eq!(server.sample().unwrap().processes, 1);
-    let server = server.again(&supervisor(), dir.path()).unwrap();
+    server.restart(&supervisor()).unwrap();
     assert_eq!(ask(&["SCARD", "s"]), "0", "at the same address, and empty");
     server.stop().unwrap();
     assert!(TcpStream::connect(("127.0.0.1", server.port())).is_err());

@@ -1,6 +1,8 @@
 //! The libraries by themselves: what their own examples measure, as they print it.
 
+use crate::tools::supervisor;
 use anyhow::{Context as _, ensure};
+use madang_stack::redis::Redis;
 use std::path::Path;
 use std::process::Command;
 
@@ -37,7 +39,11 @@ pub fn users() -> anyhow::Result<String> {
 
 /// Hits and hit ratios.
 pub fn cache() -> anyhow::Result<String> {
-    printed("Cache", &[("cache_bench", &[])])
+    let dir = tempfile::tempdir()?;
+    let server = Redis::start(&supervisor()?, dir.path())?;
+    let url = server.url();
+    let text = printed("Cache", &[("cache_bench", &[&url])])?;
+    Ok(text.replace(&url, "redis://127.0.0.1"))
 }
 
 /// Reading, simplifying and writing the longest bundled trail.

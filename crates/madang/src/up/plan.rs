@@ -8,15 +8,21 @@ use crate::settings::{SettingsArgs, Usage};
 use anyhow::{Context as _, anyhow};
 use madang_service::config::{Key, Origin, Settings};
 use madang_stack::nginx::{self, Profile};
-use madang_stack::{Error, mariadb};
+use madang_stack::{Error, mariadb, redis};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// What this command sets itself, since nothing works with other values.
-const OWN: [&str; 5] =
-    ["data.dir", "server.listen", "server.metrics_listen", "database.url", "database.replicas"];
+const OWN: [&str; 6] = [
+    "data.dir",
+    "server.listen",
+    "server.metrics_listen",
+    "database.url",
+    "database.replicas",
+    "cache.url",
+];
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatabaseKind {
@@ -31,6 +37,14 @@ enum Balance {
     /// nginx on an address of its own, in front of the nodes
     Nginx,
     /// Nothing: clients choose a node
+    Off,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheKind {
+    /// Valkey, or Redis where that is installed: bodies of one node serve the others
+    Valkey,
+    /// Nothing: each node has a cache of its own
     Off,
 }
 
@@ -54,6 +68,9 @@ pub struct Choices {
     /// Number of read-only replicas of the MariaDB, 0 to 8
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=8))]
     replicas: u16,
+    /// Cache that the nodes share; with valkey, cache.mode is local+remote unless --set names another
+    #[arg(long, value_name = "KIND", value_enum, default_value = "off")]
+    cache: CacheKind,
     /// Balancer in front of the nodes [default: nginx with several nodes or --tls, otherwise off]
     #[arg(long, value_name = "KIND", value_enum)]
     balance: Option<Balance>,
@@ -90,6 +107,7 @@ pub struct Plan {
     pub nodes: u16,
     pub database: DatabaseKind,
     pub replicas: u16,
+    pub cache: CacheKind,
     pub front: Option<FrontPlan>,
     pub dir: Option<PathBuf>,
     pub demo: bool,
@@ -103,9 +121,21 @@ fn usage(text: &str) -> anyhow::Error {
 
 impl Plan {
     pub fn new(choices: Choices) -> anyhow::Result<Self> {
-        let Choices { nodes, database, replicas, balance, profile, tls, dir, demo, config, set } =
-            choices;
-        let is_shared = nodes.is_some_and(|nodes| nodes > 1) || replicas > 0;
+        let Choices {
+            nodes,
+            database,
+            replicas,
+            cache,
+            balance,
+            profile,
+            tls,
+            dir,
+            demo,
+            config,
+            set,
+        } = choices;
+        let is_shared =
+            nodes.is_some_and(|nodes| nodes > 1) || replicas > 0 || cache == CacheKind::Valkey;
         let fitting = if is_shared { DatabaseKind::Mariadb } else { DatabaseKind::Sqlite };
         let database = database.unwrap_or(fitting);
         let nodes = nodes.unwrap_or(if database == DatabaseKind::Mariadb { 2 } else { 1 });
@@ -117,6 +147,11 @@ impl Plan {
             }
             if replicas > 0 {
                 return Err(usage("--replicas: a file has no replicas; use --database mariadb"));
+            }
+            if cache == CacheKind::Valkey {
+                return Err(usage(
+                    "--cache valkey: a node with a file of its own shares no bodies; use --database mariadb",
+                ));
             }
         }
         let fitting = if nodes > 1 || tls { Balance::Nginx } else { Balance::Off };
@@ -139,12 +174,13 @@ impl Plan {
                 return Err(Usage(format!("--set {pair}: `madang up` sets {name} itself")).into());
             }
         }
-        let plan = Self { nodes, database, replicas, front, dir, demo, config, set };
+        let plan = Self { nodes, database, replicas, cache, front, dir, demo, config, set };
         // A wrong setting is to be found before anything is started.
         let stand_in = "mysql://user:password@127.0.0.1:1/madang".to_owned();
         let replicas = vec![stand_in.clone(); usize::from(replicas)];
         let databases = Databases { url: stand_in, replicas };
-        plan.resolve(Path::new("."), &plan.cluster_settings(&databases))?;
+        let cache = (cache == CacheKind::Valkey).then_some("redis://127.0.0.1:1");
+        plan.resolve(Path::new("."), &plan.cluster_settings(&databases, cache))?;
         Ok(plan)
     }
 
@@ -153,6 +189,9 @@ impl Plan {
         let mut needed = Vec::new();
         if self.database == DatabaseKind::Mariadb {
             needed.push(mariadb::installed());
+        }
+        if self.cache == CacheKind::Valkey {
+            needed.push(redis::installed());
         }
         if let Some(front) = &self.front {
             needed.push(nginx::installed());
@@ -194,16 +233,21 @@ impl Plan {
     pub fn shared_settings(
         &self,
         databases: &Databases,
+        cache: Option<&str>,
         dir: &Path,
     ) -> anyhow::Result<Vec<(String, String)>> {
-        let mut all = self.cluster_settings(databases);
+        let mut all = self.cluster_settings(databases, cache);
         if self.database == DatabaseKind::Mariadb && !self.has_token_key()? {
             all.push(("accounts.token_key".to_owned(), token_key(&dir.join("token.key"))?));
         }
         Ok(all)
     }
 
-    fn cluster_settings(&self, databases: &Databases) -> Vec<(String, String)> {
+    fn cluster_settings(
+        &self,
+        databases: &Databases,
+        cache: Option<&str>,
+    ) -> Vec<(String, String)> {
         let mut all = Vec::new();
         let mut set = |name: &str, value: &str| all.push((name.to_owned(), value.to_owned()));
         match self.database {
@@ -213,6 +257,10 @@ impl Plan {
         }
         if !databases.replicas.is_empty() {
             set("database.replicas", &databases.replicas.join(","));
+        }
+        if let Some(url) = cache {
+            set("cache.url", url);
+            set("cache.mode", "local+remote");
         }
         if self.front.is_some() {
             set("server.trusted_proxies", "127.0.0.1/32");

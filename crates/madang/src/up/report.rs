@@ -35,8 +35,7 @@ fn line(addresses: &Addresses, stack: &Stack) -> String {
         "nodes": nodes.collect::<Vec<_>>(),
         "database": addresses.database,
         "replicas": addresses.replicas,
-        // For readers that ask; there is no cache server yet.
-        "cache": null,
+        "cache": addresses.cache,
         "dir": addresses.dir,
     });
     format!("{whole}\n")
@@ -52,6 +51,7 @@ fn table(addresses: &Addresses, stack: &Stack, took: Duration) -> String {
         rows.push([String::new(), node.metrics.clone() + "/metrics", String::new()]);
     }
     let urls = std::iter::once(&addresses.database).chain(&addresses.replicas);
+    let urls = urls.chain(&addresses.cache);
     for (at, url) in urls.enumerate() {
         let kept = stack.databases.get(at);
         let name = kept.map_or("sqlite", |kept| &kept.name).to_owned();

@@ -17,7 +17,7 @@ use super::{EXPERIMENT, Lab, MADANG, exit_code, mentioning, on_results, text_of,
 struct Faulty {
     lab: Lab,
     redis: Redis,
-    dir: tempfile::TempDir,
+    _dir: tempfile::TempDir,
     child: Child,
 }
 
@@ -38,7 +38,7 @@ impl Faulty {
         let lab = Lab::new(&text);
         let mut command = lab.command(&[]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let faulty = Self { lab, redis, dir, child };
+        let faulty = Self { lab, redis, _dir: dir, child };
         until("no round began", || faulty.lab.0.path().join("hooked").exists());
         faulty
     }
@@ -76,7 +76,7 @@ impl Faulty {
             }
         }
         // The victim is there again, and the command ends by itself.
-        let _redis = self.redis.again(&supervisor(), self.dir.path()).unwrap();
+        self.redis.restart(&supervisor()).unwrap();
         fs::write(self.lab.0.path().join("healed"), "").unwrap();
         let resumed = on_results(&["--resume", out.to_str().unwrap()]);
         assert_eq!(resumed.status.code(), Some(0), "{}", text_of(&resumed));

@@ -60,6 +60,7 @@ mod posts_input;
 mod private_files;
 mod protocol;
 mod readme;
+mod remote_cache;
 mod replicas;
 mod repository;
 mod request_ids;

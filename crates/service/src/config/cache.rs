@@ -2,13 +2,16 @@
 
 use super::keys::{Key, choice, key, switch};
 use super::value::{duration, size};
+use madang_cache::RemoteUrl;
 use std::time::Duration;
 
-/// `cache.*`: the in-process cache.
+/// `cache.*`: the cache of finished bodies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheSettings {
-    /// `off` or `local`.
+    /// In which tiers.
     pub mode: CacheMode,
+    /// The shared tier: one server, or nodes of a cluster.
+    pub url: Vec<RemoteUrl>,
     /// Bytes that all cached bodies may take together.
     pub capacity: usize,
     /// Largest cached body, all its encodings together.
@@ -42,8 +45,19 @@ pub struct Lifetimes {
 pub enum CacheMode {
     /// Nowhere: every request does all the work.
     Off,
+    /// In a server that all nodes share.
+    Remote,
     /// In this process.
     Local,
+    /// In both: what this process does not have, it looks for in the server.
+    LocalRemote,
+}
+
+impl CacheMode {
+    /// Whether there is a shared tier.
+    pub fn is_remote(self) -> bool {
+        matches!(self, Self::Remote | Self::LocalRemote)
+    }
 }
 
 impl CacheSettings {
@@ -51,6 +65,7 @@ impl CacheSettings {
         let zero = Duration::ZERO;
         Self {
             mode: CacheMode::Off,
+            url: Vec::new(),
             capacity: 0,
             max_entry: 0,
             first_pages_only: false,
@@ -66,13 +81,35 @@ impl CacheSettings {
     }
 }
 
+const MODES: &[(&str, CacheMode)] = &[
+    ("off", CacheMode::Off),
+    ("remote", CacheMode::Remote),
+    ("local", CacheMode::Local),
+    ("local+remote", CacheMode::LocalRemote),
+];
+
+fn remote_urls(value: &str) -> Result<Vec<RemoteUrl>, String> {
+    let urls = value.split(',').map(str::trim).filter(|url| !url.is_empty());
+    urls.map(RemoteUrl::parse).collect()
+}
+
 pub(super) const KEYS: &[Key] = &[
     key!(
         "cache.mode" = "local",
-        "off or local",
-        "Place where finished bodies are kept; off = every request is computed anew",
-        |s, v| s.cache.mode = choice(v, &[("off", CacheMode::Off), ("local", CacheMode::Local)])?
+        "off, remote, local or local+remote",
+        "Place where finished bodies are kept: in this process, in the server of cache.url (documented system: remote), or both; off = every request is computed anew",
+        |s, v| s.cache.mode = choice(v, MODES)?
     ),
+    Key {
+        // It may hold a password.
+        secret: true,
+        ..key!(
+            "cache.url" = "",
+            "redis://[USER:PASSWORD@]HOST:PORT or rediss:// with TLS, several separated by commas for a cluster, or empty",
+            "Valkey or Redis (7.0 or newer) that keeps bodies for all nodes; it may lose them at any time",
+            |s, v| s.cache.url = remote_urls(v)?
+        )
+    },
     key!(
         "cache.capacity" = "32MiB",
         "a size: 8MiB, 1GiB",

@@ -59,6 +59,20 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// A key whose value needs another key, that key, and why.
+    fn missing(&self) -> Option<(&'static str, &'static str, &'static str)> {
+        let is_remote = self.cache.mode.is_remote();
+        if is_remote && self.cache.url.is_empty() {
+            return Some(("cache.mode", "cache.url", "the server that keeps the bodies"));
+        }
+        let positions = "a body says up to which writes it is new, and only that store counts them";
+        (is_remote && self.database.url.is_none()).then_some((
+            "cache.mode",
+            "database.url",
+            positions,
+        ))
+    }
+
     /// Keys whose values are allowed only with `unsafe_experiments`, and what each gives up.
     fn unsafe_values(&self) -> Vec<(&'static str, &'static str)> {
         let mut found = self.accounts.unsafe_values();

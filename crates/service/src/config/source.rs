@@ -63,6 +63,20 @@ pub enum ConfigError {
         /// What would be accepted.
         accepts: &'static str,
     },
+    /// The value is possible only with that of another key.
+    #[error("{origin}: `{key} = {value}` needs `{needs}`: {why}")]
+    Needs {
+        /// The key.
+        key: &'static str,
+        /// The value that was given.
+        value: String,
+        /// Where.
+        origin: Origin,
+        /// The other key.
+        needs: &'static str,
+        /// What that is for.
+        why: &'static str,
+    },
     /// The value gives up a promise of the service, and nobody said that this is wanted.
     #[error(
         "{origin}: `{key} = {value}` is unsafe: {gives_up}; to allow it, set `unsafe_experiments = true`"
@@ -192,6 +206,11 @@ impl Sources {
                 origin,
                 accepts: key.accepts,
             })?;
+        }
+        if let Some((key, needs, why)) = settings.missing() {
+            let found = Key::find(key).map(|key| self.effective(key));
+            let (value, origin) = found.unwrap_or(("", Origin::Default));
+            return Err(ConfigError::Needs { key, value: value.to_owned(), origin, needs, why });
         }
         if !settings.unsafe_experiments
             && let Some((key, gives_up)) = settings.unsafe_values().into_iter().next()
@@ -361,7 +380,8 @@ mod tests {
             ("server.queue_time", "0"),
             ("server.queue_time", "401ms"),
             ("server.workers", "0"),
-            ("cache.mode", "remote"),
+            ("cache.mode", "elsewhere"),
+            ("cache.url", "http://127.0.0.1"),
             ("log.level", "warning"),
             ("log.level", "madang_service=loud"),
         ] {

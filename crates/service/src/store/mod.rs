@@ -34,7 +34,7 @@ pub(crate) use tx::{Tx, follow};
 
 use crate::config::DatabaseSettings;
 use effects::Memory;
-use madang_cache::Stamp;
+use madang_cache::{Horizon, Stamp};
 use maria::Maria;
 use sqlite::{Company, Embedded, READ_TIME};
 use std::path::Path;
@@ -222,6 +222,14 @@ impl Store {
         match &self.inner.engine {
             Engine::Sqlite(embedded) => embedded.writer.submit(Company::Shared, job, settle),
             Engine::Maria(maria) => maria.submit(job, settle),
+        }
+    }
+
+    /// Which database it is, and what judges bodies of a shared cache; nothing for a store of its own.
+    pub(crate) fn horizon(&self) -> Option<(i64, Arc<dyn Horizon>)> {
+        match &self.inner.engine {
+            Engine::Sqlite(_) => None,
+            Engine::Maria(maria) => Some((maria.identity(), maria.horizon())),
         }
     }
 

@@ -25,7 +25,7 @@ use super::sql::Conn;
 use super::tx::{caught, follow};
 use super::{Pool, ReplicaFigures, StoreError, StoreFigures, Tx, handover};
 use crate::config::DatabaseSettings;
-use madang_cache::Stamp;
+use madang_cache::{Horizon, Stamp};
 use madang_positions::Timing;
 use mysql::{Opts, OptsBuilder};
 use outbox::{Fate, Number, Outbox};
@@ -67,6 +67,16 @@ struct Shared {
     reach: Reach,
     /// Which database it is.
     identity: i64,
+}
+
+impl Horizon for Shared {
+    fn label(&self) -> Option<Vec<u8>> {
+        self.reach.label()
+    }
+
+    fn admits(&self, label: &[u8], stamps: &[Stamp]) -> bool {
+        self.reach.admits(label, stamps)
+    }
 }
 
 #[derive(Default)]
@@ -120,6 +130,16 @@ impl Maria {
         let _poller = Poller::start(&shared, timing)
             .map_err(|e| StoreError::Other(format!("cannot start a thread: {e}")))?;
         Ok(Self { _poller, replicas, reads, writes, shared })
+    }
+
+    /// What judges bodies of a shared cache.
+    pub(super) fn horizon(&self) -> Arc<dyn Horizon> {
+        Arc::clone(&self.shared) as Arc<dyn Horizon>
+    }
+
+    /// Which database it is.
+    pub(super) fn identity(&self) -> i64 {
+        self.shared.identity
     }
 
     pub(super) fn freshness(&self) -> &Arc<Freshness> {

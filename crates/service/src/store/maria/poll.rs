@@ -2,6 +2,7 @@
 
 use super::Shared;
 use super::freshness::now;
+use super::reach;
 use super::session::{Session, Use};
 use crate::store::sql::params;
 use crate::store::{Effects, StoreError};
@@ -17,6 +18,10 @@ const RENEW_EVERY: Duration = Duration::from_secs(5);
 const CLEAN_EVERY: Duration = Duration::from_secs(60);
 /// Pause after a poll that failed.
 const AFTER_FAILURE: Duration = Duration::from_millis(100);
+/// Stands for the history where rows of the outbox say their lane.
+const HISTORY: u8 = u8::MAX;
+/// Runs of a server whose beginnings are this close, in seconds, are one: it says how long it has run in whole seconds.
+const SAME_RUN: i64 = 3;
 /// A server that has run for less than since the last poll, and this, was started meanwhile.
 const SLACK: Duration = Duration::from_secs(2);
 
@@ -38,7 +43,7 @@ impl Poller {
                     // Names are not hashed onto slots: what is remembered here has stamps of its own.
                     follower: Follower::new(1, timing),
                     session: None,
-                    history: 1,
+                    known: 0,
                     last: None,
                     renewed: Instant::now(),
                     cleaned: Instant::now(),
@@ -67,8 +72,8 @@ struct Work {
     shared: Arc<Shared>,
     follower: Follower,
     session: Option<Session>,
-    /// Counts the histories that this node has met.
-    history: u64,
+    /// The history that the last poll told.
+    known: u64,
     /// When the last poll was answered.
     last: Option<Instant>,
     renewed: Instant,
@@ -97,15 +102,20 @@ impl Work {
         let began = now();
         let rows = session.text(&query(&self.follower.wanted()))?;
         self.last = Some(Instant::now());
-        let (marks, rows) = read(&rows)?;
+        let (history, marks, rows) = read(&rows)?;
+        self.known = history;
         let starts = matches!(self.follower.wanted(), Wanted::Everything);
         if starts {
-            // Nothing is remembered yet; what is loaded from now on must contain all of this.
-            let mut highest = marks.clone();
-            rows.iter().for_each(|row| highest.raise(row.lane, row.number));
-            self.shared.reach.began(highest);
+            self.shared.reach.began(marks.clone());
+            // The fewer share a version, the more bodies of others this node may use.
+            for chunk in rows.chunks(rows.len().div_ceil(reach::KNOWN / 2).max(1)) {
+                let told = chunk.iter().map(|row| &row.payload);
+                self.shared
+                    .reach
+                    .ended_together(told.map(|(lane, n, effects)| (*lane, *n, effects)));
+            }
         }
-        match self.follower.apply(Poll { began, history: self.history, marks, rows }) {
+        match self.follower.apply(Poll { began, history, marks, rows }) {
             Applied::News(news) => {
                 let own = self.shared.outbox.own();
                 for (lane, number, effects) in news {
@@ -117,6 +127,7 @@ impl Work {
                         effects.apply(&self.shared.memory);
                     }
                 }
+                self.shared.reach.closed(history, &self.follower.label().position);
                 self.shared.freshness.polled(began);
             }
             Applied::StartAgain => {
@@ -124,6 +135,7 @@ impl Work {
                     "the database has forgotten something, or this node has missed it: it starts again"
                 );
                 self.shared.freshness.lost();
+                self.shared.reach.lost();
                 self.shared.memory.forget()?;
             }
         }
@@ -141,9 +153,7 @@ impl Work {
             (None, _) => false,
             (Some(_), None) => true,
         };
-        if is_new {
-            self.history += 1;
-        }
+        begin_history(&session, is_new, self.known)?;
         self.session = Some(session);
         Ok(())
     }
@@ -168,6 +178,22 @@ impl Work {
             self.session = None;
         }
     }
+}
+
+/// Begins another history if the server runs anew: what it remembers may be less than what nodes have seen. Of several
+/// nodes that notice, one does. The servers of a cluster that replicates by certification are one.
+fn begin_history(session: &Session, is_new: bool, known: u64) -> Result<(), StoreError> {
+    const RUN: &str = "SELECT COALESCE(
+        (SELECT CAST(CONV(LEFT(MD5(variable_value), 15), 16, 10) AS SIGNED) FROM information_schema.global_status
+          WHERE variable_name = 'WSREP_CLUSTER_STATE_UUID' AND variable_value <> ''),
+        (SELECT UNIX_TIMESTAMP() - CAST(variable_value AS SIGNED) FROM information_schema.global_status
+          WHERE variable_name = 'UPTIME'))";
+    let rows = session.text(RUN)?;
+    let run = rows.first().and_then(|row| row.get::<i64, _>(0)).unwrap_or(0);
+    let next = fastrand::u64(1..1 << 62);
+    let begin = "UPDATE madang_cluster SET history = ?, server_run = ?
+         WHERE (? AND history = ?) OR abs(server_run - ?) > ?";
+    session.run(begin, params![next, run, is_new, known, run, SAME_RUN]).map(drop)
 }
 
 /// Takes away rows older than ten minutes that no gap comes before, and says up to where.
@@ -204,18 +230,21 @@ fn query(wanted: &Wanted<'_>) -> String {
         }
     }
     query.push_str(" UNION ALL SELECT lane, deleted, NULL FROM outbox_lanes WHERE deleted > 0");
+    let _ = write!(query, " UNION ALL SELECT {HISTORY}, history, NULL FROM madang_cluster");
     query
 }
 
 type News = (u8, u64, Effects);
 
-fn read(rows: &[mysql::Row]) -> Result<(Position, Vec<Row<News>>), StoreError> {
-    let (mut marks, mut news) = (Position::default(), Vec::new());
+/// History, deletion marks, rows.
+fn read(rows: &[mysql::Row]) -> Result<(u64, Position, Vec<Row<News>>), StoreError> {
+    let (mut history, mut marks, mut news) = (0, Position::default(), Vec::new());
     let wrong = || StoreError::Corrupt("a row of the outbox cannot be read".to_owned());
     for row in rows {
         let lane: u8 = row.get(0).ok_or_else(wrong)?;
         let number: u64 = row.get(1).ok_or_else(wrong)?;
         match row.get::<Option<Vec<u8>>, _>(2).ok_or_else(wrong)? {
+            None if lane == HISTORY => history = number,
             None => marks.raise(lane, number),
             Some(bytes) => {
                 let effects = Effects::decode(&bytes)?;
@@ -223,5 +252,5 @@ fn read(rows: &[mysql::Row]) -> Result<(Position, Vec<Row<News>>), StoreError> {
             }
         }
     }
-    Ok((marks, news))
+    Ok((history, marks, news))
 }

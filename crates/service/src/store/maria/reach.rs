@@ -9,6 +9,9 @@
 //!
 //! A body is thus read from a replica that lags as soon as it has what the body depends on. A body that nobody changes
 //! needs nothing of it.
+//!
+//! Bodies in a shared cache are judged in the same way, by the numbers that had been seen without a gap when they were
+//! loaded. Numbers begin anew where a server has forgotten some, so a body also says of which history they are.
 
 use crate::store::Effects;
 use madang_cache::Stamp;
@@ -22,7 +25,7 @@ use std::time::{Duration, Instant};
 /// Stamps are hashed onto so many; two that share one only ask for more than necessary. A power of two.
 const SLOTS: usize = 1 << 14;
 /// Versions whose numbers are known. A replica that is behind the oldest answers nothing.
-const KNOWN: usize = 8192;
+pub(super) const KNOWN: usize = 8192;
 
 /// What this node knows to have ended.
 #[derive(Debug)]
@@ -43,6 +46,8 @@ struct State {
     own: Position,
     /// Version, its numbers, since when.
     known: VecDeque<(u64, Position, Instant)>,
+    /// History, and the numbers up to which nothing is missing; unknown until the first complete poll.
+    closed: Option<(u64, Position)>,
 }
 
 impl Default for Reach {
@@ -59,19 +64,63 @@ impl Reach {
 
     /// The transaction of this number has ended these; to be noted before the cache forgets them.
     pub(super) fn ended(&self, lane: u8, number: u64, effects: &Effects) {
+        self.ended_together([(lane, number, effects)].into_iter());
+    }
+
+    /// The same of several, under one version: it asks for all of their numbers where some would do.
+    pub(super) fn ended_together<'e>(
+        &self,
+        rows: impl Iterator<Item = (u8, u64, &'e Effects)> + Clone,
+    ) {
         let mut state = self.state();
-        state.highest.raise(lane, number);
+        rows.clone().for_each(|(lane, number, _)| state.highest.raise(lane, number));
         let version = state.next();
-        match effects.stamps() {
-            None => self.slots.iter().for_each(|slot| slot.store(version, Release)),
-            Some(stamps) => {
-                for stamp in stamps {
-                    self.slots[slot(*stamp)].fetch_max(version, AcqRel);
+        for (_, _, effects) in rows {
+            match effects.stamps() {
+                None => self.slots.iter().for_each(|slot| slot.store(version, Release)),
+                Some(stamps) => {
+                    for stamp in stamps {
+                        self.slots[slot(*stamp)].fetch_max(version, AcqRel);
+                    }
                 }
             }
         }
         drop(state);
         self.news.notify_all();
+    }
+
+    /// A complete poll has shown that up to these numbers nothing is missing.
+    pub(super) fn closed(&self, history: u64, closed: &Position) {
+        let mut state = self.state();
+        if state.closed.as_ref().is_none_or(|known| *known != (history, closed.clone())) {
+            state.closed = Some((history, closed.clone()));
+        }
+    }
+
+    /// What is known may be wrong until the next beginning.
+    pub(super) fn lost(&self) {
+        self.state().closed = None;
+    }
+
+    /// What a body contains that is loaded from now on, as bytes.
+    pub(super) fn label(&self) -> Option<Vec<u8>> {
+        let state = self.state();
+        let (history, closed) = state.closed.as_ref()?;
+        let numbers = closed.lanes().flat_map(|(_, number)| number.to_le_bytes());
+        Some(history.to_le_bytes().into_iter().chain(numbers).collect())
+    }
+
+    /// Whether a body with this label contains whatever has ended these stamps, which have been read.
+    pub(super) fn admits(&self, label: &[u8], stamps: &[Stamp]) -> bool {
+        let (words, rest) = label.as_chunks::<8>();
+        let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
+        let Some(history) = words.next().filter(|_| rest.is_empty()) else { return false };
+        let mut position = Position::default();
+        (0..madang_positions::LANES)
+            .zip(words)
+            .for_each(|(lane, number)| position.raise(lane, number));
+        let is_ours = self.state().closed.as_ref().is_some_and(|(known, _)| *known == history);
+        is_ours && self.version_of(&position).is_some_and(|version| version >= self.needed(stamps))
     }
 
     /// The same of a transaction of this node.
@@ -80,12 +129,12 @@ impl Reach {
         self.ended(lane, number, effects);
     }
 
-    /// Everything has ended: the primary is another one, or this node starts. Nothing older than these numbers is used,
-    /// nor than what this node has committed: that may be later than the poll that told them. (If the primary has lost
-    /// it, replicas answer nothing until numbers are that high again.)
-    pub(super) fn began(&self, highest: Position) {
+    /// Everything up to these deletion marks has ended: the primary is another one, or this node starts. What came later
+    /// is told next. Nothing older than what this node has committed is used either: that may be later than the poll. (If
+    /// the primary has lost it, replicas answer nothing until numbers are that high again.)
+    pub(super) fn began(&self, marks: Position) {
         let mut state = self.state();
-        state.highest = highest;
+        state.highest = marks;
         let own: Vec<_> = state.own.lanes().collect();
         own.into_iter().for_each(|(lane, number)| state.highest.raise(lane, number));
         state.known.clear();
@@ -208,6 +257,33 @@ mod tests {
         assert_eq!(reach.version_of(&position(&[(0, 6), (1, 2)])), None);
         let with_own = reach.version_of(&position(&[(0, 7), (1, 2)])).unwrap();
         assert!(reach.needed(&[Stamp::new("post:1")]) <= with_own);
+    }
+
+    #[test]
+    fn a_body_of_another_node_needs_what_has_ended_its_stamps_and_the_same_history() {
+        let reach = Reach::default();
+        let post = [Stamp::new("post:1")];
+        let label = |history, numbers: &[(u8, u64)]| {
+            let other = Reach::default();
+            other.closed(history, &position(numbers));
+            other.label().unwrap()
+        };
+        assert_eq!(reach.label(), None, "nothing is known yet");
+        reach.began(position(&[(0, 2)]));
+        reach.closed(7, &position(&[(0, 2)]));
+        assert!(reach.admits(&label(7, &[(0, 2)]), &post));
+        assert!(
+            !reach.admits(&label(7, &[(0, 1)]), &post),
+            "rows before the marks may have ended it"
+        );
+        assert!(!reach.admits(&label(8, &[(0, 2)]), &post), "another history");
+        reach.ended(1, 4, &ends("post:1"));
+        assert!(!reach.admits(&label(7, &[(0, 9)]), &post));
+        assert!(reach.admits(&label(7, &[(0, 2), (1, 4)]), &post));
+        assert!(reach.admits(&label(7, &[(0, 2)]), &[Stamp::new("post:2")]), "nobody changed it");
+        assert!(!reach.admits(&[], &post) && !reach.admits(&[7; 9], &post));
+        reach.lost();
+        assert!(!reach.admits(&label(7, &[(0, 2), (1, 4)]), &post));
     }
 
     #[test]

@@ -1,0 +1,179 @@
+//! A second tier that several processes share: bodies in Valkey or Redis.
+//!
+//! It only makes things faster. A body there says what it contains (its *label*), and is used only if the process that
+//! asks finds that to be enough ([`Horizon`]). So the server may lose everything, go back in time or be unreachable, and
+//! no answer is older for it; nothing is ever deleted there. Every call has a deadline, and after failures the server is
+//! left alone for a while.
+
+mod breaker;
+mod entry;
+mod link;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use redis::Cmd;
+
+use crate::{stamp::Stamp, value::Value};
+use link::{Connection, Links};
+pub use link::{RemoteError, RemoteUrl};
+
+/// Longest time for one answer of the server. A load from the database takes about as long.
+const ANSWER: Duration = Duration::from_millis(100);
+/// For so long one process has the sole right to load what all miss; it is longer than most loads.
+const CLAIM: Duration = Duration::from_millis(250);
+/// Time between two looks for what another process is loading.
+const LOOK: Duration = Duration::from_millis(10);
+/// Longest time that the remote tier adds to a load.
+pub(crate) const LONGEST: Duration = Duration::from_millis(600);
+
+/// Judges which bodies of other processes contain enough. Only the store knows.
+pub trait Horizon: Send + Sync + 'static {
+    /// What a load that begins now will contain; `None` while that is unknown.
+    fn label(&self) -> Option<Vec<u8>>;
+
+    /// Whether a body with this label contains every write that is known to have ended these stamps. Asked after the
+    /// stamps were read, for a request that may use what this process remembers.
+    fn admits(&self, label: &[u8], stamps: &[Stamp]) -> bool;
+}
+
+/// Settings of the shared tier.
+#[derive(Clone, Debug)]
+pub struct RemoteConfig {
+    /// One server, or some nodes of a cluster.
+    pub urls: Vec<RemoteUrl>,
+    /// What all keys begin with: who shares a server without sharing bodies differs in it.
+    pub prefix: String,
+}
+
+/// The shared tier, as one process uses it.
+pub(crate) struct Remote {
+    links: Arc<Links>,
+    horizon: Arc<dyn Horizon>,
+    prefix: String,
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remote").field("prefix", &self.prefix).finish_non_exhaustive()
+    }
+}
+
+/// What the shared tier has of a key.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// A body that contains enough, and the rest of its life.
+    Body(Value, Duration),
+    /// There is a body, and it contains too little.
+    Outdated,
+    Nothing,
+    /// The server did not answer.
+    Failed,
+    /// The server was not asked, because it failed a moment ago.
+    Skipped,
+}
+
+/// A load that may be shared when it is done: its label was taken before it began.
+#[derive(Debug)]
+pub(crate) struct Shareable {
+    label: Vec<u8>,
+}
+
+impl Remote {
+    pub(crate) fn new(
+        config: RemoteConfig,
+        horizon: Arc<dyn Horizon>,
+    ) -> Result<Self, RemoteError> {
+        Ok(Self { links: Links::new(&config.urls)?, horizon, prefix: config.prefix })
+    }
+
+    fn key(&self, name: &str, key: &str) -> String {
+        format!("{}:{name}:{key}", self.prefix)
+    }
+
+    /// Whether the server answers, as far as that is known.
+    pub(crate) fn is_up(&self) -> bool {
+        self.links.breaker.is_closed()
+    }
+
+    /// The body of a key.
+    pub(crate) async fn find(&self, name: &str, key: &str, stamps: &[Stamp]) -> Found {
+        let key = self.key(name, key);
+        let mut pipe = redis::pipe();
+        pipe.get(&key).pttl(&key);
+        let Some(asked) = self
+            .ask(|mut link| async move { link.pipe::<(Option<Vec<u8>>, i64)>(&pipe).await })
+            .await
+        else {
+            return Found::Skipped;
+        };
+        let Ok((bytes, left)) = asked else { return Found::Failed };
+        let Some(bytes) = bytes else { return Found::Nothing };
+        // What cannot be read was written by somebody else, or another version.
+        let Some((label, value)) = entry::decode(bytes) else { return Found::Outdated };
+        if !self.horizon.admits(&label, stamps) {
+            return Found::Outdated;
+        }
+        Found::Body(value, Duration::from_millis(u64::try_from(left).unwrap_or(0)))
+    }
+
+    /// To be called before a load begins.
+    pub(crate) fn begin_load(&self) -> Option<Shareable> {
+        self.horizon.label().map(|label| Shareable { label })
+    }
+
+    /// Claims a load for this process, or waits for that of another: whether this process is to load. It is at the
+    /// latest when the claim has run out.
+    pub(crate) async fn claim(&self, name: &str, key: &str) -> bool {
+        let claim = format!("{}:claim", self.key(name, key));
+        let mut set = redis::cmd("SET");
+        set.arg(claim).arg(1).arg("NX").arg("PX").arg(CLAIM.as_millis() as u64);
+        let asked =
+            self.ask(|mut link| async move { link.run::<Option<String>>(&set).await }).await;
+        !matches!(asked, Some(Ok(None)))
+    }
+
+    /// Waits for what another process loads.
+    pub(crate) async fn find_soon(&self, name: &str, key: &str, stamps: &[Stamp]) -> Found {
+        let until = tokio::time::Instant::now() + CLAIM;
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let found = self.find(name, key, stamps).await;
+            let may_come = matches!(found, Found::Nothing | Found::Outdated);
+            if !may_come || tokio::time::Instant::now() >= until {
+                return found;
+            }
+        }
+    }
+
+    /// Shares a body for so long. Whether the server took it.
+    pub(crate) async fn keep(
+        &self,
+        name: &str,
+        key: &str,
+        load: Shareable,
+        value: &Value,
+        life: Duration,
+    ) -> bool {
+        let millis = u64::try_from(life.as_millis()).unwrap_or(u64::MAX).clamp(1, i64::MAX as u64);
+        let mut set = Cmd::new();
+        set.arg("SET")
+            .arg(self.key(name, key))
+            .arg(entry::encode(&load.label, value))
+            .arg("PX")
+            .arg(millis);
+        let asked = self.ask(|mut link| async move { link.run::<()>(&set).await }).await;
+        matches!(asked, Some(Ok(())))
+    }
+
+    /// Asks the server, unless it failed a moment ago, or this thread has no connection yet.
+    async fn ask<T, F>(&self, what: impl FnOnce(Connection) -> F) -> Option<Result<T, RemoteError>>
+    where
+        F: Future<Output = Result<T, RemoteError>>,
+    {
+        let link = self.links.connection()?;
+        let asked = tokio::time::timeout(ANSWER, what(link)).await;
+        let answer = asked.unwrap_or(Err(RemoteError::Late));
+        self.links.answered(answer.as_ref().err());
+        Some(answer)
+    }
+}

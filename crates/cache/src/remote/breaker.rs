@@ -1,0 +1,118 @@
+//! Leaves a server alone that has failed.
+
+use std::{
+    sync::Mutex,
+    sync::PoisonError,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::{Duration, Instant},
+};
+
+use super::RemoteError;
+
+/// Failures in a row after which the server is left alone.
+const PATIENCE: u32 = 3;
+/// The first pause; each further one is twice as long, up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Closed: the server is asked. Open: nobody asks, but one call after each pause.
+#[derive(Debug, Default)]
+pub(super) struct Breaker {
+    /// Of the state, for those who only look.
+    is_open: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    failures: u32,
+    pauses: u32,
+    /// When the server may be asked again.
+    until: Option<Instant>,
+}
+
+impl Breaker {
+    pub(super) fn is_closed(&self) -> bool {
+        !self.is_open.load(Relaxed)
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether to ask. After a pause one call is let through, and the next pause begins.
+    pub(super) fn may_ask(&self) -> bool {
+        if self.is_closed() {
+            return true;
+        }
+        let mut state = self.state();
+        let now = Instant::now();
+        match state.until {
+            Some(until) if now < until => false,
+            _ => {
+                state.until = Some(now + pause(state.pauses));
+                true
+            }
+        }
+    }
+
+    pub(super) fn succeeded(&self) {
+        if self.is_closed() && self.state.try_lock().is_ok_and(|state| state.failures == 0) {
+            return;
+        }
+        *self.state() = State::default();
+        if self.is_open.swap(false, Relaxed) {
+            tracing::info!("the shared cache answers again");
+        }
+    }
+
+    pub(super) fn failed(&self, error: &RemoteError) {
+        let mut state = self.state();
+        state.failures += 1;
+        // A connection that cannot be made is no chance.
+        if state.failures < PATIENCE && !error.is_certain() && self.is_closed() {
+            return;
+        }
+        state.until = Some(Instant::now() + pause(state.pauses));
+        state.pauses = state.pauses.saturating_add(1);
+        if !self.is_open.swap(true, Relaxed) {
+            tracing::warn!(%error, "the shared cache fails, and is left alone for a while");
+        }
+    }
+}
+
+fn pause(pauses: u32) -> Duration {
+    FIRST_PAUSE.saturating_mul(1 << pauses.min(10)).min(LONGEST_PAUSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_failures_in_a_row_open_it_and_an_answer_closes_it() {
+        let breaker = Breaker::default();
+        for _ in 0..2 {
+            breaker.failed(&RemoteError::Late);
+        }
+        breaker.succeeded();
+        for _ in 0..2 {
+            breaker.failed(&RemoteError::Late);
+        }
+        assert!(breaker.may_ask(), "two in a row");
+        breaker.failed(&RemoteError::Late);
+        assert!(!breaker.is_closed() && !breaker.may_ask());
+        breaker.succeeded();
+        assert!(breaker.is_closed() && breaker.may_ask());
+    }
+
+    #[test]
+    fn pauses_grow_to_a_bound_and_one_call_passes_after_each() {
+        assert_eq!([pause(0), pause(1), pause(30)], [FIRST_PAUSE, 2 * FIRST_PAUSE, LONGEST_PAUSE]);
+        let breaker = Breaker::default();
+        breaker.failed(&RemoteError::Refused("no".to_owned()));
+        assert!(!breaker.may_ask(), "what is certain opens it at once");
+        breaker.state().until = Some(Instant::now());
+        assert!(breaker.may_ask() && !breaker.may_ask());
+    }
+}

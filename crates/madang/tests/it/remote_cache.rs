@@ -1,0 +1,262 @@
+//! Bodies in a server that all nodes share: it makes answers cheaper, and never older.
+
+use crate::harness::{Server, Setup, eventually};
+use crate::nodes::{Cluster, older_than_acknowledged, price, supervisor};
+use crate::posts::{bicycle, made, patch};
+use madang_stack::redis::Redis;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use std::net::TcpListener;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const REMOTE: &[&str] = &["tier=\"remote\""];
+
+/// A database and a cache that nodes share.
+struct Shared {
+    cluster: Cluster,
+    cache: Redis,
+    _dir: tempfile::TempDir,
+}
+
+impl Shared {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Redis::start(&supervisor(), dir.path()).unwrap();
+        Self { cluster: Cluster::new(), cache, _dir: dir }
+    }
+
+    fn setup(&self, mode: &str) -> Setup {
+        self.cluster.setup().set("cache.mode", mode).set("cache.url", &self.cache.url())
+    }
+
+    fn node(&self, mode: &str) -> Server {
+        connected(self.setup(mode).start())
+    }
+}
+
+/// Waits until each thread of a node has its connection: look-ups before that go on without one.
+fn connected(node: Server) -> Server {
+    eventually("the shared cache is used", || {
+        let skipped = node.metric("madang_cache_skipped_total", REMOTE);
+        for page in 1..=8 {
+            node.get(&format!("/v1/posts?limit={page}"));
+        }
+        (node.metric("madang_cache_skipped_total", REMOTE) - skipped < 0.5).then_some(())
+    });
+    node
+}
+
+fn cli(cache: &Redis, args: &[&str]) -> String {
+    let port = cache.port().to_string();
+    let output = Command::new("redis-cli").args(["-p", &port]).args(args).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn hits(node: &Server) -> f64 {
+    node.metric("madang_cache_hits_total", REMOTE)
+}
+
+#[test]
+fn a_body_that_one_node_has_made_serves_another_one() {
+    let shared = Shared::new();
+    for mode in ["remote", "local+remote"] {
+        let nodes = [shared.node(mode), shared.node(mode)];
+        let mina = nodes[0].somebody(if mode == "remote" { "mina" } else { "mira" });
+        let path = format!("/v1/posts/{}", made(&nodes[0], &mina, &bicycle()));
+        let first = nodes[0].get(&path);
+        let before = hits(&nodes[1]);
+        eventually("the other node finds it", || {
+            let second = nodes[1].get(&path);
+            assert_eq!(
+                (second.text(), second.header("etag")),
+                (first.text(), first.header("etag"))
+            );
+            (hits(&nodes[1]) > before).then_some(())
+        });
+        // From here on it is in this process, or not.
+        let before = hits(&nodes[1]);
+        for _ in 0..10 {
+            nodes[1].get(&path);
+        }
+        let more = hits(&nodes[1]) - before;
+        assert!(if mode == "remote" { more > 9.5 } else { more < 0.5 }, "{mode}: {more}");
+    }
+}
+
+#[test]
+fn no_answer_is_older_than_a_write_that_was_acknowledged_on_any_node() {
+    let shared = Shared::new();
+    let nodes = [shared.node("remote"), shared.node("local+remote")];
+    let mina = nodes[0].somebody("mina");
+    let id = made(&nodes[0], &mina, &bicycle());
+    patch(&nodes[0], &mina, id, &json!({ "price": 0 }));
+    let (older, reads) = older_than_acknowledged(&[&nodes[0], &nodes[1]], &mina, id, 100);
+    assert_eq!(older, 0, "of {reads} reads");
+    assert!(hits(&nodes[0]) > 100.0, "{} hits: nothing was tested", hits(&nodes[0]));
+}
+
+#[test]
+fn a_node_that_starts_again_loads_little_of_what_others_have() {
+    let shared = Shared::new();
+    let one = shared.node("local+remote");
+    let mina = one.somebody("mina");
+    let posts: Vec<String> =
+        (0..50).map(|_| format!("/v1/posts/{}", made(&one, &mina, &bicycle()))).collect();
+    posts.iter().for_each(|path| drop(one.get(path)));
+    // Whatever was written since the bodies were kept, they are new enough.
+    made(&one, &mina, &bicycle());
+    let other = shared.node("local+remote");
+    let posts_part = ["cache=\"posts\""];
+    for path in &posts {
+        assert_eq!(other.get(path).status, 200);
+    }
+    let loads = other.metric("madang_cache_loads_total", &posts_part);
+    assert!(loads <= 5.0, "{loads} of 50 were loaded from the database");
+}
+
+#[test]
+fn a_server_that_goes_back_in_time_or_is_emptied_makes_no_answer_older() {
+    let shared = Shared::new();
+    let node = shared.node("remote");
+    let mina = node.somebody("mina");
+    let id = made(&node, &mina, &bicycle());
+    let path = format!("/v1/posts/{id}");
+    let kept = || {
+        let keys = cli(&shared.cache, &["KEYS", &format!("*:posts:*{id}*")]);
+        keys.lines().filter(|key| !key.ends_with(":claim")).map(str::to_owned).next()
+    };
+    patch(&node, &mina, id, &json!({ "price": 1 }));
+    let key = eventually("the body is kept", || {
+        assert_eq!(price(&node.get(&path)), 1);
+        kept()
+    });
+    assert_eq!(cli(&shared.cache, &["COPY", &key, "earlier"]), "1");
+    patch(&node, &mina, id, &json!({ "price": 2 }));
+    assert_eq!(price(&node.get(&path)), 2);
+    let outdated = node.metric("madang_cache_outdated_total", REMOTE);
+    assert_eq!(cli(&shared.cache, &["COPY", "earlier", &key, "REPLACE"]), "1");
+    assert_eq!(price(&node.get(&path)), 2);
+    assert!(node.metric("madang_cache_outdated_total", REMOTE) > outdated, "it was not looked at");
+    // Not a body at all, and nothing.
+    cli(&shared.cache, &["SET", &key, "nonsense"]);
+    assert_eq!(price(&node.get(&path)), 2);
+    cli(&shared.cache, &["FLUSHALL"]);
+    assert_eq!(price(&node.get(&path)), 2);
+}
+
+#[test]
+fn without_the_server_everything_goes_on_and_it_is_used_again_when_it_is_back() {
+    let Shared { cluster, mut cache, _dir } = Shared::new();
+    let setup = cluster.setup().set("cache.mode", "remote").set("cache.url", &cache.url());
+    let node = connected(setup.start());
+    let mina = node.somebody("mina");
+    let path = format!("/v1/posts/{}", made(&node, &mina, &bicycle()));
+    let pid = i32::try_from(cache.pid()).unwrap();
+    let signal = |signal| kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+
+    // It accepts and never answers.
+    signal(Signal::STOP);
+    let began = Instant::now();
+    for _ in 0..50 {
+        assert_eq!(node.get(&path).status, 200);
+    }
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    let is_down = || (node.metric("madang_cache_remote_up", &[]) < 0.5).then_some(());
+    eventually("it is taken to be away", is_down);
+    signal(Signal::CONT);
+    let is_used = || {
+        let before = hits(&node);
+        assert_eq!(node.get(&path).status, 200);
+        (hits(&node) > before).then_some(())
+    };
+    eventually("it is used again", is_used);
+
+    // It is gone, and comes back empty.
+    signal(Signal::KILL);
+    for _ in 0..50 {
+        assert_eq!(node.get(&path).status, 200);
+    }
+    cache.restart(&supervisor()).unwrap();
+    eventually("the new one is used", is_used);
+    assert!(node.metric("madang_cache_remote_up", &[]) > 0.5);
+}
+
+#[test]
+fn a_full_server_takes_no_bodies_and_still_serves_what_it_has() {
+    let shared = Shared::new();
+    let node = shared.node("remote");
+    let mina = node.somebody("mina");
+    let path = format!("/v1/posts/{}", made(&node, &mina, &bicycle()));
+    eventually("it is kept", || {
+        node.get(&path);
+        (hits(&node) > 0.5).then_some(())
+    });
+    cli(&shared.cache, &["CONFIG", "SET", "maxmemory", "1"]);
+    let other = format!("/v1/posts/{}", made(&node, &mina, &bicycle()));
+    for _ in 0..10 {
+        assert_eq!(node.get(&other).status, 200);
+    }
+    let before = hits(&node);
+    assert_eq!(node.get(&path).status, 200);
+    assert!(hits(&node) > before, "what is there is used");
+    assert!(node.metric("madang_cache_remote_up", &[]) > 0.5);
+}
+
+#[test]
+fn a_server_that_cannot_be_used_is_named_with_the_reason_and_the_node_serves() {
+    let cluster = Cluster::new();
+    let dir = tempfile::tempdir().unwrap();
+    let cache = Redis::start(&supervisor(), dir.path()).unwrap();
+    let secret = tempfile::tempdir().unwrap();
+    let replica = tempfile::tempdir().unwrap();
+    let follows = format!("127.0.0.1 {}", cache.port());
+    let replica = Redis::with(&supervisor(), replica.path(), &["--replicaof", &follows]).unwrap();
+    let closed = Redis::start(&supervisor(), secret.path()).unwrap();
+    cli(&closed, &["ACL", "SETUSER", "mina", "on", ">right", "~*", "+get", "+pttl"]);
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = nobody.local_addr().unwrap();
+    let free = {
+        let once = TcpListener::bind("127.0.0.1:0").unwrap();
+        once.local_addr().unwrap()
+    };
+    let at = |login: &str| format!("redis://{login}127.0.0.1:{}", closed.port());
+    let cases = [
+        (replica.url(), "the server is a replica, which takes no writes; name its primary"),
+        (at("mina:wrong@"), "Password authentication failed"),
+        (format!("redis://{silent}"), "no connection within 1s"),
+        (format!("redis://{free}"), "Connection refused"),
+    ];
+    for (url, reason) in cases {
+        let setup = cluster.setup().set("cache.mode", "local+remote").set("cache.url", &url);
+        let node = setup.start();
+        eventually(reason, || {
+            assert_eq!(node.get("/v1/posts").status, 200);
+            node.log().contains(reason).then_some(())
+        });
+        assert!(!node.log().contains("wrong@"), "the password is in the log");
+    }
+    // Allowed to read and not to write.
+    let setup = cluster.setup().set("cache.mode", "remote").set("cache.url", &at("mina:right@"));
+    let node = setup.start();
+    let mina = node.somebody("mina");
+    let path = format!("/v1/posts/{}", made(&node, &mina, &bicycle()));
+    eventually("the missing permission is named", || {
+        assert_eq!(node.get(&path).status, 200);
+        node.log().contains("NOPERM").then_some(())
+    });
+}
+
+#[test]
+fn settings_that_do_not_go_together_are_refused() {
+    let refused = |pairs: &[&str]| {
+        let mut args = vec!["config"];
+        pairs.iter().for_each(|pair| args.extend(["--set", pair]));
+        crate::harness::Madang::new(args).fails_with(2)
+    };
+    refused(&["cache.mode=remote"]).complains(&["cache.mode = remote", "needs `cache.url`"]);
+    refused(&["cache.mode=local+remote", "cache.url=redis://127.0.0.1:1"])
+        .complains(&["needs `database.url`"]);
+    refused(&["cache.url=127.0.0.1:1"]).complains(&["cache.url", "redis://"]);
+}
