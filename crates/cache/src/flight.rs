@@ -13,7 +13,6 @@ use crate::{
     clock::nanos,
     error::CacheError,
     policy::Policy,
-    remote,
     stamp::Marks,
     value::{Value, WeakValue},
 };
@@ -100,6 +99,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) key: &'a str,
     pub(crate) policy: &'a Policy,
     pub(crate) now: u64,
+    /// Longest time between the start of a flight and its outcome.
+    pub(crate) longest: Duration,
 }
 
 impl<E> Flights<E> {
@@ -127,7 +128,7 @@ impl<E> Flights<E> {
         marks: impl FnOnce() -> Marks,
         stored: impl FnOnce() -> bool,
     ) -> Turn<E> {
-        let Ask { key, policy, now } = *ask;
+        let Ask { key, policy, now, longest } = *ask;
         let mut inner = self.lock();
         if let Some(flight) = inner.flights.get(key)
             && now < flight.deadline
@@ -159,7 +160,7 @@ impl<E> Flights<E> {
             return Turn::Refused(CacheError::Overloaded { retry_after: policy.queue_timeout });
         }
         let (sender, receiver) = watch::channel(None);
-        let deadline = now.saturating_add(nanos(longest_load(policy)));
+        let deadline = now.saturating_add(nanos(longest));
         let flight = Arc::new(Flight { marks: marks(), deadline, receiver, task: OnceLock::new() });
         let outdated = inner.flights.insert(key.into(), Arc::clone(&flight));
         inner.outdated.extend(outdated);
@@ -191,7 +192,7 @@ impl<E> Flights<E> {
 
     /// Notes a failure, and says until when the key is not to be loaded.
     pub(crate) fn failed(&self, ask: &Ask<'_>, error: CacheError<E>) -> u64 {
-        let Ask { key, policy, now } = *ask;
+        let Ask { key, policy, now, .. } = *ask;
         if policy.failure_backoff.is_zero() {
             return now;
         }
@@ -223,9 +224,9 @@ impl<E> Flights<E> {
 }
 
 /// Longest time between the start of a flight and its outcome, with a little on top, so that the
-/// load's own timers speak first, and for the shared tier.
+/// load's own timers speak first.
 pub(crate) fn longest_load(policy: &Policy) -> Duration {
-    const GRACE: Duration = remote::LONGEST.saturating_add(Duration::from_millis(100));
+    const GRACE: Duration = Duration::from_millis(100);
     policy.queue_timeout.saturating_add(policy.load_timeout).saturating_add(GRACE)
 }
 
@@ -237,7 +238,7 @@ mod tests {
     fn a_load_that_ended_between_two_looks_is_not_begun_again() {
         let flights = Flights::<()>::new();
         let policy = Policy::default();
-        let ask = Ask { key: "k", policy: &policy, now: 0 };
+        let ask = Ask { key: "k", policy: &policy, now: 0, longest: longest_load(&policy) };
         let turn = |stored| flights.turn(&ask, |_| true, Marks::default, || stored);
         assert!(matches!(turn(true), Turn::Again));
         assert!(matches!(turn(false), Turn::Lead(..)));

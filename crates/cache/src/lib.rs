@@ -44,7 +44,7 @@
 //!   a load begun before it.
 //! - **Nobody is stranded.** Loads run in tasks of their own; a caller that goes away, a loader
 //!   that panics, a runtime that is shut down or stands still leave no waiter without an answer
-//!   past `queue_timeout` + `load_timeout` + 700 ms.
+//!   past `queue_timeout` + `load_timeout` + 100 ms, with a shared tier 600 ms more.
 //! - **Bounded.** Entries never weigh more than the capacity, at any moment; loads in flight and
 //!   waiting are limited per name, as are remembered failures and stamps. How many callers wait
 //!   for one load is bounded only by how many there are: that is the host's limit to set.

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::{
     clock::Clock,
     error::CacheError,
-    flight::{Turn, longest_load},
+    flight::Turn,
     metrics::MetricsSnapshot,
     policy::Policy,
     shard::Name,
@@ -142,7 +142,7 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
     ///
     /// # Errors
     /// [`CacheError`], where no answer could be had and no old one may be served. It takes no
-    /// longer than `queue_timeout` + `load_timeout` + 700 ms.
+    /// longer than `queue_timeout` + `load_timeout` + 100 ms.
     ///
     /// # Panics
     /// Outside of a tokio runtime with timers, when a load has to begin.
@@ -179,7 +179,7 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
         Fut: Future<Output = Result<Loaded, E>> + Send + 'static,
     {
         let shared = &self.shared;
-        let deadline = Instant::now() + longest_load(&shared.policy);
+        let deadline = Instant::now() + shared.longest();
         let mut loader = Some(loader);
         // The load that this caller joined had no turn.
         let mut turned_away = false;

@@ -3,6 +3,7 @@
 use std::{
     future::Future,
     sync::{Arc, atomic::AtomicU64},
+    time::Duration,
 };
 
 use tokio::{
@@ -18,7 +19,7 @@ use crate::{
     metrics::{Counter, MetricsSnapshot},
     named::{Loaded, Lookup, Served},
     policy::{Admission, Policy},
-    remote::Remote,
+    remote::{self, Remote},
     shard::{Entry, Name},
     stamp::{Marks, Stamp},
     store::{Found, Refused, StaleCandidate, Store, entry_weight},
@@ -103,6 +104,12 @@ impl<E> Shared<E> {
         Some(value)
     }
 
+    /// Longest time between the start of a load and its outcome.
+    pub(crate) fn longest(&self) -> Duration {
+        let remote = self.remote.as_ref().map_or(Duration::ZERO, |_| remote::LONGEST);
+        longest_load(&self.policy).saturating_add(remote)
+    }
+
     pub(crate) fn now(&self) -> u64 {
         nanos(self.clock.now())
     }
@@ -134,12 +141,12 @@ impl<E> Shared<E> {
     }
 
     pub(crate) fn find(&self, key: &str) -> Found {
-        self.store.find(&self.name, key, self.now(), nanos(longest_load(&self.policy)))
+        self.store.find(&self.name, key, self.now(), nanos(self.longest()))
     }
 
     pub(crate) fn turn(&self, key: &str, stamps: &[Stamp]) -> Turn<E> {
         let now = self.now();
-        let ask = Ask { key, policy: &self.policy, now };
+        let ask = Ask { key, policy: &self.policy, now, longest: self.longest() };
         let table = &self.store.stamps;
         self.flights.turn(
             &ask,
@@ -198,7 +205,7 @@ impl<E> Shared<E> {
         let outcome = match timeout_at(deadline, receiver.wait_for(Option::is_some)).await {
             Ok(Ok(outcome)) => outcome.clone(),
             Ok(Err(_closed)) => None,
-            Err(_elapsed) => Some(Err(CacheError::TimedOut { after: longest_load(&self.policy) })),
+            Err(_elapsed) => Some(Err(CacheError::TimedOut { after: self.longest() })),
         };
         match outcome {
             None => Waited::Lost(stale),
@@ -319,7 +326,7 @@ impl<E> Shared<E> {
             _ => {}
         }
         self.count(Counter::LoadErrors);
-        let ask = Ask { key, policy: &self.policy, now: self.now() };
+        let ask = Ask { key, policy: &self.policy, now: self.now(), longest: self.longest() };
         let until = self.flights.failed(&ask, error.clone());
         self.store.postpone_refresh(&self.name, key, until);
     }
@@ -375,7 +382,7 @@ impl<E: Send + Sync + 'static> Shared<E> {
     }
 
     fn turn_to_refresh(&self, key: &str, stamps: &[Stamp]) -> Turn<E> {
-        let ask = Ask { key, policy: &self.policy, now: self.now() };
+        let ask = Ask { key, policy: &self.policy, now: self.now(), longest: self.longest() };
         let table = &self.store.stamps;
         self.flights.turn(&ask, |marks| table.is_current(marks), || table.read(stamps), || false)
     }

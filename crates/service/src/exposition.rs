@@ -366,11 +366,11 @@ fn cache_figures(
         }),
     ];
     for (name, help, read) in counters {
-        let remote = remote.iter().filter(|one| one.0 == name).map(|one| one.2);
+        let mut remote = remote.iter().filter(|one| one.0 == name).map(|one| one.2);
         cache_counter(
             encoder,
             (name, help),
-            [("local", Some(read)), ("remote", remote.last())],
+            [("local", Some(read)), ("remote", remote.next_back())],
             parts,
         )?;
     }

@@ -141,8 +141,8 @@ impl Connection {
 
 /// How a connection is made.
 enum Maker {
-    One(Client),
-    Cluster(ClusterClient),
+    One(Box<Client>),
+    Cluster(Box<ClusterClient>),
 }
 
 /// The connections of a process.
@@ -180,14 +180,14 @@ impl Links {
     pub(super) fn new(urls: &[RemoteUrl]) -> Result<Arc<Self>, RemoteError> {
         let maker = match urls {
             [] => return Err(RemoteError::Refused("no server is named".to_owned())),
-            [one] => Maker::One(Client::open(one.info.clone())?),
+            [one] => Maker::One(Box::new(Client::open(one.info.clone())?)),
             nodes => {
                 let nodes = nodes.iter().map(|url| url.info.clone());
                 let builder = ClusterClient::builder(nodes)
                     .connection_timeout(CONNECT)
                     .response_timeout(CONNECT)
                     .retries(1);
-                Maker::Cluster(builder.build()?)
+                Maker::Cluster(Box::new(builder.build()?))
             }
         };
         let (links, breaker, complained) = Default::default();

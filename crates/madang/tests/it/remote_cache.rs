@@ -244,7 +244,7 @@ fn a_server_that_cannot_be_used_is_named_with_the_reason_and_the_node_serves() {
     let path = format!("/v1/posts/{}", made(&node, &mina, &bicycle()));
     eventually("the missing permission is named", || {
         assert_eq!(node.get(&path).status, 200);
-        node.log().contains("NOPERM").then_some(())
+        node.log().contains("no permissions to run the 'set' command").then_some(())
     });
 }
 

@@ -121,7 +121,7 @@ fn a_wrong_value_is_named_with_its_key_and_what_is_accepted() {
         ("server.workers", "0", "1 to 256"),
         ("server.header_timeout", "10", "a duration"),
         ("server.max_body", "1MB", "a size"),
-        ("cache.mode", "remote", "off or local"),
+        ("cache.mode", "elsewhere", "off, remote, local or local+remote"),
         ("tracks.simplify", "degrees:x", "degrees:TOLERANCE"),
         ("tracks.cache_from_metres", "-1", "a length in metres"),
         ("http.compression", "", "on or off"),

@@ -381,7 +381,6 @@ mod tests {
             ("server.queue_time", "401ms"),
             ("server.workers", "0"),
             ("cache.mode", "elsewhere"),
-            ("cache.url", "http://127.0.0.1"),
             ("log.level", "warning"),
             ("log.level", "madang_service=loud"),
         ] {
