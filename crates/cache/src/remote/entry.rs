@@ -1,7 +1,7 @@
 //! A body with its label as bytes.
 //!
 //! ```text
-//! version (1 byte) | label length (u16) | label | media type length (u16) | media type | tag length (u16) | tag
+//! version (1 byte) | CRC-32 of what follows (u32) | label length (u16) | label | media type length (u16) | media type | tag length (u16) | tag
 //! | made, ms since 1970 (u64) | codings (u8) | identity length (u32) | per coding: number (u8), length (u32) | bodies
 //! ```
 //! Numbers are little-endian. Whoever finds another version treats it as missing.
@@ -13,6 +13,8 @@ use bytes::Bytes;
 use crate::value::{Encoding, Value, ValueParts};
 
 const VERSION: u8 = 1;
+/// Bytes before those that the checksum covers.
+const BEFORE: usize = 5;
 const CODINGS: [Encoding; 3] = [Encoding::Gzip, Encoding::Br, Encoding::Zstd];
 
 pub(super) fn encode(label: &[u8], value: &Value) -> Vec<u8> {
@@ -21,6 +23,7 @@ pub(super) fn encode(label: &[u8], value: &Value) -> Vec<u8> {
     let mut bytes =
         Vec::with_capacity(bodies + label.len() + content_type.len() + etag_base.len() + 64);
     bytes.push(VERSION);
+    bytes.extend([0; 4]);
     for text in [label, content_type.as_bytes(), etag_base.as_bytes()] {
         let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
         bytes.extend(length.to_le_bytes());
@@ -37,6 +40,8 @@ pub(super) fn encode(label: &[u8], value: &Value) -> Vec<u8> {
     }
     bytes.extend_from_slice(identity);
     encoded.iter().for_each(|(_, body)| bytes.extend_from_slice(body));
+    let checksum = crc32fast::hash(&bytes[BEFORE..]);
+    bytes[1..BEFORE].copy_from_slice(&checksum.to_le_bytes());
     bytes
 }
 
@@ -51,9 +56,13 @@ pub(super) fn decode(bytes: Vec<u8>) -> Option<(Vec<u8>, Value)> {
     if take::<1>(&mut rest)? != [VERSION] {
         return None;
     }
+    let checksum = u32::from_le_bytes(take(&mut rest)?);
+    if checksum != crc32fast::hash(&rest) {
+        return None;
+    }
     let label = text(&mut rest)?.to_vec();
-    let content_type = String::from_utf8(text(&mut rest)?.to_vec()).ok()?;
-    let etag_base = String::from_utf8(text(&mut rest)?.to_vec()).ok()?;
+    let content_type = header(&text(&mut rest)?)?;
+    let etag_base = header(&text(&mut rest)?)?;
     let made = Duration::from_millis(u64::from_le_bytes(take(&mut rest)?));
     let [codings] = take(&mut rest)?;
     let identity = u32::from_le_bytes(take(&mut rest)?);
@@ -76,6 +85,12 @@ pub(super) fn decode(bytes: Vec<u8>) -> Option<(Vec<u8>, Value)> {
         created,
     };
     rest.is_empty().then(|| (label, Value::from_parts(parts)))
+}
+
+/// What may stand in a header of an answer.
+fn header(bytes: &[u8]) -> Option<String> {
+    let is_visible = |byte: &u8| (b' '..=b'~').contains(byte) && *byte != b'"';
+    bytes.iter().all(is_visible).then(|| bytes.iter().map(|byte| char::from(*byte)).collect())
 }
 
 fn take<const N: usize>(rest: &mut Bytes) -> Option<[u8; N]> {
@@ -119,21 +134,33 @@ mod tests {
 
     proptest! {
         #[test]
-        fn damaged_bytes_are_no_body_or_another_one_and_never_a_panic(
+        fn damaged_bytes_are_no_body(
             at in 0usize..80, byte: u8, length in 0usize..80,
         ) {
             let whole = encode(b"label", &value());
             let mut damaged = whole.clone();
             let at = at % whole.len();
             damaged[at] = byte;
-            let _ = decode(damaged);
+            prop_assert_eq!(decode(damaged).is_some(), byte == whole[at]);
             let cut = whole[..length.min(whole.len() - 1)].to_vec();
             prop_assert_eq!(decode(cut), None);
         }
 
+        /// Somebody else may write there, with a checksum that fits.
         #[test]
-        fn any_bytes_are_survived(bytes: Vec<u8>) {
-            let _ = decode(bytes);
+        fn any_bytes_are_survived_and_headers_are_sound(rest: Vec<u8>, at in 0usize..80, byte: u8) {
+            let mut whole = encode(b"label", &value());
+            let at = BEFORE + at % (whole.len() - BEFORE);
+            whole[at] = byte;
+            for rest in [rest, whole.split_off(BEFORE)] {
+                let mut bytes = vec![VERSION];
+                bytes.extend(crc32fast::hash(&rest).to_le_bytes());
+                bytes.extend(rest);
+                if let Some((_, value)) = decode(bytes) {
+                    let mut texts = value.content_type().bytes().chain(value.etag(None).unwrap().bytes());
+                    prop_assert!(texts.all(|byte| (b' '..=b'~').contains(&byte)));
+                }
+            }
         }
     }
 }
