@@ -34,6 +34,8 @@ const OPTIMISATIONS: &[(&str, &[&str])] = &[
 /// Settings that are none: how much, how long, where. What is not here and not of a section that has only
 /// such (limits and defences, addresses, the log) must be among the [`OPTIMISATIONS`].
 const OTHERS: &[&str] = &[
+    // Where the shared tier is; with `cache.mode` it is tested in remote_cache.rs.
+    "cache.url",
     "unsafe_experiments",
     "database.queue",
     "cluster.delay",
