@@ -59,7 +59,7 @@ pub(crate) async fn run<E, F, Fut>(
     Fut: Future<Output = Result<Loaded, E>> + Send + 'static,
 {
     let remote = leader.shared.upgrade().and_then(|shared| shared.remote.clone());
-    let mut load = None;
+    let mut own = OwnLoad::default();
     if let Some(remote) = &remote {
         match ask(&leader, remote).await {
             Ok(filled) => {
@@ -67,7 +67,7 @@ pub(crate) async fn run<E, F, Fut>(
                 let _ = sender.send(Some(Ok(filled)));
                 return;
             }
-            Err(shareable) => load = shareable,
+            Err(load) => own = load,
         }
     }
     let outcome = match turn_and_load(&leader, permit, loader).await {
@@ -86,27 +86,44 @@ pub(crate) async fn run<E, F, Fut>(
         _ => None,
     };
     let _ = sender.send(Some(outcome.outcome));
-    if let (Some(remote), Some(load), Some(shared), Some(value)) = (remote, load, shared, value)
+    let Some(remote) = remote else { return };
+    if let (Some(load), Some(shared), Some(value)) = (own.shareable, shared, value)
         && remote.keep(shared.name(), &key, load, &value, shared.policy.soft_ttl).await
     {
         shared.count(Counter::RemoteStored);
     }
+    if let Some(name) = own.claimed {
+        remote.unclaim(&name, &key).await;
+    }
 }
 
-/// What the shared tier has; otherwise this process is to load it, and may share it if that says so.
-async fn ask<E>(leader: &Leader<E>, remote: &Remote) -> Result<Filled, Option<Shareable>> {
+/// A load that this process has to do.
+#[derive(Default)]
+struct OwnLoad {
+    /// There if it may be shared.
+    shareable: Option<Shareable>,
+    /// The name under which its key is claimed.
+    claimed: Option<String>,
+}
+
+/// What the shared tier has; otherwise this process is to load it.
+async fn ask<E>(leader: &Leader<E>, remote: &Remote) -> Result<Filled, OwnLoad> {
     let Some(name) = leader.shared.upgrade().map(|shared| shared.name().to_owned()) else {
-        return Err(None);
+        return Err(OwnLoad::default());
     };
     if !leader.asks_remote {
-        return Err(remote.begin_load());
+        return Err(OwnLoad { shareable: remote.begin_load(), claimed: None });
     }
     let mut found = remote.find(&name, &leader.key, &leader.stamps).await;
-    if matches!(found, Found::Nothing | Found::Outdated) && !remote.claim(&name, &leader.key).await
-    {
-        found = remote.find_soon(&name, &leader.key, &leader.stamps).await;
+    let mut claimed = None;
+    if matches!(found, Found::Nothing | Found::Outdated) {
+        claimed = remote.claim(&name, &leader.key).await;
+        if claimed == Some(false) {
+            found = remote.find_soon(&name, &leader.key, &leader.stamps).await;
+        }
     }
-    let Some(shared) = leader.shared.upgrade() else { return Err(None) };
+    let claimed = (claimed == Some(true)).then_some(name);
+    let Some(shared) = leader.shared.upgrade() else { return Err(OwnLoad::default()) };
     shared.count(match found {
         Found::Body(..) => Counter::RemoteHits,
         Found::Nothing => Counter::RemoteMisses,
@@ -114,7 +131,9 @@ async fn ask<E>(leader: &Leader<E>, remote: &Remote) -> Result<Filled, Option<Sh
         Found::Failed => Counter::RemoteFailed,
         Found::Skipped => Counter::RemoteSkipped,
     });
-    let Found::Body(value, left) = found else { return Err(remote.begin_load()) };
+    let Found::Body(value, left) = found else {
+        return Err(OwnLoad { shareable: remote.begin_load(), claimed });
+    };
     let lived = nanos(shared.policy.soft_ttl.saturating_sub(left));
     let age = Age { begun: shared.now(), lived };
     shared.fill(&leader.key, &leader.flight.marks, Some(value.clone()), age);

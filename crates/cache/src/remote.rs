@@ -2,7 +2,7 @@
 //!
 //! It only makes things faster. A body there says what it contains (its *label*), and is used only if the process that
 //! asks finds that to be enough ([`Horizon`]). So the server may lose everything, go back in time or be unreachable, and
-//! no answer is older for it; nothing is ever deleted there. Every call has a deadline, and after failures the server is
+//! no answer is older for it; no body is ever deleted there. Every call has a deadline, and after failures the server is
 //! left alone for a while.
 
 mod breaker;
@@ -90,6 +90,10 @@ impl Remote {
         format!("{}:{name}:{key}", self.prefix)
     }
 
+    fn claim_key(&self, name: &str, key: &str) -> String {
+        format!("{}:claim", self.key(name, key))
+    }
+
     /// Whether the server answers, as far as that is known.
     pub(crate) fn is_up(&self) -> bool {
         self.links.breaker.is_closed()
@@ -121,15 +125,21 @@ impl Remote {
         self.horizon.label().map(|label| Shareable { label })
     }
 
-    /// Claims a load for this process, or waits for that of another: whether this process is to load. It is at the
-    /// latest when the claim has run out.
-    pub(crate) async fn claim(&self, name: &str, key: &str) -> bool {
-        let claim = format!("{}:claim", self.key(name, key));
+    /// Claims a load for this process. `Some(false)`: another one has claimed it. `None`: nobody knows.
+    pub(crate) async fn claim(&self, name: &str, key: &str) -> Option<bool> {
         let mut set = redis::cmd("SET");
-        set.arg(claim).arg(1).arg("NX").arg("PX").arg(CLAIM.as_millis() as u64);
+        set.arg(self.claim_key(name, key)).arg(1).arg("NX").arg("PX").arg(CLAIM.as_millis() as u64);
         let asked =
             self.ask(|mut link| async move { link.run::<Option<String>>(&set).await }).await;
-        !matches!(asked, Some(Ok(None)))
+        asked?.ok().map(|claimed| claimed.is_some())
+    }
+
+    /// Ends a claim of this process: what it loaded is shared, or is not going to be. Otherwise the next load of the key
+    /// would wait for nobody.
+    pub(crate) async fn unclaim(&self, name: &str, key: &str) {
+        let mut del = redis::cmd("DEL");
+        del.arg(self.claim_key(name, key));
+        let _ = self.ask(|mut link| async move { link.run::<()>(&del).await }).await;
     }
 
     /// Waits for what another process loads.

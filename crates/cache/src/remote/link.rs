@@ -82,7 +82,11 @@ pub enum RemoteError {
 impl RemoteError {
     /// Whether asking again at once would end the same way.
     pub(super) fn is_certain(&self) -> bool {
-        matches!(self, Self::Refused(_))
+        match self {
+            Self::Refused(_) => true,
+            Self::Failed(error) => error.code() == Some("NOPERM"),
+            Self::Late => false,
+        }
     }
 
     /// One that ended an attempt to connect: asking again at once would not help.

@@ -249,6 +249,47 @@ fn a_server_that_cannot_be_used_is_named_with_the_reason_and_the_node_serves() {
     });
 }
 
+/// Whoever claims a load gives the claim back: otherwise the next load, after a write, would look for the body of a load
+/// that nobody does, a look each 10 ms.
+#[test]
+fn a_load_after_a_write_waits_for_nobody() {
+    let shared = Shared::new();
+    let node = shared.node("remote");
+    let mina = node.somebody("mina");
+    let id = made(&node, &mina, &bicycle());
+    let path = format!("/v1/posts/{id}");
+    cli(&shared.cache, &["CONFIG", "RESETSTAT"]);
+    for write in 1..=20 {
+        patch(&node, &mina, id, &json!({ "price": write }));
+        assert_eq!(price(&node.get(&path)), write);
+    }
+    let stats = cli(&shared.cache, &["INFO", "commandstats"]);
+    let gets = stats.split("cmdstat_get:calls=").nth(1).unwrap().split(',').next().unwrap();
+    let gets: u32 = gets.parse().unwrap();
+    assert!((20..100).contains(&gets), "{gets} looks for 20 reads");
+}
+
+/// The rights that docs/OPERATIONS.md names are enough.
+#[test]
+fn a_user_with_the_rights_of_the_manual_can_be_used() {
+    let shared = Shared::new();
+    let manual = include_str!("../../../../docs/OPERATIONS.md");
+    let rights = manual.split("user needs are `").nth(1).unwrap().split('`').next().unwrap();
+    let user = ["ACL", "SETUSER", "mina", "on", ">right"].into_iter().chain(rights.split(' '));
+    assert_eq!(cli(&shared.cache, &user.collect::<Vec<_>>()), "OK");
+    let url = format!("redis://mina:right@127.0.0.1:{}", shared.cache.port());
+    let node = connected(
+        shared.cluster.setup().set("cache.mode", "remote").set("cache.url", &url).start(),
+    );
+    let mina = node.somebody("mina");
+    let path = format!("/v1/posts/{}", made(&node, &mina, &bicycle()));
+    eventually("a body is kept and found", || {
+        assert_eq!(node.get(&path).status, 200);
+        (hits(&node) > 0.5).then_some(())
+    });
+    assert!(!node.log().contains("no permissions"), "{}", node.log());
+}
+
 #[test]
 fn settings_that_do_not_go_together_are_refused() {
     let refused = |pairs: &[&str]| {

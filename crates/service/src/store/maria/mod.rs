@@ -64,19 +64,9 @@ struct Shared {
     counted: Counted,
     outbox: Outbox,
     freshness: Arc<Freshness>,
-    reach: Reach,
+    reach: Arc<Reach>,
     /// Which database it is.
     identity: i64,
-}
-
-impl Horizon for Shared {
-    fn label(&self) -> Option<Vec<u8>> {
-        self.reach.label()
-    }
-
-    fn admits(&self, label: &[u8], stamps: &[Stamp]) -> bool {
-        self.reach.admits(label, stamps)
-    }
 }
 
 #[derive(Default)]
@@ -134,7 +124,7 @@ impl Maria {
 
     /// What judges bodies of a shared cache.
     pub(super) fn horizon(&self) -> Arc<dyn Horizon> {
-        Arc::clone(&self.shared) as Arc<dyn Horizon>
+        Arc::clone(&self.shared.reach) as Arc<dyn Horizon>
     }
 
     /// Which database it is.

@@ -14,7 +14,7 @@
 //! loaded. Numbers begin anew where a server has forgotten some, so a body also says of which history they are.
 
 use crate::store::Effects;
-use madang_cache::Stamp;
+use madang_cache::{Horizon, Stamp};
 use madang_positions::Position;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -102,36 +102,15 @@ impl Reach {
         self.state().closed = None;
     }
 
-    /// What a body contains that is loaded from now on, as bytes.
-    pub(super) fn label(&self) -> Option<Vec<u8>> {
-        let state = self.state();
-        let (history, closed) = state.closed.as_ref()?;
-        let numbers = closed.lanes().flat_map(|(_, number)| number.to_le_bytes());
-        Some(history.to_le_bytes().into_iter().chain(numbers).collect())
-    }
-
-    /// Whether a body with this label contains whatever has ended these stamps, which have been read.
-    pub(super) fn admits(&self, label: &[u8], stamps: &[Stamp]) -> bool {
-        let (words, rest) = label.as_chunks::<8>();
-        let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
-        let Some(history) = words.next().filter(|_| rest.is_empty()) else { return false };
-        let mut position = Position::default();
-        (0..madang_positions::LANES)
-            .zip(words)
-            .for_each(|(lane, number)| position.raise(lane, number));
-        let is_ours = self.state().closed.as_ref().is_some_and(|(known, _)| *known == history);
-        is_ours && self.version_of(&position).is_some_and(|version| version >= self.needed(stamps))
-    }
-
     /// The same of a transaction of this node.
     pub(super) fn committed(&self, lane: u8, number: u64, effects: &Effects) {
         self.state().own.raise(lane, number);
         self.ended(lane, number, effects);
     }
 
-    /// Everything up to these deletion marks has ended: the primary is another one, or this node starts. What came later
-    /// is told next. Nothing older than what this node has committed is used either: that may be later than the poll. (If
-    /// the primary has lost it, replicas answer nothing until numbers are that high again.)
+    /// Marks everything up to these deletion marks as ended, because the primary is another one or this node starts; the
+    /// caller adds later rows. Commits of this node, which may be later than the poll, stay required. (If the primary has lost
+    /// them, replicas answer nothing until numbers are that high again.)
     pub(super) fn began(&self, marks: Position) {
         let mut state = self.state();
         state.highest = marks;
@@ -151,9 +130,7 @@ impl Reach {
 
     /// The version of what contains these numbers.
     pub(super) fn version_of(&self, closed: &Position) -> Option<u64> {
-        let state = self.state();
-        let at = state.known.partition_point(|(_, needed, _)| closed.reaches(needed));
-        at.checked_sub(1).map(|at| state.known[at].0)
+        self.state().version_of(closed)
     }
 
     /// For how long there has been something newer than this version.
@@ -177,7 +154,36 @@ impl Reach {
     }
 }
 
+impl Horizon for Reach {
+    fn label(&self) -> Option<Vec<u8>> {
+        let state = self.state();
+        let (history, closed) = state.closed.as_ref()?;
+        let numbers = closed.lanes().flat_map(|(_, number)| number.to_le_bytes());
+        Some(history.to_le_bytes().into_iter().chain(numbers).collect())
+    }
+
+    fn admits(&self, label: &[u8], stamps: &[Stamp]) -> bool {
+        let (words, rest) = label.as_chunks::<8>();
+        let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
+        let Some(history) = words.next().filter(|_| rest.is_empty()) else { return false };
+        let mut position = Position::default();
+        (0..madang_positions::LANES)
+            .zip(words)
+            .for_each(|(lane, number)| position.raise(lane, number));
+        // Under one lock: another history may begin between two.
+        let state = self.state();
+        let is_ours = state.closed.as_ref().is_some_and(|(known, _)| *known == history);
+        let version = state.version_of(&position);
+        is_ours && version.is_some_and(|version| version >= self.needed(stamps))
+    }
+}
+
 impl State {
+    fn version_of(&self, closed: &Position) -> Option<u64> {
+        let at = self.known.partition_point(|(_, needed, _)| closed.reaches(needed));
+        at.checked_sub(1).map(|at| self.known[at].0)
+    }
+
     fn next(&mut self) -> u64 {
         self.version += 1;
         if self.known.len() == KNOWN {
