@@ -3,4 +3,3 @@
 pub mod experiment;
 pub mod expression;
 pub mod outline;
-pub mod scripts;

@@ -202,7 +202,7 @@ fn metrics_that_the_script_does_not_make_are_refused() {
     let outline = serde_json::from_value(outline).unwrap();
     let asked = |metric: &str| {
         let file = good().replace("http_req_duration.p50", metric);
-        Lab::new("get", &file).read().unwrap().check_outline(&outline)
+        Lab::new("get", &file).read().unwrap().apply_outline(&outline)
     };
     let refused = |metric: &str| match asked(metric) {
         Err(FileError::Wrong { mistakes, .. }) => mistakes,
@@ -220,6 +220,24 @@ fn metrics_that_the_script_does_not_make_are_refused() {
         5,
         &["nothing makes `http_reqs{scenario:a}`", "a threshold in the script"],
     );
+}
+
+/// A slip in a name would compare a load with itself.
+#[test]
+fn variables_that_the_script_does_not_read_are_refused() {
+    let file = good().replace("[load]\n", "[load]\nenv = { SIZE = \"2\" }\n");
+    let apply = |variables: serde_json::Value| {
+        let outline = serde_json::json!({"seconds": 1.0, "metrics": {}, "variables": variables});
+        let outline = serde_json::from_value(outline).unwrap();
+        Lab::new("get", &file).read().unwrap().apply_outline(&outline)
+    };
+    apply(serde_json::json!(["SIZE", "BASE_URL"])).unwrap_or_else(|error| panic!("{error}"));
+    match apply(serde_json::json!(["SIZES"])) {
+        Err(FileError::Wrong { mistakes, .. }) => {
+            only(&mistakes, 7, &["the script reads no `__ENV.SIZE`"]);
+        }
+        other => panic!("accepted: {other:?}"),
+    }
 }
 
 /// Only the script can be told an address, and it is.

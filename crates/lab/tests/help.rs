@@ -71,10 +71,19 @@ impl Lab {
         cancel: &Cancel,
         progress: &mut dyn Progress,
     ) -> Result<Finished, RunError> {
-        let experiment = self.read().unwrap();
-        let plan = Plan::new(&experiment, options).unwrap();
+        self.run_experiment(&self.read().unwrap(), options, cancel, progress)
+    }
+
+    pub fn run_experiment(
+        &self,
+        experiment: &Experiment,
+        options: &Options,
+        cancel: &Cancel,
+        progress: &mut dyn Progress,
+    ) -> Result<Finished, RunError> {
+        let plan = Plan::new(experiment, options).unwrap();
         let host = TestHost::new(Path::new(FIXTURE));
-        madang_lab::run(&experiment, &plan, &host, &self.out(), cancel, progress)
+        madang_lab::run(experiment, &plan, &host, &self.out(), cancel, progress)
     }
 
     /// `report.json` as a stranger would read it.

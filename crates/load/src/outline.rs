@@ -1,6 +1,7 @@
 //! What a run would measure, known before it begins.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use serde::Serialize;
 
@@ -20,6 +21,12 @@ pub struct Outline {
     /// All metrics, those of every run among them, and the sub-metrics of thresholds, by name; of each its
     /// kind: `counter`, `gauge`, `rate` or `trend`.
     pub metrics: BTreeMap<String, &'static str>,
+    /// Variables of `__ENV` that the script and its imports read; `None` if one of them computes a name.
+    pub variables: Option<BTreeSet<String>>,
+    /// Absolute paths of the files that the init code imports, without the script.
+    pub imports: BTreeSet<PathBuf>,
+    /// Absolute paths of the files that the init code opens.
+    pub opened: BTreeSet<PathBuf>,
 }
 
 impl Outline {
@@ -36,6 +43,15 @@ impl Outline {
         let registry = run.registry();
         let metrics = registry.iter().map(|(_, metric)| (metric.name.clone(), metric.kind.name()));
         let seconds = ends.max().unwrap_or_default().as_secs_f64();
-        Self { seconds, rate, metrics: metrics.collect() }
+        let mut imports = run.sources.paths();
+        imports.remove(&run.script);
+        Self {
+            seconds,
+            rate,
+            metrics: metrics.collect(),
+            variables: run.sources.variables(),
+            imports,
+            opened: run.files.paths(),
+        }
     }
 }

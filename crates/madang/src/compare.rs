@@ -196,7 +196,7 @@ fn experiments(args: &Args, show: &Show<'_>, cancel: &Cancel) -> anyhow::Result<
     Ok(Ended::Done)
 }
 
-fn check(experiment: Experiment, args: &Args, cancel: &Cancel) -> anyhow::Result<Ready> {
+fn check(mut experiment: Experiment, args: &Args, cancel: &Cancel) -> anyhow::Result<Ready> {
     let mut options = Options {
         quick: args.quick,
         blocks: args.blocks,
@@ -224,7 +224,7 @@ fn check(experiment: Experiment, args: &Args, cancel: &Cancel) -> anyhow::Result
         return Err(Wrong { file: experiment.file, wrong }.into());
     }
     if let Some(outline) = script.outline {
-        experiment.check_outline(&outline)?;
+        experiment.apply_outline(&outline)?;
         plan.script_time = Some(outline.length());
     }
     if args.check && plan.settings.blocks < 2 {

@@ -212,7 +212,7 @@ pub fn run(args: Args) -> anyhow::Result<exit::Ended> {
         let finished = madang_lab::limit::resume(stored, &Madang, &cancel, progress)?;
         return ended(finished, dir, args.json);
     }
-    let experiment = read(&args)?;
+    let mut experiment = read(&args)?;
     let (out, json, check) = (args.out.clone(), args.json, args.check);
     let place = experiment.file.display().to_string();
     let mut plan = LimitPlan::new(&experiment, options(args)?).context(place.clone())?;
@@ -225,7 +225,7 @@ pub fn run(args: Args) -> anyhow::Result<exit::Ended> {
         return Err(Wrong { file: experiment.file, wrong }.into());
     }
     if let Some(outline) = script.outline {
-        experiment.check_outline(&outline)?;
+        experiment.apply_outline(&outline)?;
     }
     if check {
         return describe(&place, &plan);

@@ -7,7 +7,12 @@ mod prediction;
 mod reader;
 mod target;
 
-use std::{fs, io, path::Path, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use madang_stack::CpuBudget;
 use serde::{Deserialize, Serialize};
@@ -78,8 +83,22 @@ pub struct Experiment {
 pub struct Sources {
     /// The experiment's file.
     pub file: String,
-    /// The script and those it imports, one after another.
+    /// The script and the files it imports, one after another.
     pub scripts: String,
+    /// Files that the script imports, and those it opens unless a hook may have written them. Empty if the load generator
+    /// does not report them.
+    #[serde(default)]
+    pub script_files: BTreeSet<PathBuf>,
+}
+
+/// Longer scripts are not kept with the results.
+const MOST_SCRIPT_BYTES: u64 = 1 << 20;
+
+/// Text of a script; empty if it is too long or cannot be read.
+fn script_text(path: &Path) -> String {
+    let is_short =
+        fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= MOST_SCRIPT_BYTES);
+    is_short.then(|| fs::read_to_string(path).ok()).flatten().unwrap_or_default()
 }
 
 /// Figures that become rows of the report beside those that every report has.
@@ -239,8 +258,7 @@ impl Experiment {
             _ => Path::new("."),
         };
         let dir = dir.canonicalize().map_err(unreadable)?;
-        parse::experiment(&text, &file, &dir, None, None)
-            .map_err(|mistakes| FileError::Wrong { path: file, mistakes })
+        Self::parsed(&text, &file, &dir)
     }
 
     /// An experiment without a file, from the equivalent text. Relative paths in it start from `dir`.
@@ -248,9 +266,14 @@ impl Experiment {
     /// # Errors
     /// With every mistake in it.
     pub fn of_command_line(text: &str, dir: &Path) -> Result<Self, FileError> {
-        let file = Path::new(COMMAND_LINE);
-        parse::experiment(text, file, dir, None, None)
-            .map_err(|mistakes| FileError::Wrong { path: file.to_owned(), mistakes })
+        Self::parsed(text, Path::new(COMMAND_LINE), dir)
+    }
+
+    fn parsed(text: &str, file: &Path, dir: &Path) -> Result<Self, FileError> {
+        let mut experiment = parse::experiment(text, file, dir, false, None)
+            .map_err(|mistakes| FileError::Wrong { path: file.to_owned(), mistakes })?;
+        experiment.sources.scripts = script_text(&experiment.load.script);
+        Ok(experiment)
     }
 
     /// The experiment of a stored run, whose script need not be there any more.
@@ -258,20 +281,29 @@ impl Experiment {
     /// # Errors
     /// With every mistake, as when this version accepts less than the one that stored it.
     pub fn stored(file: &Path, dir: &Path, sources: &Sources) -> Result<Self, FileError> {
-        parse::experiment(&sources.file, file, dir, Some(&sources.scripts), None)
-            .map_err(|mistakes| FileError::Wrong { path: file.to_owned(), mistakes })
+        let mut experiment = parse::experiment(&sources.file, file, dir, true, None)
+            .map_err(|mistakes| FileError::Wrong { path: file.to_owned(), mistakes })?;
+        experiment.sources = sources.clone();
+        Ok(experiment)
     }
 
     /// Refuses what a load of this outline cannot have: a statistic that a metric of the script does not
-    /// have, something to be done when the load is over.
+    /// have, a variable that it does not read, something to be done when the load is over. Keeps the script's other files
+    /// among the sources.
     ///
     /// # Errors
     /// With every such mistake.
-    pub fn check_outline(&self, outline: &Outline) -> Result<(), FileError> {
-        let Sources { file, scripts } = &self.sources;
-        let checked = parse::experiment(file, &self.file, &self.dir, Some(scripts), Some(outline));
-        let wrong = |mistakes| FileError::Wrong { path: self.file.clone(), mistakes };
-        checked.map(drop).map_err(wrong)
+    pub fn apply_outline(&mut self, outline: &Outline) -> Result<(), FileError> {
+        parse::experiment(&self.sources.file, &self.file, &self.dir, true, Some(outline))
+            .map_err(|mistakes| FileError::Wrong { path: self.file.clone(), mistakes })?;
+        for import in &outline.imports {
+            self.sources.scripts += &format!("\n{}", script_text(import));
+        }
+        self.sources.script_files.clone_from(&outline.imports);
+        if !self.hooks.come_before_the_load() {
+            self.sources.script_files.extend(outline.opened.iter().cloned());
+        }
+        Ok(())
     }
 
     /// The experiment files that `path` means: itself, the `experiment.toml` of a directory, or, in

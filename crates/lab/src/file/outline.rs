@@ -1,6 +1,10 @@
 //! What the load generator says it would measure, before the first round.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    time::Duration,
+};
 
 use serde::Deserialize;
 
@@ -15,6 +19,15 @@ pub struct Outline {
     rate: Option<f64>,
     /// Sub-metrics among them.
     pub(crate) metrics: BTreeMap<String, Kind>,
+    /// Variables of `__ENV` that the script and its imports read; `None` if that is not known.
+    #[serde(default)]
+    pub(crate) variables: Option<BTreeSet<String>>,
+    /// Files that the script imports.
+    #[serde(default)]
+    pub(crate) imports: BTreeSet<PathBuf>,
+    /// Files that the script opens.
+    #[serde(default)]
+    pub(crate) opened: BTreeSet<PathBuf>,
 }
 
 impl Outline {
@@ -25,7 +38,10 @@ impl Outline {
         self.rate = self.rate.filter(|rate| Some(*rate) == other.rate);
         let mut metrics = other.metrics;
         metrics.append(&mut self.metrics);
-        Self { metrics, ..self }
+        let variables = self.variables.zip(other.variables).map(|(one, other)| &one | &other);
+        let imports = &self.imports | &other.imports;
+        let opened = &self.opened | &other.opened;
+        Self { metrics, variables, imports, opened, ..self }
     }
 
     /// Whether iterations start at this rate, for this long.

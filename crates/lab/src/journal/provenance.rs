@@ -1,5 +1,5 @@
 //! What a run is made of besides its experiment's text, so that a run that goes on does not mix two builds:
-//! the script and the files it names, the programs of `command` variants and of `generator`, the files among their arguments,
+//! the script and the files that its init code imports and opens, the programs of `command` variants and of `generator`, the files among their arguments,
 //! and those of `[data]`. Digests of container images are in the description itself.
 //!
 //! What these load in turn (libraries, modules, images that a compose file builds) is not known, nor what a hook
@@ -12,7 +12,6 @@ use std::{
     fmt::Write as _,
     fs::{self, File},
     io::{self, Read},
-    iter,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     time::UNIX_EPOCH,
@@ -23,10 +22,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    file::{
-        experiment::{Container, ContainerSource, Experiment, Target},
-        scripts::{self, Named},
-    },
+    file::experiment::{Container, ContainerSource, Experiment, Target},
     plan::Plan,
     round::host::Host,
 };
@@ -81,7 +77,8 @@ pub fn read(experiment: &Experiment, plan: &Plan, host: &dyn Host) -> Vec<KeptFi
     paths.extend(generator.first().and_then(|name| program(name, &[], dir)));
     paths.extend(generator.iter().skip(1).filter(|text| is_fixed(text)).map(|text| dir.join(text)));
     paths.extend(host.data_files(&experiment.data, dir));
-    paths.extend(named_by_script(experiment));
+    paths.insert(experiment.load.script.clone());
+    paths.extend(experiment.sources.script_files.iter().cloned());
     let kept = |path: PathBuf| {
         let content = Content::of(&path).ok()??;
         Some(KeptFile { path: path.to_string_lossy().into_owned(), content })
@@ -98,14 +95,6 @@ pub fn changed(then: &[KeptFile], now: &[KeptFile]) -> Vec<String> {
         false => format!("`{}` (now missing)", file.path),
     };
     others.map(in_words).collect()
-}
-
-/// The script, and the files it names. Data that a hook may have made are not compared.
-fn named_by_script(experiment: &Experiment) -> BTreeSet<PathBuf> {
-    let script = &experiment.load.script;
-    let Named { scripts, data } = scripts::named_by(script);
-    let data = if experiment.hooks.come_before_the_load() { BTreeSet::new() } else { data };
-    iter::once(script.clone()).chain(scripts).chain(data).collect()
 }
 
 impl Content {

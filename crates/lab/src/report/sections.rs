@@ -175,7 +175,7 @@ fn measured(report: &Report) -> Vec<Part> {
 /// Where and with what, so that somebody else can repeat it.
 fn configuration(report: &Report) -> Vec<Part> {
     let lang = report.language;
-    let Sources { file, scripts } = report.sources.clone();
+    let Sources { file, scripts, .. } = report.sources.clone();
     vec![
         Part::List(method::circumstances(report)),
         Part::Source(lang.pick("The experiment", "실험 파일"), file),

@@ -4,7 +4,7 @@
 //! Only the shape `import name from 'module'` … `name.member` is understood, on the level of
 //! tokens. What this does not see (computed member names, aliases) is refused when it is reached.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// A member of a module, and the line on which it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +53,33 @@ pub(super) fn used_global(source: &str, names: &[&'static str]) -> Option<&'stat
         all && places.any(|(at, _)| is_call_or_member(&tokens, at))
     };
     names.iter().copied().find(|name| is_used(name))
+}
+
+/// Names of the variables that `source` reads from `__ENV`; `None` if it computes a name or passes `__ENV` on, because
+/// then any variable may be read.
+pub(super) fn variables(source: &str) -> Option<BTreeSet<String>> {
+    let tokens = Lexer::new(source).collect::<Vec<_>>();
+    let places = tokens.iter().enumerate().filter(|(_, token)| token.is_word("__ENV"));
+    places.map(|(at, _)| variable(&tokens[at + 1..]).map(str::to_owned)).collect()
+}
+
+/// The name after `__ENV`, as in `.NAME`, `["NAME"]` and their optional forms.
+fn variable<'s>(rest: &[Token<'s>]) -> Option<&'s str> {
+    let mut kinds = rest.iter().map(|token| token.kind);
+    let mut next = kinds.next()?;
+    if next == Kind::Mark('?') {
+        next = kinds.next()?;
+    }
+    if next == Kind::Mark('.') {
+        next = kinds.next()?;
+        if let Kind::Word(name) = next {
+            return Some(name);
+        }
+    }
+    match (next, kinds.next()?, kinds.next()?) {
+        (Kind::Mark('['), Kind::Text(name), Kind::Mark(']')) => Some(name),
+        _ => None,
+    }
 }
 
 /// Whether the word at `at` may declare a name of the script's own.
@@ -372,10 +399,34 @@ mod tests {
         }
     }
 
+    #[test]
+    fn variables_are_known_unless_a_name_is_computed() {
+        let read = |source| variables(source).map(|names| names.into_iter().collect::<Vec<_>>());
+        let known = |names: &[&str]| -> Option<Vec<String>> {
+            Some(names.iter().map(|name| (*name).to_owned()).collect())
+        };
+        assert_eq!(read("nothing()"), known(&[]));
+        assert_eq!(
+            read("__ENV.A; globalThis.__ENV['B']; __ENV?.C; __ENV?.[\"D\"]; // __ENV.E"),
+            known(&["A", "B", "C", "D"])
+        );
+        assert_eq!(read("`${__ENV.A}/${__ENV.B || '__ENV.C'}`"), known(&["A", "B"]));
+        for computed in [
+            "const { A } = __ENV;",
+            "__ENV[`${a}`]",
+            "__ENV['A' + b]",
+            "Object.keys(__ENV)",
+            "__ENV",
+        ] {
+            assert_eq!(read(computed), None, "{computed}");
+        }
+    }
+
     proptest! {
         #[test]
         fn no_text_makes_it_panic(text in "[ \\n'\"`${}()/\\\\a-c.é]{0,60}") {
             let _ = uses(&text);
+            let _ = variables(&format!("__ENV{text}"));
             let _ = used_global(&text, &["a"]);
         }
     }

@@ -1,6 +1,6 @@
 //! What the scripts of all virtual users share: arrays and the files they open.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -63,5 +63,10 @@ impl Files {
         let content: Arc<[u8]> = std::fs::read(path).map_err(failed)?.into();
         files.insert(path.to_owned(), content.clone());
         Ok(content)
+    }
+
+    /// Paths of the files opened so far.
+    pub(crate) fn paths(&self) -> BTreeSet<PathBuf> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 }

@@ -1,10 +1,10 @@
 //! Script files: where an import leads, and their text, read once for all virtual users.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{ScriptError, jslib};
+use super::{ScriptError, jslib, scan};
 
 /// Largest script file.
 const MAX_SOURCE_BYTES: u64 = 64 * 1024 * 1024;
@@ -51,6 +51,18 @@ impl Sources {
         let text: Arc<str> = text.trim_start_matches('\u{feff}').into();
         files.insert(path.to_owned(), text.clone());
         Ok(text)
+    }
+
+    /// Paths of the files read so far.
+    pub(crate) fn paths(&self) -> BTreeSet<PathBuf> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+    }
+
+    /// Variables of `__ENV` that the files read so far use; `None` if one of them computes a name.
+    pub(crate) fn variables(&self) -> Option<BTreeSet<String>> {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let variables = files.values().map(|text| scan::variables(text));
+        variables.collect::<Option<Vec<_>>>().map(|all| all.into_iter().flatten().collect())
     }
 }
 

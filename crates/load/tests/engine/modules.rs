@@ -147,3 +147,24 @@ fn k6_utils_tells_and_tags_the_stage_that_runs() {
     assert_eq!(checks.len(), 2, "{checks:?}");
     assert!(checks.iter().all(|check| (check.passes, check.fails) == (1, 0)), "{checks:?}");
 }
+
+#[test]
+fn an_outline_lists_variables_imports_and_opened_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let write = |name: &str, text: &str| std::fs::write(path(name), text).unwrap();
+    write("lib.js", "export const kind = __ENV.KIND;");
+    write("data.txt", "1");
+    write(
+        "script.js",
+        "import { kind } from './lib.js'; const data = open('./data.txt');
+         export default function () { if (late) __ENV.SIZE; }",
+    );
+    let config = madang_load::Config { script: path("script.js"), ..Default::default() };
+    let outline = madang_load::check(&config).unwrap();
+    assert!(outline.variables.unwrap().iter().eq(["KIND", "SIZE"]));
+    assert!(outline.imports.iter().eq([&path("lib.js")]));
+    assert!(outline.opened.iter().eq([&path("data.txt")]));
+    write("lib.js", "export const kind = (name) => __ENV[name];");
+    assert_eq!(madang_load::check(&config).unwrap().variables, None);
+}

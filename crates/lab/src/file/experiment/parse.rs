@@ -6,7 +6,6 @@ mod databases;
 mod hooks;
 mod invariants;
 mod predictions;
-mod scripts;
 mod variables;
 mod variants;
 
@@ -18,8 +17,9 @@ use super::{
     Experiment, Load, QuickLoad, QuickRounds, Rounds, Sources, Variant,
     reader::{Found, Mistake, Mistakes, Reader},
 };
-use crate::{file::outline::Outline, journal::record::Warning, plan::Design};
-use scripts::Scripts;
+use crate::{
+    file::outline::Outline, journal::record::Warning, load::metric::LoadMetric, plan::Design,
+};
 
 /// A block is minutes of work; more than this is a typing error.
 const BLOCKS: std::ops::Range<u32> = 1..1001;
@@ -42,13 +42,12 @@ const NAME_BYTES: usize = 64;
 /// Keys of the plan that this version refuses by name.
 const TOP_NOT_YET: [&str; 1] = ["budgets"];
 
-/// `scripts` are those of a stored run; without them, they are read. With an `outline`, what it lacks is a
-/// mistake, too.
+/// The files that it names must exist, unless it `is_stored`. With an `outline`, what that lacks is a mistake, too.
 pub fn experiment(
     text: &str,
     file: &Path,
     dir: &Path,
-    scripts: Option<&str>,
+    is_stored: bool,
     outline: Option<&Outline>,
 ) -> Result<Experiment, Vec<Mistake>> {
     let mistakes = Mistakes::new(text);
@@ -63,10 +62,10 @@ pub fn experiment(
             return Err(mistakes.into_sorted());
         }
     };
-    let origin = Origin { text, file, dir, scripts, outline };
+    let origin = Origin { text, file, dir, is_stored, outline };
     let parsed = top(Reader::new(table.get_ref(), &mistakes), origin);
-    if let (Some(experiment), None) = (&parsed, scripts) {
-        variables::check(table.get_ref(), &experiment.sources.scripts, &mistakes);
+    if let Some(known) = outline.and_then(|outline| outline.variables.as_ref()) {
+        variables::check(table.get_ref(), known, &mistakes);
     }
     match (parsed, mistakes.into_sorted()) {
         (Some(experiment), mistakes) if mistakes.is_empty() => Ok(experiment),
@@ -95,7 +94,7 @@ struct Origin<'o> {
     text: &'o str,
     file: &'o Path,
     dir: &'o Path,
-    scripts: Option<&'o str>,
+    is_stored: bool,
     outline: Option<&'o Outline>,
 }
 
@@ -123,7 +122,7 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
     // A file describes a comparison; `madang limit SCRIPT` needs one variant only.
     let fewest = if file == Path::new(super::COMMAND_LINE) { 1 } else { 2 };
     // Those of a stored experiment need not be there any more.
-    let files = origin.scripts.is_none().then_some(dir);
+    let files = (!origin.is_stored).then_some(dir);
     let variants = top.table("variants").or_else(|| top.missing("variants"));
     let variants = variants.map(|variants| variants::all(&variants, &whole, files, fewest));
     let (known, variants) = variants.unzip();
@@ -147,15 +146,11 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
     let usable = variants.as_deref().unwrap_or_default();
     let names = Names { variants: &known, known: usable, reference: &reference };
     let load = load??;
-    let scripts = match origin.scripts {
-        Some(text) => Scripts::stored(text, origin.outline),
-        None => Scripts::read(&load.script),
-    };
-    let observe = predictions::observed(observe, &scripts);
-    let predictions = predictions::all(claims, names, &observe, &scripts);
+    let observe = predictions::observed(observe, origin.outline);
+    let predictions = predictions::all(claims, names, &observe, origin.outline);
     let variants = variants?;
     let (values, invariants) =
-        invariants::all(values, invariants, &variants, &observe.databases, &scripts);
+        invariants::all(values, invariants, &variants, &observe.databases, origin.outline);
     let design = design.and_then(|found| {
         let known = Design::ALL.iter().find(|(word, _)| *word == found.value);
         if known.is_none() {
@@ -168,7 +163,7 @@ fn top(mut top: Reader<'_>, origin: Origin<'_>) -> Option<Experiment> {
     });
     let experiment = Experiment {
         file: file.to_owned(),
-        sources: Sources { file: text.to_owned(), scripts: scripts.into_text() },
+        sources: Sources { file: text.to_owned(), ..Sources::default() },
         dir: dir.to_owned(),
         name: name?,
         question: question.unwrap_or_else(|| usual_question(&known, &reference)),
@@ -202,6 +197,18 @@ struct Names<'n> {
     reference: &'n str,
 }
 
+/// Reports a metric that the script does not have, if the load generator has been asked.
+fn check_metric(
+    outline: Option<&Outline>,
+    metric: &LoadMetric,
+    offset: usize,
+    mistakes: &Mistakes<'_>,
+) {
+    if let Some(Err(why)) = outline.map(|outline| metric.check_outline(outline)) {
+        mistakes.add(offset, why);
+    }
+}
+
 fn quoted<T: std::fmt::Display>(names: &[T]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     names.join(", ")
@@ -229,7 +236,7 @@ fn is_name(text: &str) -> bool {
 fn load_of(mut reader: Reader<'_>, origin: Origin<'_>) -> Option<Load> {
     let script = reader.required_text("script").map(|found| {
         let path = origin.dir.join(&found.value);
-        if origin.scripts.is_none() && !path.is_file() {
+        if !origin.is_stored && !path.is_file() {
             let message = format!("`script` names `{}`, which is no file", path.display());
             reader.mistakes().add(found.offset, message);
         }

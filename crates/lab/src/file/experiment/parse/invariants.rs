@@ -5,10 +5,10 @@ use super::{
         Invariant, Limit, NamedValue, Source, Target, Variant,
         reader::{Found, Mistakes, Reader},
     },
-    Scripts, databases, quoted,
+    check_metric, databases, quoted,
 };
 use crate::{
-    file::expression::Expression,
+    file::{expression::Expression, outline::Outline},
     journal::record::LimitKind,
     load::metric::LoadMetric,
     observe::{
@@ -26,7 +26,7 @@ struct Scope<'s> {
     variants: &'s [Variant],
     /// Databases of all variants that name no others.
     shared: &'s Addresses,
-    scripts: &'s Scripts<'s>,
+    outline: Option<&'s Outline>,
     mistakes: &'s Mistakes<'s>,
 }
 
@@ -35,7 +35,7 @@ pub fn all(
     invariants: Vec<Reader<'_>>,
     variants: &[Variant],
     shared: &Addresses,
-    scripts: &Scripts<'_>,
+    outline: Option<&Outline>,
 ) -> (Vec<NamedValue>, Vec<Invariant>) {
     let mut named = Vec::new();
     for (name, mut reader) in values.map(|values| values.tables()).unwrap_or_default() {
@@ -46,7 +46,7 @@ pub fn all(
             let message = format!("a value's name must be letters, digits and `_`, not {name:?}");
             mistakes.add(offset, message);
         }
-        let scope = Scope { values: &[], variants, shared, scripts, mistakes };
+        let scope = Scope { values: &[], variants, shared, outline, mistakes };
         let source = source(&mut reader, &scope, None);
         if let Some(Source::Value(_)) = source {
             let message =
@@ -62,7 +62,7 @@ pub fn all(
     let mut found: Vec<Invariant> = Vec::new();
     for reader in invariants {
         let mistakes = reader.mistakes();
-        let scope = Scope { values: &known, variants, shared, scripts, mistakes };
+        let scope = Scope { values: &known, variants, shared, outline, mistakes };
         let offset = reader.offset();
         let Some(invariant) = invariant(reader, &scope) else { continue };
         if found.iter().any(|other| other.name == invariant.name) {
@@ -208,7 +208,7 @@ fn check_names(formula: &Expression, offset: usize, scope: &Scope<'_>, has_befor
             ("before", "") if has_before => {}
             ("before" | "after", rest) if scope.values.iter().any(|value| value == rest) => {}
             ("load", rest) if !rest.is_empty() => match LoadMetric::parse(rest) {
-                Ok(metric) => scope.scripts.check(&metric, offset, scope.mistakes),
+                Ok(metric) => check_metric(scope.outline, &metric, offset, scope.mistakes),
                 Err(why) => scope.mistakes.add(offset, why),
             },
             _ => {

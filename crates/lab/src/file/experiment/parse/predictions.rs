@@ -5,9 +5,10 @@ use super::{
         Bound, Observe, Prediction, Variant,
         reader::{Found, Reader},
     },
-    Names, Scripts, databases, quoted,
+    Names, check_metric, databases, quoted,
 };
 use crate::{
+    file::outline::Outline,
     judge::metric::Metric,
     load::metric::LoadMetric,
     observe::{database::Figure, prometheus::Selector},
@@ -18,7 +19,7 @@ const BOUNDS: [&str; 5] =
     ["ratio_at_most", "ratio_at_least", "difference_below", "at_most", "at_least"];
 
 /// Rows of the report that the file asks for.
-pub fn observed(reader: Option<Reader<'_>>, scripts: &Scripts<'_>) -> Observe {
+pub fn observed(reader: Option<Reader<'_>>, outline: Option<&Outline>) -> Observe {
     let Some(mut reader) = reader else { return Observe::default() };
     let databases = databases::beside(&mut reader);
     let (metrics, load) = (reader.words("metrics"), reader.words("load"));
@@ -39,7 +40,7 @@ pub fn observed(reader: Option<Reader<'_>>, scripts: &Scripts<'_>) -> Observe {
         for text in value {
             match LoadMetric::parse(&text) {
                 Ok(metric) => {
-                    scripts.check(&metric, offset, mistakes);
+                    check_metric(outline, &metric, offset, mistakes);
                     observe.load.push(metric);
                 }
                 Err(why) => complain("load", offset, why),
@@ -55,9 +56,9 @@ pub fn all(
     readers: Vec<Reader<'_>>,
     names: Names<'_>,
     observe: &Observe,
-    scripts: &Scripts<'_>,
+    outline: Option<&Outline>,
 ) -> Vec<Prediction> {
-    let one = |reader| prediction(reader, names, observe, scripts);
+    let one = |reader| prediction(reader, names, observe, outline);
     readers.into_iter().filter_map(one).collect()
 }
 
@@ -65,7 +66,7 @@ fn prediction(
     mut reader: Reader<'_>,
     names: Names<'_>,
     observe: &Observe,
-    scripts: &Scripts<'_>,
+    outline: Option<&Outline>,
 ) -> Option<Prediction> {
     let metric = reader.required_text("metric");
     let variant = reader.required_text("variant").map(|found| found.value);
@@ -75,7 +76,7 @@ fn prediction(
     let metric = metric.and_then(|Found { value, offset }| {
         let metric = metric_of(&value, observe);
         match &metric {
-            Ok(Metric::Load(metric)) => scripts.check(metric, offset, mistakes),
+            Ok(Metric::Load(metric)) => check_metric(outline, metric, offset, mistakes),
             Ok(Metric::Database(figure)) => {
                 let without = |known: &&Variant| {
                     let of_pair = bound.is_none_or(Bound::is_ratio);
