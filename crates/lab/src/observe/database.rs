@@ -53,7 +53,7 @@ impl Address {
         let text = if template { &example } else { &self.0 };
         match engine {
             Engine::Mysql => mysql::parse(text).map(drop),
-            Engine::Redis => redis::Target::parse(text).map(drop),
+            Engine::Redis => redis::parse(text).map(drop),
         }
         .map_err(|why| format!("`{self}`: {why}"))
     }
