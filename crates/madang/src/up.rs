@@ -64,6 +64,7 @@ Examples:
   madang up --nodes 3 --dir shop --set log.level=debug    data and logs stay in ./shop
   madang up --nodes 2 --replicas 1                 reads are also answered from a replica
   madang up --nodes 2 --cache valkey               nodes use each other's finished answers
+  madang up --nodes 2 --cache cluster              the same with a cluster of three cache servers
   madang up restart --dir shop                     restart the nodes one by one
 
 Ctrl-C, SIGTERM or SIGHUP stops the nodes, then nginx, then the database, and removes a temporary

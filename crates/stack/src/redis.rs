@@ -2,7 +2,7 @@
 
 use std::{
     fs, io,
-    io::{Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpStream},
     ops::Deref,
     path::{Path, PathBuf},
@@ -15,6 +15,14 @@ use crate::{Error, Neighbour, Output, PortReservation, Spec, Supervisor};
 const PROGRAMS: [&str; 2] = ["/usr/bin/valkey-server", "/usr/bin/redis-server"];
 /// It opens one socket.
 const READY_TIME: Duration = Duration::from_secs(10);
+/// Servers of a cluster look for each other ten times a second.
+const CLUSTER_TIME: Duration = Duration::from_secs(30);
+/// Longest answer to one of the few questions asked here.
+const ANSWER_BYTES: u64 = 64 << 10;
+/// Where a server of a cluster keeps what it knows of the others.
+const CLUSTER_FILE: &str = "nodes.conf";
+/// All slots of a cluster.
+const SLOTS: u16 = 16384;
 /// With nothing to save it ends at once.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
@@ -24,6 +32,8 @@ pub struct Redis {
     neighbour: Neighbour,
     dir: PathBuf,
     args: Vec<String>,
+    /// Port of a cluster's servers for each other.
+    bus: Option<PortReservation>,
 }
 
 /// Port, process and end are those of all such servers.
@@ -55,9 +65,53 @@ impl Redis {
         let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
         let process = spawn(supervisor, dir, reservation.port(), &args)?;
         let neighbour = Neighbour { process, reservation, grace: STOP_GRACE };
-        let server = Self { neighbour, dir: dir.to_owned(), args };
+        let server = Self { neighbour, dir: dir.to_owned(), args, bus: None };
         server.await_answer()?;
         Ok(server)
+    }
+
+    /// Starts a cluster of so many empty servers, each in a directory of its own in `dir`. The slots are divided evenly,
+    /// there are no replicas, and the others still serve their slots when one is down.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn cluster(
+        supervisor: &Supervisor,
+        dir: &Path,
+        servers: u16,
+        args: &[&str],
+    ) -> Result<Vec<Self>, Error> {
+        let failed = |source| Error::Io { what: "no cluster".to_owned(), source };
+        let mut cluster = Vec::new();
+        for number in 1..=servers {
+            let home = dir.join(number.to_string());
+            fs::create_dir_all(&home).map_err(failed)?;
+            // One of an earlier start has other ports.
+            match fs::remove_file(home.join(CLUSTER_FILE)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+                _ => {}
+            }
+            let bus = PortReservation::new().map_err(failed)?;
+            let port = bus.port().to_string();
+            let mut own = vec!["--cluster-enabled", "yes", "--cluster-config-file", CLUSTER_FILE];
+            own.extend(["--cluster-port", &port, "--cluster-node-timeout", "2000"]);
+            own.extend(["--cluster-require-full-coverage", "no"]);
+            own.extend(args);
+            let server = Self::with(supervisor, &home, &own)?;
+            cluster.push(Self { bus: Some(bus), ..server });
+        }
+        join(&cluster).map_err(failed)?;
+        let known = format!("cluster_known_nodes:{servers}\r\n");
+        for server in &cluster {
+            let is_joined = |left| {
+                let info = ask(server.address(), left, "CLUSTER INFO");
+                let info = info.map_err(|error| error.to_string())?;
+                let parts = ["cluster_state:ok\r\n", "cluster_slots_ok:16384\r\n", &known];
+                if parts.iter().all(|part| info.contains(part)) { Ok(()) } else { Err(info) }
+            };
+            server.neighbour.process.ready_when("a whole cluster", CLUSTER_TIME, is_joined)?;
+        }
+        Ok(cluster)
     }
 
     /// Ends it, if it has not ended yet, and starts it again at the same address, empty.
@@ -76,9 +130,16 @@ impl Redis {
         format!("redis://127.0.0.1:{}", self.port())
     }
 
+    fn address(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.port()))
+    }
+
     fn await_answer(&self) -> Result<(), Error> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port()));
-        let answers = |left| ping(address, left).map_err(|error| error.to_string());
+        let answers = |left| match ask(self.address(), left, "PING") {
+            Ok(answer) if answer == "PONG" => Ok(()),
+            Ok(answer) => Err(format!("the answer is {answer:?}")),
+            Err(error) => Err(error.to_string()),
+        };
         self.neighbour.process.ready_when("an answer to PING", READY_TIME, answers)
     }
 }
@@ -112,11 +173,41 @@ fn spawn(
     supervisor.spawn(&spec)
 }
 
-fn ping(address: SocketAddr, time: Duration) -> io::Result<()> {
+/// Gives each server its slots and makes it known to the first one.
+fn join(cluster: &[Redis]) -> io::Result<()> {
+    let Some(first) = cluster.first() else { return Ok(()) };
+    let first_bus = first.bus.as_ref().map_or(0, PortReservation::port);
+    let count = u16::try_from(cluster.len()).unwrap_or(SLOTS);
+    for (number, server) in (0..count).zip(cluster) {
+        let slot = |number: u16| u32::from(SLOTS) * u32::from(number) / u32::from(count);
+        let (from, to) = (slot(number), slot(number + 1) - 1);
+        let say = |command: String| ask(server.address(), READY_TIME, &command);
+        say(format!("CLUSTER ADDSLOTSRANGE {from} {to}"))?;
+        say(format!("CLUSTER SET-CONFIG-EPOCH {}", number + 1))?;
+        if number > 0 {
+            say(format!("CLUSTER MEET 127.0.0.1 {} {first_bus}", first.port()))?;
+        }
+    }
+    Ok(())
+}
+
+/// The answer to a command without spaces in its words.
+fn ask(address: SocketAddr, time: Duration, command: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, time)?;
     stream.set_read_timeout(Some(time))?;
-    stream.write_all(b"PING\r\n")?;
-    let mut answer = [0; 7];
-    stream.read_exact(&mut answer)?;
-    if &answer == b"+PONG\r\n" { Ok(()) } else { Err(io::Error::other("not the answer of Redis")) }
+    stream.write_all(format!("{command}\r\n").as_bytes())?;
+    let mut reader = BufReader::new(stream.take(ANSWER_BYTES));
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    match line.trim_end().split_at_checked(1) {
+        Some(("+", text)) => Ok(text.to_owned()),
+        Some(("$", length)) => {
+            let mut text = String::new();
+            let length = length.parse().map_err(io::Error::other)?;
+            reader.take(length).read_to_string(&mut text)?;
+            Ok(text)
+        }
+        Some(("-", why)) => Err(io::Error::other(why.to_owned())),
+        _ => Err(io::Error::other("not the answer of Redis")),
+    }
 }

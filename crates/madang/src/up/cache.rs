@@ -5,7 +5,7 @@ use super::plan::{CacheKind, Plan};
 use anyhow::Context as _;
 use madang_stack::redis::Redis;
 use madang_stack::{Error, Exit};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bodies that find no room drive out those used least: nothing is lost with one.
@@ -13,7 +13,10 @@ const ARGS: [&str; 6] =
     ["--logfile", LOG, "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lfu"];
 const LOG: &str = "cache.log";
 
-/// Starts what the plan asks for, adds it to `kept`, and gives its address.
+/// Servers of a cluster: the fewest that need more than one of the others' word for one that is down.
+const CLUSTER: u16 = 3;
+
+/// Starts what the plan asks for, adds it to `kept`, and gives its address, or those of a cluster.
 pub fn start(
     plan: &Plan,
     dir: &Path,
@@ -25,10 +28,21 @@ pub fn start(
     }
     let dir = dir.join("cache");
     std::fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
-    let server = Redis::with(&means.supervisor, &dir, &ARGS)?;
-    let url = server.url();
-    kept.push(Arc::new(Kept::new("cache".to_owned(), dir.join(LOG), server)));
-    Ok(Some(url))
+    let mut urls = Vec::new();
+    let mut keep = |name: String, log: PathBuf, server: Redis| {
+        urls.push(server.url());
+        kept.push(Arc::new(Kept::new(name, log, server)));
+    };
+    if plan.cache == CacheKind::Cluster {
+        let servers = Redis::cluster(&means.supervisor, &dir, CLUSTER, &ARGS)?;
+        for (number, server) in (1..).zip(servers) {
+            keep(format!("cache-{number}"), dir.join(format!("{number}/{LOG}")), server);
+        }
+    } else {
+        let server = Redis::with(&means.supervisor, &dir, &ARGS)?;
+        keep("cache".to_owned(), dir.join(LOG), server);
+    }
+    Ok(Some(urls.join(",")))
 }
 
 impl Part for Redis {

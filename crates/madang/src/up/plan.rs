@@ -44,6 +44,8 @@ enum Balance {
 pub enum CacheKind {
     /// Valkey, or Redis where that is installed: bodies of one node serve the others
     Valkey,
+    /// Three such servers as a cluster
+    Cluster,
     /// Nothing: each node has a cache of its own
     Off,
 }
@@ -68,7 +70,7 @@ pub struct Choices {
     /// Number of read-only replicas of the MariaDB, 0 to 8
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=8))]
     replicas: u16,
-    /// Cache that the nodes share; with valkey, cache.mode is local+remote unless --set names another
+    /// Cache that the nodes share; cache.mode is then local+remote unless --set names another
     #[arg(long, value_name = "KIND", value_enum, default_value = "off")]
     cache: CacheKind,
     /// Balancer in front of the nodes [default: nginx with several nodes or --tls, otherwise off]
@@ -135,7 +137,7 @@ impl Plan {
             set,
         } = choices;
         let is_shared =
-            nodes.is_some_and(|nodes| nodes > 1) || replicas > 0 || cache == CacheKind::Valkey;
+            nodes.is_some_and(|nodes| nodes > 1) || replicas > 0 || cache != CacheKind::Off;
         let fitting = if is_shared { DatabaseKind::Mariadb } else { DatabaseKind::Sqlite };
         let database = database.unwrap_or(fitting);
         let nodes = nodes.unwrap_or(if database == DatabaseKind::Mariadb { 2 } else { 1 });
@@ -148,9 +150,9 @@ impl Plan {
             if replicas > 0 {
                 return Err(usage("--replicas: a file has no replicas; use --database mariadb"));
             }
-            if cache == CacheKind::Valkey {
+            if cache != CacheKind::Off {
                 return Err(usage(
-                    "--cache valkey: a node with a file of its own shares no bodies; use --database mariadb",
+                    "--cache: a node with a file of its own shares no bodies; use --database mariadb",
                 ));
             }
         }
@@ -179,7 +181,7 @@ impl Plan {
         let stand_in = "mysql://user:password@127.0.0.1:1/madang".to_owned();
         let replicas = vec![stand_in.clone(); usize::from(replicas)];
         let databases = Databases { url: stand_in, replicas };
-        let cache = (cache == CacheKind::Valkey).then_some("redis://127.0.0.1:1");
+        let cache = (cache != CacheKind::Off).then_some("redis://127.0.0.1:1");
         plan.resolve(Path::new("."), &plan.cluster_settings(&databases, cache))?;
         Ok(plan)
     }
@@ -190,7 +192,7 @@ impl Plan {
         if self.database == DatabaseKind::Mariadb {
             needed.push(mariadb::installed());
         }
-        if self.cache == CacheKind::Valkey {
+        if self.cache != CacheKind::Off {
             needed.push(redis::installed());
         }
         if let Some(front) = &self.front {

@@ -1,6 +1,6 @@
 //! Bodies in a server that all nodes share: it makes answers cheaper, and never older.
 
-use crate::harness::{Server, Setup, eventually};
+use crate::harness::{Server, Setup, command, eventually};
 use crate::nodes::{Cluster, older_than_acknowledged, price, supervisor};
 use crate::posts::{bicycle, made, patch};
 use madang_stack::redis::Redis;
@@ -288,6 +288,97 @@ fn a_user_with_the_rights_of_the_manual_can_be_used() {
         (hits(&node) > 0.5).then_some(())
     });
     assert!(!node.log().contains("no permissions"), "{}", node.log());
+}
+
+/// Nodes in front of a cluster of three: each body is on one of its servers.
+#[test]
+fn a_cluster_is_used_and_the_rest_of_it_when_one_server_is_gone() {
+    let database = Cluster::new();
+    let dir = tempfile::tempdir().unwrap();
+    let mut servers = Redis::cluster(&supervisor(), dir.path(), 3, &[]).unwrap();
+    let urls: Vec<String> = servers.iter().map(Redis::url).collect();
+    let setup = || {
+        let setup = database.setup().set("cache.mode", "remote");
+        setup.set("cache.url", &urls.join(","))
+    };
+    let nodes = [connected(setup().start()), connected(setup().start())];
+    let mina = nodes[0].somebody("mina");
+    let posts: Vec<String> =
+        (0..30).map(|_| format!("/v1/posts/{}", made(&nodes[0], &mina, &bicycle()))).collect();
+    posts.iter().for_each(|path| drop(nodes[0].get(path)));
+    eventually("what one node has made serves the other", || {
+        let before = hits(&nodes[1]);
+        for path in &posts {
+            assert_eq!(nodes[1].get(path).status, 200);
+        }
+        (hits(&nodes[1]) - before > 29.5).then_some(())
+    });
+    for server in &servers {
+        let keys: u32 = cli(server, &["DBSIZE"]).parse().unwrap();
+        assert!(keys > 0, "one of the three has nothing");
+    }
+    let id = made(&nodes[0], &mina, &bicycle());
+    patch(&nodes[0], &mina, id, &json!({ "price": 0 }));
+    let (older, reads) = older_than_acknowledged(&[&nodes[0], &nodes[1]], &mina, id, 30);
+    assert_eq!(older, 0, "of {reads} reads");
+
+    let pid = Pid::from_raw(i32::try_from(servers[1].pid()).unwrap()).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
+    for path in &posts {
+        assert_eq!(nodes[1].get(path).status, 200);
+    }
+    let is_used = |least: f64| {
+        let before = hits(&nodes[1]);
+        for path in &posts {
+            assert_eq!(nodes[1].get(path).status, 200);
+        }
+        (hits(&nodes[1]) - before > least).then_some(())
+    };
+    eventually("the other two are used", || is_used(4.5));
+    servers[1].restart(&supervisor()).unwrap();
+    eventually("all three are used again", || is_used(29.5));
+}
+
+/// With TLS, by an authority that `SSL_CERT_FILE` names; and not by one that nobody has named.
+#[test]
+fn a_server_is_used_over_tls_if_its_certificate_is_trusted() {
+    let cluster = Cluster::new();
+    let dir = tempfile::tempdir().unwrap();
+    let openssl = |words: &str| {
+        let made = Command::new("openssl").args(words.split(' ')).current_dir(dir.path()).output();
+        let made = made.unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    };
+    let key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2";
+    openssl(&format!("req -x509 {key} -keyout ca.key -out ca.crt -subj /CN=authority"));
+    openssl(&format!(
+        "req -x509 {key} -CA ca.crt -CAkey ca.key -keyout own.key -out own.crt -subj /CN=cache \
+         -addext basicConstraints=CA:FALSE -addext subjectAltName=IP:127.0.0.1"
+    ));
+    let tls = madang_stack::PortReservation::new().unwrap();
+    let port = tls.port().to_string();
+    let args = ["--tls-port", &port, "--tls-cert-file", "own.crt", "--tls-key-file", "own.key"];
+    let args = [&args[..], &["--tls-ca-cert-file", "ca.crt", "--tls-auth-clients", "no"]].concat();
+    let _cache = Redis::with(&supervisor(), dir.path(), &args).unwrap();
+    let setup = || {
+        let setup = cluster.setup().set("cache.mode", "remote");
+        setup.set("cache.url", &format!("rediss://127.0.0.1:{port}"))
+    };
+    let mut trusting = command::clean(command::program());
+    trusting.env("SSL_CERT_FILE", dir.path().join("ca.crt"));
+    let node = connected(setup().start_through(trusting));
+    let mina = node.somebody("mina");
+    let path = format!("/v1/posts/{}", made(&node, &mina, &bicycle()));
+    eventually("a body is kept and found", || {
+        assert_eq!(node.get(&path).status, 200);
+        (hits(&node) > 0.5).then_some(())
+    });
+    drop(node);
+    let node = setup().start();
+    eventually("the certificate is refused, and the node serves", || {
+        assert_eq!(node.get(&path).status, 200);
+        node.log().to_lowercase().contains("certificate").then_some(())
+    });
 }
 
 #[test]
