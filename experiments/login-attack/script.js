@@ -13,11 +13,12 @@ const seconds = Number(duration.replace('s', ''));
 const people = 49;
 const known = 200;
 // Seconds after which the attack is under way: what it is allowed has been used up by then.
-const underWay = 10;
+const underWay = Number(__ENV.UNDER_WAY || 10);
 // Longest that somebody tries to get in, in seconds.
 const patience = 10;
 
 const legitimateIn = new Counter('legitimate_in');
+const shutOut = new Counter('shut_out');
 const gettingIn = new Trend('getting_in', true);
 
 export const options = {
@@ -92,6 +93,7 @@ export function logIn() {
     if ((Date.now() - started) / 1000 + wait > patience) break;
     sleep(wait);
   }
+  shutOut.add(1);
   check(null, { 'let in': () => false });
 }
 
