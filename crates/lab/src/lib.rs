@@ -63,9 +63,9 @@ pub use judge::{
 };
 pub use load::{
     generator::{ScriptCheck, check_script},
-    k6, metric as load_metric, report as load_report,
+    metric as load_metric, report as load_report,
 };
-pub use observe::{MachineUse, ServerStep, ServerUse, database, prometheus};
+pub use observe::{MachineUse, ServerStep, ServerUse, at as value_at, database, prometheus};
 pub use plan::{Design, NoQuick, Options, Plan, Settings, Turn};
 pub use report::Report;
 pub use round::{

@@ -1,6 +1,5 @@
 //! Load generators: how they are started, and the reports that they give.
 
 pub mod generator;
-pub mod k6;
 pub mod metric;
 pub mod report;

@@ -1,7 +1,10 @@
 //! `madang k6`, hidden: real k6 behind the interface that the lab has for load generators.
 
+mod order;
+mod samples;
+
 use crate::exit::Ended;
-use madang_lab::k6::{Files, Order};
+use order::{Files, Order};
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -122,8 +122,8 @@ pub struct Args {
     /// nothing; says nothing when all is well
     #[arg(long, conflicts_with_all = ["report", "summary_export"])]
     check: bool,
-    /// When all is well, write to this file what would be measured, as JSON: for how many seconds at most,
-    /// and the kind of each metric
+    /// When all is well, write to this file what would be measured, as JSON: for how many seconds at most, the kind
+    /// of each metric, the variables of __ENV that are read, and the files that are imported and opened
     #[arg(long, value_name = "FILE", requires = "check")]
     outline: Option<PathBuf>,
     /// Run this long before recording begins; not with a fixed number of iterations

@@ -30,7 +30,6 @@ pub(crate) use invariant::EXACT;
 pub use invariant::{Invariant, Limit, NamedValue, Source};
 pub use prediction::{Bound, Prediction};
 pub use reader::Mistake;
-pub(crate) use reader::duration;
 pub use target::{Container, ContainerSource, Target};
 
 /// Stands for the file of an experiment that was given on the command line.

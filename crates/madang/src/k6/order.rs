@@ -5,8 +5,6 @@
 //! request a check belongs to, so a request is good if it did not fail. The window begins where the first iteration did,
 //! by its own samples. Response times from the intended start do not exist.
 
-mod collect;
-
 use std::{
     fs,
     io::{self, BufRead as _, BufReader},
@@ -14,14 +12,13 @@ use std::{
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     thread,
-    time::{Duration, SystemTime},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use madang_stack::{CpuList, Sample, Scope};
 use serde::Deserialize;
 
-use crate::observe;
-use collect::{Collector, Log};
+use super::samples::{Collector, Log};
 
 /// Time between two readings of k6's CPU time.
 const CPU_INTERVAL: Duration = Duration::from_millis(200);
@@ -139,8 +136,9 @@ impl Order {
         let mut child = self.spawn(command.arg(&self.script))?;
         let collector = Collector::new(self.warm_up, window);
         let (exit, collector, log, cpu) = self.follow(&mut child, collector, files)?;
-        let report = collector
-            .report(&log, |from, to| (observe::at(&cpu, to) - observe::at(&cpu, from), cores()));
+        let report = collector.report(&log, |from, to| {
+            (madang_lab::value_at(&cpu, to) - madang_lab::value_at(&cpu, from), cores())
+        });
         // Without iterations k6 has said why.
         let report = match report {
             Some(report) => report,
@@ -203,7 +201,7 @@ impl Order {
         let (_, inspected) = self.inspect()?;
         let only = inspected.filter(|options| options.scenarios.len() <= 1);
         let duration =
-            only.and_then(|options| crate::file::experiment::duration(&options.duration?));
+            only.and_then(|options| madang_load::parse_duration(&options.duration?).ok());
         duration.map(|duration| Some(self.warm_up + duration)).ok_or(K6Error::WarmUp)
     }
 
@@ -242,7 +240,8 @@ fn cpu_times(pid: u32, has_ended: &AtomicBool) -> Vec<(f64, f64)> {
         let is_last = has_ended.load(Ordering::Relaxed);
         if let Ok(sample) = Sample::of(pid, Scope::Process) {
             let used = sample.cpu + madang_stack::own_cpu_time();
-            times.push((observe::seconds(SystemTime::now()), used.as_secs_f64()));
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            times.push((now.as_secs_f64(), used.as_secs_f64()));
         }
         if is_last {
             return times;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io::BufRead, time::Duration};
 use serde::Deserialize;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
-use crate::load::report::{
+use madang_lab::load_report::{
     Bytes, Check, Generator, Iterations, LoadReport, Requests, Sampled, Series, Step, Sum, Trend,
     Trouble,
 };

@@ -14,7 +14,8 @@ use toml::{
 use crate::file::expression::Expression;
 
 use text::closest;
-pub use text::{duration, is_nearly};
+use text::duration;
+pub use text::is_nearly;
 
 /// Nobody means a longer time, and sums and multiples of times stay far from overflowing.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
