@@ -20,8 +20,9 @@ use std::{
 use bytes::Bytes;
 use madang_cache::{
     Cache, CacheConfig, CacheError, ConfigError, Horizon, Loaded, NamedCache, Policy, RemoteConfig,
-    RemoteUrl, Stamp, Value, entry_weight,
+    Stamp, Value, entry_weight,
 };
+use madang_valkey::{Url, redis};
 
 /// The loaders of this program do not fail.
 #[derive(Debug, thiserror::Error)]
@@ -94,7 +95,7 @@ impl Horizon for Always {
 /// A GET through the client alone, and a hit of a cache that keeps nothing itself.
 async fn shared_times(url: &str) -> Result<[f64; 2], Failure> {
     let config = CacheConfig { local: false, ..CacheConfig::default() };
-    let remote = RemoteConfig { urls: vec![RemoteUrl::parse(url)?], prefix: "bench".to_owned() };
+    let remote = RemoteConfig { urls: vec![Url::parse(url)?], prefix: "bench".to_owned() };
     let cache = Cache::with_remote(&config, remote, Arc::new(Always))?;
     let named: NamedCache<Never> = cache.named("bench", still())?;
     let keys = hot_keys();

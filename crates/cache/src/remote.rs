@@ -5,20 +5,20 @@
 //! no answer is older for it; no body is ever deleted there. Every call has a deadline, and after failures the server is
 //! left alone for a while.
 
-mod breaker;
 mod entry;
-mod link;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use redis::Cmd;
+use madang_valkey::{Error, Purpose, Server, Url, redis};
 
 use crate::{stamp::Stamp, value::Value};
-use link::{Connection, Links};
-pub use link::{RemoteError, RemoteUrl};
 
-/// Longest time for one answer of the server. A load from the database takes about as long.
-const ANSWER: Duration = Duration::from_millis(100);
+/// Longest time for one answer is about that of a load from the database.
+const PURPOSE: Purpose = Purpose {
+    name: "the shared cache",
+    answer: Duration::from_millis(100),
+    when_full: "it should have a maxmemory-policy that evicts",
+};
 /// For so long one process has the sole right to load what all miss; it is longer than most loads.
 const CLAIM: Duration = Duration::from_millis(250);
 /// Time between two looks for what another process is loading.
@@ -40,14 +40,14 @@ pub trait Horizon: Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub struct RemoteConfig {
     /// One server, or some nodes of a cluster.
-    pub urls: Vec<RemoteUrl>,
+    pub urls: Vec<Url>,
     /// What all keys begin with: who shares a server without sharing bodies differs in it.
     pub prefix: String,
 }
 
 /// The shared tier, as one process uses it.
 pub(crate) struct Remote {
-    links: Arc<Links>,
+    server: Server,
     horizon: Arc<dyn Horizon>,
     prefix: String,
 }
@@ -82,8 +82,9 @@ impl Remote {
     pub(crate) fn new(
         config: RemoteConfig,
         horizon: Arc<dyn Horizon>,
-    ) -> Result<Self, RemoteError> {
-        Ok(Self { links: Links::new(&config.urls)?, horizon, prefix: config.prefix })
+    ) -> Result<Self, Error> {
+        let server = Server::new(&config.urls, PURPOSE)?;
+        Ok(Self { server, horizon, prefix: config.prefix })
     }
 
     fn key(&self, name: &str, key: &str) -> String {
@@ -96,7 +97,7 @@ impl Remote {
 
     /// Whether the server answers, as far as that is known.
     pub(crate) fn is_up(&self) -> bool {
-        self.links.breaker.is_closed()
+        self.server.is_up()
     }
 
     /// The body of a key.
@@ -104,13 +105,11 @@ impl Remote {
         let key = self.key(name, key);
         let mut pipe = redis::pipe();
         pipe.get(&key).pttl(&key);
-        let Some(asked) = self
-            .ask(|mut link| async move { link.pipe::<(Option<Vec<u8>>, i64)>(&pipe).await })
-            .await
-        else {
-            return Found::Skipped;
+        let (bytes, left): (Option<Vec<u8>>, i64) = match self.server.try_pipe(&pipe).await {
+            Ok(found) => found,
+            Err(Error::Skipped) => return Found::Skipped,
+            Err(_) => return Found::Failed,
         };
-        let Ok((bytes, left)) = asked else { return Found::Failed };
         let Some(bytes) = bytes else { return Found::Nothing };
         // What cannot be read was written by somebody else, or another version.
         let Some((label, value)) = entry::decode(bytes) else { return Found::Outdated };
@@ -129,9 +128,8 @@ impl Remote {
     pub(crate) async fn claim(&self, name: &str, key: &str) -> Option<bool> {
         let mut set = redis::cmd("SET");
         set.arg(self.claim_key(name, key)).arg(1).arg("NX").arg("PX").arg(CLAIM.as_millis() as u64);
-        let asked =
-            self.ask(|mut link| async move { link.run::<Option<String>>(&set).await }).await;
-        asked?.ok().map(|claimed| claimed.is_some())
+        let claimed: Option<String> = self.server.try_run(&set).await.ok()?;
+        Some(claimed.is_some())
     }
 
     /// Ends a claim of this process: what it loaded is shared, or is not going to be. Otherwise the next load of the key
@@ -139,7 +137,7 @@ impl Remote {
     pub(crate) async fn unclaim(&self, name: &str, key: &str) {
         let mut del = redis::cmd("DEL");
         del.arg(self.claim_key(name, key));
-        let _ = self.ask(|mut link| async move { link.run::<()>(&del).await }).await;
+        let _: Result<(), _> = self.server.try_run(&del).await;
     }
 
     /// Waits for what another process loads.
@@ -165,25 +163,11 @@ impl Remote {
         life: Duration,
     ) -> bool {
         let millis = u64::try_from(life.as_millis()).unwrap_or(u64::MAX).clamp(1, i64::MAX as u64);
-        let mut set = Cmd::new();
-        set.arg("SET")
-            .arg(self.key(name, key))
+        let mut set = redis::cmd("SET");
+        set.arg(self.key(name, key))
             .arg(entry::encode(&load.label, value))
             .arg("PX")
             .arg(millis);
-        let asked = self.ask(|mut link| async move { link.run::<()>(&set).await }).await;
-        matches!(asked, Some(Ok(())))
-    }
-
-    /// Asks the server, unless it failed a moment ago, or this thread has no connection yet.
-    async fn ask<T, F>(&self, what: impl FnOnce(Connection) -> F) -> Option<Result<T, RemoteError>>
-    where
-        F: Future<Output = Result<T, RemoteError>>,
-    {
-        let link = self.links.connection()?;
-        let asked = tokio::time::timeout(ANSWER, what(link)).await;
-        let answer = asked.unwrap_or(Err(RemoteError::Late));
-        self.links.answered(answer.as_ref().err());
-        Some(answer)
+        self.server.try_run::<()>(&set).await.is_ok()
     }
 }

@@ -12,35 +12,52 @@ use crate::{
     clock::WallClock,
     config::{GuardConfig, Suspicion},
     limit::{
-        Answer, AttemptStore, Axis, Decision, Hashing, MemoryStore, Place, Request, Room, Subject,
-        Verdict,
+        Answer, AttemptStore, Axis, Decision, Hashing, MemoryStore, Place, ProofStore, Request, Room,
+        StoreError, StoreFigures, Subject, Verdict,
     },
     metrics::Metrics,
     reservation::{Held, Reservation, SignUp},
     suspicion::{
         AccountTag, Binding, Challenge, DeviceMark, Marks, Proof, ProofError, Proofs, UsedProofs,
+        half,
     },
 };
 
 /// Which store made a reservation, and has to end it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
+enum Side {
     Given,
     Fallback,
 }
 
+/// Where a gate counts.
+pub(crate) struct Counters {
+    pub(crate) store: Arc<dyn AttemptStore>,
+    /// Counts while the given store does not answer; `None` if that one cannot fail.
+    pub(crate) fallback: Option<MemoryStore>,
+    pub(crate) proofs: Option<Arc<dyn ProofStore>>,
+}
+
 pub(crate) struct Gate {
     store: Arc<dyn AttemptStore>,
-    /// Counts while the given store does not answer; `None` if that one cannot fail.
     fallback: Option<MemoryStore>,
     room: Room,
     ids: Hashing,
     watch_passwords: bool,
     proofs: Option<Proofs>,
+    /// Those that this process saw, and those that all did.
     used: UsedProofs,
+    used_by_all: Option<Arc<dyn ProofStore>>,
     marks: Option<Marks>,
     wall: Arc<dyn WallClock>,
     metrics: Arc<Metrics>,
+}
+
+/// A reservation that was made.
+#[derive(Clone, Copy)]
+pub(crate) struct Entered {
+    side: Side,
+    ticket: u64,
 }
 
 /// An attempt on its way through.
@@ -63,8 +80,7 @@ enum Stop {
 impl Gate {
     pub(crate) fn new(
         config: &GuardConfig,
-        store: Arc<dyn AttemptStore>,
-        fallback: Option<MemoryStore>,
+        counters: Counters,
         wall: Arc<dyn WallClock>,
         metrics: Arc<Metrics>,
     ) -> Result<Self, getrandom::Error> {
@@ -75,13 +91,16 @@ impl Gate {
             ..Suspicion::default()
         });
         let proofs = suspicion.proof.map(|proof| Proofs::new(proof, &config.key)).transpose()?;
+        let Counters { store, fallback, proofs: used_by_all } = counters;
         Ok(Self {
             store,
             fallback,
             room: Room::new(config.waiting),
-            ids: Hashing::random()?,
+            // Processes that count together have to call things by the same names.
+            ids: Hashing::with_key(&half(&config.key, b"limiter ids")),
             watch_passwords: suspicion.passwords.is_some(),
             used: UsedProofs::new(if proofs.is_some() { config.capacity.proofs } else { 0 }),
+            used_by_all,
             proofs,
             marks: suspicion.marks.map(|marks| Marks::new(marks, &config.key)),
             wall,
@@ -97,8 +116,16 @@ impl Gate {
         &self.room
     }
 
-    pub(crate) fn store(&self) -> &dyn AttemptStore {
-        &*self.store
+    /// Figures of the store, and of the one that stands in for it.
+    pub(crate) fn store_figures(&self) -> StoreFigures {
+        let mut figures = self.store.figures();
+        if let Some(fallback) = &self.fallback {
+            let own = fallback.figures();
+            figures.entries += own.entries;
+            figures.evictions += own.evictions;
+            figures.bytes += own.bytes;
+        }
+        figures
     }
 
     /// A mark for the account, unless marks are off.
@@ -118,9 +145,9 @@ impl Gate {
         if let Some(mark) = self.marked(&mut passage) {
             let subject = Subject::Marked { mark: self.ids.mark(account, &mark), account };
             match self.enter(subject, false, &mut passage).await {
-                Ok(side) => {
+                Ok(entered) => {
                     self.metrics.marks_accepted.up();
-                    return Ok(self.reservation(subject, side, &passage));
+                    return Ok(self.reservation(subject, entered, &passage));
                 }
                 // Put aside: as if there were none.
                 Err(Stop::Decided(Decision::Over(..))) => {}
@@ -135,7 +162,7 @@ impl Gate {
             password: self.watch_passwords.then(|| self.ids.password(attempt.password)),
         };
         match self.enter(subject, false, &mut passage).await {
-            Ok(side) => Ok(self.reservation(subject, side, &passage)),
+            Ok(entered) => Ok(self.reservation(subject, entered, &passage)),
             Err(stop @ Stop::Decided(Decision::Suspicious { .. })) => {
                 self.admit_proven(subject, stop, &mut passage).await
             }
@@ -155,18 +182,37 @@ impl Gate {
             Some(Err(error)) => return Err(self.refuse(suspicious, passage, Some(error))),
             Some(Ok(proof)) => proof,
         };
-        let side = match self.enter(subject, true, passage).await {
-            Ok(side) => side,
+        let entered = match self.enter(subject, true, passage).await {
+            Ok(entered) => entered,
             Err(stop) => return Err(self.refuse(stop, passage, None)),
         };
         // Only now: a proof that does not lead to an attempt is not used up. Of several attempts
         // with one proof, the first to get here goes on.
-        if !self.used.insert(proof.id, proof.expires) {
-            self.reservation(subject, side, passage).cancel();
+        let reservation = self.reservation(subject, entered, passage);
+        if !self.use_up(proof).await {
+            reservation.cancel();
             return Err(self.refuse(suspicious, passage, Some(ProofError::Used)));
         }
         self.metrics.proofs_accepted.up();
-        Ok(self.reservation(subject, side, passage).by(proof))
+        Ok(reservation.by(proof))
+    }
+
+    /// Whether this is the first use of the proof, as far as anybody knows who answers.
+    async fn use_up(&self, proof: Proof) -> bool {
+        if !self.used.insert(proof.id, proof.expires) {
+            return false;
+        }
+        let Some(all) = &self.used_by_all else { return true };
+        let answer = all.use_up(proof.id, proof.expires, self.wall.unix_seconds()).get().await;
+        answer.unwrap_or_else(|error| {
+            self.store_failed(&error);
+            true
+        })
+    }
+
+    fn store_failed(&self, error: &StoreError) {
+        self.metrics.store_errors.up();
+        tracing::debug!(%error, "the shared store of the guard does not answer");
     }
 
     /// Counts a sign-up from an address already cut to the bits that count.
@@ -175,10 +221,11 @@ impl Gate {
         address: IpAddr,
     ) -> Result<SignUp, Refused> {
         let subject = Subject::SignUp(self.ids.address(address));
-        match self.ask(Request { subject, proven: false, take: true }).await {
+        let ticket = fastrand::u64(..);
+        match self.ask(Request { subject, ticket, proven: false, take: true }).await {
             (Decision::Room, side) => {
                 self.metrics.sign_ups_allowed.up();
-                Ok(SignUp::of(self.held(subject, side, None)))
+                Ok(SignUp::of(self.held(subject, Entered { side, ticket }, None)))
             }
             (Decision::Over(_, wait), _) => Err(self.refused(Reason::SignUp, wait)),
             _ => Err(self.refused(Reason::InFlight, SHORT)),
@@ -188,9 +235,10 @@ impl Gate {
     /// Ends a reservation, and wakes whoever waits for its places.
     pub(crate) fn settle(self: &Arc<Self>, held: &Held, verdict: Verdict) {
         if let (Verdict::Cancelled, Some(proof)) = (verdict, held.proof) {
-            self.used.remove(proof.id, proof.expires);
+            self.give_back(proof, held.runtime.as_ref());
         }
-        match self.side(held.side).settle(&held.subject, verdict) {
+        let Entered { side, ticket } = held.entered;
+        match self.side(side).settle(&held.subject, ticket, verdict) {
             Answer::Ready(answer) => self.settled(&held.subject, answer.is_ok()),
             Answer::Later(answer) => {
                 let (gate, subject) = (Arc::clone(self), held.subject);
@@ -200,6 +248,21 @@ impl Gate {
                     None => self.settled(&held.subject, false),
                 }
             }
+        }
+    }
+
+    fn give_back(self: &Arc<Self>, proof: Proof, runtime: Option<&Handle>) {
+        if let (Some(all), Some(runtime)) = (&self.used_by_all, runtime) {
+            let (gate, answer) = (Arc::clone(self), all.give_back(proof.id));
+            runtime.spawn(async move {
+                if let Err(error) = answer.get().await {
+                    gate.store_failed(&error);
+                }
+                // Here last: shown to this process too early, it would be called used by all.
+                gate.used.remove(proof.id, proof.expires);
+            });
+        } else {
+            self.used.remove(proof.id, proof.expires);
         }
     }
 
@@ -216,19 +279,20 @@ impl Gate {
         subject: Subject,
         proven: bool,
         passage: &mut Passage<'_>,
-    ) -> Result<Side, Stop> {
+    ) -> Result<Entered, Stop> {
+        let ticket = fastrand::u64(..);
         let mut place: Option<Place<'_>> = None;
         loop {
             let queued = match place {
                 Some(_) => None,
                 None => self.room.queued(subject.allowances()),
             };
-            let request = Request { subject, proven, take: queued.is_none() };
+            let request = Request { subject, ticket, proven, take: queued.is_none() };
             let (decision, side) = self.ask(request).await;
             let allowance = match (decision, queued) {
                 (Decision::Held(axis, id), _) => (axis, id),
                 (Decision::Room, Some(queue)) => queue,
-                (Decision::Room, None) => return Ok(side),
+                (Decision::Room, None) => return Ok(Entered { side, ticket }),
                 (refusal, _) => return Err(Stop::Decided(refusal)),
             };
             if place.as_ref().is_none_or(|place| place.allowance() != allowance) {
@@ -252,14 +316,21 @@ impl Gate {
             self.metrics.waited.up();
             Instant::now() + longest
         });
-        timeout_at(deadline, place.rung()).await.map_err(|_| Stop::InFlight)
+        // Attempts of other processes end without ringing here.
+        let look = self.fallback.as_ref().map(|_| Instant::now() + LOOK);
+        let until = look.map_or(deadline, |look| look.min(deadline));
+        match timeout_at(until, place.rung()).await {
+            Err(_) if until >= deadline => Err(Stop::InFlight),
+            Err(_) if !place.is_head() => Box::pin(self.await_turn(place, passage)).await,
+            _ => Ok(()),
+        }
     }
 
     async fn ask(&self, request: Request) -> (Decision, Side) {
         match self.store.reserve(&request).get().await {
             Ok(decision) => (decision, Side::Given),
-            Err(_) => {
-                self.metrics.store_errors.up();
+            Err(error) => {
+                self.store_failed(&error);
                 let store = self.side(Side::Fallback);
                 // A fallback that fails has nothing to fall back on: nobody is let in unseen.
                 let decision = store.reserve(&request).get().await;
@@ -301,19 +372,25 @@ impl Gate {
     fn reservation(
         self: &Arc<Self>,
         subject: Subject,
-        side: Side,
+        entered: Entered,
         passage: &Passage<'_>,
     ) -> Reservation {
         let account = self
             .marks
             .as_ref()
             .map(|marks| passage.account.unwrap_or_else(|| marks.tag(passage.binding.account)));
-        Reservation::of(self.held(subject, side, account))
+        Reservation::of(self.held(subject, entered, account))
     }
 
-    fn held(self: &Arc<Self>, subject: Subject, side: Side, account: Option<AccountTag>) -> Held {
-        let runtime = self.fallback.as_ref().and_then(|_| Handle::try_current().ok());
-        Held { gate: Arc::clone(self), side, subject, account, proof: None, runtime }
+    fn held(
+        self: &Arc<Self>,
+        subject: Subject,
+        entered: Entered,
+        account: Option<AccountTag>,
+    ) -> Held {
+        let is_shared = self.fallback.is_some() || self.used_by_all.is_some();
+        let runtime = if is_shared { Handle::try_current().ok() } else { None };
+        Held { gate: Arc::clone(self), entered, subject, account, proof: None, runtime }
     }
 
     fn refuse(&self, stop: Stop, passage: &Passage<'_>, error: Option<ProofError>) -> Refused {
@@ -368,5 +445,7 @@ impl Gate {
     }
 }
 
+/// Between two looks whether attempts in flight elsewhere have ended; about as long as a password hash.
+const LOOK: Duration = Duration::from_millis(20);
 /// When those in flight may have ended.
 const SHORT: Duration = Duration::from_secs(1);

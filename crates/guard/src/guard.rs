@@ -6,8 +6,8 @@ use crate::{
     attempt::{Attempt, Reason, Refused},
     clock::{Clock, SystemClock, WallClock},
     config::{ConfigError, GuardConfig, Mode},
-    gate::Gate,
-    limit::{AttemptStore, Hashing, IpBlock, MemoryStore},
+    gate::{Counters, Gate},
+    limit::{AttemptStore, Hashing, IpBlock, MemoryStore, ProofStore},
     metrics::{Metrics, MetricsSnapshot},
     net::{Cidr, counted},
     reservation::{Reservation, SignUp},
@@ -19,6 +19,15 @@ pub struct Guard {
     way: Way,
     exempt: Arc<[Cidr]>,
     metrics: Arc<Metrics>,
+}
+
+/// What several processes share; by default nothing.
+#[derive(Clone, Default)]
+pub struct Stores {
+    /// Counters of attempts.
+    pub attempts: Option<Arc<dyn AttemptStore>>,
+    /// Proofs of work that were used.
+    pub proofs: Option<Arc<dyn ProofStore>>,
 }
 
 /// One way of limiting.
@@ -54,26 +63,17 @@ impl Guard {
         clock: Arc<dyn Clock>,
         wall: Arc<dyn WallClock>,
     ) -> Result<Self, BuildError> {
-        Self::build(config, None, clock, wall)
+        Self::with_stores(config, Stores::default(), clock, wall)
     }
 
-    /// A guard whose counters are in this store, and in the memory of this process while the store
-    /// fails. Modes `off` and `ip` have no use for it.
+    /// A guard that shares with other processes what these stores keep. While a store fails, the memory of this process
+    /// does. Modes `off` and `ip` have no use for stores.
     ///
     /// # Errors
     /// As [`Guard::new`].
-    pub fn with_store(
+    pub fn with_stores(
         config: GuardConfig,
-        store: Arc<dyn AttemptStore>,
-        clock: Arc<dyn Clock>,
-        wall: Arc<dyn WallClock>,
-    ) -> Result<Self, BuildError> {
-        Self::build(config, Some(store), clock, wall)
-    }
-
-    fn build(
-        config: GuardConfig,
-        store: Option<Arc<dyn AttemptStore>>,
+        stores: Stores,
         clock: Arc<dyn Clock>,
         wall: Arc<dyn WallClock>,
     ) -> Result<Self, BuildError> {
@@ -87,11 +87,12 @@ impl Guard {
             }
             Mode::On => {
                 let memory = MemoryStore::new(&config, clock);
-                let (store, fallback) = match store {
-                    Some(store) => (store, Some(memory)),
-                    None => (Arc::new(memory) as Arc<dyn AttemptStore>, None),
+                let proofs = stores.proofs;
+                let counters = match stores.attempts {
+                    Some(store) => Counters { store, fallback: Some(memory), proofs },
+                    None => Counters { store: Arc::new(memory), fallback: None, proofs },
                 };
-                Way::On(Arc::new(Gate::new(&config, store, fallback, wall, Arc::clone(&metrics))?))
+                Way::On(Arc::new(Gate::new(&config, counters, wall, Arc::clone(&metrics))?))
             }
         };
         Ok(Self { way, exempt: config.exempt.into(), metrics })
@@ -139,12 +140,13 @@ impl Guard {
         let Way::On(gate) = &self.way else {
             return counted;
         };
-        let store = gate.store().figures();
+        let store = gate.store_figures();
         MetricsSnapshot {
             waiters: gate.room().waiters() as u64,
             entries: store.entries,
             evictions: store.evictions,
             bytes: store.bytes,
+            store_is_away: store.is_away,
             ..counted
         }
     }

@@ -22,6 +22,6 @@ mod reservation;
 
 pub use attempt::{Attempt, Reason, Refused, Suspect};
 pub use config::{GuardConfig, Key};
-pub use guard::{BuildError, Guard};
+pub use guard::{BuildError, Guard, Stores};
 pub use metrics::MetricsSnapshot;
 pub use reservation::{Reservation, SignUp};

@@ -59,6 +59,8 @@ pub struct MetricsSnapshot {
     /// Requests that a shared store did not answer; attempts among them were decided by this
     /// process alone.
     pub store_errors: u64,
+    /// The shared store of attempts is known not to answer now.
+    pub store_is_away: bool,
 }
 
 /// A counter that only grows, or goes both ways.

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use tokio::runtime::Handle;
 
 use crate::{
-    gate::{Gate, Side},
+    gate::{Entered, Gate},
     limit::{Subject, Verdict},
     suspicion::{AccountTag, DeviceMark, Proof},
 };
@@ -33,7 +33,7 @@ pub struct SignUp {
 /// What has to be settled.
 pub(crate) struct Held {
     pub(crate) gate: Arc<Gate>,
-    pub(crate) side: Side,
+    pub(crate) entered: Entered,
     pub(crate) subject: Subject,
     pub(crate) account: Option<AccountTag>,
     /// The proof of work that was used up for it.

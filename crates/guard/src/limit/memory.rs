@@ -38,7 +38,7 @@ impl MemoryStore {
                 // no more than one lock.
                 let now = self.now();
                 let mut slot = self.rules.pairs.lock(pair, now);
-                let standing = self.rules.pair.standing(&mut slot, account);
+                let standing = self.rules.limits.pair.standing(&mut slot, account);
                 if let Standing::Over(wait) = standing {
                     return Decision::Over(Axis::Pair, Duration::from_nanos(wait));
                 }
@@ -63,8 +63,8 @@ impl MemoryStore {
         let mut one = rules.marks.lock(mark, now);
         let mut all = rules.marked.lock(account, now);
         let standings = [
-            (Axis::Mark, mark, rules.mark.standing(&mut one, mark)),
-            (Axis::Marks, account, rules.marked_limit.standing(&mut all, account)),
+            (Axis::Mark, mark, rules.limits.mark.standing(&mut one, mark)),
+            (Axis::Marks, account, rules.limits.marks.standing(&mut all, account)),
         ];
         for (axis, _, standing) in standings {
             if let Standing::Over(wait) = standing {
@@ -90,9 +90,9 @@ impl MemoryStore {
     fn count_sign_up(&self, address: Id) -> Decision {
         let mut slot = self.rules.sign_ups.lock(address, self.now());
         if let Some(entry) = slot.entry()
-            && entry.failures.count() >= self.rules.sign_up
+            && entry.failures.count() >= self.rules.limits.sign_up.failures
         {
-            let below = entry.failures.below_at(self.rules.sign_up);
+            let below = entry.failures.below_at(self.rules.limits.sign_up.failures);
             let wait = Duration::from_nanos(slot.until(below));
             return Decision::Over(Axis::SignUp, wait);
         }
@@ -122,18 +122,18 @@ impl MemoryStore {
                 if let Some(slot) = by_password.as_mut() {
                     leave(slot, account, verdict);
                 }
-                if verdict == Verdict::Failure && rules.remember > 0 {
+                if verdict == Verdict::Failure && rules.limits.remember > 0 {
                     let full = |slot: &mut Slot<'_>, limit: u32| {
                         slot.entry().is_some_and(|entry| entry.failures.count() >= limit)
                     };
-                    let over_account = full(&mut by_account, rules.account.limit.failures);
-                    suspect(&mut by_account, over_account, rules.remember);
-                    let over_address = full(&mut by_address, rules.address.failures)
-                        || by_address.distinct().failed() >= rules.address.accounts;
-                    suspect(&mut by_address, over_address, rules.remember_address);
+                    let over_account = full(&mut by_account, rules.limits.account.limit.failures);
+                    suspect(&mut by_account, over_account, rules.limits.remember);
+                    let over_address = full(&mut by_address, rules.limits.address.failures)
+                        || by_address.distinct().failed() >= rules.limits.address.accounts;
+                    suspect(&mut by_address, over_address, rules.limits.remember_address);
                     if let Some(slot) = by_password.as_mut() {
-                        let over = slot.distinct().failed() >= rules.password.accounts;
-                        suspect(slot, over, rules.remember);
+                        let over = slot.distinct().failed() >= rules.limits.password.accounts;
+                        suspect(slot, over, rules.limits.remember);
                     }
                 }
                 pair.release();
@@ -175,6 +175,7 @@ impl AttemptStore for MemoryStore {
     fn settle(
         &self,
         subject: &Subject,
+        _ticket: u64,
         verdict: Verdict,
     ) -> Answer<'static, Result<(), StoreError>> {
         self.end(subject, verdict);
@@ -197,6 +198,7 @@ impl AttemptStore for MemoryStore {
                 entries: sum.entries + one.entries,
                 evictions: sum.evictions + one.evictions,
                 bytes: sum.bytes + one.bytes,
+                is_away: false,
             }
         })
     }
@@ -217,12 +219,12 @@ impl LogIn<'_> {
     /// Whatever refuses goes before whatever holds: nobody waits in order to be refused.
     fn decide(mut self, request: &Request, pair: Standing) -> Decision {
         let Self { rules, account_id, .. } = self;
-        let account = rules.account.standing(&mut self.account, request.proven);
-        let address = rules.address.standing(&mut self.address, account_id);
+        let account = rules.limits.account.standing(&mut self.account, request.proven);
+        let address = rules.limits.address.standing(&mut self.address, account_id);
         let password = self
             .password
             .as_mut()
-            .map_or(Standing::Room, |slot| rules.password.standing(slot, account_id));
+            .map_or(Standing::Room, |slot| rules.limits.password.standing(slot, account_id));
         if request.proven {
             // Address and password do not stand in the way, over or not.
             if let Standing::Over(wait) = account {
@@ -252,7 +254,7 @@ impl LogIn<'_> {
         address: Standing,
         password: Standing,
     ) -> Option<Decision> {
-        if self.rules.remember == 0 {
+        if self.rules.limits.remember == 0 {
             return None;
         }
         let (now, rules) = (self.now, self.rules);
@@ -271,11 +273,11 @@ impl LogIn<'_> {
         ]
         .into_iter()
         .find(|(_, left)| *left > 0)?;
-        let of_password = self.password.as_mut().map_or(0, |slot| rules.password.severity(slot));
+        let of_password = self.password.as_mut().map_or(0, |slot| rules.limits.password.severity(slot));
         let severity = rules
-            .address
+            .limits.address
             .severity(&mut self.address)
-            .max(rules.account.limit.severity(&mut self.account))
+            .max(rules.limits.account.limit.severity(&mut self.account))
             .max(of_password);
         let remaining = Duration::from_nanos(first.max(by_account).max(by_password));
         Some(Decision::Suspicious { suspect, remaining, severity })

@@ -43,14 +43,17 @@ mod room;
 mod rules;
 mod store;
 mod table;
+mod valkey;
 mod window;
 
 pub use answer::Answer;
 pub use id::Id;
 pub use memory::MemoryStore;
 pub use store::{
-    AttemptStore, Axis, Decision, Request, StoreError, StoreFigures, Subject, Verdict,
+    AttemptStore, Axis, Decision, ProofStore, Request, StoreError, StoreFigures, Subject, Verdict,
 };
+
+pub use valkey::ValkeyStore;
 
 pub(crate) use id::Hashing;
 pub(crate) use ip::IpBlock;

@@ -2,7 +2,7 @@
 
 use crate::{
     clock::nanos,
-    config::{AccountLimit, GuardConfig},
+    config::{AccountLimit, FailureLimit, GuardConfig},
 };
 
 use super::{
@@ -28,6 +28,8 @@ pub(super) struct Limit {
     pub(super) failures: u32,
     /// Zero: only failures are limited.
     pub(super) accounts: u32,
+    /// Nanoseconds.
+    pub(super) window: u64,
 }
 
 impl Limit {
@@ -68,16 +70,20 @@ impl Limit {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Growth {
     pub(super) limit: Limit,
-    first: u64,
-    longest: u64,
+    pub(super) first: u64,
+    pub(super) longest: u64,
     /// The longest delay with a proof.
-    proven: u64,
+    pub(super) proven: u64,
 }
 
 impl Growth {
     pub(super) fn new(account: &AccountLimit, proven: u64) -> Self {
         Self {
-            limit: Limit { failures: account.failures, accounts: 0 },
+            limit: Limit {
+                failures: account.failures,
+                accounts: 0,
+                window: nanos(account.window),
+            },
             first: nanos(account.first_delay),
             longest: nanos(account.longest_delay),
             proven,
@@ -112,23 +118,17 @@ impl Growth {
     }
 }
 
-/// All tables with their limits.
-pub(super) struct Rules {
-    pub(super) pairs: Table,
+/// All limits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
     pub(super) pair: Limit,
-    pub(super) marks: Table,
     pub(super) mark: Limit,
     /// All marks of an account together.
-    pub(super) marked: Table,
-    pub(super) marked_limit: Limit,
-    pub(super) accounts: Table,
+    pub(super) marks: Limit,
     pub(super) account: Growth,
-    pub(super) addresses: Table,
     pub(super) address: Limit,
-    pub(super) passwords: Table,
     pub(super) password: Limit,
-    pub(super) sign_ups: Table,
-    pub(super) sign_up: u32,
+    pub(super) sign_up: Limit,
     /// Nanoseconds for which suspicion lasts; zero: nothing becomes suspicious, because proofs, the
     /// only thing that everybody can show, are off.
     pub(super) remember: u64,
@@ -136,44 +136,60 @@ pub(super) struct Rules {
     pub(super) remember_address: u64,
 }
 
-impl Rules {
+impl Limits {
     pub(super) fn new(config: &GuardConfig) -> Self {
-        let capacity = &config.capacity;
         let suspicion = config.suspicion.as_ref();
         let proof = suspicion.and_then(|s| s.proof);
         let marks = suspicion.and_then(|s| s.marks).unwrap_or_default();
         let passwords = suspicion.and_then(|s| s.passwords).unwrap_or_default();
-        let accounts = config.address.accounts;
-        let plain = |failures| Limit { failures, accounts: 0 };
+        let limit = |failures, accounts, window| Limit { failures, accounts, window: nanos(window) };
+        let plain = |limits: FailureLimit| limit(limits.failures, 0, limits.window);
         let remember = match (suspicion, proof) {
             (Some(suspicion), Some(_)) => nanos(suspicion.remember),
             _ => 0,
         };
+        let address = config.address;
         Self {
-            pairs: Table::new(capacity.pairs, nanos(config.pair.window), 0),
-            pair: plain(config.pair.failures),
-            marks: Table::new(capacity.pairs / 2, nanos(marks.window), 0),
-            mark: plain(marks.failures),
-            marked: Table::new(capacity.accounts / 2, nanos(marks.window), 0),
-            marked_limit: plain(marks.account_failures),
-            accounts: Table::new(capacity.accounts, nanos(config.account.window), 0),
+            pair: plain(config.pair),
+            mark: limit(marks.failures, 0, marks.window),
+            marks: limit(marks.account_failures, 0, marks.window),
             account: Growth::new(&config.account, proof.map_or(0, |p| nanos(p.account_pace))),
-            addresses: Table::new(
-                capacity.addresses,
-                nanos(config.address.window),
-                accounts as usize,
-            ),
-            address: Limit { failures: config.address.failures, accounts },
-            passwords: Table::new(
-                capacity.passwords,
-                nanos(passwords.window),
-                passwords.accounts as usize,
-            ),
-            password: Limit { failures: u32::MAX, accounts: passwords.accounts },
-            sign_ups: Table::new(capacity.addresses, nanos(config.sign_up.window), 0),
-            sign_up: config.sign_up.failures,
+            address: limit(address.failures, address.accounts, address.window),
+            password: limit(u32::MAX, passwords.accounts, passwords.window),
+            sign_up: plain(config.sign_up),
             remember,
-            remember_address: remember.min(nanos(config.address.window)),
+            remember_address: remember.min(nanos(address.window)),
+        }
+    }
+}
+
+/// All tables with their limits.
+pub(super) struct Rules {
+    pub(super) limits: Limits,
+    pub(super) pairs: Table,
+    pub(super) marks: Table,
+    /// All marks of an account together.
+    pub(super) marked: Table,
+    pub(super) accounts: Table,
+    pub(super) addresses: Table,
+    pub(super) passwords: Table,
+    pub(super) sign_ups: Table,
+}
+
+impl Rules {
+    pub(super) fn new(config: &GuardConfig) -> Self {
+        let (capacity, limits) = (&config.capacity, Limits::new(config));
+        let table =
+            |capacity, limit: Limit| Table::new(capacity, limit.window, limit.accounts as usize);
+        Self {
+            limits,
+            pairs: table(capacity.pairs, limits.pair),
+            marks: table(capacity.pairs / 2, limits.mark),
+            marked: table(capacity.accounts / 2, limits.marks),
+            accounts: table(capacity.accounts, limits.account.limit),
+            addresses: table(capacity.addresses, limits.address),
+            passwords: table(capacity.passwords, limits.password),
+            sign_ups: table(capacity.addresses, limits.sign_up),
         }
     }
 }

@@ -75,6 +75,8 @@ impl Subject {
 pub struct Request {
     /// What the attempt counts against.
     pub subject: Subject,
+    /// Tells this attempt from all others, in whatever process; random.
+    pub ticket: u64,
     /// A proof of work was shown: suspicion and the limits of account (down to the pace that
     /// proofs buy), address and password do not stand in the way. They are counted all the same.
     pub proven: bool,
@@ -131,6 +133,8 @@ pub struct StoreFigures {
     pub evictions: u64,
     /// Memory taken for entries, in bytes.
     pub bytes: u64,
+    /// The store is known not to answer.
+    pub is_away: bool,
 }
 
 /// Counts attempts.
@@ -145,14 +149,27 @@ pub trait AttemptStore: Send + Sync + 'static {
     /// end by itself, for instance by a lease.
     fn reserve(&self, request: &Request) -> Answer<'_, Result<Decision, StoreError>>;
 
-    /// Ends a reservation. Runs in whatever thread ends it; an answer that comes later is
+    /// Ends the reservation that was made with this ticket. Runs in whatever thread ends it; an answer that comes later is
     /// driven by a task of its own, and if it fails, the place stays taken until its lease ends.
     fn settle(
         &self,
         subject: &Subject,
+        ticket: u64,
         verdict: Verdict,
     ) -> Answer<'static, Result<(), StoreError>>;
 
     /// Figures for the operator.
     fn figures(&self) -> StoreFigures;
+}
+
+/// Knows which proofs of work were used, for several processes that accept each other's.
+///
+/// Each process also knows its own; where the store does not answer, that has to do.
+pub trait ProofStore: Send + Sync + 'static {
+    /// Notes that the proof is used; false if it was before. It can be shown until `expires`; both times in Unix
+    /// seconds.
+    fn use_up(&self, proof: u64, expires: u64, now: u64) -> Answer<'_, Result<bool, StoreError>>;
+
+    /// The proof was not used after all.
+    fn give_back(&self, proof: u64) -> Answer<'static, Result<(), StoreError>>;
 }

@@ -100,6 +100,7 @@ impl Table {
             entries: self.entries.load(Ordering::Relaxed),
             evictions: self.evictions.load(Ordering::Relaxed),
             bytes: pointers + self.sets.load(Ordering::Relaxed) * set,
+            is_away: false,
         }
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn subkey(key: &Key, purpose: &[u8]) -> Hmac<Sha256> {
 }
 
 /// A key of 16 bytes for one purpose.
-pub(super) fn half(key: &Key, purpose: &[u8]) -> [u8; 16] {
+pub(crate) fn half(key: &Key, purpose: &[u8]) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&expand(key, purpose)[..16]);
     bytes

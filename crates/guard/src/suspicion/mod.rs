@@ -48,8 +48,9 @@
 //! a hundred: whoever logged in often in the past has no more than that.
 //!
 //! # Across nodes
-//! Nodes with the same key accept each other's challenges and marks. Which proofs were used is known
-//! to each node alone: one proof is good for one attempt per node until it expires.
+//! Nodes with the same key accept each other's challenges and marks. Which proofs were used they know together where they
+//! share a [`ProofStore`](crate::limit::ProofStore); without one, or while it does not answer, a proof is good for one
+//! attempt per node until it expires.
 
 mod encoding;
 mod key;
@@ -59,6 +60,7 @@ mod used;
 
 use std::time::Duration;
 
+pub(crate) use key::half;
 pub(crate) use mark::{AccountTag, Marks};
 pub(crate) use proof::{Binding, Proof, Proofs};
 pub(crate) use used::UsedProofs;

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use madang_guard::{
-    Guard, GuardConfig, Reason, Reservation,
+    Guard, GuardConfig, Reason, Reservation, Stores,
     clock::ManualClock,
     limit::{
         Answer, AttemptStore, Decision, MemoryStore, Request, StoreError, StoreFigures, Subject,
@@ -42,13 +42,14 @@ impl AttemptStore for Distant {
     fn settle(
         &self,
         subject: &Subject,
+        ticket: u64,
         verdict: Verdict,
     ) -> Answer<'static, Result<(), StoreError>> {
         let (store, subject) = (self.clone(), *subject);
         Answer::Later(Box::pin(async move {
             tokio::task::yield_now().await;
             store.answer()?;
-            store.counters.settle(&subject, verdict).get().await
+            store.counters.settle(&subject, ticket, verdict).get().await
         }))
     }
 
@@ -70,7 +71,8 @@ fn distant(config: GuardConfig) -> (Guard, Arc<AtomicBool>) {
     let away = Arc::new(AtomicBool::new(false));
     let counters = Arc::new(MemoryStore::new(&config, clock.clone()));
     let store = Arc::new(Distant { counters, away: away.clone() });
-    (Guard::with_store(config, store, clock.clone(), clock).unwrap(), away)
+    let stores = Stores { attempts: Some(store), proofs: None };
+    (Guard::with_stores(config, stores, clock.clone(), clock).unwrap(), away)
 }
 
 #[tokio::test(start_paused = true)]

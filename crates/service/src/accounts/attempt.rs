@@ -1,15 +1,19 @@
 //! The guard on the wire: settings in, refusals, challenges and device marks out.
 
+use super::AccountsError;
 use super::key::TokenKey;
 use crate::config::{GuardMode, GuardSettings, Rate};
 use crate::http::Problem;
 use http::{HeaderMap, HeaderValue, header};
+use madang_guard::clock::SystemClock;
 use madang_guard::config::{
     AccountLimit, AddressLimit, FailureLimit, IpLimit, MarkConfig, Mode, PasswordWatch,
     ProofConfig, Suspicion, Waiting,
 };
+use madang_guard::limit::ValkeyStore;
 use madang_guard::suspicion::DeviceMark;
-use madang_guard::{GuardConfig, Key, Reason, Refused};
+use madang_guard::{Guard, GuardConfig, Key, Reason, Refused, Stores};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Cookie with the mark of a device that has logged in.
@@ -19,9 +23,21 @@ const DEVICE_PATH: &str = "/v1/auth";
 /// Longest mark that is looked at.
 const LONGEST_MARK: usize = 512;
 
+/// The guard, with what it shares with other nodes.
+pub(super) fn guard(settings: &GuardSettings, key: &TokenKey) -> Result<Guard, AccountsError> {
+    let config = guard_config(settings, key);
+    let mut stores = Stores::default();
+    if !settings.url.is_empty() {
+        let shared = Arc::new(ValkeyStore::new(&config, &settings.url)?);
+        stores = Stores { attempts: Some(shared.clone()), proofs: Some(shared) };
+    }
+    let clock = Arc::new(SystemClock::new());
+    Ok(Guard::with_stores(config, stores, clock.clone(), clock)?)
+}
+
 /// The guard's own settings. Its key comes from the token key, by a name of its own: nodes that accept
 /// each other's tokens accept each other's marks and challenges, and neither passes for the other.
-pub(super) fn guard_config(settings: &GuardSettings, key: &TokenKey) -> GuardConfig {
+fn guard_config(settings: &GuardSettings, key: &TokenKey) -> GuardConfig {
     let limit = |rate: Rate| FailureLimit { failures: rate.count, window: rate.window };
     let mut config = GuardConfig::new(Key::new(key.derive("madang guard 1")));
     config.mode = match settings.mode {

@@ -90,7 +90,10 @@ fn encode_memory(
     gauge(encoder, "guard_entries", "Accounts, addresses and pairs in memory", guard.entries)?;
     gauge(encoder, "guard_bytes", "Memory of the guard in bytes", guard.bytes)?;
     counter(encoder, "guard_evictions", "Entries evicted before they expired", guard.evictions)?;
-    counter(encoder, "guard_store_errors", "Decisions without the shared store", guard.store_errors)
+    let errors = guard.store_errors;
+    counter(encoder, "guard_store_errors", "Requests that guard.url did not answer", errors)?;
+    let help = "1 while the server of guard.url does not answer: each node counts its own attempts";
+    gauge(encoder, "guard_store_away", help, guard.store_is_away.into())
 }
 
 fn family<L: EncodeLabelSet>(

@@ -93,6 +93,9 @@ pub enum AccountsError {
     /// The guard refuses its settings.
     #[error(transparent)]
     Guard(#[from] madang_guard::BuildError),
+    /// The shared store of the guard cannot be used as it is configured.
+    #[error("guard.url: {0}")]
+    GuardStore(#[from] madang_guard::limit::StoreError),
 }
 
 impl Accounts {
@@ -118,7 +121,7 @@ impl Accounts {
             Some(key) => key.clone(),
             None => TokenKey::of_directory(&settings.data_dir)?,
         };
-        let guard = Guard::new(attempt::guard_config(&settings.guard, &key))?;
+        let guard = attempt::guard(&settings.guard, &key)?;
         let inner = Inner {
             store,
             regions: Regions::new(rows, names),

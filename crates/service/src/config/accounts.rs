@@ -1,10 +1,12 @@
 //! `accounts.*` and `guard.*`: hashing, tokens, and limits on attempts.
 
+use super::cache::servers;
 use super::keys::{Key, auto, choice, key, positive, switch};
 use super::value::{duration, ranges, whole};
 use crate::accounts::TokenKey;
 use madang_guard::hash::Scheme;
 use madang_guard::net::Cidr;
+use madang_valkey::Url;
 use std::time::Duration;
 
 /// `accounts.*`.
@@ -40,6 +42,8 @@ pub enum HashPoolKind {
 pub struct GuardSettings {
     /// `accounts.guard`: which way of limiting.
     pub mode: GuardMode,
+    /// Where attempts of all nodes are counted: one server, or nodes of a cluster; empty = each node counts its own.
+    pub url: Vec<Url>,
     /// Failures of one account from one address.
     pub pair: Rate,
     /// Failures of one account from anywhere, before each attempt has to wait longer.
@@ -120,6 +124,7 @@ impl GuardSettings {
         let none = Rate { count: 0, window: Duration::ZERO };
         Self {
             mode: GuardMode::On,
+            url: Vec::new(),
             pair: none,
             account: none,
             address: none,
@@ -199,6 +204,16 @@ pub(super) const KEYS: &[Key] = &[
             _ => return Err(String::new()),
         }
     ),
+    Key {
+        // It may hold a password.
+        secret: true,
+        ..key!(
+            "guard.url" = "",
+            "redis://[USER:PASSWORD@]HOST:PORT or rediss:// with TLS, several separated by commas for a cluster, or empty",
+            "Valkey or Redis (7.0 or newer) that counts attempts for all nodes; unset, or while it does not answer, each node counts its own",
+            |s, v| s.guard.url = servers(v)?
+        )
+    },
     key!(
         "guard.pair" = "10/15min",
         "COUNT/DURATION: 10/15min; 1 to 10000",

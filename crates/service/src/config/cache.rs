@@ -2,7 +2,7 @@
 
 use super::keys::{Key, choice, key, switch};
 use super::value::{duration, size};
-use madang_cache::RemoteUrl;
+use madang_valkey::Url;
 use std::time::Duration;
 
 /// `cache.*`: the cache of finished bodies.
@@ -11,7 +11,7 @@ pub struct CacheSettings {
     /// In which tiers.
     pub mode: CacheMode,
     /// The shared tier: one server, or nodes of a cluster.
-    pub url: Vec<RemoteUrl>,
+    pub url: Vec<Url>,
     /// Bytes that all cached bodies may take together.
     pub capacity: usize,
     /// Largest cached body, all its encodings together.
@@ -88,9 +88,9 @@ const MODES: &[(&str, CacheMode)] = &[
     ("local+remote", CacheMode::LocalRemote),
 ];
 
-fn remote_urls(value: &str) -> Result<Vec<RemoteUrl>, String> {
+pub(super) fn servers(value: &str) -> Result<Vec<Url>, String> {
     let urls = value.split(',').map(str::trim).filter(|url| !url.is_empty());
-    urls.map(RemoteUrl::parse).collect()
+    urls.map(Url::parse).collect()
 }
 
 pub(super) const KEYS: &[Key] = &[
@@ -107,7 +107,7 @@ pub(super) const KEYS: &[Key] = &[
             "cache.url" = "",
             "redis://[USER:PASSWORD@]HOST:PORT or rediss:// with TLS, several separated by commas for a cluster, or empty",
             "Valkey or Redis (7.0 or newer) that keeps bodies for all nodes; it may lose them at any time",
-            |s, v| s.cache.url = remote_urls(v)?
+            |s, v| s.cache.url = servers(v)?
         )
     },
     key!(

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::RemoteError;
+use super::Error;
 
 /// Failures in a row after which the server is left alone.
 const PATIENCE: u32 = 3;
@@ -16,8 +16,10 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Closed: the server is asked. Open: nobody asks, but one call after each pause.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Breaker {
+    /// What the log calls the server.
+    name: &'static str,
     /// Of the state, for those who only look.
     is_open: AtomicBool,
     state: Mutex<State>,
@@ -32,6 +34,10 @@ struct State {
 }
 
 impl Breaker {
+    pub(super) fn new(name: &'static str) -> Self {
+        Self { name, is_open: AtomicBool::new(false), state: Mutex::default() }
+    }
+
     pub(super) fn is_closed(&self) -> bool {
         !self.is_open.load(Relaxed)
     }
@@ -62,11 +68,11 @@ impl Breaker {
         }
         *self.state() = State::default();
         if self.is_open.swap(false, Relaxed) {
-            tracing::info!("the shared cache answers again");
+            tracing::info!("{} answers again", self.name);
         }
     }
 
-    pub(super) fn failed(&self, error: &RemoteError) {
+    pub(super) fn failed(&self, error: &Error) {
         let mut state = self.state();
         state.failures += 1;
         // A connection that cannot be made is no chance.
@@ -76,7 +82,7 @@ impl Breaker {
         state.until = Some(Instant::now() + pause(state.pauses));
         state.pauses = state.pauses.saturating_add(1);
         if !self.is_open.swap(true, Relaxed) {
-            tracing::warn!(%error, "the shared cache fails, and is left alone for a while");
+            tracing::warn!(%error, "{} fails, and is left alone for a while", self.name);
         }
     }
 }
@@ -91,16 +97,16 @@ mod tests {
 
     #[test]
     fn three_failures_in_a_row_open_it_and_an_answer_closes_it() {
-        let breaker = Breaker::default();
+        let breaker = Breaker::new("the server");
         for _ in 0..2 {
-            breaker.failed(&RemoteError::Late);
+            breaker.failed(&Error::Late);
         }
         breaker.succeeded();
         for _ in 0..2 {
-            breaker.failed(&RemoteError::Late);
+            breaker.failed(&Error::Late);
         }
         assert!(breaker.may_ask(), "two in a row");
-        breaker.failed(&RemoteError::Late);
+        breaker.failed(&Error::Late);
         assert!(!breaker.is_closed() && !breaker.may_ask());
         breaker.succeeded();
         assert!(breaker.is_closed() && breaker.may_ask());
@@ -109,8 +115,8 @@ mod tests {
     #[test]
     fn pauses_grow_to_a_bound_and_one_call_passes_after_each() {
         assert_eq!([pause(0), pause(1), pause(30)], [FIRST_PAUSE, 2 * FIRST_PAUSE, LONGEST_PAUSE]);
-        let breaker = Breaker::default();
-        breaker.failed(&RemoteError::Refused("no".to_owned()));
+        let breaker = Breaker::new("the server");
+        breaker.failed(&Error::Refused("no".to_owned()));
         assert!(!breaker.may_ask(), "what is certain opens it at once");
         breaker.state().until = Some(Instant::now());
         assert!(breaker.may_ask() && !breaker.may_ask());

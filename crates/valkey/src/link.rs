@@ -9,6 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::sync::Notify;
+
 use redis::{
     AsyncConnectionConfig, Client, Cmd, FromRedisValue, InfoDict, Pipeline, RedisError,
     aio::{ConnectionLike, MultiplexedConnection},
@@ -16,7 +18,7 @@ use redis::{
     cluster_async::ClusterConnection,
 };
 
-use super::breaker::Breaker;
+use super::{Purpose, breaker::Breaker};
 
 /// Longest time to connect and sign in.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -29,20 +31,20 @@ const OLDEST: u32 = 7;
 
 /// Where a server is: `redis://[[user]:password@]host[:port]`, or `rediss://` with TLS.
 #[derive(Clone)]
-pub struct RemoteUrl {
+pub struct Url {
     text: String,
     info: redis::ConnectionInfo,
 }
 
-impl PartialEq for RemoteUrl {
+impl PartialEq for Url {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
     }
 }
 
-impl Eq for RemoteUrl {}
+impl Eq for Url {}
 
-impl RemoteUrl {
+impl Url {
     /// Reads it.
     ///
     /// # Errors
@@ -57,20 +59,23 @@ impl RemoteUrl {
     }
 }
 
-impl fmt::Debug for RemoteUrl {
+impl fmt::Debug for Url {
     /// Without name and password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.info.addr())
     }
 }
 
-/// Why the shared tier did not answer.
+/// Why a server did not answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum RemoteError {
-    /// No answer in time.
-    #[error("no answer within {:?}", super::ANSWER)]
-    Late,
+pub enum Error {
+    /// No answer within this time.
+    #[error("no answer within {0:?}")]
+    Late(Duration),
+    /// It was not asked, because it failed a moment ago.
+    #[error("the server failed a moment ago")]
+    Skipped,
     /// The server, or the way to it, does not work as it is configured.
     #[error("{0}")]
     Refused(String),
@@ -79,13 +84,13 @@ pub enum RemoteError {
     Failed(#[from] RedisError),
 }
 
-impl RemoteError {
+impl Error {
     /// Whether asking again at once would end the same way.
-    pub(super) fn is_certain(&self) -> bool {
+    pub(crate) fn is_certain(&self) -> bool {
         match self {
             Self::Refused(_) => true,
             Self::Failed(error) => error.code() == Some("NOPERM"),
-            Self::Late => false,
+            Self::Late(_) | Self::Skipped => false,
         }
     }
 
@@ -106,9 +111,14 @@ impl RemoteError {
                     || error.is_connection_dropped()
                     || error.code() == Some("READONLY")
             }
-            Self::Late => true,
-            Self::Refused(_) => false,
+            Self::Late(_) => true,
+            Self::Refused(_) | Self::Skipped => false,
         }
+    }
+
+    /// Whether the server answered as one that works.
+    fn is_answer(&self) -> bool {
+        matches!(self, Self::Failed(error) if error.code() == Some("NOSCRIPT")) || self.is_full()
     }
 
     /// Whether the server has no room, which does not keep it from answering.
@@ -119,23 +129,20 @@ impl RemoteError {
 
 /// A connection to one server, or to all of a cluster. Clones share it.
 #[derive(Clone)]
-pub(super) enum Connection {
+pub(crate) enum Connection {
     One(MultiplexedConnection),
     Cluster(ClusterConnection),
 }
 
 impl Connection {
-    pub(super) async fn run<T: FromRedisValue>(&mut self, command: &Cmd) -> Result<T, RemoteError> {
+    pub(crate) async fn run<T: FromRedisValue>(&mut self, command: &Cmd) -> Result<T, Error> {
         Ok(match self {
             Self::One(link) => command.query_async(link).await?,
             Self::Cluster(link) => command.query_async(link).await?,
         })
     }
 
-    pub(super) async fn pipe<T: FromRedisValue>(
-        &mut self,
-        pipe: &Pipeline,
-    ) -> Result<T, RemoteError> {
+    pub(crate) async fn pipe<T: FromRedisValue>(&mut self, pipe: &Pipeline) -> Result<T, Error> {
         Ok(match self {
             Self::One(link) => pipe.query_async(link).await?,
             Self::Cluster(link) => pipe.query_async(link).await?,
@@ -150,11 +157,19 @@ enum Maker {
 }
 
 /// The connections of a process.
-pub(super) struct Links {
+pub(crate) struct Links {
     maker: Maker,
-    links: [Mutex<State>; LINKS],
-    pub(super) breaker: Breaker,
+    links: [Link; LINKS],
+    pub(crate) breaker: Breaker,
+    purpose: Purpose,
     complained: Mutex<Option<Instant>>,
+}
+
+#[derive(Default)]
+struct Link {
+    state: Mutex<State>,
+    /// Rings when an attempt to connect has ended.
+    tried: Notify,
 }
 
 #[derive(Default)]
@@ -181,9 +196,9 @@ fn place() -> usize {
 }
 
 impl Links {
-    pub(super) fn new(urls: &[RemoteUrl]) -> Result<Arc<Self>, RemoteError> {
+    pub(crate) fn new(urls: &[Url], purpose: Purpose) -> Result<Arc<Self>, Error> {
         let maker = match urls {
-            [] => return Err(RemoteError::Refused("no server is named".to_owned())),
+            [] => return Err(Error::Refused("no server is named".to_owned())),
             [one] => Maker::One(Box::new(Client::open(one.info.clone())?)),
             nodes => {
                 let nodes = nodes.iter().map(|url| url.info.clone());
@@ -194,16 +209,33 @@ impl Links {
                 Maker::Cluster(Box::new(builder.build()?))
             }
         };
-        let (links, breaker, complained) = Default::default();
-        Ok(Arc::new(Self { maker, links, breaker, complained }))
+        let (links, complained) = Default::default();
+        let breaker = Breaker::new(purpose.name);
+        Ok(Arc::new(Self { maker, links, breaker, purpose, complained }))
     }
 
     fn link(&self, place: usize) -> MutexGuard<'_, State> {
-        self.links[place].lock().unwrap_or_else(PoisonError::into_inner)
+        self.links[place].state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This thread's connection, waiting while one is being made.
+    pub(crate) async fn connected(self: &Arc<Self>) -> Result<Connection, Error> {
+        loop {
+            let tried = self.links[place()].tried.notified();
+            match self.connection() {
+                Some(connection) => return Ok(connection),
+                None if self.breaker.is_closed() || self.is_connecting() => tried.await,
+                None => return Err(Error::Skipped),
+            }
+        }
+    }
+
+    fn is_connecting(&self) -> bool {
+        matches!(*self.link(place()), State::Connecting)
     }
 
     /// This thread's connection. If there is none, a task begins to make one, and nobody waits for it.
-    pub(super) fn connection(self: &Arc<Self>) -> Option<Connection> {
+    pub(crate) fn connection(self: &Arc<Self>) -> Option<Connection> {
         if !self.breaker.may_ask() {
             return None;
         }
@@ -221,7 +253,7 @@ impl Links {
         }
     }
 
-    async fn connect(&self) -> Result<Connection, RemoteError> {
+    async fn connect(&self) -> Result<Connection, Error> {
         let mut connection = match &self.maker {
             Maker::One(client) => {
                 // Whoever calls has deadlines of its own.
@@ -240,9 +272,9 @@ impl Links {
     }
 
     /// Notes how a call of this thread ended.
-    pub(super) fn answered(&self, error: Option<&RemoteError>) {
-        let Some(error) = error.filter(|error| !error.is_full()) else {
-            error.into_iter().for_each(|full| self.complain(full));
+    pub(crate) fn answered(&self, error: Option<&Error>) {
+        let Some(error) = error.filter(|error| !error.is_answer()) else {
+            error.into_iter().filter(|error| error.is_full()).for_each(|full| self.complain(full));
             return self.breaker.succeeded();
         };
         if error.ends_connection() {
@@ -254,11 +286,11 @@ impl Links {
         self.breaker.failed(error);
     }
 
-    fn complain(&self, error: &RemoteError) {
+    fn complain(&self, error: &Error) {
         let mut last = self.complained.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_none_or(|last| last.elapsed() >= COMPLAIN) {
             *last = Some(Instant::now());
-            tracing::warn!(%error, "the shared cache takes no more bodies; it should have a maxmemory-policy that evicts");
+            tracing::warn!(%error, "{} is full; {}", self.purpose.name, self.purpose.when_full);
         }
     }
 }
@@ -272,7 +304,7 @@ struct Unset {
 impl Unset {
     async fn connect(self) {
         let connected = tokio::time::timeout(CONNECT, self.links.connect()).await;
-        let late = || RemoteError::Refused(format!("no connection within {CONNECT:?}"));
+        let late = || Error::Refused(format!("no connection within {CONNECT:?}"));
         match connected.unwrap_or_else(|_| Err(late())) {
             Ok(connection) => {
                 *self.links.link(self.place) = State::Open(connection);
@@ -289,11 +321,13 @@ impl Drop for Unset {
         if matches!(*link, State::Connecting) {
             *link = State::Nothing;
         }
+        drop(link);
+        self.links.links[self.place].tried.notify_waiters();
     }
 }
 
 /// Refuses a server that cannot serve as one, and says why.
-async fn look_at(link: &mut MultiplexedConnection) -> Result<(), RemoteError> {
+async fn look_at(link: &mut MultiplexedConnection) -> Result<(), Error> {
     let info: InfoDict = match redis::cmd("INFO").query_async(link).await {
         Ok(info) => info,
         // Who may not ask cannot be told.
@@ -301,7 +335,7 @@ async fn look_at(link: &mut MultiplexedConnection) -> Result<(), RemoteError> {
         Err(error) => return Err(error.into()),
     };
     let text = |key: &str| info.get::<String>(key).unwrap_or_default();
-    let refused = |why: String| Err(RemoteError::Refused(why));
+    let refused = |why: String| Err(Error::Refused(why));
     let version = text("redis_version");
     let major: u32 = version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(0);
     if major < OLDEST {

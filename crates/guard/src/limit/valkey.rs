@@ -1,0 +1,251 @@
+//! Counters in Valkey, for all processes that use the same server with the same key.
+//!
+//! Each request is one script and one round trip; the server runs scripts one after the other, which makes a request
+//! and its answer one step. The script carries its limits, so that processes configured differently disagree about
+//! limits and about nothing else. All counters have one hash tag: in a cluster they are on one server, because a script
+//! may not look at two. An attempt costs a password hash, thousands of times what its script costs.
+//!
+//! Time is the server's, so that a process whose clock is wrong counts as all others. A place in flight ends with a
+//! lease: a process that dies gives its places back after [`LEASE`], and nothing was answered to its guesses.
+//! Counters end by themselves, and hold no name, address or password: only keyed hashes.
+
+use std::{fmt::Write as _, sync::Arc, time::Duration};
+
+use madang_valkey::{Purpose, Script, Server, Url};
+
+use crate::{
+    Suspect,
+    clock::{Clock, nanos},
+    config::GuardConfig,
+};
+
+use super::{
+    Answer, AttemptStore, Axis, Decision, Id, ProofStore, Request, StoreError, StoreFigures,
+    Subject, Verdict,
+    rules::{Growth, Limit, Limits},
+    window::STEPS,
+};
+
+/// Longer than an attempt can take: waiting for a thread, a look-up and a hash.
+const LEASE: Duration = Duration::from_secs(30);
+
+const PURPOSE: Purpose = Purpose {
+    name: "the server of the guard",
+    answer: Duration::from_millis(250),
+    when_full: "attempts are counted by each node alone until it has room",
+};
+
+const CODE: &str = include_str!("valkey.lua");
+
+/// What all keys begin with; one slot of a cluster.
+const PREFIX: &str = "{madang:guard}";
+
+/// Counters, and proofs that were used, in Valkey or Redis.
+#[derive(Clone)]
+pub struct ValkeyStore {
+    server: Server,
+    script: Arc<Script>,
+    /// Instead of the server's.
+    clock: Option<Arc<dyn Clock>>,
+}
+
+impl ValkeyStore {
+    /// In this server, or this cluster if several addresses are given, with the limits of this configuration.
+    ///
+    /// # Errors
+    /// The addresses cannot be used.
+    pub fn new(config: &GuardConfig, urls: &[Url]) -> Result<Self, StoreError> {
+        let server = Server::new(urls, PURPOSE).map_err(|error| StoreError(error.into()))?;
+        Ok(Self { server, script: Arc::new(Script::new(code(config))), clock: None })
+    }
+
+    /// By this clock instead of the server's.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock: Some(clock), ..self }
+    }
+
+    fn now(&self) -> String {
+        let now = |clock: &Arc<dyn Clock>| (nanos(clock.now()) / 1_000).to_string();
+        self.clock.as_ref().map(now).unwrap_or_default()
+    }
+
+    async fn reserve(self, request: Request) -> Result<Decision, StoreError> {
+        let Request { subject, ticket, proven, take } = request;
+        let flag = |set: bool| if set { "1" } else { "0" }.to_owned();
+        let [first, second] = [flag(proven), flag(take)];
+        let args = self.args("reserve", &subject, ticket, [first, second]);
+        let (what, place, micros, severity): (String, usize, String, u32) = self
+            .server
+            .script(&self.script, &keys(&subject), &args)
+            .await
+            .map_err(|error| StoreError(error.into()))?;
+        let wait = Duration::from_micros(micros.parse().unwrap_or(0));
+        let counter = || counters(&subject).nth(place.wrapping_sub(1));
+        let decision = match (what.as_str(), counter()) {
+            ("room", _) => Some(Decision::Room),
+            ("held", Some((axis, id))) => Some(Decision::Held(axis, id)),
+            ("over", Some((axis, _))) => Some(Decision::Over(axis, wait)),
+            ("suspicious", Some((axis, _))) => suspect(axis).map(|suspect| Decision::Suspicious {
+                suspect,
+                remaining: wait,
+                severity,
+            }),
+            _ => None,
+        };
+        decision.ok_or_else(|| StoreError(format!("an answer that is none: {what} {place}").into()))
+    }
+
+    fn args<const N: usize>(
+        &self,
+        act: &str,
+        subject: &Subject,
+        ticket: u64,
+        rest: [String; N],
+    ) -> Vec<String> {
+        let (kind, account) = match subject {
+            Subject::LogIn { account, .. } => ("log_in", Some(account)),
+            // Its two counters know no accounts.
+            Subject::Marked { .. } => ("marked", None),
+            Subject::SignUp(_) => ("sign_up", None),
+        };
+        let account = account.map_or_else(String::new, |id| format!("{:x}", id.0));
+        let mut args =
+            vec![act.to_owned(), kind.to_owned(), format!("{ticket:x}"), account, self.now()];
+        args.extend(rest);
+        args
+    }
+}
+
+impl AttemptStore for ValkeyStore {
+    fn reserve(&self, request: &Request) -> Answer<'_, Result<Decision, StoreError>> {
+        Answer::Later(Box::pin(self.clone().reserve(*request)))
+    }
+
+    fn settle(
+        &self,
+        subject: &Subject,
+        ticket: u64,
+        verdict: Verdict,
+    ) -> Answer<'static, Result<(), StoreError>> {
+        let verdict = match verdict {
+            Verdict::Success => "success",
+            Verdict::Failure => "failure",
+            Verdict::Cancelled => "cancelled",
+        };
+        let args = self.args("settle", subject, ticket, [verdict.to_owned()]);
+        let (this, keys) = (self.clone(), keys(subject));
+        Answer::Later(Box::pin(async move {
+            let done: Result<(), _> = this.server.script(&this.script, &keys, &args).await;
+            done.map_err(|error| StoreError(error.into()))
+        }))
+    }
+
+    fn figures(&self) -> StoreFigures {
+        StoreFigures { is_away: !self.server.is_up(), ..StoreFigures::default() }
+    }
+}
+
+impl ProofStore for ValkeyStore {
+    fn use_up(&self, proof: u64, expires: u64, now: u64) -> Answer<'_, Result<bool, StoreError>> {
+        let mut set = madang_valkey::redis::cmd("SET");
+        // Nothing is refused as expired here: it stays noted a little longer than it can be shown.
+        let seconds = expires.saturating_sub(now) + 60;
+        set.arg(proof_key(proof)).arg(1).arg("NX").arg("EX").arg(seconds);
+        Answer::Later(Box::pin(async move {
+            let set: Result<Option<String>, _> = self.server.run(&set).await;
+            set.map(|set| set.is_some()).map_err(|error| StoreError(error.into()))
+        }))
+    }
+
+    fn give_back(&self, proof: u64) -> Answer<'static, Result<(), StoreError>> {
+        let mut del = madang_valkey::redis::cmd("DEL");
+        del.arg(proof_key(proof));
+        let server = self.server.clone();
+        Answer::Later(Box::pin(async move {
+            server.run(&del).await.map_err(|error| StoreError(error.into()))
+        }))
+    }
+}
+
+fn proof_key(proof: u64) -> String {
+    format!("{PREFIX}:proof:{proof:x}")
+}
+
+/// The counters of a subject, in the order of the script's `NAMES`.
+fn counters(subject: &Subject) -> impl Iterator<Item = (Axis, Id)> + use<> {
+    let sign_up = match *subject {
+        Subject::SignUp(address) => Some((Axis::SignUp, address)),
+        _ => None,
+    };
+    subject.allowances().chain(sign_up)
+}
+
+fn keys(subject: &Subject) -> Vec<String> {
+    counters(subject).map(|(axis, id)| format!("{PREFIX}:{}:{:x}", name(axis), id.0)).collect()
+}
+
+fn name(axis: Axis) -> &'static str {
+    match axis {
+        Axis::Pair => "pair",
+        Axis::Mark => "mark",
+        Axis::Marks => "marks",
+        Axis::Account => "account",
+        Axis::Address => "address",
+        Axis::Password => "password",
+        Axis::SignUp => "sign_up",
+    }
+}
+
+fn suspect(axis: Axis) -> Option<Suspect> {
+    match axis {
+        Axis::Address => Some(Suspect::Address),
+        Axis::Account => Some(Suspect::Account),
+        Axis::Password => Some(Suspect::Password),
+        _ => None,
+    }
+}
+
+/// The script with the limits of this configuration before it.
+fn code(config: &GuardConfig) -> String {
+    let limits = Limits::new(config);
+    let plain = [
+        (Axis::Pair, limits.pair),
+        (Axis::Mark, limits.mark),
+        (Axis::Marks, limits.marks),
+        (Axis::Address, limits.address),
+        (Axis::Password, limits.password),
+        (Axis::SignUp, limits.sign_up),
+    ];
+    let mut code = String::from("local RULES = {\n");
+    for (axis, Limit { failures, accounts, window }) in plain {
+        let (name, step) = (name(axis), step(window));
+        let _ = writeln!(
+            code,
+            "  {name} = {{ failures = {failures}, accounts = {accounts}, step = {step} }},"
+        );
+    }
+    let Growth { limit, first, longest, proven } = limits.account;
+    let [first, longest, proven] = [first, longest, proven].map(|nanos| nanos / 1_000);
+    let (failures, step) = (limit.failures, step(limit.window));
+    let _ = writeln!(
+        code,
+        "  account = {{ failures = {failures}, accounts = 0, step = {step}, first = {first}, \
+         longest = {longest}, proven = {proven} }},\n}}"
+    );
+    let [remember, address, lease] =
+        [limits.remember, limits.remember_address, nanos(LEASE)].map(|nanos| nanos / 1_000);
+    let _ = write!(
+        code,
+        "local ANY = {}\nlocal REMEMBER, REMEMBER_ADDRESS, LEASE = {remember}, {address}, {lease}\n\
+         local NAMES = {{\n  log_in = {{ 'pair', 'account', 'address', 'password' }},\n  \
+         marked = {{ 'mark', 'marks' }},\n  sign_up = {{ 'sign_up' }},\n}}\n{CODE}",
+        u32::MAX
+    );
+    code
+}
+
+/// Microseconds of a step, as the tables in memory cut their windows.
+fn step(nanos: u64) -> u64 {
+    (nanos / STEPS / 1_000).max(1)
+}
