@@ -1,0 +1,263 @@
+//! Attempts that all nodes count together, in a server of their own.
+
+use crate::accounts::{log_in, new_user, register};
+use crate::accounts_guard::{at_once, attempt, hashed, solved};
+use crate::harness::{PASSWORD, Server, Setup, eventually};
+use crate::nodes::{Cluster, supervisor};
+use madang_guard::clock::ManualClock;
+use madang_guard::config::{AccountLimit, AddressLimit, FailureLimit, PasswordWatch, Suspicion};
+use madang_guard::limit::{
+    AttemptStore, Decision, Id, MemoryStore, Request, Subject, ValkeyStore, Verdict,
+};
+use madang_guard::{GuardConfig, Key};
+use madang_stack::redis::Redis;
+use madang_valkey::Url;
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+const WRONG: &str = "wrong-horse-battery";
+
+/// A database and a counter of attempts that nodes share.
+struct Shared {
+    cluster: Cluster,
+    counter: Redis,
+    _dir: tempfile::TempDir,
+}
+
+impl Shared {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let counter = Redis::start(&supervisor(), dir.path()).unwrap();
+        Self { cluster: Cluster::new(), counter, _dir: dir }
+    }
+
+    fn setup(&self) -> Setup {
+        let setup = self.cluster.setup().cheap_hash().set("guard.url", &self.counter.url());
+        setup.set("accounts.hash_wait", "9s").set("guard.wait", "9s")
+    }
+
+    fn nodes(&self, setup: impl Fn(Setup) -> Setup) -> [Server; 2] {
+        [setup(self.setup()).start(), setup(self.setup()).start()]
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.counter.pid().cast_signed()).unwrap(), signal).unwrap();
+    }
+}
+
+fn is_away(node: &Server) -> bool {
+    node.metric("madang_guard_store_away", &[]) > 0.5
+}
+
+#[test]
+fn two_hundred_parallel_guesses_over_two_nodes_are_hashed_as_often_as_allowed() {
+    let shared = Shared::new();
+    let nodes = shared.nodes(|setup| setup);
+    assert_eq!(register(&nodes[0], &new_user("mina")).status, 201);
+    let before: f64 = nodes.iter().map(hashed).sum();
+    let statuses = at_once(200, |i| log_in(&nodes[i % 2], "mina", WRONG).status);
+    let compared = statuses.iter().filter(|&&status| status == 401).count();
+    let refused = statuses.iter().filter(|&&status| status == 429).count();
+    assert_eq!((compared, refused), (10, 190));
+    let after: f64 = nodes.iter().map(hashed).sum();
+    assert!((after - before - 10.0).abs() < 0.5, "{}", after - before);
+    // And who knows the password, from elsewhere than the attacker, on either node.
+    assert!(nodes.iter().all(|node| !is_away(node)));
+}
+
+#[test]
+fn fifty_right_log_ins_at_once_over_two_nodes_all_succeed() {
+    let shared = Shared::new();
+    let nodes = shared.nodes(|setup| setup);
+    assert_eq!(register(&nodes[0], &new_user("mina")).status, 201);
+    let statuses = at_once(50, |i| log_in(&nodes[i % 2], "mina", PASSWORD).status);
+    assert_eq!(statuses, [200; 50]);
+}
+
+/// One password at many accounts, each time from another address: only the password gives it away.
+#[test]
+fn spraying_from_two_hundred_addresses_over_two_nodes_is_stopped_as_on_one() {
+    let shared = Shared::new();
+    let nodes = shared.nodes(|setup| setup.set("server.trusted_proxies", "127.0.0.1"));
+    let mut compared = 0;
+    for i in 0..200usize {
+        let from = format!("203.0.{}.{}", i / 100, i % 100 + 1);
+        let name = format!("target-{i}");
+        let header = [("X-Forwarded-For", from.as_str())];
+        let answer = attempt(&nodes[i % 2], &name, WRONG, &json!({}), &header);
+        match answer.status {
+            401 => compared += 1,
+            429 => assert!(answer.problem(429)["challenge"].is_object()),
+            other => panic!("{other}"),
+        }
+    }
+    assert_eq!(compared, 20, "accounts at which one password may fail");
+}
+
+#[test]
+fn a_proof_of_work_is_good_for_one_attempt_over_all_nodes() {
+    let shared = Shared::new();
+    let nodes = shared.nodes(|setup| setup.set("guard.address", "5/10min"));
+    for i in 0..5 {
+        assert_eq!(log_in(&nodes[0], &format!("target-{i}"), WRONG).status, 401);
+    }
+    let refused = log_in(&nodes[1], "mina", WRONG).problem(429);
+    let proof = json!({"altcha": solved(&refused["challenge"])});
+    assert_eq!(attempt(&nodes[0], "mina", WRONG, &proof, &[]).status, 401);
+    for node in &nodes {
+        let again = attempt(node, "mina", WRONG, &proof, &[]).problem(429);
+        assert!(again["detail"].as_str().unwrap().contains("used before"), "{again}");
+    }
+}
+
+#[test]
+fn while_the_counter_is_away_each_node_counts_its_own_and_says_so() {
+    let mut shared = Shared::new();
+    let nodes = shared.nodes(|setup| setup);
+    for _ in 0..3 {
+        assert_eq!(log_in(&nodes[0], "mina", WRONG).status, 401);
+    }
+    for signal in [Signal::STOP, Signal::KILL] {
+        shared.signal(signal);
+        let name = format!("{signal:?}").to_lowercase();
+        for node in &nodes {
+            let statuses: Vec<u16> = (0..12).map(|_| log_in(node, &name, WRONG).status).collect();
+            assert_eq!(statuses[..10], [401; 10]);
+            assert_eq!(statuses[10..], [429; 2]);
+            assert!(is_away(node));
+        }
+    }
+    shared.counter.restart(&supervisor()).unwrap();
+    for node in &nodes {
+        eventually("the counter is asked again", || {
+            log_in(node, "nobody", PASSWORD);
+            (!is_away(node)).then_some(())
+        });
+    }
+    // It has lost what it knew: exactly one allowance for both nodes.
+    let compared = at_once(40, |i| log_in(&nodes[i % 2], "yuna", WRONG).status);
+    assert_eq!(compared.iter().filter(|&&status| status == 401).count(), 10);
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Begin { kind: u8, account: u8, address: u8, password: u8, proven: bool, take: bool },
+    End(usize, Verdict),
+    Pass(u32),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let begin =
+        (0..6u8, 0..5u8, 0..3u8, 0..3u8, prop::bool::weighted(0.2), prop::bool::weighted(0.9));
+    prop_oneof![
+        6 => begin.prop_map(|(kind, account, address, password, proven, take)| Act::Begin {
+            kind, account, address, password, proven, take
+        }),
+        4 => (0..8usize).prop_map(|which| Act::End(which, Verdict::Failure)),
+        1 => (0..8usize).prop_map(|which| Act::End(which, Verdict::Success)),
+        1 => (0..8usize).prop_map(|which| Act::End(which, Verdict::Cancelled)),
+        2 => (0..4_000u32).prop_map(Act::Pass),
+    ]
+}
+
+/// Small limits, so that all of them are met.
+fn small() -> GuardConfig {
+    let window = Duration::from_secs(8);
+    let mut config = GuardConfig::new(Key::new([7; 32]));
+    config.pair = FailureLimit { failures: 3, window };
+    config.account = AccountLimit {
+        failures: 5,
+        window,
+        first_delay: Duration::from_millis(500),
+        longest_delay: Duration::from_secs(3),
+    };
+    config.address = AddressLimit { failures: 7, accounts: 3, window };
+    config.sign_up = FailureLimit { failures: 3, window };
+    let mut suspicion = Suspicion { remember: Duration::from_secs(4), ..Suspicion::default() };
+    suspicion.passwords = Some(PasswordWatch { accounts: 4, window });
+    if let Some(marks) = &mut suspicion.marks {
+        (marks.failures, marks.account_failures, marks.window) = (2, 4, window);
+    }
+    config.suspicion = Some(suspicion);
+    config
+}
+
+fn subject(base: u64, kind: u8, account: u8, address: u8, password: u8) -> Subject {
+    let id = |domain: u64, value: u64| Id(base + (domain << 32) + (value << 40) + value);
+    let (account_id, by_address) = (id(1, account.into()), id(2, address.into()));
+    match kind {
+        0 => Subject::SignUp(by_address),
+        1 => Subject::Marked { mark: id(3, (account * 4 + address).into()), account: account_id },
+        _ => Subject::LogIn {
+            pair: id(4, (account * 4 + address).into()),
+            account: account_id,
+            address: by_address,
+            password: (kind > 2).then(|| id(5, password.into())),
+        },
+    }
+}
+
+/// Decides and ends as told, in both stores, and compares all decisions.
+async fn compare(acts: &[Act], base: u64, server: &Url) {
+    let clock = Arc::new(ManualClock::new());
+    let config = small();
+    let memory = MemoryStore::new(&config, clock.clone());
+    let shared = ValkeyStore::new(&config, std::slice::from_ref(server)).unwrap();
+    let shared = shared.with_clock(clock.clone());
+    // A whole step after zero, which the server's counters take for "never".
+    clock.advance(Duration::from_secs(100));
+    let (mut held, mut ticket, mut passed) = (Vec::new(), 0, 0u32);
+    for (step, act) in acts.iter().enumerate() {
+        match *act {
+            Act::Begin { kind, account, address, password, proven, take } => {
+                ticket += 1;
+                let subject = subject(base, kind, account, address, password);
+                let request = Request { subject, ticket, proven, take };
+                let expected = memory.reserve(&request).get().await.unwrap();
+                let found = shared.reserve(&request).get().await.unwrap();
+                assert_eq!(found, expected, "step {step}: {act:?}");
+                if expected == Decision::Room && (take || kind == 0) {
+                    held.push((subject, ticket, passed));
+                }
+            }
+            Act::Pass(milliseconds) => {
+                passed += milliseconds;
+                // A lease ends after 30 s; memory knows none.
+                while held.first().is_some_and(|(.., since)| passed - since > 25_000) {
+                    let (subject, ticket, _) = held.remove(0);
+                    memory.settle(&subject, ticket, Verdict::Failure).get().await.unwrap();
+                    shared.settle(&subject, ticket, Verdict::Failure).get().await.unwrap();
+                }
+                clock.advance(Duration::from_millis(milliseconds.into()));
+            }
+            Act::End(which, verdict) if !held.is_empty() => {
+                let (subject, ticket, _) = held.remove(which % held.len());
+                memory.settle(&subject, ticket, verdict).get().await.unwrap();
+                shared.settle(&subject, ticket, verdict).get().await.unwrap();
+            }
+            Act::End(..) => {}
+        }
+    }
+}
+
+#[test]
+fn both_stores_decide_alike() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Redis::start(&supervisor(), dir.path()).unwrap();
+    let url = Url::parse(&server.url()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let base = std::cell::Cell::new(0);
+    let config = ProptestConfig { cases: 150, failure_persistence: None, ..Default::default() };
+    TestRunner::new(config)
+        .run(&prop::collection::vec(act(), 1..80), |acts| {
+            let url = url.clone();
+            base.set(base.get() + (1 << 50));
+            runtime.block_on(compare(&acts, base.get(), &url));
+            Ok(())
+        })
+        .unwrap();
+}
