@@ -79,10 +79,7 @@ pub(crate) struct Shareable {
 }
 
 impl Remote {
-    pub(crate) fn new(
-        config: RemoteConfig,
-        horizon: Arc<dyn Horizon>,
-    ) -> Result<Self, Error> {
+    pub(crate) fn new(config: RemoteConfig, horizon: Arc<dyn Horizon>) -> Result<Self, Error> {
         let server = Server::new(&config.urls, PURPOSE)?;
         Ok(Self { server, horizon, prefix: config.prefix })
     }
@@ -164,10 +161,7 @@ impl Remote {
     ) -> bool {
         let millis = u64::try_from(life.as_millis()).unwrap_or(u64::MAX).clamp(1, i64::MAX as u64);
         let mut set = redis::cmd("SET");
-        set.arg(self.key(name, key))
-            .arg(entry::encode(&load.label, value))
-            .arg("PX")
-            .arg(millis);
+        set.arg(self.key(name, key)).arg(entry::encode(&load.label, value)).arg("PX").arg(millis);
         self.server.try_run::<()>(&set).await.is_ok()
     }
 }

@@ -12,8 +12,8 @@ use crate::{
     clock::WallClock,
     config::{GuardConfig, Suspicion},
     limit::{
-        Answer, AttemptStore, Axis, Decision, Hashing, MemoryStore, Place, ProofStore, Request, Room,
-        StoreError, StoreFigures, Subject, Verdict,
+        Answer, AttemptStore, Axis, Decision, Hashing, MemoryStore, Place, ProofStore, Request,
+        Room, StoreError, StoreFigures, Subject, Verdict,
     },
     metrics::Metrics,
     reservation::{Held, Reservation, SignUp},

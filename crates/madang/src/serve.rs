@@ -53,6 +53,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let lock = DirLock::take(&settings.data_dir)?;
     let app = App::open(&settings)?;
     app.accounts.agree_on_key()?;
+    app.articles.agree_on_likes()?;
     if args.demo {
         import::fill_demo(&app).context("cannot store the bundled samples")?;
         seed::fill_demo(&app, &settings)

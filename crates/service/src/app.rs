@@ -77,6 +77,9 @@ pub enum AppError {
     /// Accounts cannot be served.
     #[error(transparent)]
     Accounts(#[from] AccountsError),
+    /// Articles cannot be served.
+    #[error(transparent)]
+    Articles(#[from] articles::ArticlesError),
 }
 
 /// CPU-heavy jobs that may wait; beyond it requests are answered 503 rather than slower and slower.

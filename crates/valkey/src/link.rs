@@ -116,6 +116,16 @@ impl Error {
         }
     }
 
+    /// Whether the server may have done what it was asked.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        match self {
+            Self::Late(_) => true,
+            Self::Failed(error) => error.is_io_error() || error.is_connection_dropped(),
+            Self::Refused(_) | Self::Skipped => false,
+        }
+    }
+
     /// Whether the server answered as one that works.
     fn is_answer(&self) -> bool {
         matches!(self, Self::Failed(error) if error.code() == Some("NOSCRIPT")) || self.is_full()

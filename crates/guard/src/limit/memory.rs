@@ -273,9 +273,11 @@ impl LogIn<'_> {
         ]
         .into_iter()
         .find(|(_, left)| *left > 0)?;
-        let of_password = self.password.as_mut().map_or(0, |slot| rules.limits.password.severity(slot));
+        let of_password =
+            self.password.as_mut().map_or(0, |slot| rules.limits.password.severity(slot));
         let severity = rules
-            .limits.address
+            .limits
+            .address
             .severity(&mut self.address)
             .max(rules.limits.account.limit.severity(&mut self.account))
             .max(of_password);

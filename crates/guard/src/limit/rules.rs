@@ -79,11 +79,7 @@ pub(super) struct Growth {
 impl Growth {
     pub(super) fn new(account: &AccountLimit, proven: u64) -> Self {
         Self {
-            limit: Limit {
-                failures: account.failures,
-                accounts: 0,
-                window: nanos(account.window),
-            },
+            limit: Limit { failures: account.failures, accounts: 0, window: nanos(account.window) },
             first: nanos(account.first_delay),
             longest: nanos(account.longest_delay),
             proven,
@@ -142,7 +138,8 @@ impl Limits {
         let proof = suspicion.and_then(|s| s.proof);
         let marks = suspicion.and_then(|s| s.marks).unwrap_or_default();
         let passwords = suspicion.and_then(|s| s.passwords).unwrap_or_default();
-        let limit = |failures, accounts, window| Limit { failures, accounts, window: nanos(window) };
+        let limit =
+            |failures, accounts, window| Limit { failures, accounts, window: nanos(window) };
         let plain = |limits: FailureLimit| limit(limits.failures, 0, limits.window);
         let remember = match (suspicion, proof) {
             (Some(suspicion), Some(_)) => nanos(suspicion.remember),

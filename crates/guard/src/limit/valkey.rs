@@ -82,17 +82,15 @@ impl ValkeyStore {
             .map_err(|error| StoreError(error.into()))?;
         let wait = Duration::from_micros(micros.parse().unwrap_or(0));
         let counter = || counters(&subject).nth(place.wrapping_sub(1));
-        let decision = match (what.as_str(), counter()) {
-            ("room", _) => Some(Decision::Room),
-            ("held", Some((axis, id))) => Some(Decision::Held(axis, id)),
-            ("over", Some((axis, _))) => Some(Decision::Over(axis, wait)),
-            ("suspicious", Some((axis, _))) => suspect(axis).map(|suspect| Decision::Suspicious {
-                suspect,
-                remaining: wait,
-                severity,
-            }),
-            _ => None,
-        };
+        let decision =
+            match (what.as_str(), counter()) {
+                ("room", _) => Some(Decision::Room),
+                ("held", Some((axis, id))) => Some(Decision::Held(axis, id)),
+                ("over", Some((axis, _))) => Some(Decision::Over(axis, wait)),
+                ("suspicious", Some((axis, _))) => suspect(axis)
+                    .map(|suspect| Decision::Suspicious { suspect, remaining: wait, severity }),
+                _ => None,
+            };
         decision.ok_or_else(|| StoreError(format!("an answer that is none: {what} {place}").into()))
     }
 

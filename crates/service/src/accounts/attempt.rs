@@ -2,6 +2,7 @@
 
 use super::AccountsError;
 use super::key::TokenKey;
+use super::proofs::SqlProofs;
 use crate::config::{GuardMode, GuardSettings, Rate};
 use crate::http::Problem;
 use http::{HeaderMap, HeaderValue, header};
@@ -10,7 +11,7 @@ use madang_guard::config::{
     AccountLimit, AddressLimit, FailureLimit, IpLimit, MarkConfig, Mode, PasswordWatch,
     ProofConfig, Suspicion, Waiting,
 };
-use madang_guard::limit::ValkeyStore;
+use madang_guard::limit::{ProofStore, ValkeyStore};
 use madang_guard::suspicion::DeviceMark;
 use madang_guard::{Guard, GuardConfig, Key, Reason, Refused, Stores};
 use std::sync::Arc;
@@ -24,9 +25,16 @@ const DEVICE_PATH: &str = "/v1/auth";
 const LONGEST_MARK: usize = 512;
 
 /// The guard, with what it shares with other nodes.
-pub(super) fn guard(settings: &GuardSettings, key: &TokenKey) -> Result<Guard, AccountsError> {
+///
+/// Without `guard.url` nodes of one database still know together which proofs were used.
+pub(super) fn guard(
+    settings: &GuardSettings,
+    key: &TokenKey,
+    proofs: Option<SqlProofs>,
+) -> Result<Guard, AccountsError> {
     let config = guard_config(settings, key);
-    let mut stores = Stores::default();
+    let proofs = proofs.map(|proofs| Arc::new(proofs) as Arc<dyn ProofStore>);
+    let mut stores = Stores { attempts: None, proofs };
     if !settings.url.is_empty() {
         let shared = Arc::new(ValkeyStore::new(&config, &settings.url)?);
         stores = Stores { attempts: Some(shared.clone()), proofs: Some(shared) };

@@ -14,6 +14,7 @@ mod figures;
 mod hashing;
 mod key;
 mod login;
+mod proofs;
 mod regions;
 mod register;
 mod revoked;
@@ -121,7 +122,8 @@ impl Accounts {
             Some(key) => key.clone(),
             None => TokenKey::of_directory(&settings.data_dir)?,
         };
-        let guard = attempt::guard(&settings.guard, &key)?;
+        let proofs = shared.is_shared().then(|| proofs::SqlProofs(store.clone()));
+        let guard = attempt::guard(&settings.guard, &key, proofs)?;
         let inner = Inner {
             store,
             regions: Regions::new(rows, names),

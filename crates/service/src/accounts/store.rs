@@ -13,7 +13,7 @@ const SWEPT_AT_ONCE: usize = 256;
 /// Accounts in the store.
 #[derive(Clone, Debug)]
 pub struct AccountStore {
-    store: Store,
+    pub(super) store: Store,
 }
 
 /// A new account.

@@ -41,8 +41,8 @@ pub(super) async fn patch(
     match edited.await?? {
         Owned::Done(edited) => {
             let articles = &app.articles;
-            let liked = articles.likes.waiting(id, user).unwrap_or(edited.liked);
-            let counts = articles.likes.count_with_waiting(id, edited.counts);
+            let liked = articles.likes.waiting(id, user).await.unwrap_or(edited.liked);
+            let counts = articles.likes.count_with_waiting(id, edited.counts).await;
             let (text, members) = (ArticleText::from(edited.article), members(counts, Some(liked)));
             Ok(articles.bodies.of_write_template(text, &members, &headers).await)
         }

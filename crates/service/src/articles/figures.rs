@@ -25,6 +25,8 @@ impl Articles {
             "Likes refused because the queue was full",
             likes.refused,
         )?;
+        let help = "Acknowledged likes that the server of likes.url has lost";
+        counter(encoder, "likes_lost", help, likes.lost)?;
         let help = "Failed writes of acknowledged likes, each retried";
         counter(encoder, "likes_flush_failures", help, likes.failed_flushes)?;
         let lag = ConstGauge::new(likes.lag.as_secs_f64());

@@ -29,6 +29,7 @@ mod upkeep;
 
 pub use comments::CommentStore;
 pub use draft::{Draft, LONGEST_COMMENT, LONGEST_CONTENT, LONGEST_TITLE};
+pub use likes::StreamError;
 pub use store::{ArticleStore, Compared, Edited};
 pub use types::{
     After, Article, ArticleId, Author, Comment, CommentId, Counts, Edit, NewArticle, NewComment,
@@ -43,7 +44,7 @@ use crate::housekeeping::Leftovers;
 use crate::http::{By, Problem};
 use crate::idempotency::{Done, Once};
 use crate::ops::openapi::Api;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 use counts::CountMemory;
 use likes::{LikeFigures, LikeLog, LikeStore};
 pub(crate) use likes::{Overlay, Replayed, replay};
@@ -85,6 +86,17 @@ pub struct Articles {
     comment_lists: NamedCache<LoadError>,
 }
 
+/// Why articles cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ArticlesError {
+    /// The cache refuses its parts.
+    #[error("cache: {0}")]
+    Cache(#[from] ConfigError),
+    /// Likes cannot be taken.
+    #[error(transparent)]
+    Likes(#[from] StreamError),
+}
+
 impl Articles {
     /// The system in `store`, its bodies among `bodies`, after the log of likes was `replayed`.
     ///
@@ -95,11 +107,11 @@ impl Articles {
         bodies: Bodies,
         settings: &Settings,
         replayed: Replayed,
-    ) -> Result<Self, ConfigError> {
+    ) -> Result<Self, ArticlesError> {
         let ttl = settings.cache.ttl;
         let counts = Arc::new(CountMemory::of(&store));
         Ok(Self {
-            likes: LikeLog::new(store.clone(), Arc::clone(&counts), &settings.likes, replayed),
+            likes: LikeLog::new(store.clone(), Arc::clone(&counts), &settings.likes, replayed)?,
             comments: CommentStore::new(store.clone()),
             store: ArticleStore::new(store),
             counts,
@@ -113,6 +125,14 @@ impl Articles {
             comment_lists: bodies.listings("article_comments", ttl.articles)?,
             bodies,
         })
+    }
+
+    /// Makes sure that all nodes of a database store likes in ways that go together. Blocks the thread.
+    ///
+    /// # Errors
+    /// When another node uses another one, or the store cannot answer.
+    pub fn agree_on_likes(&self) -> Result<(), StoreError> {
+        self.likes.agree()
     }
 
     /// The store of articles.
@@ -200,12 +220,15 @@ impl Articles {
                 self.likes.read_counts(id).await?
             }
         };
-        Ok(stored.map(|stored| self.likes.count_with_waiting(id, stored)))
+        Ok(match stored {
+            Some(stored) => Some(self.likes.count_with_waiting(id, stored).await),
+            None => None,
+        })
     }
 
     /// Whether this user likes an article.
     async fn liked(&self, id: ArticleId, user: UserId) -> Result<bool, Problem> {
-        if let Some(waiting) = self.likes.waiting(id, user) {
+        if let Some(waiting) = self.likes.waiting(id, user).await {
             return Ok(waiting);
         }
         let _turn = self.bodies.reads().enter().await?;

@@ -84,8 +84,10 @@ impl Bench {
     }
 
     pub(super) fn log(&self, write: LikesWrite) -> LikeLog {
-        let settings = LikeSettings { write, queue_flush: Duration::from_secs(60) };
+        let settings =
+            LikeSettings { write, url: Vec::new(), queue_flush: Duration::from_secs(60) };
         LikeLog::new(self.store.clone(), Arc::clone(&self.counts), &settings, Replayed::default())
+            .unwrap()
     }
 
     pub(super) async fn execute(&self, sql: impl Into<String>) {

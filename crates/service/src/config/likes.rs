@@ -1,6 +1,8 @@
 //! Settings of likes.
 
+use super::cache::servers;
 use super::keys::{Key, choice, key, positive};
+use madang_valkey::Url;
 use std::time::Duration;
 
 /// `likes.*`.
@@ -8,6 +10,8 @@ use std::time::Duration;
 pub struct LikeSettings {
     /// How a like reaches the store.
     pub write: LikesWrite,
+    /// With [`LikesWrite::Stream`]: one server, or nodes of a cluster.
+    pub url: Vec<Url>,
     /// With [`LikesWrite::Queue`]: time between two flushes.
     pub queue_flush: Duration,
 }
@@ -19,6 +23,8 @@ pub enum LikesWrite {
     Direct,
     /// As documented: acknowledged from memory, written every so often; what is in memory is lost in a crash.
     Queue,
+    /// Through a stream in Valkey, from where they get into the tables.
+    Stream,
     /// Acknowledged after a commit that it shares with those that came meanwhile.
     Behind,
     /// Not at all: the cost of everything but storing, to measure the others against.
@@ -27,7 +33,7 @@ pub enum LikesWrite {
 
 impl LikeSettings {
     pub(super) fn blank() -> Self {
-        Self { write: LikesWrite::Behind, queue_flush: Duration::ZERO }
+        Self { write: LikesWrite::Behind, url: Vec::new(), queue_flush: Duration::ZERO }
     }
 
     /// Values that lose acknowledged likes.
@@ -40,7 +46,7 @@ impl LikeSettings {
                 )]
             }
             LikesWrite::Discard => vec![("likes.write", "likes are acknowledged and not stored")],
-            LikesWrite::Direct | LikesWrite::Behind => Vec::new(),
+            LikesWrite::Direct | LikesWrite::Behind | LikesWrite::Stream => Vec::new(),
         }
     }
 }
@@ -48,10 +54,20 @@ impl LikeSettings {
 pub(super) const KEYS: &[Key] = &[
     key!(
         "likes.write" = "behind",
-        "direct, queue, behind or discard",
-        "Method of storing likes; behind = commits shared by all that wait; direct = one commit each; queue (documented system; unsafe) = acknowledged from memory and written later; discard (unsafe) = not stored, to measure the rest",
+        "direct, behind, stream, queue or discard",
+        "Method of storing likes; behind = commits shared by all that wait; direct = one commit each; stream = acknowledged by the server of likes.url and written within a second (MariaDB only); queue (documented system; unsafe) = acknowledged from memory and written later; discard (unsafe) = not stored, to measure the rest",
         |s, v| s.likes.write = write(v)?
     ),
+    Key {
+        // It may hold a password.
+        secret: true,
+        ..key!(
+            "likes.url" = "",
+            "redis://[USER:PASSWORD@]HOST:PORT or rediss:// with TLS, several separated by commas for a cluster, or empty",
+            "Valkey or Redis (7.0 or newer) of likes.write = stream, with appendonly yes, appendfsync always and without eviction: what it loses before it is in the tables is lost",
+            |s, v| s.likes.url = servers(v)?
+        )
+    },
     key!(
         "likes.queue_flush" = "60s",
         "a duration: 5s, 60s",
@@ -67,6 +83,7 @@ fn write(value: &str) -> Result<LikesWrite, String> {
             ("direct", LikesWrite::Direct),
             ("queue", LikesWrite::Queue),
             ("behind", LikesWrite::Behind),
+            ("stream", LikesWrite::Stream),
             ("discard", LikesWrite::Discard),
         ],
     )

@@ -65,6 +65,15 @@ impl Settings {
         if is_remote && self.cache.url.is_empty() {
             return Some(("cache.mode", "cache.url", "the server that keeps the bodies"));
         }
+        if self.likes.write == LikesWrite::Stream {
+            if self.likes.url.is_empty() {
+                return Some(("likes.write", "likes.url", "the server that keeps the stream"));
+            }
+            if self.database.url.is_none() {
+                let why = "without one, likes.write = behind does the same on this machine";
+                return Some(("likes.write", "database.url", why));
+            }
+        }
         let positions = "a body says up to which writes it is new, and only that store counts them";
         (is_remote && self.database.url.is_none()).then_some((
             "cache.mode",

@@ -21,6 +21,8 @@ pub struct LikeFigures {
     pub lag: Duration,
     /// Batches of acknowledged likes that could not be written and are tried again.
     pub failed_flushes: u64,
+    /// Acknowledged by this node, and lost by the server of `likes.url` before they were in the tables.
+    pub lost: u64,
     /// Likes refused because too many waited.
     pub refused: u64,
 }

@@ -1,9 +1,10 @@
-//! Likes: how they reach the store, in four ways (`likes.write`).
+//! Likes: how they reach the store, in five ways (`likes.write`).
 //!
 //! | way | acknowledged | lost in a crash |
 //! |---|---|---|
 //! | `direct` | after a commit of its own | nothing |
 //! | `behind` | in the log, after a commit that it shares with the likes that came meanwhile | nothing |
+//! | `stream` | in Valkey; folded into the tables within a second | nothing, unless Valkey loses its data |
 //! | `queue` | from memory; written every so often, as documented | what was not written yet |
 //! | `discard` | at once, and never stored: the cost of everything else | everything |
 //!
@@ -29,6 +30,7 @@ mod queue;
 mod record;
 pub(super) mod routes;
 mod store;
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -101,6 +103,9 @@ pub enum LikeError {
     /// Too many wait already.
     #[error("too many likes are waiting")]
     Full,
+    /// The server of `likes.url` does not take it.
+    #[error("the stream of likes does not answer: {0}")]
+    Away(String),
     /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -127,8 +132,20 @@ pub(super) struct LikeLog {
 enum Way {
     Direct,
     Behind(behind::Behind),
+    Stream(stream::Stream),
     Queue(queue::Queue),
     Discard,
+}
+
+/// Why likes cannot be taken in the way that is set.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamError {
+    /// The addresses cannot be used.
+    #[error("likes.url: {0}")]
+    Url(#[from] madang_valkey::Error),
+    /// The store is the data directory's own.
+    #[error("likes.write = stream needs database.url")]
+    NoDatabase,
 }
 
 impl LikeLog {
@@ -139,7 +156,7 @@ impl LikeLog {
         counts: Arc<CountMemory>,
         settings: &LikeSettings,
         replayed: Replayed,
-    ) -> Self {
+    ) -> Result<Self, StreamError> {
         let overlay = Arc::new(Overlay::new(Arc::clone(&counts)));
         let mut write = settings.write;
         if let Some(left) = replayed.left {
@@ -152,15 +169,25 @@ impl LikeLog {
             }
         }
         store.counted_in(&overlay);
+        let identity = store.horizon().map(|(identity, _)| identity);
         let parts =
             Parts { store: LikeStore::new(store), counts, overlay, counted: Arc::default() };
         let way = match write {
             LikesWrite::Direct => Way::Direct,
             LikesWrite::Behind => Way::Behind(behind::Behind::new(parts.clone())),
+            LikesWrite::Stream => {
+                let identity = identity.ok_or(StreamError::NoDatabase)?;
+                Way::Stream(stream::Stream::new(parts.clone(), &settings.url, identity)?)
+            }
             LikesWrite::Queue => Way::Queue(queue::Queue::new(parts.clone(), settings.queue_flush)),
             LikesWrite::Discard => Way::Discard,
         };
-        Self { parts, way }
+        Ok(Self { parts, way })
+    }
+
+    /// As [`LikeStore::agree`].
+    pub(super) fn agree(&self) -> Result<(), StoreError> {
+        self.parts.store.agree(matches!(self.way, Way::Stream(_)))
     }
 
     /// The store of likes.
@@ -185,6 +212,7 @@ impl LikeLog {
         let done = match &self.way {
             Way::Behind(behind) => behind.apply(like, turn).await,
             Way::Direct => direct::apply(&self.parts, like, turn).await,
+            Way::Stream(stream) => stream.apply(like, turn).await,
             Way::Queue(queue) => queue.apply(like, turn).await,
             Way::Discard => discard::apply(&self.parts, like, turn).await,
         };
@@ -192,20 +220,25 @@ impl LikeLog {
         done
     }
 
-    /// The counts of an article with what is acknowledged and in memory alone.
-    pub(super) fn count_with_waiting(&self, article: ArticleId, stored: Counts) -> Counts {
+    /// The counts of an article with what is acknowledged and not in its row yet.
+    pub(super) async fn count_with_waiting(&self, article: ArticleId, stored: Counts) -> Counts {
         match &self.way {
             Way::Queue(queue) => queue.count(article, stored),
+            Way::Stream(stream) => {
+                let (likes, _) = stream.look(article, None).await;
+                Counts { likes: likes.unwrap_or(stored.likes), ..stored }
+            }
             Way::Direct | Way::Behind(_) | Way::Discard => stored,
         }
     }
 
     /// Whether this user likes it, if that is acknowledged and not in the table yet. To be asked before
     /// the table.
-    pub(super) fn waiting(&self, article: ArticleId, user: UserId) -> Option<bool> {
+    pub(super) async fn waiting(&self, article: ArticleId, user: UserId) -> Option<bool> {
         match &self.way {
             Way::Queue(queue) => queue.state(article, user),
             Way::Behind(_) => self.parts.overlay.state(article, user),
+            Way::Stream(stream) => stream.look(article, Some(user)).await.1,
             Way::Direct | Way::Discard => None,
         }
     }
@@ -215,6 +248,7 @@ impl LikeLog {
         match &self.way {
             Way::Queue(queue) => tokio::time::sleep(queue.every()).await,
             Way::Behind(behind) => behind.until_due().await,
+            Way::Stream(stream) => stream.until_due().await,
             Way::Direct | Way::Discard => std::future::pending().await,
         }
     }
@@ -224,6 +258,7 @@ impl LikeLog {
         match &self.way {
             Way::Queue(queue) => queue.flush().await,
             Way::Behind(behind) => behind.flush().await,
+            Way::Stream(stream) => stream.flush().await,
             Way::Direct | Way::Discard => true,
         }
     }
@@ -232,7 +267,7 @@ impl LikeLog {
     pub(super) fn in_memory_alone(&self) -> u64 {
         match &self.way {
             Way::Queue(queue) => queue.pending().0,
-            Way::Behind(_) | Way::Direct | Way::Discard => 0,
+            Way::Behind(_) | Way::Stream(_) | Way::Direct | Way::Discard => 0,
         }
     }
 
@@ -240,6 +275,11 @@ impl LikeLog {
     pub(super) fn figures(&self) -> LikeFigures {
         let mut figures = self.parts.counted.figures();
         (figures.pending, figures.lag) = match &self.way {
+            Way::Stream(stream) => {
+                let (pending, lag, lost) = stream.pending();
+                figures.lost = lost;
+                (pending, lag)
+            }
             Way::Behind(behind) => behind.pending(),
             Way::Queue(queue) => queue.pending(),
             Way::Direct | Way::Discard => (0, Duration::ZERO),

@@ -105,6 +105,11 @@ impl From<LikeError> for Problem {
                 1,
                 error.to_string(),
             ),
+            LikeError::Away(_) => Problem::unavailable(
+                "likes cannot be taken at the moment; try again later",
+                1,
+                error.to_string(),
+            ),
             LikeError::Store(error) => error.into(),
         }
     }

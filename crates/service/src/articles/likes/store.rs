@@ -33,6 +33,27 @@ impl LikeStore {
         Self { store }
     }
 
+    /// Makes sure that all nodes of a database put likes into the stream, or none does. Blocks the thread.
+    pub(super) fn agree(&self, stream: bool) -> Result<(), StoreError> {
+        if !self.store.is_shared() {
+            return Ok(());
+        }
+        let agreed: i64 = self.store.write_blocking(move |tx| {
+            let note = "UPDATE madang_cluster SET likes_stream = ? WHERE likes_stream IS NULL";
+            tx.run(note, params![i64::from(stream)])?;
+            tx.only("SELECT likes_stream FROM madang_cluster", &[], |row| row.get(0))
+        })?;
+        if agreed == i64::from(stream) {
+            return Ok(());
+        }
+        let (ours, theirs) = if stream { ("stream", "not") } else { ("not stream", "stream") };
+        Err(StoreError::CannotOpen(format!(
+            "likes.write is {ours} here and {theirs} on the other nodes of this database: one must not write past the \
+             other. To change it, stop all nodes, which empties the stream, and run: \
+             UPDATE madang_cluster SET likes_stream = NULL"
+        )))
+    }
+
     /// Whether this user likes this article, in the store.
     ///
     /// # Errors

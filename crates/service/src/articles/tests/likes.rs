@@ -173,15 +173,15 @@ async fn what_the_queue_acknowledged_and_could_not_write_stays_and_is_written_la
     bench.like(&log, 1, 3, Change::Toggle).await.unwrap();
     assert!(bench.rows().await.is_empty(), "nothing is stored before the flush");
     assert_eq!(log.figures().pending, 3);
-    assert_eq!(log.waiting(1, 1), Some(true));
+    assert_eq!(log.waiting(1, 1).await, Some(true));
     let stored = Counts::default();
-    assert_eq!(log.count_with_waiting(1, stored).likes, 2, "what is waiting is counted");
+    assert_eq!(log.count_with_waiting(1, stored).await.likes, 2, "what is waiting is counted");
     bench.break_likes().await;
     log.flush().await;
     assert_eq!((log.figures().failed_flushes, log.figures().pending), (1, 3));
     bench.mend_likes().await;
     log.flush().await;
-    assert_eq!((log.figures().pending, log.waiting(1, 1)), (0, None));
+    assert_eq!((log.figures().pending, log.waiting(1, 1).await), (0, None));
     assert_eq!(bench.rows().await, HashSet::from([(1, 1), (1, 2)]));
     assert_eq!(log.read_counts(1).await.unwrap().unwrap().likes, 2);
     bench.counts_are_rows().await;

@@ -11,6 +11,7 @@ pub(in crate::store) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002_cluster.sql"),
     include_str!("migrations/0003_identity.sql"),
     include_str!("migrations/0004_history.sql"),
+    include_str!("migrations/0005_shared.sql"),
 ];
 
 /// Files whose `INSERT` statements fill tables of the first version with what is always there.

@@ -60,7 +60,7 @@ async fn what_cannot_be_applied_stays_in_the_log_and_is_applied_later() {
     let figures = log.figures();
     assert_eq!((figures.failed_flushes, figures.pending, figures.applied), (1, 3, 0));
     assert!(figures.lag > Duration::ZERO);
-    assert_eq!((log.waiting(1, 2), log.waiting(1, 3)), (Some(true), Some(false)));
+    assert_eq!((log.waiting(1, 2).await, log.waiting(1, 3).await), (Some(true), Some(false)));
     assert_eq!(bench.like(&log, 1, 4, Change::On).await, Ok(Liked { liked: true, count: 3 }));
     bench.mend_likes().await;
     log.flush().await;

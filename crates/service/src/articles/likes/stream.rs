@@ -1,0 +1,259 @@
+//! Likes through a stream in Valkey: acknowledged there, and folded into the tables soon after.
+//!
+//! One script decides a like, changes the count and adds an entry to the stream, as one step. Any node folds entries
+//! into the tables: the position up to which that is done advances in the transaction of the rows, so an entry is in
+//! the tables once however often it is tried, and two nodes at it do no harm. To spare work one node does it at a time.
+//!
+//! There are [`PARTS`] parts, each with articles, counts and a stream of its own, which a cluster spreads over its
+//! servers. What a part does not know of an article or a pair, a node reads in the tables and hands to the script;
+//! that is right because whatever was changed stays in Valkey for an hour after it is in the tables.
+//!
+//! **When Valkey loses something.** What was acknowledged and not yet folded is lost; with `appendfsync always` and
+//! without eviction that takes the loss of a disk. Nothing else is: each node knows the newest entry that it has seen
+//! of a part (its floor), and a server that knows less begins a new generation, in which nothing is remembered. Entries
+//! are named by time and never go back, so none of a new generation looks as if it were folded. Every node counts what
+//! it acknowledged and finds lost ([`LikeFigures::lost`](super::LikeFigures)).
+//!
+//! **When it does not answer,** likes are refused (503). They cannot go past it: it would contradict them later.
+//!
+//! **When SQL does not,** likes of articles that Valkey knows go on until [`MOST_PENDING`] entries wait in a part; then they are
+//! refused. Nothing that was acknowledged is dropped.
+
+mod fold;
+
+use super::{Change, Like, LikeError, Liked, Parts};
+use crate::accounts::UserId;
+use crate::articles::types::ArticleId;
+use crate::http::gate::Permit;
+use crate::store::StoreError;
+use fold::Folding;
+use madang_valkey::{Error, Purpose, Script, Server, Url};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Parts of the stream.
+const PARTS: usize = 16;
+/// Entries that may wait in a part, of some 100 bytes each: about 100 MB in all.
+const MOST_PENDING: usize = 65_536;
+/// Times that a like looks into the tables, which takes one unless the server loses something meanwhile.
+const TRIES: usize = 3;
+
+const PURPOSE: Purpose = Purpose {
+    name: "the stream of likes",
+    answer: Duration::from_secs(1),
+    when_full: "likes are refused until it has room; it must not evict (maxmemory-policy noeviction)",
+};
+
+const CODE: &str = include_str!("stream/stream.lua");
+
+/// The way of [`LikesWrite::Stream`](crate::config::LikesWrite).
+#[derive(Clone, Debug)]
+pub(super) struct Stream {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    parts: Parts,
+    server: Server,
+    script: Script,
+    /// What all keys begin with, but for the number of the part.
+    prefix: String,
+    known: [Mutex<Known>; PARTS],
+    folding: Folding,
+}
+
+/// What this node knows of a part.
+#[derive(Debug, Default)]
+struct Known {
+    generation: String,
+    /// The newest entry that it has heard of.
+    floor: i64,
+    /// Up to this one all are in the tables.
+    folded: i64,
+    /// Entries above that one that this node acknowledged.
+    acknowledged: VecDeque<i64>,
+}
+
+/// What the script answers.
+struct Answer {
+    what: String,
+    count: String,
+    liked: String,
+}
+
+impl Stream {
+    /// For the database of this identity.
+    pub(super) fn new(parts: Parts, urls: &[Url], identity: i64) -> Result<Self, Error> {
+        let shared = Shared {
+            parts,
+            server: Server::new(urls, PURPOSE)?,
+            script: Script::new(CODE.to_owned()),
+            prefix: format!("madang:{identity:x}:likes"),
+            known: Default::default(),
+            folding: Folding::default(),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    pub(super) async fn apply(&self, like: Like, turn: Permit) -> Result<Liked, LikeError> {
+        let this = &self.shared;
+        let mut base = None;
+        for _ in 0..=TRIES {
+            let answer = this.change(like, base.take()).await?;
+            match answer.what.as_str() {
+                "done" | "same" => {
+                    drop(turn);
+                    return answer.liked();
+                }
+                "full" => return Err(LikeError::Full),
+                "gone" => return Err(LikeError::NoArticle),
+                _ => {}
+            }
+            // Before the look: what the server loses meanwhile makes that worthless.
+            let generation = this.known(part_of(like.article)).generation.clone();
+            let look = this.parts.look(like.article, like.user).await?;
+            base = Some((generation, look));
+        }
+        Err(LikeError::Away("it loses what it knows again and again".to_owned()))
+    }
+
+    /// The count of an article and the state of a pair, as far as they are known to the stream. Nothing where it does
+    /// not answer.
+    pub(super) async fn look(
+        &self,
+        article: ArticleId,
+        user: Option<UserId>,
+    ) -> (Option<u64>, Option<bool>) {
+        let user = user.map_or_else(|| "l".to_owned(), |user| user.to_string());
+        match self.shared.ask("look", article, &[article.to_string(), user]).await {
+            Ok(answer) => {
+                let liked = (!answer.liked.is_empty()).then_some(answer.liked == "1");
+                (answer.count.parse().ok(), liked)
+            }
+            Err(error) => {
+                tracing::debug!(%error, "the stream of likes is not asked; the tables are");
+                (None, None)
+            }
+        }
+    }
+
+    pub(super) async fn until_due(&self) {
+        self.shared.folding.until_due().await;
+    }
+
+    /// Brings the tables up to date; answers whether that could be done.
+    pub(super) async fn flush(&self) -> bool {
+        self.shared.fold_all().await
+    }
+
+    /// Entries that wait, the oldest for how long, and likes that were acknowledged and lost.
+    pub(super) fn pending(&self) -> (u64, Duration, u64) {
+        self.shared.folding.figures()
+    }
+}
+
+impl Shared {
+    fn known(&self, part: usize) -> MutexGuard<'_, Known> {
+        self.known[part].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The key of a part; it is the tag that keeps its keys together in a cluster.
+    fn key(&self, part: usize) -> String {
+        format!("{{{}:{part}}}", self.prefix)
+    }
+
+    fn stream_key(&self, part: usize) -> String {
+        format!("{}:stream", self.key(part))
+    }
+
+    async fn change(
+        &self,
+        like: Like,
+        base: Option<(String, super::Look)>,
+    ) -> Result<Answer, LikeError> {
+        let change = match like.change {
+            Change::On => "1",
+            Change::Off => "0",
+            Change::Toggle => "toggle",
+        };
+        let mut args = vec![
+            MOST_PENDING.to_string(),
+            like.article.to_string(),
+            like.user.to_string(),
+            change.to_owned(),
+        ];
+        if let Some((generation, look)) = base {
+            let liked = if look.liked { "1" } else { "0" };
+            args.extend([generation, liked.to_owned(), look.counts.likes.to_string()]);
+        }
+        self.ask("change", like.article, &args).await.map_err(|error| {
+            if error.is_unknown() {
+                return LikeError::Store(StoreError::Unknown(error.to_string()));
+            }
+            LikeError::Away(error.to_string())
+        })
+    }
+
+    /// Runs the script, and learns what it says of the part.
+    async fn ask(&self, what: &str, article: ArticleId, more: &[String]) -> Result<Answer, Error> {
+        let part = part_of(article);
+        let floor = self.known(part).floor.to_string();
+        let candidate = format!("{:x}", fastrand::u64(..));
+        let mut args = vec![what.to_owned(), floor, candidate];
+        args.extend_from_slice(more);
+        let (what, generation, last, kept, count, liked): (
+            String,
+            String,
+            i64,
+            i64,
+            String,
+            String,
+        ) = self.server.script(&self.script, &[self.key(part)], &args).await?;
+        let lost = self.known(part).learn(generation, last, kept, what == "done");
+        self.folding.lost(lost);
+        Ok(Answer { what, count, liked })
+    }
+}
+
+impl Known {
+    /// What an answer says of the part, and whether an entry was `made` for it. Answers how many likes that this node
+    /// acknowledged are lost.
+    fn learn(&mut self, generation: String, last: i64, kept: i64, made: bool) -> u64 {
+        let mut lost = 0;
+        if self.generation != generation {
+            if !self.generation.is_empty() {
+                let safe = kept.max(self.folded);
+                lost = self.acknowledged.iter().filter(|entry| **entry > safe).count();
+                self.acknowledged.retain(|entry| *entry <= safe);
+            }
+            self.generation = generation;
+        }
+        self.floor = self.floor.max(last);
+        if made {
+            self.acknowledged.push_back(last);
+        }
+        lost as u64
+    }
+
+    /// All up to this entry are in the tables.
+    fn folded(&mut self, position: i64) {
+        self.folded = self.folded.max(position);
+        self.floor = self.floor.max(position);
+        while self.acknowledged.front().is_some_and(|entry| *entry <= self.folded) {
+            self.acknowledged.pop_front();
+        }
+    }
+}
+
+impl Answer {
+    fn liked(&self) -> Result<Liked, LikeError> {
+        let count = self.count.parse().map_err(|_| LikeError::Away("no count".to_owned()))?;
+        Ok(Liked { liked: self.liked == "1", count })
+    }
+}
+
+fn part_of(article: ArticleId) -> usize {
+    usize::try_from(article.rem_euclid(PARTS as i64)).unwrap_or(0)
+}

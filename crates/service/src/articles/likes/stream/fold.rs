@@ -1,0 +1,330 @@
+//! From the stream into the tables.
+
+use super::super::store::apply;
+use super::super::{Change, Like};
+use super::{PARTS, Shared};
+use crate::articles::types::ArticleId;
+use crate::store::{StoreError, Tx, params};
+use madang_valkey::{Error, redis};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+/// Entries of a part in one transaction.
+const AT_ONCE: usize = 512;
+/// Time between two looks whether there is something, and after a failure.
+const SOON: Duration = Duration::from_millis(20);
+const IDLE: Duration = Duration::from_millis(100);
+const AGAIN: Duration = Duration::from_millis(500);
+/// For so long one node folds for all; another one goes on when it does not.
+const TURN: Duration = Duration::from_secs(1);
+
+/// How far this node is with folding.
+#[derive(Debug)]
+pub(super) struct Folding {
+    name: u64,
+    pause: Mutex<Duration>,
+    failed: AtomicBool,
+    pending: AtomicU64,
+    lag_micros: AtomicU64,
+    lost: AtomicU64,
+}
+
+impl Default for Folding {
+    fn default() -> Self {
+        Self {
+            name: fastrand::u64(..),
+            pause: Mutex::new(IDLE),
+            failed: AtomicBool::default(),
+            pending: AtomicU64::default(),
+            lag_micros: AtomicU64::default(),
+            lost: AtomicU64::default(),
+        }
+    }
+}
+
+impl Folding {
+    pub(super) async fn until_due(&self) {
+        let pause = *self.pause.lock().unwrap_or_else(PoisonError::into_inner);
+        tokio::time::sleep(pause).await;
+    }
+
+    fn next_after(&self, pause: Duration) {
+        *self.pause.lock().unwrap_or_else(PoisonError::into_inner) = pause;
+    }
+
+    pub(super) fn figures(&self) -> (u64, Duration, u64) {
+        let lag = Duration::from_micros(self.lag_micros.load(Relaxed));
+        (self.pending.load(Relaxed), lag, self.lost.load(Relaxed))
+    }
+
+    pub(super) fn lost(&self, likes: u64) {
+        if likes > 0 {
+            self.lost.fetch_add(likes, Relaxed);
+            tracing::error!(likes, "the server of likes.url has lost likes that were acknowledged");
+        }
+    }
+}
+
+/// Why a round ended.
+#[derive(Debug, thiserror::Error)]
+enum FoldError {
+    #[error("the stream: {0}")]
+    Stream(#[from] Error),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Another node has folded the same entries.
+    #[error("another node was faster")]
+    Overtaken,
+}
+
+/// Entries of one part, oldest first.
+struct Entries {
+    part: usize,
+    /// After this one they begin.
+    from: i64,
+    /// Each with what it says; nothing for one that this program has not written.
+    list: Vec<(i64, Option<Like>)>,
+}
+
+impl Entries {
+    fn last(&self) -> i64 {
+        self.list.last().map_or(self.from, |(entry, _)| *entry)
+    }
+}
+
+impl Shared {
+    /// Folds until nothing waits; answers whether that could be done.
+    pub(super) async fn fold_all(self: &Arc<Self>) -> bool {
+        let done = loop {
+            match self.fold().await {
+                Ok(true) => {}
+                Ok(false) | Err(FoldError::Overtaken) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        match done {
+            Ok(()) => {
+                self.folding.failed.store(false, Relaxed);
+                true
+            }
+            Err(error) => {
+                self.folding.next_after(AGAIN);
+                self.parts.counted.flush_failed();
+                let before = self.folding.failed.swap(true, Relaxed);
+                if before {
+                    tracing::debug!(%error, "acknowledged likes are not in the tables yet");
+                } else {
+                    tracing::warn!(%error, "acknowledged likes are not in the tables yet");
+                }
+                false
+            }
+        }
+    }
+
+    /// One round: answers whether there may be more.
+    async fn fold(self: &Arc<Self>) -> Result<bool, FoldError> {
+        let lengths = self.lengths().await?;
+        let pending = lengths.iter().sum();
+        self.folding.pending.store(pending, Relaxed);
+        let positions = self.positions().await?;
+        for (part, position) in positions.iter().enumerate() {
+            self.known(part).folded(*position);
+        }
+        if pending == 0 {
+            self.folding.lag_micros.store(0, Relaxed);
+            self.folding.next_after(IDLE);
+            return Ok(false);
+        }
+        let busy: Vec<usize> = (0..PARTS).filter(|part| lengths[*part] > 0).collect();
+        let all = self.entries(&busy, &positions).await?;
+        self.note_lag(&all).await?;
+        if !self.is_our_turn().await? {
+            self.folding.next_after(IDLE);
+            return Ok(false);
+        }
+        self.folding.next_after(SOON);
+        let full = all.iter().any(|entries| entries.list.len() == AT_ONCE);
+        let counts = self.write(&all).await?;
+        let mut told = JoinSet::new();
+        for entries in all {
+            self.known(entries.part).folded(entries.last());
+            let args = folded_args(&entries, &counts);
+            let (this, key) = (Arc::clone(self), self.key(entries.part));
+            told.spawn(async move { this.server.script::<i64>(&this.script, &[key], &args).await });
+        }
+        while let Some(done) = told.join_next().await {
+            joined(done)?;
+        }
+        Ok(full)
+    }
+
+    async fn lengths(self: &Arc<Self>) -> Result<[u64; PARTS], FoldError> {
+        let mut asked = JoinSet::new();
+        for part in 0..PARTS {
+            let this = Arc::clone(self);
+            asked.spawn(async move {
+                let mut command = redis::cmd("XLEN");
+                command.arg(this.stream_key(part));
+                Ok((part, this.server.run::<u64>(&command).await?))
+            });
+        }
+        let mut lengths = [0; PARTS];
+        while let Some(done) = asked.join_next().await {
+            let (part, length) = joined(done)?;
+            lengths[part] = length;
+        }
+        Ok(lengths)
+    }
+
+    /// Up to which entries the tables are.
+    async fn positions(&self) -> Result<[i64; PARTS], StoreError> {
+        let read = self.parts.store.store.read(|conn| {
+            let all = "SELECT part, position FROM like_positions";
+            conn.rows(all, &[], |row| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?)))
+        });
+        let mut positions = [0; PARTS];
+        for (part, position) in read.await? {
+            if let Some(known) = usize::try_from(part).ok().and_then(|part| positions.get_mut(part))
+            {
+                *known = position;
+            }
+        }
+        Ok(positions)
+    }
+
+    async fn entries(
+        self: &Arc<Self>,
+        parts: &[usize],
+        positions: &[i64; PARTS],
+    ) -> Result<Vec<Entries>, FoldError> {
+        let mut asked = JoinSet::new();
+        for &part in parts {
+            let (this, from) = (Arc::clone(self), positions[part]);
+            asked.spawn(async move {
+                let mut command = redis::cmd("XRANGE");
+                command.arg(this.stream_key(part)).arg(format!("({from}-0")).arg("+");
+                command.arg("COUNT").arg(AT_ONCE);
+                let rows: Vec<(String, Vec<String>)> = this.server.run(&command).await?;
+                let list = rows.iter().filter_map(|(id, fields)| entry(id, fields)).collect();
+                Ok(Entries { part, from, list })
+            });
+        }
+        let mut all = Vec::new();
+        while let Some(done) = asked.join_next().await {
+            all.push(joined(done)?);
+        }
+        // The order in which their rows are locked.
+        all.sort_by_key(|entries| entries.part);
+        Ok(all)
+    }
+
+    /// By the server's clock, which named the entries.
+    async fn note_lag(&self, all: &[Entries]) -> Result<(), FoldError> {
+        let oldest = all.iter().filter_map(|entries| entries.list.first()).map(|(entry, _)| *entry);
+        let lag = match oldest.min() {
+            Some(oldest) => {
+                let (seconds, micros): (i64, i64) = self.server.run(&redis::cmd("TIME")).await?;
+                (seconds * 1_000_000 + micros).saturating_sub(oldest)
+            }
+            None => 0,
+        };
+        self.folding.lag_micros.store(u64::try_from(lag).unwrap_or(0), Relaxed);
+        Ok(())
+    }
+
+    /// Whether this node folds for all. Two that do at once, for a moment, do no harm.
+    async fn is_our_turn(&self) -> Result<bool, Error> {
+        let key = format!("{}:folds", self.prefix);
+        let name = format!("{:x}", self.folding.name);
+        let mut take = redis::cmd("SET");
+        take.arg(&key).arg(&name).arg("NX").arg("PX").arg(TURN.as_millis() as u64);
+        if self.server.run::<Option<String>>(&take).await?.is_some() {
+            return Ok(true);
+        }
+        let mut get = redis::cmd("GET");
+        get.arg(&key);
+        let ours = self.server.run::<Option<String>>(&get).await? == Some(name);
+        if ours {
+            let mut keep = redis::cmd("PEXPIRE");
+            keep.arg(&key).arg(TURN.as_millis() as u64);
+            self.server.run::<i64>(&keep).await?;
+        }
+        Ok(ours)
+    }
+
+    /// Positions and rows in one transaction; answers what the counts are then.
+    async fn write(&self, all: &[Entries]) -> Result<HashMap<ArticleId, u64>, FoldError> {
+        let moves: Vec<(usize, i64, i64)> = all
+            .iter()
+            .filter(|entries| entries.last() > entries.from)
+            .map(|entries| (entries.part, entries.from, entries.last()))
+            .collect();
+        let likes: Vec<Like> =
+            all.iter().flat_map(|entries| &entries.list).filter_map(|(_, like)| *like).collect();
+        if moves.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let job = move |tx: &mut Tx<'_>| {
+            for &(part, from, to) in &moves {
+                let sql = "UPDATE like_positions SET position = ? WHERE part = ? AND position = ?";
+                if tx.run(sql, params![to, part as i64, from])? == 0 {
+                    return Err(FoldError::Overtaken);
+                }
+            }
+            Ok(apply(tx, &likes)?)
+        };
+        let counted = Arc::clone(&self.parts.counted);
+        let committed = move |applied: &super::super::store::Applied| {
+            counted.committed(applied.changed);
+            counted.applied(applied.changed);
+        };
+        let applied = self.parts.store.store.write_then(job, committed).await?;
+        Ok(applied.counts.into_iter().map(|(article, counts)| (article, counts.likes)).collect())
+    }
+}
+
+/// What the script is told of entries that are in the tables: each article with its newest entry and its count there,
+/// nothing for one that is not.
+fn folded_args(entries: &Entries, counts: &HashMap<ArticleId, u64>) -> Vec<String> {
+    let likes = entries.list.iter().filter_map(|(entry, like)| Some((like.as_ref()?, *entry)));
+    let newest: BTreeMap<ArticleId, i64> =
+        likes.map(|(like, entry)| (like.article, entry)).collect();
+    let mut args = vec!["folded".to_owned(), entries.last().to_string()];
+    for (article, entry) in newest {
+        let count = counts.get(&article).map_or_else(String::new, u64::to_string);
+        args.extend([article.to_string(), entry.to_string(), count]);
+    }
+    args
+}
+
+/// An entry of the stream.
+fn entry(id: &str, fields: &[String]) -> Option<(i64, Option<Like>)> {
+    let entry = id.split_once('-')?.0.parse().ok()?;
+    let like = fields.get(1).and_then(|text| like(text));
+    if like.is_none() {
+        tracing::error!(id, ?fields, "left out an entry of the stream of likes that is none");
+    }
+    Some((entry, like))
+}
+
+fn like(text: &str) -> Option<Like> {
+    let mut words = text.split(':');
+    let (article, user) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let change = match words.next()? {
+        "1" => Change::On,
+        "0" => Change::Off,
+        _ => return None,
+    };
+    Some(Like { article, user, change })
+}
+
+/// What a task has come to; one that ended otherwise has not answered.
+fn joined<T>(done: Result<Result<T, Error>, tokio::task::JoinError>) -> Result<T, FoldError> {
+    match done {
+        Ok(done) => Ok(done?),
+        Err(error) => Err(StoreError::Other(error.to_string()).into()),
+    }
+}

@@ -1,0 +1,95 @@
+-- Likes in Valkey: one part of the stream, with the articles whose likes go through it.
+--
+-- KEYS[1]: a hash about the part. All other keys begin with it, so that they are on the same server of a cluster:
+--   :stream            entries "article:user:0|1", each with the state that a pair has from then on
+--   :<gen>:<article>   a hash: c = the count of likes, l = the newest entry, and for each user the state, 0 or 1
+--   :gone:<article>    for a while after an article was found deleted
+-- The hash has gen, the generation, which changes when the server has lost something; last, the newest entry; kept,
+-- the newest entry that the server had when the generation began.
+--
+-- ARGV: what, then
+--   change  floor candidate most article user change [generation liked count]
+--   look    floor candidate article user
+--   folded  position {article entry count}...
+-- An entry is named by the microsecond in which it was made; entries never go back, whatever the clock does.
+
+local part = KEYS[1]
+local what = ARGV[1]
+local HOUR, WEEK = 3600, 604800
+
+local function text(number) return string.format('%.0f', number) end
+
+local function state()
+  local found = redis.call('HMGET', part, 'gen', 'last', 'kept')
+  return found[1], tonumber(found[2] or '0'), found[3] or '0'
+end
+
+if what == 'folded' then
+  local gen = state()
+  redis.call('XTRIM', part .. ':stream', 'MINID', text(tonumber(ARGV[2]) + 1))
+  for i = 3, #ARGV, 3 do
+    local article, entry, count = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+    local key = part .. ':' .. (gen or '') .. ':' .. article
+    if count == '' then
+      -- A look that began before the article was deleted must not bring it back.
+      redis.call('SET', part .. ':gone:' .. article, 1, 'EX', 60)
+      redis.call('DEL', key)
+    elseif redis.call('HGET', key, 'l') == entry then
+      -- Nothing is under way: the table is right, whoever else has written to it.
+      redis.call('HSET', key, 'c', count)
+      redis.call('EXPIRE', key, HOUR)
+    end
+  end
+  return 1
+end
+
+local floor = tonumber(ARGV[2])
+local gen, last, kept = state()
+if not gen or last < floor then
+  -- The server knows less than this node: it has lost something, or it is an old copy.
+  gen, kept, last = ARGV[3], text(last), math.max(last, floor)
+  redis.call('HSET', part, 'gen', gen, 'last', text(last), 'kept', kept)
+end
+
+if what == 'look' then
+  local key = part .. ':' .. gen .. ':' .. ARGV[4]
+  local found = redis.call('HMGET', key, 'c', ARGV[5])
+  return { 'found', gen, text(last), kept, found[1] or '', found[2] or '' }
+end
+
+local most, article, user, change = tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7]
+local base = ARGV[8] == gen
+local key = part .. ':' .. gen .. ':' .. article
+
+local found = redis.call('HMGET', key, 'c', user)
+local count, liked = found[1], found[2]
+if not count or not liked then
+  if not base then return { 'ask', gen, text(last), kept, '', '' } end
+  if redis.call('EXISTS', part .. ':gone:' .. article) == 1 then
+    return { 'gone', gen, text(last), kept, '', '' }
+  end
+  liked = liked or ARGV[9]
+  if not count then
+    count = ARGV[10]
+    redis.call('HSET', key, 'c', count, user, liked)
+    redis.call('EXPIRE', key, HOUR)
+  end
+end
+
+local now = change == 'toggle' and (liked == '1' and '0' or '1') or change
+if now == liked then
+  redis.call('HSET', key, user, liked)
+  return { 'same', gen, text(last), kept, count, liked }
+end
+if redis.call('XLEN', part .. ':stream') >= most then
+  return { 'full', gen, text(last), kept, '', '' }
+end
+local time = redis.call('TIME')
+last = math.max(time[1] * 1000000 + time[2], last + 1)
+local entry = text(last)
+redis.call('XADD', part .. ':stream', entry .. '-0', 'l', article .. ':' .. user .. ':' .. now)
+redis.call('HSET', part, 'last', entry)
+count = math.max(tonumber(count) + (now == '1' and 1 or -1), 0)
+redis.call('HSET', key, 'c', text(count), 'l', entry, user, now)
+redis.call('EXPIRE', key, WEEK)
+return { 'done', gen, entry, kept, text(count), now }
