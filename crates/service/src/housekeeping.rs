@@ -57,7 +57,7 @@ impl Housekeeping {
     /// When the thread or its event loop cannot be made.
     pub fn start(articles: &Articles, drain_timeout: Duration) -> std::io::Result<Housekeeping> {
         let (stop, stopped) = watch::channel(false);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         // Left over from before the last stop. Asked before anybody is served, and cheap.
         if runtime.block_on(is_due(articles)).unwrap_or(true) {
             articles.sql().deletions().notify_one();

@@ -43,6 +43,7 @@ mod idempotency;
 mod import;
 mod import_markets;
 mod import_refusals;
+mod like_stream;
 mod likes;
 mod likes_crash;
 mod market_views;

@@ -12,7 +12,7 @@ use serde_json::json;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 /// A key that all nodes sign tokens with.
-const KEY: &str = "5f1c7a0e9d3b48266a17c4f0b2e85d9135a8d06c7e94f2b1038dc56e7fa94b21";
+pub const KEY: &str = "5f1c7a0e9d3b48266a17c4f0b2e85d9135a8d06c7e94f2b1038dc56e7fa94b21";
 
 pub struct Cluster {
     pub database: MariaDb,

@@ -25,7 +25,7 @@ use super::{Change, Like, LikeError, Liked, Parts};
 use crate::accounts::UserId;
 use crate::articles::types::ArticleId;
 use crate::http::gate::Permit;
-use crate::store::StoreError;
+use crate::store::{StoreError, handover};
 use fold::Folding;
 use madang_valkey::{Error, Purpose, Script, Server, Url};
 use std::collections::VecDeque;
@@ -74,6 +74,18 @@ struct Known {
     folded: i64,
     /// Entries above that one that this node acknowledged.
     acknowledged: VecDeque<i64>,
+    /// Those that the server has lost, in the tables or not.
+    missed: Vec<i64>,
+}
+
+/// How far the tables are with a part.
+#[derive(Clone, Debug, Default)]
+struct Position {
+    /// All up to this entry are there.
+    entry: i64,
+    /// The generation of that entry, and up to which one they were before it.
+    generation: String,
+    closed: i64,
 }
 
 /// What the script answers.
@@ -98,25 +110,14 @@ impl Stream {
     }
 
     pub(super) async fn apply(&self, like: Like, turn: Permit) -> Result<Liked, LikeError> {
-        let this = &self.shared;
-        let mut base = None;
-        for _ in 0..=TRIES {
-            let answer = this.change(like, base.take()).await?;
-            match answer.what.as_str() {
-                "done" | "same" => {
-                    drop(turn);
-                    return answer.liked();
-                }
-                "full" => return Err(LikeError::Full),
-                "gone" => return Err(LikeError::NoArticle),
-                _ => {}
-            }
-            // Before the look: what the server loses meanwhile makes that worthless.
-            let generation = this.known(part_of(like.article)).generation.clone();
-            let look = this.parts.look(like.article, like.user).await?;
-            base = Some((generation, look));
+        let handed = handover::hand_over();
+        let done = self.shared.apply(like).await;
+        let is_unknown = matches!(&done, Err(LikeError::Store(error)) if error.is_unknown());
+        if done.is_err() && !is_unknown {
+            handed.undone();
         }
-        Err(LikeError::Away("it loses what it knows again and again".to_owned()))
+        drop(turn);
+        done
     }
 
     /// The count of an article and the state of a pair, as far as they are known to the stream. Nothing where it does
@@ -127,7 +128,7 @@ impl Stream {
         user: Option<UserId>,
     ) -> (Option<u64>, Option<bool>) {
         let user = user.map_or_else(|| "l".to_owned(), |user| user.to_string());
-        match self.shared.ask("look", article, &[article.to_string(), user]).await {
+        match self.shared.ask("look", part_of(article), &[article.to_string(), user]).await {
             Ok(answer) => {
                 let liked = (!answer.liked.is_empty()).then_some(answer.liked == "1");
                 (answer.count.parse().ok(), liked)
@@ -159,6 +160,30 @@ impl Shared {
         self.known[part].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    async fn apply(&self, like: Like) -> Result<Liked, LikeError> {
+        let mut base = None;
+        for tried in 0..=TRIES {
+            let answer = match self.change(like, base.take()).await {
+                // What is done twice is done once, but for a toggle. A connection that was lost is found out so.
+                Err(error) if tried == 0 && error.is_unknown() && like.change != Change::Toggle => {
+                    continue;
+                }
+                answer => answer.map_err(of_server)?,
+            };
+            match answer.what.as_str() {
+                "done" | "same" => return answer.liked(),
+                "full" => return Err(LikeError::Full),
+                "gone" => return Err(LikeError::NoArticle),
+                _ => {}
+            }
+            // Before the look: what the server loses meanwhile makes that worthless.
+            let generation = self.known(part_of(like.article)).generation.clone();
+            let look = self.parts.look(like.article, like.user).await?;
+            base = Some((generation, look));
+        }
+        Err(LikeError::Away("it loses what it knows again and again".to_owned()))
+    }
+
     /// The key of a part; it is the tag that keeps its keys together in a cluster.
     fn key(&self, part: usize) -> String {
         format!("{{{}:{part}}}", self.prefix)
@@ -172,7 +197,7 @@ impl Shared {
         &self,
         like: Like,
         base: Option<(String, super::Look)>,
-    ) -> Result<Answer, LikeError> {
+    ) -> Result<Answer, Error> {
         let change = match like.change {
             Change::On => "1",
             Change::Off => "0",
@@ -188,62 +213,47 @@ impl Shared {
             let liked = if look.liked { "1" } else { "0" };
             args.extend([generation, liked.to_owned(), look.counts.likes.to_string()]);
         }
-        self.ask("change", like.article, &args).await.map_err(|error| {
-            if error.is_unknown() {
-                return LikeError::Store(StoreError::Unknown(error.to_string()));
-            }
-            LikeError::Away(error.to_string())
-        })
+        self.ask("change", part_of(like.article), &args).await
     }
 
     /// Runs the script, and learns what it says of the part.
-    async fn ask(&self, what: &str, article: ArticleId, more: &[String]) -> Result<Answer, Error> {
-        let part = part_of(article);
+    async fn ask(&self, what: &str, part: usize, more: &[String]) -> Result<Answer, Error> {
         let floor = self.known(part).floor.to_string();
         let candidate = format!("{:x}", fastrand::u64(..));
         let mut args = vec![what.to_owned(), floor, candidate];
         args.extend_from_slice(more);
-        let (what, generation, last, kept, count, liked): (
-            String,
-            String,
-            i64,
-            i64,
-            String,
-            String,
-        ) = self.server.script(&self.script, &[self.key(part)], &args).await?;
-        let lost = self.known(part).learn(generation, last, kept, what == "done");
-        self.folding.lost(lost);
+        type Told = (String, String, i64, i64, String, String);
+        let (what, generation, last, kept, count, liked): Told =
+            self.server.script(&self.script, &[self.key(part)], &args).await?;
+        self.known(part).learn(generation, last, kept, what == "done");
         Ok(Answer { what, count, liked })
     }
 }
 
 impl Known {
-    /// What an answer says of the part, and whether an entry was `made` for it. Answers how many likes that this node
-    /// acknowledged are lost.
-    fn learn(&mut self, generation: String, last: i64, kept: i64, made: bool) -> u64 {
-        let mut lost = 0;
+    /// What an answer says of the part, and whether an entry was `made` for it.
+    fn learn(&mut self, generation: String, last: i64, kept: i64, made: bool) {
         if self.generation != generation {
-            if !self.generation.is_empty() {
-                let safe = kept.max(self.folded);
-                lost = self.acknowledged.iter().filter(|entry| **entry > safe).count();
-                self.acknowledged.retain(|entry| *entry <= safe);
-            }
+            self.missed.extend(self.acknowledged.iter().filter(|entry| **entry > kept));
+            self.acknowledged.retain(|entry| *entry <= kept);
             self.generation = generation;
         }
         self.floor = self.floor.max(last);
         if made {
             self.acknowledged.push_back(last);
         }
-        lost as u64
     }
 
-    /// All up to this entry are in the tables.
-    fn folded(&mut self, position: i64) {
-        self.folded = self.folded.max(position);
-        self.floor = self.floor.max(position);
+    /// How far the tables are. Answers how many likes that this node acknowledged are lost.
+    fn folded(&mut self, position: &Position) -> u64 {
+        self.folded = self.folded.max(position.entry);
+        self.floor = self.floor.max(position.entry);
         while self.acknowledged.front().is_some_and(|entry| *entry <= self.folded) {
             self.acknowledged.pop_front();
         }
+        let is_new = position.generation == self.generation;
+        let safe = if is_new { position.closed } else { position.entry };
+        self.missed.drain(..).filter(|entry| *entry > safe).count() as u64
     }
 }
 
@@ -256,4 +266,11 @@ impl Answer {
 
 fn part_of(article: ArticleId) -> usize {
     usize::try_from(article.rem_euclid(PARTS as i64)).unwrap_or(0)
+}
+
+fn of_server(error: Error) -> LikeError {
+    if error.is_unknown() {
+        return LikeError::Store(StoreError::Unknown(error.to_string()));
+    }
+    LikeError::Away(error.to_string())
 }

@@ -2,7 +2,7 @@
 
 use super::super::store::apply;
 use super::super::{Change, Like};
-use super::{PARTS, Shared};
+use super::{PARTS, Position, Shared};
 use crate::articles::types::ArticleId;
 use crate::store::{StoreError, Tx, params};
 use madang_valkey::{Error, redis};
@@ -131,7 +131,8 @@ impl Shared {
         self.folding.pending.store(pending, Relaxed);
         let positions = self.positions().await?;
         for (part, position) in positions.iter().enumerate() {
-            self.known(part).folded(*position);
+            let lost = self.known(part).folded(position);
+            self.folding.lost(lost);
         }
         if pending == 0 {
             self.folding.lag_micros.store(0, Relaxed);
@@ -150,7 +151,6 @@ impl Shared {
         let counts = self.write(&all).await?;
         let mut told = JoinSet::new();
         for entries in all {
-            self.known(entries.part).folded(entries.last());
             let args = folded_args(&entries, &counts);
             let (this, key) = (Arc::clone(self), self.key(entries.part));
             told.spawn(async move { this.server.script::<i64>(&this.script, &[key], &args).await });
@@ -165,27 +165,27 @@ impl Shared {
         let mut asked = JoinSet::new();
         for part in 0..PARTS {
             let this = Arc::clone(self);
-            asked.spawn(async move {
-                let mut command = redis::cmd("XLEN");
-                command.arg(this.stream_key(part));
-                Ok((part, this.server.run::<u64>(&command).await?))
-            });
+            asked.spawn(async move { Ok((part, this.ask("about", part, &[]).await?.count)) });
         }
         let mut lengths = [0; PARTS];
         while let Some(done) = asked.join_next().await {
             let (part, length) = joined(done)?;
-            lengths[part] = length;
+            lengths[part] = length.parse().unwrap_or(0);
         }
         Ok(lengths)
     }
 
-    /// Up to which entries the tables are.
-    async fn positions(&self) -> Result<[i64; PARTS], StoreError> {
+    /// How far the tables are.
+    async fn positions(&self) -> Result<[Position; PARTS], StoreError> {
         let read = self.parts.store.store.read(|conn| {
-            let all = "SELECT part, position FROM like_positions";
-            conn.rows(all, &[], |row| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?)))
+            let all = "SELECT part, position, generation, closed FROM like_positions";
+            conn.rows(all, &[], |row| {
+                let position =
+                    Position { entry: row.get(1)?, generation: row.get(2)?, closed: row.get(3)? };
+                Ok((row.get::<i64>(0)?, position))
+            })
         });
-        let mut positions = [0; PARTS];
+        let mut positions: [Position; PARTS] = Default::default();
         for (part, position) in read.await? {
             if let Some(known) = usize::try_from(part).ok().and_then(|part| positions.get_mut(part))
             {
@@ -198,11 +198,11 @@ impl Shared {
     async fn entries(
         self: &Arc<Self>,
         parts: &[usize],
-        positions: &[i64; PARTS],
+        positions: &[Position; PARTS],
     ) -> Result<Vec<Entries>, FoldError> {
         let mut asked = JoinSet::new();
         for &part in parts {
-            let (this, from) = (Arc::clone(self), positions[part]);
+            let (this, from) = (Arc::clone(self), positions[part].entry);
             asked.spawn(async move {
                 let mut command = redis::cmd("XRANGE");
                 command.arg(this.stream_key(part)).arg(format!("({from}-0")).arg("+");
@@ -257,10 +257,13 @@ impl Shared {
 
     /// Positions and rows in one transaction; answers what the counts are then.
     async fn write(&self, all: &[Entries]) -> Result<HashMap<ArticleId, u64>, FoldError> {
-        let moves: Vec<(usize, i64, i64)> = all
+        let moves: Vec<(usize, String, i64, i64)> = all
             .iter()
             .filter(|entries| entries.last() > entries.from)
-            .map(|entries| (entries.part, entries.from, entries.last()))
+            .map(|entries| {
+                let generation = self.known(entries.part).generation.clone();
+                (entries.part, generation, entries.from, entries.last())
+            })
             .collect();
         let likes: Vec<Like> =
             all.iter().flat_map(|entries| &entries.list).filter_map(|(_, like)| *like).collect();
@@ -268,9 +271,13 @@ impl Shared {
             return Ok(HashMap::new());
         }
         let job = move |tx: &mut Tx<'_>| {
-            for &(part, from, to) in &moves {
-                let sql = "UPDATE like_positions SET position = ? WHERE part = ? AND position = ?";
-                if tx.run(sql, params![to, part as i64, from])? == 0 {
+            for (part, generation, from, to) in &moves {
+                // Set from left to right.
+                let sql = "UPDATE like_positions SET closed = IF(generation = ?, closed, position), \
+                           generation = ?, position = ? WHERE part = ? AND position = ?";
+                let part = *part as i64;
+                let values = params![generation, generation, to, part, from];
+                if tx.run(sql, values)? == 0 {
                     return Err(FoldError::Overtaken);
                 }
             }

@@ -10,6 +10,7 @@
 -- ARGV: what, then
 --   change  floor candidate most article user change [generation liked count]
 --   look    floor candidate article user
+--   about   floor candidate: how many entries wait
 --   folded  position {article entry count}...
 -- An entry is named by the microsecond in which it was made; entries never go back, whatever the clock does.
 
@@ -49,6 +50,10 @@ if not gen or last < floor then
   -- The server knows less than this node: it has lost something, or it is an old copy.
   gen, kept, last = ARGV[3], text(last), math.max(last, floor)
   redis.call('HSET', part, 'gen', gen, 'last', text(last), 'kept', kept)
+end
+
+if what == 'about' then
+  return { 'about', gen, text(last), kept, text(redis.call('XLEN', part .. ':stream')), '' }
 end
 
 if what == 'look' then

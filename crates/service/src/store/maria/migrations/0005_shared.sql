@@ -1,11 +1,13 @@
--- Up to which entry the stream of likes is in the tables, for each of its parts.
+-- Up to which entry the stream of likes is in the tables, for each of its parts; of which generation that is, and up to
+-- which one it was when that began.
 CREATE TABLE IF NOT EXISTS like_positions (
-  part     SMALLINT PRIMARY KEY,
-  position BIGINT NOT NULL
+  part       SMALLINT PRIMARY KEY,
+  position   BIGINT NOT NULL DEFAULT 0,
+  generation VARCHAR(16) NOT NULL DEFAULT '',
+  closed     BIGINT NOT NULL DEFAULT 0
 );
-INSERT IGNORE INTO like_positions (part, position) VALUES
-  (0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (6, 0), (7, 0),
-  (8, 0), (9, 0), (10, 0), (11, 0), (12, 0), (13, 0), (14, 0), (15, 0);
+INSERT IGNORE INTO like_positions (part) VALUES
+  (0), (1), (2), (3), (4), (5), (6), (7), (8), (9), (10), (11), (12), (13), (14), (15);
 -- Whether likes go through the stream, on all nodes or on none; NULL until the first node says so.
 ALTER TABLE madang_cluster ADD COLUMN IF NOT EXISTS likes_stream TINYINT;
 -- Proofs of work that let an attempt pass, until they expire (Unix seconds).

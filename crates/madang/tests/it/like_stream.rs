@@ -1,0 +1,297 @@
+//! Likes through a stream in Valkey: what is acknowledged gets into the tables, whatever stops in between.
+
+use crate::articles::{read, write};
+use crate::harness::{Connection, Madang, Person, Server, Setup, eventually};
+use crate::likes::ask;
+use crate::nodes::{Cluster, KEY, supervisor};
+use madang_stack::redis::Redis;
+use mysql::prelude::Queryable as _;
+use rustix::process::{Pid, Signal, kill_process};
+use std::process::Command;
+
+/// A database and a stream that nodes share.
+struct Shared {
+    cluster: Cluster,
+    stream: Redis,
+    dir: tempfile::TempDir,
+}
+
+impl Shared {
+    fn new() -> Self {
+        Self::with(&["--maxmemory-policy", "noeviction"])
+    }
+
+    fn with(args: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let stream = Redis::with(&supervisor(), dir.path(), args).unwrap();
+        Self { cluster: Cluster::new(), stream, dir }
+    }
+
+    fn setup(&self) -> Setup {
+        self.cluster.setup().set("likes.write", "stream").set("likes.url", &self.stream.url())
+    }
+
+    fn nodes(&self) -> [Server; 2] {
+        [self.setup().start(), self.setup().start()]
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.stream.pid().cast_signed()).unwrap(), signal).unwrap();
+    }
+
+    fn number(&self, sql: &str) -> i64 {
+        let mut session = mysql::Conn::new(self.cluster.database.url().as_str()).unwrap();
+        session.query_first(sql).unwrap().unwrap()
+    }
+
+    fn cli(&self, args: &[&str]) -> String {
+        let port = self.stream.port().to_string();
+        let output = Command::new("redis-cli").args(["-p", &port]).args(args).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// Waits until all that was acknowledged is in the tables.
+    fn folded(&self) {
+        let waiting = "local n = 0
+            for _, key in ipairs(redis.call('KEYS', '*:stream')) do n = n + redis.call('XLEN', key) end
+            return n";
+        eventually("the stream is empty", || {
+            (self.cli(&["EVAL", waiting, "0"]) == "0").then_some(())
+        });
+        let wrong = "SELECT count(*) FROM articles a WHERE like_count <>
+                     (SELECT count(*) FROM article_likes WHERE article_id = a.id)";
+        assert_eq!(self.number(wrong), 0, "counts are those of the rows");
+    }
+}
+
+fn lost(node: &Server) -> u64 {
+    node.metric("madang_likes_lost_total", &[]) as u64
+}
+
+/// The answer to a like, if it was acknowledged.
+fn liked(connection: &mut Connection, method: &str, id: i64, by: &Person) -> Option<(bool, i64)> {
+    let answer = ask(connection, method, id, by);
+    match answer.status {
+        200 => {
+            let body = answer.json();
+            Some((body["liked"].as_bool().unwrap(), body["likeCount"].as_i64().unwrap()))
+        }
+        503 | 504 => None,
+        _ => panic!("{} {}", answer.status, answer.text()),
+    }
+}
+
+#[test]
+fn what_one_node_acknowledges_the_other_one_answers_at_once() {
+    let shared = Shared::new();
+    let nodes = shared.nodes();
+    let (mina, juno) = (nodes[0].somebody("mina"), nodes[1].somebody("juno"));
+    let id = write(&nodes[0], &mina, "liked");
+    let mut connections = [nodes[0].connect(), nodes[1].connect()];
+    let mut like = |node: usize, method, by| liked(&mut connections[node], method, id, by);
+    assert_eq!(like(0, "PUT", &mina), Some((true, 1)));
+    assert_eq!(like(1, "PUT", &mina), Some((true, 1)), "sent again, it changes nothing");
+    assert_eq!(like(1, "POST", &juno), Some((true, 2)));
+    for node in &nodes {
+        assert_eq!(read(node, id, Some(&juno)).json()["liked"], true);
+        assert_eq!(read(node, id, None).json()["likeCount"], 2);
+    }
+    assert_eq!(like(0, "POST", &juno), Some((false, 1)));
+    assert_eq!(like(0, "DELETE", &juno), Some((false, 1)));
+    assert_eq!(read(&nodes[1], id, Some(&juno)).json()["liked"], false);
+    shared.folded();
+    assert_eq!(shared.number("SELECT count(*) FROM article_likes"), 1);
+    // A deleted article has none, also where the stream still knows it.
+    let path = format!("/v1/articles/{id}");
+    let bearer = mina.bearer();
+    let gone = nodes[0].connect().request("DELETE", &path, &[("Authorization", &bearer)]);
+    assert_eq!(gone.status, 204);
+    eventually("the stream learns of it", || {
+        let answer = ask(&mut nodes[1].connect(), "POST", id, &juno);
+        (answer.status == 404).then_some(())
+    });
+    assert_eq!(shared.number("SELECT count(*) FROM article_likes"), 0);
+}
+
+#[test]
+fn clients_of_two_nodes_on_many_pairs_end_as_a_model_of_them_does() {
+    let shared = Shared::new();
+    let nodes = shared.nodes();
+    let people: Vec<_> = (0..8).map(|n| nodes[0].somebody(&format!("user-{n}"))).collect();
+    let ids: Vec<_> = (0..8).map(|n| write(&nodes[0], &people[0], &format!("a {n}"))).collect();
+    let ends: Vec<bool> = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..64)
+            .map(|pair: usize| {
+                let (nodes, person, id) = (&nodes, &people[pair % 8], ids[pair / 8]);
+                scope.spawn(move || {
+                    let (mut random, mut state) = (fastrand::Rng::with_seed(pair as u64), false);
+                    let mut connections = [nodes[0].connect(), nodes[1].connect()];
+                    for _ in 0..20 {
+                        let method = ["PUT", "DELETE", "POST"][random.usize(..3)];
+                        state = match method {
+                            "PUT" => true,
+                            "DELETE" => false,
+                            _ => !state,
+                        };
+                        let node = &mut connections[random.usize(..2)];
+                        assert_eq!(liked(node, method, id, person).unwrap().0, state);
+                    }
+                    state
+                })
+            })
+            .collect();
+        clients.into_iter().map(|client| client.join().unwrap()).collect()
+    });
+    shared.folded();
+    let rows = ends.iter().filter(|end| **end).count() as i64;
+    assert_eq!(shared.number("SELECT count(*) FROM article_likes"), rows);
+    for (at, id) in ids.iter().enumerate() {
+        let likes = ends[8 * at..][..8].iter().filter(|end| **end).count();
+        assert_eq!(read(&nodes[at % 2], *id, None).json()["likeCount"], likes);
+    }
+}
+
+#[test]
+fn while_the_database_is_away_likes_wait_up_to_a_bound_and_none_is_dropped() {
+    let shared = Shared::new();
+    let nodes = shared.nodes();
+    let (mina, juno) = (nodes[0].somebody("mina"), nodes[0].somebody("juno"));
+    let id = write(&nodes[0], &mina, "liked");
+    // Known to the stream from then on.
+    for person in [&mina, &juno] {
+        assert!(liked(&mut nodes[0].connect(), "PUT", id, person).is_some());
+    }
+    shared.folded();
+    let mut connection = nodes[1].connect();
+    shared.cluster.signal(Signal::STOP);
+    // A token is looked at by what this node has heard of the database: it has to wait for that, or say so.
+    let taken = liked(&mut connection, "DELETE", id, &juno);
+    let part = id % 16;
+    let key = shared.cli(&["--scan", "--pattern", &format!("*likes:{part}}}:stream")]);
+    assert!(key.ends_with(":stream"), "{key}");
+    // As many entries as may wait: mina likes it, again and again.
+    let fill = format!(
+        "local last = tonumber(redis.call('HGET', KEYS[2], 'last'))
+         for i = 1, 65536 do
+           redis.call('XADD', KEYS[1], string.format('%.0f-0', last + i), 'l', '{id}:1:1')
+         end
+         redis.call('HSET', KEYS[2], 'last', string.format('%.0f', last + 65536))
+         return 1"
+    );
+    let about = key.trim_end_matches(":stream").to_owned();
+    assert_eq!(shared.cli(&["EVAL", &fill, "2", &key, &about]), "1");
+    let length: i64 = shared.cli(&["XLEN", &key]).parse().unwrap();
+    assert!(length >= 65_536, "{length}");
+    shared.cluster.signal(Signal::CONT);
+    shared.folded();
+    // Folded from the first to the last.
+    let rows = shared.number("SELECT count(*) FROM article_likes");
+    assert_eq!(rows, if taken.is_some() { 1 } else { 2 });
+}
+
+#[test]
+fn a_stream_that_is_killed_and_empty_goes_on_and_what_it_lost_is_counted() {
+    let mut shared = Shared::new();
+    let nodes = shared.nodes();
+    let mina = nodes[0].somebody("mina");
+    let ids: Vec<_> = (0..40).map(|n| write(&nodes[0], &mina, &format!("a {n}"))).collect();
+    let mut connection = nodes[0].connect();
+    for id in &ids[..20] {
+        assert!(liked(&mut connection, "PUT", *id, &mina).is_some());
+    }
+    shared.folded();
+    shared.signal(Signal::KILL);
+    let refused = ask(&mut connection, "PUT", ids[30], &mina);
+    assert!(matches!(refused.status, 503 | 504), "{}", refused.status);
+    assert_eq!(read(&nodes[1], ids[0], None).json()["likeCount"], 1, "by the tables");
+    shared.stream.restart(&supervisor()).unwrap();
+    for id in &ids[20..30] {
+        eventually("likes are taken again", || liked(&mut connection, "PUT", *id, &mina));
+    }
+    // It has forgotten who likes what; the tables have not.
+    assert_eq!(liked(&mut connection, "PUT", ids[0], &mina), Some((true, 1)));
+    assert_eq!(liked(&mut nodes[1].connect(), "DELETE", ids[1], &mina), Some((false, 0)));
+    shared.folded();
+    let rows = shared.number("SELECT count(*) FROM article_likes");
+    assert!((29..=30).contains(&rows), "one of 504 may stand: {rows}");
+    assert_eq!(nodes.iter().map(lost).sum::<u64>(), 0);
+}
+
+#[test]
+fn a_stream_that_goes_back_in_time_makes_nothing_undone() {
+    let mut shared = Shared::new();
+    let nodes = shared.nodes();
+    let mina = nodes[0].somebody("mina");
+    let ids: Vec<_> = (0..4).map(|n| write(&nodes[0], &mina, &format!("a {n}"))).collect();
+    let mut connection = nodes[0].connect();
+    for id in &ids {
+        assert!(liked(&mut connection, "PUT", *id, &mina).is_some());
+    }
+    shared.folded();
+    // A copy in which mina likes all of them.
+    shared.cli(&["SAVE"]);
+    let copy = shared.dir.path().join("dump.rdb");
+    let kept = std::fs::read(&copy).unwrap();
+    for id in &ids {
+        assert_eq!(liked(&mut connection, "DELETE", *id, &mina), Some((false, 0)));
+    }
+    shared.folded();
+    shared.signal(Signal::KILL);
+    eventually("it is gone", || shared.stream.exit());
+    std::fs::write(&copy, kept).unwrap();
+    shared.stream.restart(&supervisor()).unwrap();
+    assert_ne!(shared.cli(&["DBSIZE"]), "0", "the copy is read");
+    for (at, id) in ids.iter().enumerate() {
+        let node = &nodes[at % 2];
+        eventually("likes are taken again", || {
+            liked(&mut node.connect(), "DELETE", *id, &mina).map(|answer| {
+                assert_eq!(answer, (false, 0), "what was acknowledged since the copy counts");
+            })
+        });
+        assert_eq!(read(node, *id, Some(&mina)).json()["liked"], false);
+    }
+    assert_eq!(liked(&mut connection, "PUT", ids[0], &mina), Some((true, 1)));
+    shared.folded();
+    assert_eq!(shared.number("SELECT count(*) FROM article_likes"), 1);
+}
+
+#[test]
+fn when_the_folding_node_is_killed_another_one_goes_on() {
+    let shared = Shared::new();
+    let [mut first, mut second] = shared.nodes();
+    let mina = second.somebody("mina");
+    let ids: Vec<_> = (0..30).map(|n| write(&second, &mina, &format!("a {n}"))).collect();
+    let mut connection = second.connect();
+    assert!(liked(&mut connection, "PUT", ids[0], &mina).is_some());
+    shared.folded();
+    // Whichever of both folds: one of them is killed, and then what is left does.
+    for id in &ids[1..] {
+        assert!(liked(&mut connection, "PUT", *id, &mina).is_some());
+    }
+    first.signalled_until_it_ends(Signal::KILL);
+    shared.folded();
+    assert_eq!(shared.number("SELECT count(*) FROM article_likes"), 30);
+    second.signalled_until_it_ends(Signal::KILL);
+    let third = shared.setup().start();
+    assert_eq!(read(&third, ids[3], Some(&mina)).json()["liked"], true);
+    assert_eq!(liked(&mut third.connect(), "DELETE", ids[3], &mina), Some((false, 0)));
+    shared.folded();
+    assert_eq!(shared.number("SELECT count(*) FROM article_likes"), 29);
+}
+
+#[test]
+fn nodes_that_store_likes_in_other_ways_are_refused_beside_it() {
+    let shared = Shared::new();
+    let node = shared.setup().start();
+    let dir = tempfile::tempdir().unwrap();
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--data", dir.path().to_str().unwrap()];
+    let refused = Madang::new(serve)
+        .env("MADANG_DATABASE_URL", &shared.cluster.database.url())
+        .env("MADANG_ACCOUNTS_TOKEN_KEY", KEY)
+        .fails_with(6);
+    refused.complains(&["likes.write", "likes_stream = NULL"]);
+    node.is_well();
+    let no_url = Madang::new(["config", "--set", "likes.write=stream"]).fails_with(2);
+    no_url.complains(&["likes.write", "likes.url"]);
+}
