@@ -18,6 +18,7 @@ const PURPOSE: Purpose = Purpose {
     name: "the shared cache",
     answer: Duration::from_millis(100),
     when_full: "it should have a maxmemory-policy that evicts",
+    is_kept: false,
 };
 /// For so long one process has the sole right to load what all miss; it is longer than most loads.
 const CLAIM: Duration = Duration::from_millis(250);

@@ -46,14 +46,16 @@ for --cache, valkey-server or redis-server, for --tls, openssl. A server that en
 even by `kill -9`, all servers end with it.
 
 Settings reach every node as with `madang serve`: madang.toml < MADANG_… variables < --set. This
-command sets data.dir, server.listen, server.metrics_listen, database.url, database.replicas and cache.url.
+command sets data.dir, server.listen, server.metrics_listen, database.url, database.replicas and, with
+--cache, cache.url, guard.url and likes.url; the last two name a server that evicts nothing and keeps all
+on disk.
 Behind nginx it also sets server.trusted_proxies and server.drain_delay, unless --set names them.
 Nodes on one MariaDB share a token key; without accounts.token_key one is created in the directory.
 With --dir the data stay, and the next start with the same directory continues with them.
 
 --json prints one line once all is ready, with the addresses and the nodes' process ids:
   {\"url\": …, \"nodes\": [{\"url\": …, \"metrics\": …, \"pid\": …}], \"database\": …,
-   \"replicas\": […], \"cache\": …, \"dir\": …}
+   \"replicas\": […], \"cache\": …, \"counts\": …, \"dir\": …}
 A node that was started again keeps its addresses and has another process id.
 
 Examples:
@@ -64,6 +66,7 @@ Examples:
   madang up --nodes 3 --dir shop --set log.level=debug    data and logs stay in ./shop
   madang up --nodes 2 --replicas 1                 reads are also answered from a replica
   madang up --nodes 2 --cache valkey               nodes use each other's finished answers
+  madang up --nodes 2 --cache valkey --set likes.write=stream    likes through a stream in Valkey
   madang up --nodes 2 --cache cluster              the same with a cluster of three cache servers
   madang up restart --dir shop                     restart the nodes one by one
 
@@ -146,6 +149,7 @@ struct Addresses {
     database: String,
     replicas: Vec<String>,
     cache: Option<String>,
+    counts: Option<String>,
     nodes: Vec<node::Addresses>,
     dir: PathBuf,
 }
@@ -159,7 +163,8 @@ impl Stack {
     ) -> anyhow::Result<Addresses> {
         let databases = Databases::start(plan, dir, means, &mut self.databases)?;
         let cache = cache::start(plan, dir, means, &mut self.databases)?;
-        let shared = plan.shared_settings(&databases, cache.as_deref(), dir)?;
+        let shared = plan.shared_settings(&databases, cache.as_ref(), dir)?;
+        let (cache, counts) = cache.map(|urls| (urls.cache, urls.counts)).unzip();
         let mut nodes = Vec::new();
         for number in 1..=plan.nodes {
             let node = Node::new(number, plan, &shared, dir)?;
@@ -181,7 +186,7 @@ impl Stack {
             self.front = Some(Arc::new(Kept::new("nginx".to_owned(), log, front)));
         }
         let Databases { url: database, replicas } = databases;
-        Ok(Addresses { url, database, replicas, cache, nodes, dir: dir.to_owned() })
+        Ok(Addresses { url, database, replicas, cache, counts, nodes, dir: dir.to_owned() })
     }
 
     fn all(&self) -> impl Iterator<Item = &Arc<Kept>> {

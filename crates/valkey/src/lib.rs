@@ -26,6 +26,9 @@ pub struct Purpose {
     pub answer: Duration,
     /// What the operator should do when it has no room.
     pub when_full: &'static str,
+    /// Whether what it holds is nowhere else: a server that evicts is refused, and the log says when one keeps nothing on
+    /// disk.
+    pub is_kept: bool,
 }
 
 /// A script in Lua that a server runs as one step.

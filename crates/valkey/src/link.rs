@@ -276,7 +276,7 @@ impl Links {
             Maker::Cluster(client) => Connection::Cluster(client.get_async_connection().await?),
         };
         if let Connection::One(link) = &mut connection {
-            look_at(link).await?;
+            look_at(link, &self.purpose).await?;
         }
         Ok(connection)
     }
@@ -337,7 +337,7 @@ impl Drop for Unset {
 }
 
 /// Refuses a server that cannot serve as one, and says why.
-async fn look_at(link: &mut MultiplexedConnection) -> Result<(), Error> {
+async fn look_at(link: &mut MultiplexedConnection, purpose: &Purpose) -> Result<(), Error> {
     let info: InfoDict = match redis::cmd("INFO").query_async(link).await {
         Ok(info) => info,
         // Who may not ask cannot be told.
@@ -357,6 +357,21 @@ async fn look_at(link: &mut MultiplexedConnection) -> Result<(), Error> {
         return refused(
             "the server is a replica, which takes no writes; name its primary".to_owned(),
         );
+    }
+    let policy = text("maxmemory_policy");
+    if purpose.is_kept && text("maxmemory") != "0" && policy != "noeviction" {
+        return refused(format!(
+            "the server evicts what is nowhere else: its maxmemory-policy is {policy}, and must be noeviction"
+        ));
+    }
+    if purpose.is_kept && text("aof_enabled") == "0" {
+        static SAID: std::sync::Once = std::sync::Once::new();
+        SAID.call_once(|| {
+            let name = purpose.name;
+            tracing::warn!(
+                "{name} keeps nothing on disk: set appendonly yes and appendfsync always"
+            );
+        });
     }
     if text("redis_mode") == "cluster" && link.get_db() != 0 {
         return refused("the server belongs to a cluster, which has database 0 only".to_owned());

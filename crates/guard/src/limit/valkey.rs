@@ -33,6 +33,7 @@ const PURPOSE: Purpose = Purpose {
     name: "the server of the guard",
     answer: Duration::from_millis(250),
     when_full: "attempts are counted by each node alone until it has room",
+    is_kept: false,
 };
 
 const CODE: &str = include_str!("valkey.lua");

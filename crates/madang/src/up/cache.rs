@@ -1,4 +1,4 @@
-//! The cache that all nodes share.
+//! The servers of the Redis protocol that all nodes share: a cache, and one that keeps what it is told.
 
 use super::kept::{Kept, Means, Part};
 use super::plan::{CacheKind, Plan};
@@ -12,17 +12,38 @@ use std::sync::Arc;
 const ARGS: [&str; 6] =
     ["--logfile", LOG, "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lfu"];
 const LOG: &str = "cache.log";
+/// Counts attempts and takes likes. What is acknowledged there is on disk.
+const KEEPS: [&str; 8] = [
+    "--logfile",
+    KEEPS_LOG,
+    "--appendonly",
+    "yes",
+    "--appendfsync",
+    "always",
+    "--maxmemory-policy",
+    "noeviction",
+];
+const KEEPS_LOG: &str = "counts.log";
 
 /// Servers of a cluster: the fewest that need more than one of the others' word for one that is down.
 const CLUSTER: u16 = 3;
 
-/// Starts what the plan asks for, adds it to `kept`, and gives its address, or those of a cluster.
+/// Addresses of servers, as settings take them.
+#[derive(Debug)]
+pub struct Urls {
+    /// One server, or those of a cluster.
+    pub cache: String,
+    /// For attempts and likes.
+    pub counts: String,
+}
+
+/// Starts what the plan asks for, adds it to `kept`, and gives the addresses.
 pub fn start(
     plan: &Plan,
     dir: &Path,
     means: &Means,
     kept: &mut Vec<Arc<Kept>>,
-) -> anyhow::Result<Option<String>> {
+) -> anyhow::Result<Option<Urls>> {
     if plan.cache == CacheKind::Off {
         return Ok(None);
     }
@@ -42,7 +63,13 @@ pub fn start(
         let server = Redis::with(&means.supervisor, &dir, &ARGS)?;
         keep("cache".to_owned(), dir.join(LOG), server);
     }
-    Ok(Some(urls.join(",")))
+    let cache = urls.join(",");
+    let home = dir.join("counts");
+    std::fs::create_dir_all(&home).with_context(|| format!("cannot create {}", home.display()))?;
+    let server = Redis::with(&means.supervisor, &home, &KEEPS)?;
+    let counts = server.url();
+    kept.push(Arc::new(Kept::new("counts".to_owned(), home.join(KEEPS_LOG), server)));
+    Ok(Some(Urls { cache, counts }))
 }
 
 impl Part for Redis {

@@ -1,6 +1,7 @@
 //! What is to be started: the flags, with what they leave open filled in and what does not fit
 //! refused.
 
+use super::cache::Urls;
 use super::databases::Databases;
 use super::front;
 use super::place::random_hex;
@@ -15,13 +16,15 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// What this command sets itself, since nothing works with other values.
-const OWN: [&str; 6] = [
+const OWN: [&str; 8] = [
     "data.dir",
     "server.listen",
     "server.metrics_listen",
     "database.url",
     "database.replicas",
     "cache.url",
+    "guard.url",
+    "likes.url",
 ];
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,8 +184,9 @@ impl Plan {
         let stand_in = "mysql://user:password@127.0.0.1:1/madang".to_owned();
         let replicas = vec![stand_in.clone(); usize::from(replicas)];
         let databases = Databases { url: stand_in, replicas };
-        let cache = (cache != CacheKind::Off).then_some("redis://127.0.0.1:1");
-        plan.resolve(Path::new("."), &plan.cluster_settings(&databases, cache))?;
+        let nobody = || "redis://127.0.0.1:1".to_owned();
+        let cache = (cache != CacheKind::Off).then(|| Urls { cache: nobody(), counts: nobody() });
+        plan.resolve(Path::new("."), &plan.cluster_settings(&databases, cache.as_ref()))?;
         Ok(plan)
     }
 
@@ -235,7 +239,7 @@ impl Plan {
     pub fn shared_settings(
         &self,
         databases: &Databases,
-        cache: Option<&str>,
+        cache: Option<&Urls>,
         dir: &Path,
     ) -> anyhow::Result<Vec<(String, String)>> {
         let mut all = self.cluster_settings(databases, cache);
@@ -248,7 +252,7 @@ impl Plan {
     fn cluster_settings(
         &self,
         databases: &Databases,
-        cache: Option<&str>,
+        cache: Option<&Urls>,
     ) -> Vec<(String, String)> {
         let mut all = Vec::new();
         let mut set = |name: &str, value: &str| all.push((name.to_owned(), value.to_owned()));
@@ -261,7 +265,9 @@ impl Plan {
             set("database.replicas", &databases.replicas.join(","));
         }
         if let Some(url) = cache {
-            set("cache.url", url);
+            set("cache.url", &url.cache);
+            set("guard.url", &url.counts);
+            set("likes.url", &url.counts);
             set("cache.mode", "local+remote");
         }
         if self.front.is_some() {

@@ -36,6 +36,7 @@ fn line(addresses: &Addresses, stack: &Stack) -> String {
         "database": addresses.database,
         "replicas": addresses.replicas,
         "cache": addresses.cache,
+        "counts": addresses.counts,
         "dir": addresses.dir,
     });
     format!("{whole}\n")
@@ -50,13 +51,16 @@ fn table(addresses: &Addresses, stack: &Stack, took: Duration) -> String {
         rows.push([kept.name.clone(), node.url.clone(), kept.log.display().to_string()]);
         rows.push([String::new(), node.metrics.clone() + "/metrics", String::new()]);
     }
-    let urls = std::iter::once(&addresses.database).chain(&addresses.replicas);
-    let urls = urls.chain(&addresses.cache);
+    // Of a cluster each server has a row, as it has a log.
+    let cache = addresses.cache.iter().flat_map(|urls| urls.split(','));
+    let replicas = addresses.replicas.iter().map(String::as_str);
+    let urls = std::iter::once(addresses.database.as_str()).chain(replicas);
+    let urls = urls.chain(cache).chain(addresses.counts.as_deref());
     for (at, url) in urls.enumerate() {
         let kept = stack.databases.get(at);
         let name = kept.map_or("sqlite", |kept| &kept.name).to_owned();
         let log = kept.map(|kept| kept.log.display().to_string()).unwrap_or_default();
-        rows.push([name, url.clone(), log]);
+        rows.push([name, url.to_owned(), log]);
     }
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
     let (first, second) = (width(0), width(1));

@@ -219,6 +219,37 @@ fn a_stream_that_is_killed_and_empty_goes_on_and_what_it_lost_is_counted() {
 }
 
 #[test]
+fn likes_that_are_lost_before_they_are_in_the_tables_are_counted() {
+    let mut shared = Shared::new();
+    let node = shared.setup().start();
+    let mina = node.somebody("mina");
+    let ids: Vec<_> = (0..20).map(|n| write(&node, &mina, &format!("a {n}"))).collect();
+    let mut connection = node.connect();
+    // Nothing is folded while somebody holds the positions.
+    let mut holder = mysql::Conn::new(shared.cluster.database.url().as_str()).unwrap();
+    holder.query_drop("BEGIN").unwrap();
+    holder.query_drop("SELECT position FROM like_positions FOR UPDATE").unwrap();
+    for id in &ids {
+        assert!(liked(&mut connection, "PUT", *id, &mina).is_some());
+    }
+    shared.signal(Signal::KILL);
+    eventually("it is gone", || shared.stream.exit());
+    holder.query_drop("ROLLBACK").unwrap();
+    shared.stream.restart(&supervisor()).unwrap();
+    let last = *ids.last().unwrap();
+    eventually("likes are taken again", || liked(&mut connection, "DELETE", last, &mina));
+    // What was being folded when the server died is in the tables, and may be taken back again.
+    eventually("what is lost is known", || {
+        shared.folded();
+        let rows = shared.number("SELECT count(*) FROM article_likes") as u64;
+        let counted = lost(&node) + rows;
+        (20 - 1..=20).contains(&counted).then_some(())
+    });
+    assert!(lost(&node) > 0);
+    node.until_logged("has lost likes that were acknowledged");
+}
+
+#[test]
 fn a_stream_that_goes_back_in_time_makes_nothing_undone() {
     let mut shared = Shared::new();
     let nodes = shared.nodes();

@@ -55,7 +55,7 @@ fn all_of_it_is_ready_with_sample_data_and_ends_with_ctrl_c() {
 fn the_line_names_every_server_and_settings_reach_every_node() {
     let up = Up::start(&[&ALL[..], &["--set", "log.format=json"]].concat());
     let keys: Vec<_> = up.line.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(keys, ["url", "nodes", "database", "replicas", "cache", "dir"]);
+    assert_eq!(keys, ["url", "nodes", "database", "replicas", "cache", "counts", "dir"]);
     assert!(up.line["cache"].is_null());
     assert_eq!(up.line["dir"], up.dir.path().canonicalize().unwrap().to_str().unwrap());
     for (number, node) in (1..).zip(up.line["nodes"].as_array().unwrap()) {

@@ -43,6 +43,7 @@ const PURPOSE: Purpose = Purpose {
     name: "the stream of likes",
     answer: Duration::from_secs(1),
     when_full: "likes are refused until it has room; it must not evict (maxmemory-policy noeviction)",
+    is_kept: true,
 };
 
 const CODE: &str = include_str!("stream/stream.lua");
