@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 /// Writes a drill's row of the table, and asserts what holds in every one.
-fn holds(fault: &str, seen: &Seen) {
+pub fn holds(fault: &str, seen: &Seen) {
     let (reads, writes) = (seen.reads.load(SeqCst), seen.writes.load(SeqCst));
     let (older, lost) = (seen.older.load(SeqCst), seen.lost.load(SeqCst));
     let slowest = seen.slowest.lock().unwrap().as_secs_f64();
@@ -42,7 +42,7 @@ fn sound(seen: &Seen) -> Result<(), ()> {
 }
 
 /// Asserts that clients saw no other errors than these.
-fn only(seen: &Seen, allowed: &[&str]) {
+pub fn only(seen: &Seen, allowed: &[&str]) {
     let errors = seen.errors.lock().unwrap();
     let others: Vec<_> = errors.keys().filter(|what| !allowed.contains(&what.as_str())).collect();
     assert!(others.is_empty(), "{errors:?}");
@@ -52,7 +52,7 @@ pub fn two_nodes(more: &[&str]) -> Up {
     Up::start(&[&["--nodes", "2", "--database", "mariadb", "--balance", "nginx"], more].concat())
 }
 
-fn until_answered(up: &Up) {
+pub fn until_answered(up: &Up) {
     eventually("nginx and nodes answer", || {
         let all = std::iter::once(&up.url).chain(&up.nodes);
         let mut ready = all.map(|at| {
@@ -129,7 +129,7 @@ fn a_replica_that_is_killed_under_load_is_no_error() {
 }
 
 /// Stops a process for a while, by the clock: that is the fault.
-fn stopped(pid: rustix::process::Pid, time: Duration) {
+pub fn stopped(pid: rustix::process::Pid, time: Duration) {
     to(pid, Signal::STOP);
     std::thread::sleep(time);
     to(pid, Signal::CONT);

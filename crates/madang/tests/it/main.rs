@@ -72,6 +72,7 @@ mod seed;
 mod seed_articles;
 mod settings;
 mod settings_file;
+mod shared_drills;
 mod shared_guard;
 mod shared_work;
 mod shutdown;

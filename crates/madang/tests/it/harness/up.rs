@@ -79,6 +79,19 @@ impl Up {
         self.database("replica-1")
     }
 
+    /// The process of a server that listens at this address, and names it in its title.
+    pub fn listening(&self, url: &str) -> Pid {
+        let port = url.rsplit(':').next().unwrap();
+        let title = format!(":{port}");
+        eventually(&format!("a server at {url}"), || {
+            self.descendants().into_iter().find(|pid| {
+                let path = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
+                let line = std::fs::read_to_string(path).unwrap_or_default();
+                line.split(['\0', ' ']).any(|word| word.ends_with(&title))
+            })
+        })
+    }
+
     fn database(&self, name: &str) -> Pid {
         let file = self.dir.path().join(name).join("data/mariadb.pid");
         eventually(&format!("a process id in {}", file.display()), || {
