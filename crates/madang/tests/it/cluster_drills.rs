@@ -163,6 +163,17 @@ fn a_primary_that_stands_still_under_load_loses_nothing() {
     only(&seen, &["503", "504"]);
 }
 
+/// Waits until nginx sends requests to a node that was started again.
+pub fn used_again(up: &Up, number: usize) {
+    let asked = |at| {
+        let page = Connection::try_open(at).ok()?.get("/metrics").text();
+        Some(crate::harness::sum(&page, "madang_http_server_requests_total", &[]))
+    };
+    eventually("nginx sends it requests", || {
+        asked(up.metrics[number - 1]).filter(|count| *count > 20.0)
+    });
+}
+
 #[test]
 fn nodes_that_are_stopped_one_by_one_are_no_error() {
     if !drill!() {
@@ -174,13 +185,7 @@ fn nodes_that_are_stopped_one_by_one_are_no_error() {
             let pid = up.node(number);
             to(pid, Signal::TERM);
             eventually("it is started again", || (up.node(number) != pid).then_some(()));
-            let asked = |at| {
-                let page = Connection::try_open(at).ok()?.get("/metrics").text();
-                Some(crate::harness::sum(&page, "madang_http_server_requests_total", &[]))
-            };
-            eventually("nginx sends it requests", || {
-                asked(up.metrics[number - 1]).filter(|count| *count > 20.0)
-            });
+            used_again(&up, number);
         }
     });
     holds("SIGTERM of the nodes one by one", &seen);

@@ -2,7 +2,7 @@
 //!
 //! One drill runs with the tests, all of them with `make drills`.
 
-use crate::cluster_drills::{holds, only, stopped, two_nodes, until_answered};
+use crate::cluster_drills::{holds, only, stopped, two_nodes, until_answered, used_again};
 use crate::cluster_load::{Load, Seen};
 use crate::harness::up::{Up, to};
 use crate::harness::{Server, command, eventually};
@@ -171,6 +171,7 @@ fn likes_are_folded_whichever_node_dies() {
             to(pid, Signal::KILL);
             eventually("it is started again", || (up.node(number) != pid).then_some(()));
             until_answered(&up);
+            used_again(&up, number);
         }
     });
     holds("`kill -9` of the nodes in turn, likes through the stream", &seen);

@@ -5,10 +5,10 @@
 
 use super::batch::Sorted;
 use super::store::Applied;
-use super::{Like, LikeError};
+use super::{Like, LikeError, Look};
 use crate::accounts::UserId;
 use crate::articles::types::{ArticleId, Counts};
-use crate::store::{Parameter as _, Row, StoreError, Tx, Value};
+use crate::store::{Conn, Parameter as _, Row, StoreError, Tx, Value};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Rows that one statement names. Statements name 1, 2, 4 and so on up to this, the last row several times: so there are
@@ -21,10 +21,11 @@ pub(super) fn apply(tx: &Tx<'_>, likes: &[Like]) -> Result<Applied, StoreError> 
         Applied { answers: vec![Err(LikeError::NoArticle); likes.len()], ..Applied::default() };
     let sorted = Sorted::new(likes);
     let articles: Vec<_> = sorted.articles().map(|of_article| [of_article.article()]).collect();
-    let held: HashMap<ArticleId, Counts> = held(tx, &articles)?.into_iter().collect();
+    let held: HashMap<ArticleId, Counts> =
+        counts(tx, &articles, " FOR UPDATE")?.into_iter().collect();
     let users: BTreeSet<UserId> = likes.iter().map(|like| like.user).collect();
     let users: Vec<_> = users.into_iter().map(|user| [user]).collect();
-    let known: HashSet<UserId> = staying(tx, &users)?.into_iter().collect();
+    let known: HashSet<UserId> = existing(tx, &users, " LOCK IN SHARE MODE")?.into_iter().collect();
 
     let pairs: Vec<[i64; 2]> = sorted
         .articles()
@@ -76,35 +77,62 @@ pub(super) fn apply(tx: &Tx<'_>, likes: &[Like]) -> Result<Applied, StoreError> 
     Ok(applied)
 }
 
-/// The counts of those articles that are there, which nobody else changes until the end.
-fn held(tx: &Tx<'_>, ids: &[[i64; 1]]) -> Result<Vec<(ArticleId, Counts)>, StoreError> {
+/// What the tables say of these pairs, in five statements at most.
+pub(super) fn look(
+    conn: &Conn<'_>,
+    likes: &[Like],
+) -> Result<Vec<Result<Look, LikeError>>, StoreError> {
+    let ids = |all: BTreeSet<i64>| -> Vec<[i64; 1]> { all.into_iter().map(|id| [id]).collect() };
+    let articles = ids(likes.iter().map(|like| like.article).collect());
+    let users = ids(likes.iter().map(|like| like.user).collect());
+    let pairs: BTreeSet<[i64; 2]> = likes.iter().map(|like| [like.article, like.user]).collect();
+    let pairs: Vec<_> = pairs.into_iter().collect();
+    let counts: HashMap<ArticleId, Counts> = counts(conn, &articles, "")?.into_iter().collect();
+    let known: HashSet<UserId> = existing(conn, &users, "")?.into_iter().collect();
+    let there: HashSet<[i64; 2]> = liked(conn, &pairs)?.into_iter().collect();
+    let one = |like: &Like| {
+        let counts = *counts.get(&like.article).ok_or(LikeError::NoArticle)?;
+        if !known.contains(&like.user) {
+            return Err(LikeError::NoUser);
+        }
+        Ok(Look { counts, liked: there.contains(&[like.article, like.user]) })
+    };
+    Ok(likes.iter().map(one).collect())
+}
+
+/// The counts of those articles that are there; with `FOR UPDATE` nobody else changes them until the end.
+fn counts(
+    conn: &Conn<'_>,
+    ids: &[[i64; 1]],
+    hold: &str,
+) -> Result<Vec<(ArticleId, Counts)>, StoreError> {
     let text = |size| {
         let ids = repeat("?", ", ", size);
         format!(
-            "SELECT id, like_count, comment_count FROM articles WHERE id IN ({ids}) ORDER BY id FOR UPDATE"
+            "SELECT id, like_count, comment_count FROM articles WHERE id IN ({ids}) ORDER BY id{hold}"
         )
     };
-    find(tx, ids, text, |row| {
+    find(conn, ids, text, |row| {
         Ok((row.get(0)?, Counts { likes: row.get(1)?, comments: row.get(2)? }))
     })
 }
 
-/// Those users that are there, and stay until the end.
-fn staying(tx: &Tx<'_>, ids: &[[i64; 1]]) -> Result<Vec<UserId>, StoreError> {
+/// Those users that are there; with `LOCK IN SHARE MODE` they stay until the end.
+fn existing(conn: &Conn<'_>, ids: &[[i64; 1]], hold: &str) -> Result<Vec<UserId>, StoreError> {
     let text = |size| {
         let ids = repeat("?", ", ", size);
-        format!("SELECT id FROM users WHERE id IN ({ids}) ORDER BY id LOCK IN SHARE MODE")
+        format!("SELECT id FROM users WHERE id IN ({ids}) ORDER BY id{hold}")
     };
-    find(tx, ids, text, |row| row.get(0))
+    find(conn, ids, text, |row| row.get(0))
 }
 
 /// Those pairs that are there.
-fn liked(tx: &Tx<'_>, pairs: &[[i64; 2]]) -> Result<Vec<[i64; 2]>, StoreError> {
+fn liked(conn: &Conn<'_>, pairs: &[[i64; 2]]) -> Result<Vec<[i64; 2]>, StoreError> {
     let text = |size| {
         let pairs = repeat("article_id = ? AND user_id = ?", " OR ", size);
         format!("SELECT article_id, user_id FROM article_likes WHERE {pairs}")
     };
-    find(tx, pairs, text, |row| Ok([row.get(0)?, row.get(1)?]))
+    find(conn, pairs, text, |row| Ok([row.get(0)?, row.get(1)?]))
 }
 
 fn write(
@@ -138,7 +166,7 @@ fn write(
 }
 
 fn find<T, const N: usize>(
-    tx: &Tx<'_>,
+    conn: &Conn<'_>,
     keys: &[[i64; N]],
     text: impl Fn(usize) -> String,
     read: impl Fn(&Row<'_>) -> Result<T, StoreError>,
@@ -146,7 +174,7 @@ fn find<T, const N: usize>(
     let mut found = Vec::with_capacity(keys.len());
     for some in keys.chunks(MOST) {
         let sql = text(some.len().next_power_of_two());
-        found.extend(tx.rows(sql.as_str(), &padded(some), &read)?);
+        found.extend(conn.rows(sql.as_str(), &padded(some), &read)?);
     }
     Ok(found)
 }

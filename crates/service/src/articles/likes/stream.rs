@@ -1,6 +1,6 @@
 //! Likes through a stream in Valkey: acknowledged there, and folded into the tables soon after.
 //!
-//! One script decides a like, changes the count and adds an entry to the stream, as one step. Any node folds entries
+//! Likes that come while others are under way gather, as in `behind`, and share their calls. One script decides a like, changes the count and adds an entry to the stream, as one step. Any node folds entries
 //! into the tables: the position up to which that is done advances in the transaction of the rows, so an entry is in
 //! the tables once however often it is tried, and two nodes at it do no harm. To spare work one node does it at a time.
 //!
@@ -19,13 +19,15 @@
 //! **When SQL does not,** likes of articles that Valkey knows go on until [`MOST_PENDING`] entries wait in a part; then they are
 //! refused. Nothing that was acknowledged is dropped.
 
+mod batch;
 mod fold;
 
-use super::{Change, Like, LikeError, Liked, Parts};
+use super::{Like, LikeError, Liked, Parts};
 use crate::accounts::UserId;
 use crate::articles::types::ArticleId;
 use crate::http::gate::Permit;
-use crate::store::{StoreError, handover};
+use crate::store::handover;
+use batch::Batches;
 use fold::Folding;
 use madang_valkey::{Error, Purpose, Script, Server, Url};
 use std::collections::VecDeque;
@@ -36,9 +38,6 @@ use std::time::Duration;
 const PARTS: usize = 16;
 /// Entries that may wait in a part, of some 100 bytes each: about 100 MB in all.
 const MOST_PENDING: usize = 65_536;
-/// Times that a like looks into the tables, which takes one unless the server loses something meanwhile.
-const TRIES: usize = 3;
-
 const PURPOSE: Purpose = Purpose {
     name: "the stream of likes",
     answer: Duration::from_secs(1),
@@ -59,6 +58,7 @@ struct Shared {
     parts: Parts,
     server: Server,
     script: Script,
+    batches: Batches,
     /// What all keys begin with, but for the number of the part.
     prefix: String,
     known: [Mutex<Known>; PARTS],
@@ -89,18 +89,12 @@ struct Position {
     closed: i64,
 }
 
-/// What the script answers.
-struct Answer {
-    what: String,
-    count: String,
-    liked: String,
-}
-
 impl Stream {
     /// For the database of this identity.
     pub(super) fn new(parts: Parts, urls: &[Url], identity: i64) -> Result<Self, Error> {
         let shared = Shared {
             parts,
+            batches: Batches::default(),
             server: Server::new(urls, PURPOSE)?,
             script: Script::new(CODE.to_owned()),
             prefix: format!("madang:{identity:x}:likes"),
@@ -112,7 +106,7 @@ impl Stream {
 
     pub(super) async fn apply(&self, like: Like, turn: Permit) -> Result<Liked, LikeError> {
         let handed = handover::hand_over();
-        let done = self.shared.apply(like).await;
+        let done = self.shared.apply_with_others(like).await;
         let is_unknown = matches!(&done, Err(LikeError::Store(error)) if error.is_unknown());
         if done.is_err() && !is_unknown {
             handed.undone();
@@ -131,8 +125,8 @@ impl Stream {
         let user = user.map_or_else(|| "l".to_owned(), |user| user.to_string());
         match self.shared.ask("look", part_of(article), &[article.to_string(), user]).await {
             Ok(answer) => {
-                let liked = (!answer.liked.is_empty()).then_some(answer.liked == "1");
-                (answer.count.parse().ok(), liked)
+                let [count, liked] = [0, 1].map(|at| answer.get(at).map_or("", String::as_str));
+                (count.parse().ok(), (!liked.is_empty()).then_some(liked == "1"))
             }
             Err(error) => {
                 tracing::debug!(%error, "the stream of likes is not asked; the tables are");
@@ -161,30 +155,6 @@ impl Shared {
         self.known[part].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn apply(&self, like: Like) -> Result<Liked, LikeError> {
-        let mut base = None;
-        for tried in 0..=TRIES {
-            let answer = match self.change(like, base.take()).await {
-                // What is done twice is done once, but for a toggle. A connection that was lost is found out so.
-                Err(error) if tried == 0 && error.is_unknown() && like.change != Change::Toggle => {
-                    continue;
-                }
-                answer => answer.map_err(of_server)?,
-            };
-            match answer.what.as_str() {
-                "done" | "same" => return answer.liked(),
-                "full" => return Err(LikeError::Full),
-                "gone" => return Err(LikeError::NoArticle),
-                _ => {}
-            }
-            // Before the look: what the server loses meanwhile makes that worthless.
-            let generation = self.known(part_of(like.article)).generation.clone();
-            let look = self.parts.look(like.article, like.user).await?;
-            base = Some((generation, look));
-        }
-        Err(LikeError::Away("it loses what it knows again and again".to_owned()))
-    }
-
     /// The key of a part; it is the tag that keeps its keys together in a cluster.
     fn key(&self, part: usize) -> String {
         format!("{{{}:{part}}}", self.prefix)
@@ -194,55 +164,31 @@ impl Shared {
         format!("{}:stream", self.key(part))
     }
 
-    async fn change(
-        &self,
-        like: Like,
-        base: Option<(String, super::Look)>,
-    ) -> Result<Answer, Error> {
-        let change = match like.change {
-            Change::On => "1",
-            Change::Off => "0",
-            Change::Toggle => "toggle",
-        };
-        let mut args = vec![
-            MOST_PENDING.to_string(),
-            like.article.to_string(),
-            like.user.to_string(),
-            change.to_owned(),
-        ];
-        if let Some((generation, look)) = base {
-            let liked = if look.liked { "1" } else { "0" };
-            args.extend([generation, liked.to_owned(), look.counts.likes.to_string()]);
-        }
-        self.ask("change", part_of(like.article), &args).await
-    }
-
-    /// Runs the script, and learns what it says of the part.
-    async fn ask(&self, what: &str, part: usize, more: &[String]) -> Result<Answer, Error> {
+    /// Runs the script, learns what it says of the part, and gives the rest.
+    async fn ask(&self, what: &str, part: usize, more: &[String]) -> Result<Vec<String>, Error> {
         let floor = self.known(part).floor.to_string();
         let candidate = format!("{:x}", fastrand::u64(..));
         let mut args = vec![what.to_owned(), floor, candidate];
         args.extend_from_slice(more);
-        type Told = (String, String, i64, i64, String, String);
-        let (what, generation, last, kept, count, liked): Told =
+        let mut told: Vec<String> =
             self.server.script(&self.script, &[self.key(part)], &args).await?;
-        self.known(part).learn(generation, last, kept, what == "done");
-        Ok(Answer { what, count, liked })
+        let rest = told.split_off(told.len().min(3));
+        let [generation, last, kept] = <[String; 3]>::try_from(told).unwrap_or_default();
+        let number = |text: String| text.parse().unwrap_or(0);
+        self.known(part).learn(generation, number(last), number(kept));
+        Ok(rest)
     }
 }
 
 impl Known {
-    /// What an answer says of the part, and whether an entry was `made` for it.
-    fn learn(&mut self, generation: String, last: i64, kept: i64, made: bool) {
+    /// What an answer says of the part.
+    fn learn(&mut self, generation: String, last: i64, kept: i64) {
         if self.generation != generation {
             self.missed.extend(self.acknowledged.iter().filter(|entry| **entry > kept));
             self.acknowledged.retain(|entry| *entry <= kept);
             self.generation = generation;
         }
         self.floor = self.floor.max(last);
-        if made {
-            self.acknowledged.push_back(last);
-        }
     }
 
     /// How far the tables are. Answers how many likes that this node acknowledged are lost.
@@ -258,20 +204,6 @@ impl Known {
     }
 }
 
-impl Answer {
-    fn liked(&self) -> Result<Liked, LikeError> {
-        let count = self.count.parse().map_err(|_| LikeError::Away("no count".to_owned()))?;
-        Ok(Liked { liked: self.liked == "1", count })
-    }
-}
-
 fn part_of(article: ArticleId) -> usize {
     usize::try_from(article.rem_euclid(PARTS as i64)).unwrap_or(0)
-}
-
-fn of_server(error: Error) -> LikeError {
-    if error.is_unknown() {
-        return LikeError::Store(StoreError::Unknown(error.to_string()));
-    }
-    LikeError::Away(error.to_string())
 }

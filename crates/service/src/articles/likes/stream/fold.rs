@@ -165,12 +165,12 @@ impl Shared {
         let mut asked = JoinSet::new();
         for part in 0..PARTS {
             let this = Arc::clone(self);
-            asked.spawn(async move { Ok((part, this.ask("about", part, &[]).await?.count)) });
+            asked.spawn(async move { Ok((part, this.ask("about", part, &[]).await?)) });
         }
         let mut lengths = [0; PARTS];
         while let Some(done) = asked.join_next().await {
-            let (part, length) = joined(done)?;
-            lengths[part] = length.parse().unwrap_or(0);
+            let (part, about) = joined(done)?;
+            lengths[part] = about.first().and_then(|length| length.parse().ok()).unwrap_or(0);
         }
         Ok(lengths)
     }

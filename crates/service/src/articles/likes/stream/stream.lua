@@ -8,10 +8,13 @@
 -- the newest entry that the server had when the generation began.
 --
 -- ARGV: what, then
---   change  floor candidate most article user change [generation liked count]
+--   change  floor candidate most generation {article user change liked count}...
 --   look    floor candidate article user
 --   about   floor candidate: how many entries wait
 --   folded  position {article entry count}...
+-- What the tables say of a pair, liked and count, is empty where nobody has looked, and holds for that generation.
+-- Answers {gen, last, kept, ...}: of each change {what, count, liked, entry}.
+--
 -- An entry is named by the microsecond in which it was made; entries never go back, whatever the clock does.
 
 local part = KEYS[1]
@@ -53,48 +56,58 @@ if not gen or last < floor then
 end
 
 if what == 'about' then
-  return { 'about', gen, text(last), kept, text(redis.call('XLEN', part .. ':stream')), '' }
+  return { gen, text(last), kept, text(redis.call('XLEN', part .. ':stream')) }
 end
 
 if what == 'look' then
   local key = part .. ':' .. gen .. ':' .. ARGV[4]
   local found = redis.call('HMGET', key, 'c', ARGV[5])
-  return { 'found', gen, text(last), kept, found[1] or '', found[2] or '' }
+  return { gen, text(last), kept, found[1] or '', found[2] or '' }
 end
 
-local most, article, user, change = tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7]
-local base = ARGV[8] == gen
-local key = part .. ':' .. gen .. ':' .. article
-
-local found = redis.call('HMGET', key, 'c', user)
-local count, liked = found[1], found[2]
-if not count or not liked then
-  if not base then return { 'ask', gen, text(last), kept, '', '' } end
-  if redis.call('EXISTS', part .. ':gone:' .. article) == 1 then
-    return { 'gone', gen, text(last), kept, '', '' }
-  end
-  liked = liked or ARGV[9]
-  if not count then
-    count = ARGV[10]
-    redis.call('HSET', key, 'c', count, user, liked)
-    redis.call('EXPIRE', key, HOUR)
-  end
-end
-
-local now = change == 'toggle' and (liked == '1' and '0' or '1') or change
-if now == liked then
-  redis.call('HSET', key, user, liked)
-  return { 'same', gen, text(last), kept, count, liked }
-end
-if redis.call('XLEN', part .. ':stream') >= most then
-  return { 'full', gen, text(last), kept, '', '' }
-end
+local most, base = tonumber(ARGV[4]), ARGV[5] == gen
+local length = redis.call('XLEN', part .. ':stream')
 local time = redis.call('TIME')
-last = math.max(time[1] * 1000000 + time[2], last + 1)
-local entry = text(last)
-redis.call('XADD', part .. ':stream', entry .. '-0', 'l', article .. ':' .. user .. ':' .. now)
-redis.call('HSET', part, 'last', entry)
-count = math.max(tonumber(count) + (now == '1' and 1 or -1), 0)
-redis.call('HSET', key, 'c', text(count), 'l', entry, user, now)
-redis.call('EXPIRE', key, WEEK)
-return { 'done', gen, entry, kept, text(count), now }
+local now = time[1] * 1000000 + time[2]
+local before = last
+local answers = {}
+
+local function change(article, user, wish, looked_liked, looked_count)
+  local key = part .. ':' .. gen .. ':' .. article
+  local found = redis.call('HMGET', key, 'c', user)
+  local count, liked = found[1], found[2]
+  if not count or not liked then
+    if not base or looked_liked == '' then return 'ask', '', '', '' end
+    if redis.call('EXISTS', part .. ':gone:' .. article) == 1 then return 'gone', '', '', '' end
+    liked = liked or looked_liked
+    if not count then
+      count = looked_count
+      redis.call('HSET', key, 'c', count, user, liked)
+      redis.call('EXPIRE', key, HOUR)
+    end
+  end
+  local state = wish == 'toggle' and (liked == '1' and '0' or '1') or wish
+  if state == liked then
+    if not found[2] then redis.call('HSET', key, user, liked) end
+    return 'same', count, liked, ''
+  end
+  if length >= most then return 'full', '', '', '' end
+  length = length + 1
+  last = math.max(now, last + 1)
+  local entry = text(last)
+  redis.call('XADD', part .. ':stream', entry .. '-0', 'l', article .. ':' .. user .. ':' .. state)
+  count = text(math.max(tonumber(count) + (state == '1' and 1 or -1), 0))
+  redis.call('HSET', key, 'c', count, 'l', entry, user, state)
+  redis.call('EXPIRE', key, WEEK)
+  return 'done', count, state, entry
+end
+
+for i = 6, #ARGV, 5 do
+  local at = #answers
+  answers[at + 1], answers[at + 2], answers[at + 3], answers[at + 4] =
+    change(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4])
+end
+if last ~= before then redis.call('HSET', part, 'last', text(last)) end
+local all = { gen, text(last), kept }
+for _, one in ipairs(answers) do all[#all + 1] = one end
+return all
