@@ -231,7 +231,7 @@ fn cut_off() {
     let far = cluster.setup().set("database.url", &url).at(machine.address());
     let nodes = [cluster.node(), far.start_through(machine.madang())];
     let both = vec![nodes[0].api, nodes[1].api];
-    let seen = Load { writes_to: both.clone(), reads_from: both }.run(|seen| {
+    let seen = Load::on(both).run(|seen| {
         machine.cut();
         eventually("its clients are refused", || {
             (seen.errors.lock().unwrap().get("503")? > &20).then_some(())
@@ -254,7 +254,7 @@ fn an_answer_from_before_fails_a_drill() {
     let patient = cluster.node();
     crate::nodes::run(&cluster.database, "UPDATE madang_cluster SET delay_ms = 0");
     let hasty = cluster.setup().set("cluster.delay", "0").start();
-    let load = Load { writes_to: vec![hasty.api], reads_from: vec![patient.api] };
+    let load = Load { writes_to: vec![hasty.api], ..Load::at(patient.api) };
     let seen = load.run(|seen| {
         eventually("an old answer", || (seen.older.load(SeqCst) > 0).then_some(()));
     });

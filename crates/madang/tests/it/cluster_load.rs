@@ -123,11 +123,18 @@ impl Seen {
 pub struct Load {
     pub writes_to: Vec<SocketAddr>,
     pub reads_from: Vec<SocketAddr>,
+    /// Where all of it must be in the end.
+    pub checked_on: Vec<SocketAddr>,
 }
 
 impl Load {
     pub fn at(address: SocketAddr) -> Self {
-        Self { writes_to: vec![address], reads_from: vec![address] }
+        Self::on(vec![address])
+    }
+
+    /// At all of these.
+    pub fn on(all: Vec<SocketAddr>) -> Self {
+        Self { writes_to: all.clone(), reads_from: all.clone(), checked_on: all }
     }
 
     pub fn run(&self, fault: impl FnOnce(&Seen)) -> Seen {
@@ -179,7 +186,7 @@ impl Load {
 
     /// All that was acknowledged is there, on whatever node.
     fn check(&self, owned: &[Own], by: &Person, seen: &Seen) {
-        for from in &self.reads_from {
+        for from in &self.checked_on {
             let mut client = Client { to: *from, connection: None };
             let bearer = by.bearer();
             let mut get = |path: String| -> Value {

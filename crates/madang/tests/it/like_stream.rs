@@ -1,5 +1,7 @@
 //! Likes through a stream in Valkey: what is acknowledged gets into the tables, whatever stops in between.
 
+use crate::accounts::log_in;
+use crate::accounts_guard::at_once;
 use crate::articles::{read, write};
 use crate::harness::{Connection, Madang, Person, Server, Setup, eventually};
 use crate::likes::ask;
@@ -114,16 +116,15 @@ fn what_one_node_acknowledges_the_other_one_answers_at_once() {
     assert_eq!(shared.number("SELECT count(*) FROM article_likes"), 0);
 }
 
-#[test]
-fn clients_of_two_nodes_on_many_pairs_end_as_a_model_of_them_does() {
-    let shared = Shared::new();
-    let nodes = shared.nodes();
+/// 64 clients, one for each pair of eight people and eight articles, change likes on both nodes; in the end each pair is
+/// as its client was answered last. Answers how many likes there are.
+fn end_as_a_model_does(nodes: &[Server; 2]) -> i64 {
     let people: Vec<_> = (0..8).map(|n| nodes[0].somebody(&format!("user-{n}"))).collect();
     let ids: Vec<_> = (0..8).map(|n| write(&nodes[0], &people[0], &format!("a {n}"))).collect();
     let ends: Vec<bool> = std::thread::scope(|scope| {
         let clients: Vec<_> = (0..64)
             .map(|pair: usize| {
-                let (nodes, person, id) = (&nodes, &people[pair % 8], ids[pair / 8]);
+                let (nodes, person, id) = (nodes, &people[pair % 8], ids[pair / 8]);
                 scope.spawn(move || {
                     let (mut random, mut state) = (fastrand::Rng::with_seed(pair as u64), false);
                     let mut connections = [nodes[0].connect(), nodes[1].connect()];
@@ -143,13 +144,49 @@ fn clients_of_two_nodes_on_many_pairs_end_as_a_model_of_them_does() {
             .collect();
         clients.into_iter().map(|client| client.join().unwrap()).collect()
     });
-    shared.folded();
-    let rows = ends.iter().filter(|end| **end).count() as i64;
-    assert_eq!(shared.number("SELECT count(*) FROM article_likes"), rows);
     for (at, id) in ids.iter().enumerate() {
         let likes = ends[8 * at..][..8].iter().filter(|end| **end).count();
         assert_eq!(read(&nodes[at % 2], *id, None).json()["likeCount"], likes);
     }
+    ends.iter().filter(|end| **end).count() as i64
+}
+
+#[test]
+fn clients_of_two_nodes_on_many_pairs_end_as_a_model_of_them_does() {
+    let shared = Shared::new();
+    let rows = end_as_a_model_does(&shared.nodes());
+    shared.folded();
+    assert_eq!(shared.number("SELECT count(*) FROM article_likes"), rows);
+}
+
+#[test]
+fn a_cluster_of_three_takes_likes_and_counts_attempts() {
+    let shared = Shared::new();
+    let dir = tempfile::tempdir().unwrap();
+    let cluster = Redis::cluster(&supervisor(), dir.path(), 3, &[]).unwrap();
+    let urls = cluster.iter().map(|server| server.url()).collect::<Vec<_>>().join(",");
+    let node = || shared.setup().set("likes.url", &urls).set("guard.url", &urls).start();
+    let nodes = [node(), node()];
+    let rows = end_as_a_model_does(&nodes);
+    for node in &nodes {
+        eventually("all likes are in the tables", || {
+            (node.metric("madang_likes_pending", &[]) < 0.5
+                && shared.number("SELECT count(*) FROM article_likes") == rows)
+                .then_some(())
+        });
+    }
+    let compared = at_once(40, |i| log_in(&nodes[i % 2], "mina", "wrong-horse-battery").status);
+    assert_eq!(compared.iter().filter(|&&status| status == 401).count(), 10);
+    // Without one of three the others go on.
+    kill_process(Pid::from_raw(cluster[0].pid().cast_signed()).unwrap(), Signal::KILL).unwrap();
+    eventually("it is gone", || cluster[0].exit());
+    let mina = nodes[0].somebody("mina");
+    let ids: Vec<_> = (0..16).map(|n| write(&nodes[0], &mina, &format!("b {n}"))).collect();
+    let mut connection = nodes[1].connect();
+    eventually("likes of the other parts are taken", || {
+        let taken = ids.iter().filter(|id| liked(&mut connection, "PUT", **id, &mina).is_some());
+        (taken.count() >= 8).then_some(())
+    });
 }
 
 #[test]

@@ -243,9 +243,8 @@ impl Shared {
         setup.set("likes.write", "stream").start_through(program)
     }
 
-    fn checked(&self, nodes: &[Server; 2], fault: impl FnOnce(&Seen)) -> Seen {
-        let both = vec![nodes[0].api, nodes[1].api];
-        let seen = Load { writes_to: both.clone(), reads_from: both }.run(fault);
+    fn checked(&self, nodes: &[Server; 2], load: &Load, fault: impl FnOnce(&Seen)) -> Seen {
+        let seen = load.run(fault);
         for node in nodes {
             eventually("all likes are in the tables", || {
                 (node.metric("madang_likes_pending", &[]) < 0.5).then_some(())
@@ -271,24 +270,26 @@ fn a_node_that_is_cut_off_from_the_shared_servers_alone_answers_nothing_from_bef
     let through = |way: &Way| format!("redis://{}", way.address);
     let near = shared.node(&shared.cache.url(), &shared.counts.url(), program());
     let far = shared.node(&through(&ways[0]), &through(&ways[1]), program());
-    let seen = shared.checked(&[near, far], |seen| {
-        for _ in 0..3 {
-            for way in &ways {
-                way.is_cut.store(true, SeqCst);
+    let nodes = [near, far];
+    let seen =
+        shared.checked(&nodes, &Load::on(nodes.iter().map(|node| node.api).collect()), |seen| {
+            for _ in 0..3 {
+                for way in &ways {
+                    way.is_cut.store(true, SeqCst);
+                }
+                let reads = seen.reads.load(SeqCst);
+                eventually("both nodes are read", || {
+                    (seen.reads.load(SeqCst) > reads + 500).then_some(())
+                });
+                for way in &ways {
+                    way.is_cut.store(false, SeqCst);
+                }
+                let writes = seen.writes.load(SeqCst);
+                eventually("both are written to", || {
+                    (seen.writes.load(SeqCst) > writes + 100).then_some(())
+                });
             }
-            let reads = seen.reads.load(SeqCst);
-            eventually("both nodes are read", || {
-                (seen.reads.load(SeqCst) > reads + 500).then_some(())
-            });
-            for way in &ways {
-                way.is_cut.store(false, SeqCst);
-            }
-            let writes = seen.writes.load(SeqCst);
-            eventually("both are written to", || {
-                (seen.writes.load(SeqCst) > writes + 100).then_some(())
-            });
-        }
-    });
+        });
     holds("one node cut off from Valkey (cache, and stream of likes), 3 times", &seen);
     only(&seen, &AWAY);
 }
@@ -300,7 +301,7 @@ fn a_node_whose_clock_is_wrong_by_an_hour_answers_nothing_from_before() {
     }
     let faketime = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
     assert!(Path::new(faketime).exists(), "install libfaketime (scripts/setup drills)");
-    for offset in ["+1h", "-1h"] {
+    for (offset, accepts_tokens) in [("+1h", true), ("-1h", false)] {
         let shared = Shared::new();
         let node = |program| shared.node(&shared.cache.url(), &shared.counts.url(), program);
         let mut wrong = program();
@@ -310,9 +311,16 @@ fn a_node_whose_clock_is_wrong_by_an_hour_answers_nothing_from_before() {
         // What it answers is dated by its clock.
         let date = |node: &Server| node.get("/v1/posts").header("date").map(str::to_owned);
         assert_ne!(date(&nodes[0]), date(&nodes[1]), "the clock is right");
-        let seen = shared.checked(&nodes, |seen| {
+        // A node whose clock is behind refuses tokens of others: they were issued in its future.
+        let both = Load::on(nodes.iter().map(|node| node.api).collect());
+        let right = vec![nodes[0].api];
+        let load = match accepts_tokens {
+            true => both,
+            false => Load { writes_to: right.clone(), checked_on: right, ..both },
+        };
+        let seen = shared.checked(&nodes, &load, |seen| {
             let writes = seen.writes.load(SeqCst);
-            eventually("both are written to", || {
+            eventually("much is written", || {
                 (seen.writes.load(SeqCst) > writes + 500).then_some(())
             });
         });
