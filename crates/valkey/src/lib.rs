@@ -75,6 +75,12 @@ impl Server {
         self.links.breaker.is_closed()
     }
 
+    /// Whether it is a cluster, where one call is about keys of one slot.
+    #[must_use]
+    pub fn is_cluster(&self) -> bool {
+        self.links.is_cluster()
+    }
+
     /// Runs a command, waiting for the connection if there is none yet.
     ///
     /// # Errors

@@ -228,6 +228,10 @@ impl Links {
         self.links[place].state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn is_cluster(&self) -> bool {
+        matches!(self.maker, Maker::Cluster(_))
+    }
+
     /// This thread's connection, waiting while one is being made.
     pub(crate) async fn connected(self: &Arc<Self>) -> Result<Connection, Error> {
         loop {

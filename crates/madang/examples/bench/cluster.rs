@@ -39,7 +39,6 @@ pub fn cluster() -> anyhow::Result<String> {
     out += &polls(&server)?;
     out += &delay(&server)?;
     out += &schedules(&server)?;
-    out += &likes(&server)?;
     out += &two_small_nodes(&server)?;
     Ok(out)
 }
@@ -291,8 +290,11 @@ fn schedules(server: &MariaDb) -> anyhow::Result<String> {
     ))
 }
 
-/// Likes of pairs that were not liked before.
-fn likes(server: &MariaDb) -> anyhow::Result<String> {
+/// Likes of pairs that were not liked before, in each way.
+pub fn likes() -> anyhow::Result<String> {
+    let dir = TempDir::new()?;
+    let settings = MariaDbSettings { buffer_pool_mib: BUFFER_POOL_MIB, ..Default::default() };
+    let server = &MariaDb::with(&supervisor()?, dir.path(), &settings)?;
     const ARTICLES: u32 = 50_000;
     // What it acknowledges is on disk, as what MariaDB does is.
     let keeps = ["--appendonly", "yes", "--appendfsync", "always"];
@@ -308,30 +310,42 @@ fn likes(server: &MariaDb) -> anyhow::Result<String> {
         let (node, dir) = node(&url, &settings)?;
         subjects.push((node, dir, Vec::new()));
     }
-    let mut lags = Vec::new();
-    for round in 0..=ROUNDS {
-        for (node, _, runs) in &mut subjects {
-            let run = like(node, Pairs::Spread, u32::try_from(round)? * 500_000)?;
-            ensure!(run.errors == 0.0, "errors: {}", run.errors);
-            if round > 0 {
-                runs.push(run);
-                lags.push(node.metric("madang_likes_lag_seconds")?);
+    let mut out = format!(
+        "### Likes on MariaDB\n\n`PUT` of pairs that were not liked before by {CLIENTS} clients, {ROUNDS} rounds in turn; what is acknowledged is on disk (`innodb_flush_log_at_trx_commit = 1`, `appendfsync always`). Median (range).\n\n| pairs | direct, likes/s | behind, likes/s | stream, likes/s | **behind / direct** | **stream / direct** | stream: tables behind at the end of a round, s |\n|---|---|---|---|---|---|---|\n"
+    );
+    let mut first = 0;
+    for (name, pairs) in
+        [("spread", Pairs::Spread), ("one article after the other", Pairs::OneArticle)]
+    {
+        let mut lag: f64 = 0.0;
+        for round in 0..=ROUNDS {
+            for (node, _, runs) in &mut subjects {
+                let run = like(node, pairs, first)?;
+                ensure!(run.errors == 0.0, "errors: {}", run.errors);
+                if round > 0 {
+                    runs.push(run);
+                    lag = lag.max(node.metric("madang_likes_lag_seconds")?);
+                }
+                while node.metric("madang_likes_pending")? > 0.0 {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
             }
-            while node.metric("madang_likes_pending")? > 0.0 {
-                std::thread::sleep(Duration::from_millis(50));
-            }
+            first += 500_000;
         }
+        let [direct, behind, stream] = [0, 1, 2].map(|at| column(&subjects[at].2, rate));
+        writeln!(
+            out,
+            "| {name} | {} | {} | {} | **{}** | **{}** | {lag:.2} |",
+            spread(&direct, 0),
+            spread(&behind, 0),
+            spread(&stream, 0),
+            spread(&ratios(&behind, &direct), 1),
+            spread(&ratios(&stream, &direct), 1),
+        )?;
+        subjects.iter_mut().for_each(|(_, _, runs)| runs.clear());
     }
-    let rates = |at: usize| column(&subjects[at].2, rate);
-    Ok(format!(
-        "Likes of distinct pairs by {CLIENTS} clients: {} a second with `likes.write = direct`, {} with `behind`: **{}**; {} with `stream` (appendfsync always): **{}**, the tables {:.2} s behind at the end of a round at most.\n\n",
-        spread(&rates(0), 0),
-        spread(&rates(1), 0),
-        spread(&ratios(&rates(1), &rates(0)), 1),
-        spread(&rates(2), 0),
-        spread(&ratios(&rates(2), &rates(0)), 1),
-        lags.iter().copied().fold(0.0, f64::max),
-    ))
+    out.push('\n');
+    Ok(out)
 }
 
 /// One node and two behind nginx, each with a third of a core.

@@ -27,7 +27,7 @@ use std::path::PathBuf;
 /// A part of the page: its name, which is that of its block and of its file, and what measures it.
 type Part = (&'static str, fn() -> anyhow::Result<String>);
 
-const PARTS: [Part; 19] = [
+const PARTS: [Part; 20] = [
     ("serving", serving::cached_against_nginx),
     ("settings", serving::settings_off),
     ("footprint", serving::footprint),
@@ -39,6 +39,7 @@ const PARTS: [Part; 19] = [
     ("posts", posts::posts),
     ("likes", likes::likes),
     ("cluster", cluster::cluster),
+    ("cluster_likes", cluster::likes),
     ("load", generator::against_k6),
     ("hashing", generator::hashing),
     ("starts", starts::lag),

@@ -77,27 +77,63 @@ pub(super) fn apply(tx: &Tx<'_>, likes: &[Like]) -> Result<Applied, StoreError> 
     Ok(applied)
 }
 
-/// What the tables say of these pairs, in five statements at most.
+/// Of an article with so many likes, or fewer, all who like it are read: then none of its likes needs a look again.
+const FEW: u64 = 1000;
+
+/// What the tables say of a pair.
+#[derive(Clone, Debug)]
+pub(super) struct Looked {
+    pub(super) look: Look,
+    /// All who like the article; with one of its likes, where they are few.
+    pub(super) all: Option<Vec<UserId>>,
+}
+
+/// What the tables say of these pairs, in four statements or a few more.
 pub(super) fn look(
     conn: &Conn<'_>,
     likes: &[Like],
-) -> Result<Vec<Result<Look, LikeError>>, StoreError> {
-    let ids = |all: BTreeSet<i64>| -> Vec<[i64; 1]> { all.into_iter().map(|id| [id]).collect() };
-    let articles = ids(likes.iter().map(|like| like.article).collect());
-    let users = ids(likes.iter().map(|like| like.user).collect());
-    let pairs: BTreeSet<[i64; 2]> = likes.iter().map(|like| [like.article, like.user]).collect();
-    let pairs: Vec<_> = pairs.into_iter().collect();
+) -> Result<Vec<Result<Looked, LikeError>>, StoreError> {
+    let articles: BTreeSet<ArticleId> = likes.iter().map(|like| like.article).collect();
+    let articles: Vec<_> = articles.into_iter().map(|id| [id]).collect();
+    let users: BTreeSet<UserId> = likes.iter().map(|like| like.user).collect();
+    let users: Vec<_> = users.into_iter().map(|id| [id]).collect();
     let counts: HashMap<ArticleId, Counts> = counts(conn, &articles, "")?.into_iter().collect();
     let known: HashSet<UserId> = existing(conn, &users, "")?.into_iter().collect();
-    let there: HashSet<[i64; 2]> = liked(conn, &pairs)?.into_iter().collect();
+    let (few, many): (Vec<_>, Vec<_>) =
+        counts.iter().partition::<Vec<_>, _>(|(_, counts)| counts.likes <= FEW);
+    let few: Vec<_> = few.into_iter().map(|(id, _)| [*id]).collect();
+    let many: HashSet<ArticleId> = many.into_iter().map(|(id, _)| *id).collect();
+    let pairs: BTreeSet<[i64; 2]> = likes
+        .iter()
+        .filter(|like| many.contains(&like.article))
+        .map(|like| [like.article, like.user])
+        .collect();
+    let pairs: Vec<_> = pairs.into_iter().collect();
+    let mut there: HashSet<[i64; 2]> = liked(conn, &pairs)?.into_iter().collect();
+    let mut all: HashMap<ArticleId, Vec<UserId>> =
+        few.iter().map(|[article]| (*article, Vec::new())).collect();
+    for pair in likers(conn, &few)? {
+        all.entry(pair[0]).or_default().push(pair[1]);
+        there.insert(pair);
+    }
     let one = |like: &Like| {
         let counts = *counts.get(&like.article).ok_or(LikeError::NoArticle)?;
         if !known.contains(&like.user) {
             return Err(LikeError::NoUser);
         }
-        Ok(Look { counts, liked: there.contains(&[like.article, like.user]) })
+        let look = Look { counts, liked: there.contains(&[like.article, like.user]) };
+        Ok(Looked { look, all: all.remove(&like.article) })
     };
     Ok(likes.iter().map(one).collect())
+}
+
+/// All who like these articles.
+fn likers(conn: &Conn<'_>, articles: &[[i64; 1]]) -> Result<Vec<[i64; 2]>, StoreError> {
+    let text = |size| {
+        let ids = repeat("?", ", ", size);
+        format!("SELECT article_id, user_id FROM article_likes WHERE article_id IN ({ids})")
+    };
+    find(conn, articles, text, |row| Ok([row.get(0)?, row.get(1)?]))
 }
 
 /// The counts of those articles that are there; with `FOR UPDATE` nobody else changes them until the end.

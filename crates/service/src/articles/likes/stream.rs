@@ -33,6 +33,7 @@ use madang_valkey::{Error, Purpose, Script, Server, Url};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::task::JoinSet;
 
 /// Parts of the stream.
 const PARTS: usize = 16;
@@ -64,6 +65,9 @@ struct Shared {
     known: [Mutex<Known>; PARTS],
     folding: Folding,
 }
+
+/// What the script says of a part; the error is that of a call that may be about several.
+type Answer = Result<Vec<String>, Arc<Error>>;
 
 /// What this node knows of a part.
 #[derive(Debug, Default)]
@@ -123,7 +127,7 @@ impl Stream {
         user: Option<UserId>,
     ) -> (Option<u64>, Option<bool>) {
         let user = user.map_or_else(|| "l".to_owned(), |user| user.to_string());
-        match self.shared.ask("look", part_of(article), &[article.to_string(), user]).await {
+        match self.shared.ask("look", part_of(article), vec![article.to_string(), user]).await {
             Ok(answer) => {
                 let [count, liked] = [0, 1].map(|at| answer.get(at).map_or("", String::as_str));
                 (count.parse().ok(), (!liked.is_empty()).then_some(liked == "1"))
@@ -160,23 +164,60 @@ impl Shared {
         format!("{{{}:{part}}}", self.prefix)
     }
 
-    fn stream_key(&self, part: usize) -> String {
-        format!("{}:stream", self.key(part))
+    /// Asks one part.
+    async fn ask(self: &Arc<Self>, what: &'static str, part: usize, words: Vec<String>) -> Answer {
+        let mut answers = self.ask_all(what, vec![(part, words)]).await;
+        answers.pop().map_or_else(|| Err(Error::Skipped.into()), |(_, answer)| answer)
     }
 
-    /// Runs the script, learns what it says of the part, and gives the rest.
-    async fn ask(&self, what: &str, part: usize, more: &[String]) -> Result<Vec<String>, Error> {
-        let floor = self.known(part).floor.to_string();
-        let candidate = format!("{:x}", fastrand::u64(..));
-        let mut args = vec![what.to_owned(), floor, candidate];
-        args.extend_from_slice(more);
-        let mut told: Vec<String> =
-            self.server.script(&self.script, &[self.key(part)], &args).await?;
+    /// Runs the script for several parts: in one call where they are on one server, else in one for each part. Learns what
+    /// it says of them, and gives the rest.
+    async fn ask_all(
+        self: &Arc<Self>,
+        what: &'static str,
+        parts: Vec<(usize, Vec<String>)>,
+    ) -> Vec<(usize, Answer)> {
+        if !self.server.is_cluster() {
+            return self.call(what, parts).await;
+        }
+        let mut calls = JoinSet::new();
+        for part in parts {
+            let this = Arc::clone(self);
+            calls.spawn(async move { this.call(what, vec![part]).await });
+        }
+        calls.join_all().await.into_iter().flatten().collect()
+    }
+
+    async fn call(&self, what: &str, parts: Vec<(usize, Vec<String>)>) -> Vec<(usize, Answer)> {
+        let mut args = vec![what.to_owned(), format!("{:x}", fastrand::u64(..))];
+        for (part, words) in &parts {
+            args.push(self.known(*part).floor.to_string());
+            args.push(words.len().to_string());
+            args.extend_from_slice(words);
+        }
+        let numbers: Vec<usize> = parts.into_iter().map(|(part, _)| part).collect();
+        let keys: Vec<String> = numbers.iter().map(|part| self.key(*part)).collect();
+        let told: Result<Vec<Vec<String>>, Error> =
+            self.server.script(&self.script, &keys, &args).await;
+        match told {
+            Ok(told) => numbers
+                .into_iter()
+                .zip(told)
+                .map(|(part, told)| (part, Ok(self.learn(part, told))))
+                .collect(),
+            Err(error) => {
+                let error = Arc::new(error);
+                numbers.into_iter().map(|part| (part, Err(Arc::clone(&error)))).collect()
+            }
+        }
+    }
+
+    fn learn(&self, part: usize, mut told: Vec<String>) -> Vec<String> {
         let rest = told.split_off(told.len().min(3));
         let [generation, last, kept] = <[String; 3]>::try_from(told).unwrap_or_default();
         let number = |text: String| text.parse().unwrap_or(0);
         self.known(part).learn(generation, number(last), number(kept));
-        Ok(rest)
+        rest
     }
 }
 

@@ -2,21 +2,22 @@
 //! stream does not know.
 
 use super::super::bulk;
-use super::super::{Change, Like, LikeError, Liked, Look};
+use super::super::{Change, Like, LikeError, Liked};
 use super::{MOST_PENDING, Shared, part_of};
+use crate::accounts::UserId;
 use crate::store::StoreError;
 use madang_valkey::Error;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
-use tokio::task::JoinSet;
 
 /// Likes that may wait, as in `behind`.
 const MOST_WAITING: usize = 4096;
 /// Likes of a batch.
 const MOST_TOGETHER: usize = 512;
-/// Batches under way: one on its way to the server, one in the tables.
-const AT_ONCE: usize = 2;
+/// Batches under way: each waits for the server and perhaps for the tables, and more would only be smaller.
+const AT_ONCE: usize = 4;
 /// Times that a like is tried: once more with what the tables say, and again when the server loses something or a
 /// connection turns out to be lost.
 const TRIES: usize = 4;
@@ -39,7 +40,7 @@ struct Waiting {
 struct Open {
     like: Like,
     /// What the tables say, and of which generation that holds.
-    base: Option<(String, Look)>,
+    base: Option<(String, bulk::Looked)>,
     outcome: Option<Outcome>,
 }
 
@@ -116,19 +117,14 @@ impl Shared {
         for (at, one) in all.iter().enumerate().filter(|(_, one)| one.outcome.is_none()) {
             by_part.entry(part_of(one.like.article)).or_default().push(at);
         }
-        let mut asked = JoinSet::new();
-        for (part, places) in by_part {
-            let args = change_args(places.iter().map(|at| &all[*at]));
-            let this = Arc::clone(self);
-            asked.spawn(async move {
-                let answer = this.ask("change", part, &args).await;
-                (part, places, answer)
-            });
-        }
+        let parts = by_part.iter().map(|(part, places)| {
+            let likes = places.iter().map(|at| &all[*at]);
+            (*part, change_words(likes))
+        });
+        let parts = parts.collect();
         let mut asking = Vec::new();
-        while let Some(done) = asked.join_next().await {
-            // A task that panicked leaves its likes without an outcome; they are tried again.
-            let Ok((part, places, answer)) = done else { continue };
+        for (part, answer) in self.ask_all("change", parts).await {
+            let places = by_part.remove(&part).unwrap_or_default();
             match answer {
                 Ok(rest) => {
                     for (at, words) in places.into_iter().zip(rest.chunks(4)) {
@@ -213,25 +209,34 @@ fn failed(all: &mut [Open], places: &[usize], error: &Error, is_first: bool) {
     }
 }
 
-fn change_args<'o>(all: impl Iterator<Item = &'o Open>) -> Vec<String> {
-    let mut args = vec![MOST_PENDING.to_string(), String::new()];
+fn change_words<'o>(all: impl Iterator<Item = &'o Open>) -> Vec<String> {
+    let mut words = vec![MOST_PENDING.to_string(), String::new()];
     for one in all {
         let change = match one.like.change {
             Change::On => "1",
             Change::Off => "0",
             Change::Toggle => "toggle",
         };
-        args.extend([one.like.article, one.like.user].map(|id| id.to_string()));
-        args.push(change.to_owned());
+        words.extend([one.like.article, one.like.user].map(|id| id.to_string()));
+        words.push(change.to_owned());
         match &one.base {
-            Some((generation, look)) => {
+            Some((generation, looked)) => {
                 // The same for all of a call.
-                args[1].clone_from(generation);
-                args.push(u8::from(look.liked).to_string());
-                args.push(look.counts.likes.to_string());
+                words[1].clone_from(generation);
+                words.push(u8::from(looked.look.liked).to_string());
+                words.push(looked.look.counts.likes.to_string());
+                words.push(looked.all.as_ref().map_or_else(|| "?".to_owned(), |all| list(all)));
             }
-            None => args.extend([String::new(), String::new()]),
+            None => words.extend([const { String::new() }; 3]),
         }
     }
-    args
+    words
+}
+
+fn list(users: &[UserId]) -> String {
+    let mut text = String::with_capacity(8 * users.len());
+    for user in users {
+        let _ = write!(text, "{user},");
+    }
+    text
 }

@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::task::JoinSet;
 
 /// Entries of a part in one transaction.
 const AT_ONCE: usize = 512;
@@ -72,7 +71,7 @@ impl Folding {
 #[derive(Debug, thiserror::Error)]
 enum FoldError {
     #[error("the stream: {0}")]
-    Stream(#[from] Error),
+    Stream(#[from] Arc<Error>),
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Another node has folded the same entries.
@@ -142,35 +141,25 @@ impl Shared {
         let busy: Vec<usize> = (0..PARTS).filter(|part| lengths[*part] > 0).collect();
         let all = self.entries(&busy, &positions).await?;
         self.note_lag(&all).await?;
-        if !self.is_our_turn().await? {
+        if !self.is_our_turn().await.map_err(Arc::new)? {
             self.folding.next_after(IDLE);
             return Ok(false);
         }
         self.folding.next_after(SOON);
         let full = all.iter().any(|entries| entries.list.len() == AT_ONCE);
         let counts = self.write(&all).await?;
-        let mut told = JoinSet::new();
-        for entries in all {
-            let args = folded_args(&entries, &counts);
-            let (this, key) = (Arc::clone(self), self.key(entries.part));
-            told.spawn(async move { this.server.script::<i64>(&this.script, &[key], &args).await });
-        }
-        while let Some(done) = told.join_next().await {
-            joined(done)?;
+        let words = all.iter().map(|entries| (entries.part, folded_words(entries, &counts)));
+        for (_, told) in self.ask_all("folded", words.collect()).await {
+            told?;
         }
         Ok(full)
     }
 
     async fn lengths(self: &Arc<Self>) -> Result<[u64; PARTS], FoldError> {
-        let mut asked = JoinSet::new();
-        for part in 0..PARTS {
-            let this = Arc::clone(self);
-            asked.spawn(async move { Ok((part, this.ask("about", part, &[]).await?)) });
-        }
         let mut lengths = [0; PARTS];
-        while let Some(done) = asked.join_next().await {
-            let (part, about) = joined(done)?;
-            lengths[part] = about.first().and_then(|length| length.parse().ok()).unwrap_or(0);
+        let all = (0..PARTS).map(|part| (part, Vec::new())).collect();
+        for (part, about) in self.ask_all("about", all).await {
+            lengths[part] = about?.first().and_then(|length| length.parse().ok()).unwrap_or(0);
         }
         Ok(lengths)
     }
@@ -200,21 +189,16 @@ impl Shared {
         parts: &[usize],
         positions: &[Position; PARTS],
     ) -> Result<Vec<Entries>, FoldError> {
-        let mut asked = JoinSet::new();
-        for &part in parts {
-            let (this, from) = (Arc::clone(self), positions[part].entry);
-            asked.spawn(async move {
-                let mut command = redis::cmd("XRANGE");
-                command.arg(this.stream_key(part)).arg(format!("({from}-0")).arg("+");
-                command.arg("COUNT").arg(AT_ONCE);
-                let rows: Vec<(String, Vec<String>)> = this.server.run(&command).await?;
-                let list = rows.iter().filter_map(|(id, fields)| entry(id, fields)).collect();
-                Ok(Entries { part, from, list })
-            });
-        }
+        let words = |part: &usize| {
+            let after = positions[*part].entry.to_string();
+            (*part, vec![after, AT_ONCE.to_string()])
+        };
         let mut all = Vec::new();
-        while let Some(done) = asked.join_next().await {
-            all.push(joined(done)?);
+        for (part, read) in self.ask_all("read", parts.iter().map(words).collect()).await {
+            let read = read?;
+            let entries = read.chunks_exact(2);
+            let list = entries.filter_map(|entry| self::entry(&entry[0], &entry[1])).collect();
+            all.push(Entries { part, from: positions[part].entry, list });
         }
         // The order in which their rows are locked.
         all.sort_by_key(|entries| entries.part);
@@ -226,7 +210,8 @@ impl Shared {
         let oldest = all.iter().filter_map(|entries| entries.list.first()).map(|(entry, _)| *entry);
         let lag = match oldest.min() {
             Some(oldest) => {
-                let (seconds, micros): (i64, i64) = self.server.run(&redis::cmd("TIME")).await?;
+                let (seconds, micros): (i64, i64) =
+                    self.server.run(&redis::cmd("TIME")).await.map_err(Arc::new)?;
                 (seconds * 1_000_000 + micros).saturating_sub(oldest)
             }
             None => 0,
@@ -295,24 +280,24 @@ impl Shared {
 
 /// What the script is told of entries that are in the tables: each article with its newest entry and its count there,
 /// nothing for one that is not.
-fn folded_args(entries: &Entries, counts: &HashMap<ArticleId, u64>) -> Vec<String> {
+fn folded_words(entries: &Entries, counts: &HashMap<ArticleId, u64>) -> Vec<String> {
     let likes = entries.list.iter().filter_map(|(entry, like)| Some((like.as_ref()?, *entry)));
     let newest: BTreeMap<ArticleId, i64> =
         likes.map(|(like, entry)| (like.article, entry)).collect();
-    let mut args = vec!["folded".to_owned(), entries.last().to_string()];
+    let mut words = vec![entries.last().to_string()];
     for (article, entry) in newest {
         let count = counts.get(&article).map_or_else(String::new, u64::to_string);
-        args.extend([article.to_string(), entry.to_string(), count]);
+        words.extend([article.to_string(), entry.to_string(), count]);
     }
-    args
+    words
 }
 
 /// An entry of the stream.
-fn entry(id: &str, fields: &[String]) -> Option<(i64, Option<Like>)> {
+fn entry(id: &str, text: &str) -> Option<(i64, Option<Like>)> {
     let entry = id.split_once('-')?.0.parse().ok()?;
-    let like = fields.get(1).and_then(|text| like(text));
+    let like = like(text);
     if like.is_none() {
-        tracing::error!(id, ?fields, "left out an entry of the stream of likes that is none");
+        tracing::error!(id, text, "left out an entry of the stream of likes that is none");
     }
     Some((entry, like))
 }
@@ -326,12 +311,4 @@ fn like(text: &str) -> Option<Like> {
         _ => return None,
     };
     Some(Like { article, user, change })
-}
-
-/// What a task has come to; one that ended otherwise has not answered.
-fn joined<T>(done: Result<Result<T, Error>, tokio::task::JoinError>) -> Result<T, FoldError> {
-    match done {
-        Ok(done) => Ok(done?),
-        Err(error) => Err(StoreError::Other(error.to_string()).into()),
-    }
 }

@@ -1,42 +1,60 @@
--- Likes in Valkey: one part of the stream, with the articles whose likes go through it.
+-- Likes in Valkey: parts of the stream, each with the articles whose likes go through it.
 --
--- KEYS[1]: a hash about the part. All other keys begin with it, so that they are on the same server of a cluster:
+-- KEYS: for each part that is asked a hash about it. All other keys of a part begin with that one, so that they are on
+-- the same server of a cluster:
 --   :stream            entries "article:user:0|1", each with the state that a pair has from then on
---   :<gen>:<article>   a hash: c = the count of likes, l = the newest entry, and for each user the state, 0 or 1
+--   :<gen>:<article>   a hash: c = the count of likes, l = the newest entry, and for each user the state, 0 or 1; with f,
+--                      a user who is not in it does not like the article
 --   :gone:<article>    for a while after an article was found deleted
 -- The hash has gen, the generation, which changes when the server has lost something; last, the newest entry; kept,
 -- the newest entry that the server had when the generation began.
 --
--- ARGV: what, then
---   change  floor candidate most generation {article user change liked count}...
---   look    floor candidate article user
---   about   floor candidate: how many entries wait
+-- ARGV: what, a name for a new generation, and for each part the newest entry that the node knows, how many words
+-- follow, and these:
+--   change  most generation {article user change liked count all}...
+--   look    article user
+--   about   nothing; how many entries wait
+--   read    after most; entries
 --   folded  position {article entry count}...
--- What the tables say of a pair, liked and count, is empty where nobody has looked, and holds for that generation.
--- Answers {gen, last, kept, ...}: of each change {what, count, liked, entry}.
+-- What the tables say, liked, count and all who like the article ("7,9,", or "?" if they are many), is empty where nobody
+-- has looked, and holds for that generation.
+-- Answers for each part {gen, last, kept, ...}: of each change {what, count, liked, entry}.
 --
 -- An entry is named by the microsecond in which it was made; entries never go back, whatever the clock does.
 
-local part = KEYS[1]
-local what = ARGV[1]
+local what, candidate = ARGV[1], ARGV[2]
 local HOUR, WEEK = 3600, 604800
 
 local function text(number) return string.format('%.0f', number) end
 
-local function state()
-  local found = redis.call('HMGET', part, 'gen', 'last', 'kept')
-  return found[1], tonumber(found[2] or '0'), found[3] or '0'
+local acts = {}
+
+function acts.look(p, word)
+  local found = redis.call('HMGET', p.key .. ':' .. p.gen .. ':' .. word(1), 'c', word(2), 'f')
+  p.say(found[1] or '')
+  p.say(found[2] or (found[3] and '0') or '')
 end
 
-if what == 'folded' then
-  local gen = state()
-  redis.call('XTRIM', part .. ':stream', 'MINID', text(tonumber(ARGV[2]) + 1))
-  for i = 3, #ARGV, 3 do
-    local article, entry, count = ARGV[i], ARGV[i + 1], ARGV[i + 2]
-    local key = part .. ':' .. (gen or '') .. ':' .. article
+function acts.about(p)
+  p.say(text(redis.call('XLEN', p.key .. ':stream')))
+end
+
+function acts.read(p, word)
+  local entries = redis.call('XRANGE', p.key .. ':stream', '(' .. word(1) .. '-0', '+', 'COUNT', word(2))
+  for _, entry in ipairs(entries) do
+    p.say(entry[1])
+    p.say(entry[2][2] or '')
+  end
+end
+
+function acts.folded(p, word, words)
+  redis.call('XTRIM', p.key .. ':stream', 'MINID', text(tonumber(word(1)) + 1))
+  for i = 2, words, 3 do
+    local article, entry, count = word(i), word(i + 1), word(i + 2)
+    local key = p.key .. ':' .. p.gen .. ':' .. article
     if count == '' then
       -- A look that began before the article was deleted must not bring it back.
-      redis.call('SET', part .. ':gone:' .. article, 1, 'EX', 60)
+      redis.call('SET', p.key .. ':gone:' .. article, 1, 'EX', 60)
       redis.call('DEL', key)
     elseif redis.call('HGET', key, 'l') == entry then
       -- Nothing is under way: the table is right, whoever else has written to it.
@@ -44,70 +62,77 @@ if what == 'folded' then
       redis.call('EXPIRE', key, HOUR)
     end
   end
-  return 1
 end
 
-local floor = tonumber(ARGV[2])
-local gen, last, kept = state()
-if not gen or last < floor then
-  -- The server knows less than this node: it has lost something, or it is an old copy.
-  gen, kept, last = ARGV[3], text(last), math.max(last, floor)
-  redis.call('HSET', part, 'gen', gen, 'last', text(last), 'kept', kept)
-end
-
-if what == 'about' then
-  return { gen, text(last), kept, text(redis.call('XLEN', part .. ':stream')) }
-end
-
-if what == 'look' then
-  local key = part .. ':' .. gen .. ':' .. ARGV[4]
-  local found = redis.call('HMGET', key, 'c', ARGV[5])
-  return { gen, text(last), kept, found[1] or '', found[2] or '' }
-end
-
-local most, base = tonumber(ARGV[4]), ARGV[5] == gen
-local length = redis.call('XLEN', part .. ':stream')
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
-local before = last
-local answers = {}
-
-local function change(article, user, wish, looked_liked, looked_count)
-  local key = part .. ':' .. gen .. ':' .. article
-  local found = redis.call('HMGET', key, 'c', user)
-  local count, liked = found[1], found[2]
+-- Answers what became of it, the count, the state, and the entry that was made.
+local function change(p, article, user, wish, looked_liked, looked_count, looked_all)
+  local key = p.key .. ':' .. p.gen .. ':' .. article
+  local found = redis.call('HMGET', key, 'c', user, 'f')
+  local count, liked = found[1], found[2] or (found[3] and '0')
   if not count or not liked then
-    if not base or looked_liked == '' then return 'ask', '', '', '' end
-    if redis.call('EXISTS', part .. ':gone:' .. article) == 1 then return 'gone', '', '', '' end
-    liked = liked or looked_liked
+    if not p.is_base or looked_liked == '' then return 'ask', '', '', '' end
     if not count then
+      if redis.call('EXISTS', p.key .. ':gone:' .. article) == 1 then return 'gone', '', '', '' end
       count = looked_count
-      redis.call('HSET', key, 'c', count, user, liked)
+      redis.call('HSET', key, 'c', count)
+      if looked_all ~= '?' then
+        redis.call('HSET', key, 'f', 1)
+        for one in string.gmatch(looked_all, '%d+') do redis.call('HSET', key, one, 1) end
+      end
       redis.call('EXPIRE', key, HOUR)
     end
+    liked = liked or looked_liked
   end
   local state = wish == 'toggle' and (liked == '1' and '0' or '1') or wish
   if state == liked then
-    if not found[2] then redis.call('HSET', key, user, liked) end
+    if not found[2] and not found[3] then redis.call('HSET', key, user, liked) end
     return 'same', count, liked, ''
   end
-  if length >= most then return 'full', '', '', '' end
-  length = length + 1
-  last = math.max(now, last + 1)
-  local entry = text(last)
-  redis.call('XADD', part .. ':stream', entry .. '-0', 'l', article .. ':' .. user .. ':' .. state)
+  if p.length >= p.most then return 'full', '', '', '' end
+  p.length = p.length + 1
+  p.last = math.max(p.now, p.last + 1)
+  local entry = text(p.last)
+  redis.call('XADD', p.key .. ':stream', entry .. '-0', 'l', article .. ':' .. user .. ':' .. state)
   count = text(math.max(tonumber(count) + (state == '1' and 1 or -1), 0))
   redis.call('HSET', key, 'c', count, 'l', entry, user, state)
   redis.call('EXPIRE', key, WEEK)
   return 'done', count, state, entry
 end
 
-for i = 6, #ARGV, 5 do
-  local at = #answers
-  answers[at + 1], answers[at + 2], answers[at + 3], answers[at + 4] =
-    change(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4])
+function acts.change(p, word, words)
+  local time = redis.call('TIME')
+  p.now = time[1] * 1000000 + time[2]
+  p.most, p.is_base = tonumber(word(1)), word(2) == p.gen
+  p.length = redis.call('XLEN', p.key .. ':stream')
+  local before = p.last
+  for i = 3, words, 6 do
+    local outcome, count, liked, entry =
+      change(p, word(i), word(i + 1), word(i + 2), word(i + 3), word(i + 4), word(i + 5))
+    p.say(outcome)
+    p.say(count)
+    p.say(liked)
+    p.say(entry)
+  end
+  if p.last ~= before then redis.call('HSET', p.key, 'last', text(p.last)) end
 end
-if last ~= before then redis.call('HSET', part, 'last', text(last)) end
-local all = { gen, text(last), kept }
-for _, one in ipairs(answers) do all[#all + 1] = one end
-return all
+
+local answers, at = {}, 3
+for part, key in ipairs(KEYS) do
+  local floor, words = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+  local found = redis.call('HMGET', key, 'gen', 'last', 'kept')
+  local p = { key = key, gen = found[1], last = tonumber(found[2] or '0'), said = {} }
+  local kept = found[3] or '0'
+  if not p.gen or p.last < floor then
+    -- The server knows less than this node: it has lost something, or it is an old copy.
+    p.gen, kept, p.last = candidate, text(p.last), math.max(p.last, floor)
+    redis.call('HSET', key, 'gen', p.gen, 'last', text(p.last), 'kept', kept)
+  end
+  function p.say(word) p.said[#p.said + 1] = word end
+  local first = at + 1
+  acts[what](p, function(i) return ARGV[first + i] end, words)
+  local answer = { p.gen, text(p.last), kept }
+  for _, word in ipairs(p.said) do answer[#answer + 1] = word end
+  answers[part] = answer
+  at = at + 2 + words
+end
+return answers
