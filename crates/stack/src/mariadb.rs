@@ -1,6 +1,7 @@
 //! Debian's MariaDB, for tests, measurements and clusters on one machine: data in a directory of its
 //! own, a free port of 127.0.0.1, and beyond that no more security than [`MariaDbSettings::account`].
 
+mod galera;
 mod settings;
 
 use std::{
@@ -14,7 +15,8 @@ use std::{
 
 use crate::{Error, Neighbour, Output, PortReservation, Process, Spec, Supervisor, Tail};
 
-pub use settings::{Account, Login, MariaDbSettings, Role};
+pub use galera::galera_installed;
+pub use settings::{Account, Login, MariaDbSettings, Member, Role};
 
 /// Where Debian installs it; `/usr/sbin` is often not in a user's `PATH`.
 const PROGRAM: &str = "/usr/sbin/mariadbd";
@@ -43,6 +45,8 @@ pub struct MariaDb {
     /// The directory with the data directory, without symbolic links.
     dir: PathBuf,
     settings: MariaDbSettings,
+    /// Further ports of a server of a cluster.
+    _group: Vec<PortReservation>,
 }
 
 /// Port, process and end are those of all such servers.
@@ -76,31 +80,24 @@ impl MariaDb {
         settings: &MariaDbSettings,
     ) -> Result<Self, Error> {
         installed()?;
-        let dir = dir.canonicalize().map_err(|source| failed("cannot use", dir, source))?;
-        let filled = |source| failed("cannot fill", &dir, source);
-        let data = dir.join("data");
-        // Not /tmp: servers of one process id, as in containers, would meet there.
-        fs::create_dir_all(dir.join("tmp")).map_err(filled)?;
-        if !data.exists() {
-            // Under another name until it is complete: a start that was killed meanwhile must not leave
-            // a directory that looks like a store.
-            let unfinished = dir.join(UNFINISHED);
-            match fs::remove_dir_all(&unfinished) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(filled(error)),
-                _ => {}
-            }
-            install(supervisor, &dir)?;
-            // `--skip-test-db` leaves this out, and with it accounts without a name.
-            fs::create_dir(unfinished.join("test")).map_err(filled)?;
-            fs::rename(&unfinished, &data).map_err(filled)?;
-        }
-        write_private(&dir.join(INIT_FILE), &settings.sql()?).map_err(filled)?;
+        let dir = filled(supervisor, dir, settings)?;
+        Self::on(supervisor, dir, settings.clone(), Vec::new())
+    }
+
+    /// A server on a directory that is filled.
+    fn on(
+        supervisor: &Supervisor,
+        dir: PathBuf,
+        settings: MariaDbSettings,
+        group: Vec<PortReservation>,
+    ) -> Result<Self, Error> {
         let reservation =
             PortReservation::new().map_err(|source| failed("no free port for", &dir, source))?;
-        let process = spawn(supervisor, &dir, reservation.port(), settings)?;
+        let log = log_size(&dir);
+        let process = spawn(supervisor, &dir, reservation.port(), &settings)?;
         let neighbour = Neighbour { process, reservation, grace: STOP_GRACE };
-        let server = Self { neighbour, dir, settings: settings.clone() };
-        server.await_greeting()?;
+        let server = Self { neighbour, dir, settings, _group: group };
+        server.await_ready(log)?;
         Ok(server)
     }
 
@@ -111,8 +108,12 @@ impl MariaDb {
     /// As [`start`](Self::start). The server is then down, and this can be tried again.
     pub fn restart(&mut self, supervisor: &Supervisor) -> Result<(), Error> {
         self.neighbour.stop()?;
+        if let Role::Member(member) = &mut self.settings.role {
+            member.begins = false;
+        }
+        let log = log_size(&self.dir);
         self.neighbour.process = spawn(supervisor, &self.dir, self.port(), &self.settings)?;
-        self.await_greeting()
+        self.await_ready(log)
     }
 
     /// Address of the database with its login: `mysql://USER:PASSWORD@127.0.0.1:PORT/DATABASE`, or
@@ -128,11 +129,43 @@ impl MariaDb {
         }
     }
 
-    fn await_greeting(&self) -> Result<(), Error> {
+    /// Waits until it serves; its log had so many bytes before.
+    fn await_ready(&self, log: u64) -> Result<(), Error> {
+        if let Role::Member(_) = self.settings.role {
+            return self.await_group(log);
+        }
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port()));
         let greeted = |left| greeting(address, left).map_err(|error| error.to_string());
         self.neighbour.process.ready_when("the greeting of a database", READY_TIME, greeted)
     }
+}
+
+/// Fills a directory unless it is filled, and gives it without symbolic links.
+fn filled(
+    supervisor: &Supervisor,
+    dir: &Path,
+    settings: &MariaDbSettings,
+) -> Result<PathBuf, Error> {
+    let dir = dir.canonicalize().map_err(|source| failed("cannot use", dir, source))?;
+    let filled = |source| failed("cannot fill", &dir, source);
+    let data = dir.join("data");
+    // Not /tmp: servers of one process id, as in containers, would meet there.
+    fs::create_dir_all(dir.join("tmp")).map_err(filled)?;
+    if !data.exists() {
+        // Under another name until it is complete: a start that was killed meanwhile must not leave
+        // a directory that looks like a store.
+        let unfinished = dir.join(UNFINISHED);
+        match fs::remove_dir_all(&unfinished) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(filled(error)),
+            _ => {}
+        }
+        install(supervisor, &dir)?;
+        // `--skip-test-db` leaves this out, and with it accounts without a name.
+        fs::create_dir(unfinished.join("test")).map_err(filled)?;
+        fs::rename(&unfinished, &data).map_err(filled)?;
+    }
+    write_private(&dir.join(INIT_FILE), &settings.sql()?).map_err(filled)?;
+    Ok(dir)
 }
 
 /// Whether the programs are there that [`MariaDb::start`] needs.
@@ -170,7 +203,9 @@ fn spawn(
     settings: &MariaDbSettings,
 ) -> Result<Process, Error> {
     // Relative, because the path of a socket has 107 bytes at most.
-    let spec = as_root(Spec::new(PROGRAM).arg("--no-defaults"))
+    let position = galera::position(supervisor, dir, settings)?;
+    let spec = program(settings)
+        .args(position)
         .args(["--datadir=.", "--tmpdir=../tmp", "--socket=mariadb.sock", "--pid-file=mariadb.pid"])
         .args([format!("--port={port}"), format!("--init-file=../{INIT_FILE}")])
         // A name server that does not answer would hold up every connection.
@@ -180,6 +215,21 @@ fn spawn(
         .stdout(Output::Null)
         .stderr(Output::File(dir.join(LOG)));
     supervisor.spawn(&spec)
+}
+
+/// Without the options of the machine; those of the scripts that copy data to a server of a cluster are only read from a
+/// file.
+fn program(settings: &MariaDbSettings) -> Spec {
+    let spec = Spec::new(PROGRAM);
+    as_root(match settings.role {
+        Role::Member(_) => spec.arg(format!("--defaults-file=../{}", galera::OPTIONS)),
+        _ => spec.arg("--no-defaults"),
+    })
+}
+
+/// Bytes of its log so far.
+fn log_size(dir: &Path) -> u64 {
+    fs::metadata(dir.join(LOG)).map_or(0, |file| file.len())
 }
 
 fn install(supervisor: &Supervisor, dir: &Path) -> Result<(), Error> {

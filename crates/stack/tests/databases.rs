@@ -116,6 +116,34 @@ fn a_killed_primary_comes_back_at_its_port_with_its_rows_and_its_replica_goes_on
 }
 
 #[test]
+fn servers_of_a_galera_cluster_are_killed_and_join_again_and_all_of_it_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = of_a_cluster(Role::Alone);
+    let mut servers = MariaDb::galera(&supervisor(), dir.path(), 3, &settings).unwrap();
+    asked(&servers[0], "create table t (n int primary key); insert into t values (1)").unwrap();
+    let list = "set wsrep_sync_wait = 7; select group_concat(n order by n) from t";
+    assert_eq!(asked(&servers[2], list).unwrap(), "1");
+    signal(servers[0].pid(), rustix::process::Signal::KILL);
+    until("its end is seen", || servers[0].exit());
+    asked(&servers[1], "insert into t values (2)").unwrap();
+    servers[0].restart(&supervisor()).unwrap();
+    assert_eq!(asked(&servers[0], list).unwrap(), "1,2");
+    // It was sent what it had missed, not everything.
+    let log = std::fs::read_to_string(dir.path().join("1/mariadb.log")).unwrap();
+    assert!(log.contains("IST received"), "{log}");
+    asked(&servers[0], "insert into t values (3)").unwrap();
+    // All of them at once, as when the machine fails.
+    for server in &servers {
+        signal(server.pid(), rustix::process::Signal::KILL);
+    }
+    drop(servers);
+    let servers = MariaDb::galera(&supervisor(), dir.path(), 3, &settings).unwrap();
+    for server in &servers {
+        assert_eq!(asked(server, list).unwrap(), "1,2,3");
+    }
+}
+
+#[test]
 fn redis_answers_until_it_is_stopped() {
     let dir = tempfile::tempdir().unwrap();
     let mut server = Redis::start(&supervisor(), dir.path()).unwrap();

@@ -72,6 +72,23 @@ pub enum Role {
         /// Login that the primary was started with.
         replication: Login,
     },
+    /// One server of a Galera cluster, all on this machine. It keeps databases and accounts as the others do.
+    Member(Member),
+}
+
+/// A server of a Galera cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Ports on which the servers talk to each other, its own among them.
+    pub group: Vec<u16>,
+    /// Its own of these.
+    pub port: u16,
+    /// Ports on which it receives what it has missed: the changes, or all data.
+    pub changes_port: u16,
+    /// See there.
+    pub data_port: u16,
+    /// It begins the cluster.
+    pub begins: bool,
 }
 
 impl MariaDbSettings {
@@ -96,6 +113,10 @@ impl MariaDbSettings {
                 // The SQL of the start begins to replicate once it has named the primary: its port
                 // may be another one than the last time.
                 &["--read-only=1", "--skip-slave-start", "--relay-log=relay"]
+            }
+            Role::Member(member) => {
+                all.extend(member.arguments());
+                return all;
             }
         };
         all.extend(more.iter().map(|argument| (*argument).to_owned()));
@@ -128,7 +149,7 @@ impl MariaDbSettings {
                 lines.extend(login(replication)?);
                 lines.push(format!("GRANT REPLICATION SLAVE ON *.* TO '{}'@'%'", replication.user));
             }
-            Role::Alone => {}
+            Role::Alone | Role::Member(_) => {}
         }
         let is_replica = matches!(self.role, Role::Replica { .. });
         if let Some(account) = self.account.as_ref().filter(|_| !is_replica) {
@@ -145,6 +166,40 @@ impl MariaDbSettings {
             lines.push("DROP USER IF EXISTS root@'127.0.0.1', root@'::1'".to_owned());
         }
         Ok(lines.into_iter().map(|line| line + ";\n").collect())
+    }
+}
+
+/// Where Debian's package galera-4 puts the library.
+pub(super) const GALERA: &str = "/usr/lib/galera/libgalera_smm.so";
+
+impl Member {
+    fn arguments(&self) -> Vec<String> {
+        let group: Vec<_> = self.group.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+        let Self { port, changes_port, data_port, .. } = self;
+        let mut all = vec![
+            "--wsrep-on=ON".to_owned(),
+            format!("--wsrep-provider={GALERA}"),
+            "--wsrep-cluster-name=madang".to_owned(),
+            format!("--wsrep-cluster-address=gcomm://{}", group.join(",")),
+            format!("--wsrep-node-name=member-{port}"),
+            "--wsrep-node-address=127.0.0.1".to_owned(),
+            format!("--wsrep-sst-receive-address=127.0.0.1:{data_port}"),
+            // rsync's server gives up root's rights, and with them the way to the directory.
+            "--wsrep-sst-method=mariabackup".to_owned(),
+            "--wsrep-sst-auth=root:".to_owned(),
+            "--binlog-format=ROW".to_owned(),
+            "--innodb-autoinc-lock-mode=2".to_owned(),
+            // A server that is silent for two seconds is left out; the default of five is for networks.
+            format!(
+                "--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:{port};\
+                 ist.recv_addr=127.0.0.1:{changes_port};evs.keepalive_period=PT0.5S;\
+                 evs.suspect_timeout=PT2S;evs.inactive_timeout=PT5S"
+            ),
+        ];
+        if self.begins {
+            all.push("--wsrep-new-cluster".to_owned());
+        }
+        all
     }
 }
 
