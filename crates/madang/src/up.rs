@@ -42,7 +42,8 @@ const STOP_TIME: Duration = Duration::from_secs(20);
 #[command(after_help = "\
 For trying out, testing and comparing, not for production: all servers share one machine. They
 listen on free ports of 127.0.0.1 and come from the Debian packages mariadb-server, nginx-light and,
-for --cache, valkey-server or redis-server, for --tls, openssl. A server that ends is started again at its address. When this process ends,
+for --cache, valkey-server or redis-server, for --tls, openssl, for galera galera-4, mariadb-backup and
+socat. A server that ends is started again at its address. When this process ends,
 even by `kill -9`, all servers end with it.
 
 Settings reach every node as with `madang serve`: madang.toml < MADANG_… variables < --set. This
@@ -65,6 +66,7 @@ Examples:
   madang up --nodes 1 --balance nginx --tls        HTTPS and HTTP/2 with a self-signed certificate
   madang up --nodes 3 --dir shop --set log.level=debug    data and logs stay in ./shop
   madang up --nodes 2 --replicas 1                 reads are also answered from a replica
+  madang up --nodes 2 --database galera:3          three database servers, of which one may fail
   madang up --nodes 2 --cache valkey               nodes use each other's finished answers
   madang up --nodes 2 --cache valkey --set likes.write=stream    likes through a stream in Valkey
   madang up --nodes 2 --cache cluster              the same with a cluster of three cache servers

@@ -40,6 +40,9 @@ impl Databases {
             let file = dir.join("node-1").join("madang.db");
             return Ok(Self { url: format!("sqlite:{}", file.display()), replicas: Vec::new() });
         }
+        if let DatabaseKind::Galera(servers) = plan.database {
+            return Self::start_galera(servers, plan, dir, means, kept);
+        }
         let primary_dir = dir.join("mariadb");
         let data = primary_dir.join("data");
         let has_log = data.join("binlog.index").exists();
@@ -51,12 +54,7 @@ impl Databases {
         // A log that exists goes on, or a replica would miss what was written without it.
         let is_primary = plan.replicas > 0 || has_log;
         let replication = login("replica")?;
-        let mut settings = MariaDbSettings {
-            buffer_pool_mib: BUFFER_POOL_MIB,
-            max_connections: u32::from(plan.nodes) * CONNECTIONS_PER_NODE + MORE_CONNECTIONS,
-            account: Some(Account { database: NAME.to_owned(), login: login(NAME)? }),
-            role: Role::Alone,
-        };
+        let mut settings = alone(plan)?;
         if is_primary {
             let replication = replication.clone();
             settings.role = Role::Primary { server_id: PRIMARY, replication };
@@ -79,6 +77,34 @@ impl Databases {
         }
         Ok(Self { url, replicas })
     }
+
+    fn start_galera(
+        servers: u16,
+        plan: &Plan,
+        dir: &Path,
+        means: &Means,
+        kept: &mut Vec<Arc<Kept>>,
+    ) -> anyhow::Result<Self> {
+        let dir = dir.join("galera");
+        private(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
+        let servers = MariaDb::galera(&means.supervisor, &dir, servers, &alone(plan)?)?;
+        let urls: Vec<_> = servers.iter().map(MariaDb::url).collect();
+        for (number, server) in (1..).zip(servers) {
+            let log = dir.join(format!("{number}/mariadb.log"));
+            kept.push(Arc::new(Kept::new(format!("galera-{number}"), log, server)));
+        }
+        Ok(Self { url: urls.join(","), replicas: Vec::new() })
+    }
+}
+
+/// A server on its own.
+fn alone(plan: &Plan) -> anyhow::Result<MariaDbSettings> {
+    Ok(MariaDbSettings {
+        buffer_pool_mib: BUFFER_POOL_MIB,
+        max_connections: u32::from(plan.nodes) * CONNECTIONS_PER_NODE + MORE_CONNECTIONS,
+        account: Some(Account { database: NAME.to_owned(), login: login(NAME)? }),
+        role: Role::Alone,
+    })
 }
 
 /// A new password at each start: nobody else needs to know it.

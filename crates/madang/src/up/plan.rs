@@ -27,12 +27,32 @@ const OWN: [&str; 8] = [
     "likes.url",
 ];
 
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatabaseKind {
-    /// A file in the data directory of the only node
+    /// A file in the data directory of the only node.
     Sqlite,
-    /// A MariaDB server that all nodes share
+    /// A MariaDB server that all nodes share.
     Mariadb,
+    /// So many MariaDB servers that are a Galera cluster.
+    Galera(u16),
+}
+
+impl DatabaseKind {
+    fn is_shared(self) -> bool {
+        self != Self::Sqlite
+    }
+}
+
+fn database_kind(text: &str) -> Result<DatabaseKind, String> {
+    let servers = |count: &str| count.parse().ok().filter(|count| (2..=7).contains(count));
+    match text {
+        "sqlite" => Ok(DatabaseKind::Sqlite),
+        "mariadb" => Ok(DatabaseKind::Mariadb),
+        "galera" => Ok(DatabaseKind::Galera(3)),
+        _ => text.strip_prefix("galera:").and_then(servers).map(DatabaseKind::Galera).ok_or_else(
+            || "expected sqlite, mariadb, galera or galera:N with 2 to 7 servers".to_owned(),
+        ),
+    }
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +87,9 @@ pub struct Choices {
     /// Number of nodes, 1 to 16 [default: 2 with mariadb, 1 with sqlite]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=16))]
     nodes: Option<u16>,
-    /// Store of the nodes [default: mariadb with several nodes or replicas, otherwise sqlite]
-    #[arg(long, value_name = "KIND", value_enum)]
+    /// Store of the nodes: sqlite (a file of the only node), mariadb (a server for all), galera:N (a
+    /// cluster of N servers) [default: mariadb with several nodes or replicas, otherwise sqlite]
+    #[arg(long, value_name = "KIND", value_parser = database_kind)]
     database: Option<DatabaseKind>,
     /// Number of read-only replicas of the MariaDB, 0 to 8
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=8))]
@@ -143,7 +164,10 @@ impl Plan {
             nodes.is_some_and(|nodes| nodes > 1) || replicas > 0 || cache != CacheKind::Off;
         let fitting = if is_shared { DatabaseKind::Mariadb } else { DatabaseKind::Sqlite };
         let database = database.unwrap_or(fitting);
-        let nodes = nodes.unwrap_or(if database == DatabaseKind::Mariadb { 2 } else { 1 });
+        let nodes = nodes.unwrap_or(if database.is_shared() { 2 } else { 1 });
+        if replicas > 0 && matches!(database, DatabaseKind::Galera(_)) {
+            return Err(usage("--replicas: they follow one server; use --database mariadb"));
+        }
         if database == DatabaseKind::Sqlite {
             if nodes > 1 {
                 return Err(usage(
@@ -193,7 +217,9 @@ impl Plan {
     /// Refuses to begin without a program that will be needed, and names all packages that are missing.
     pub fn check_packages(&self) -> anyhow::Result<()> {
         let mut needed = Vec::new();
-        if self.database == DatabaseKind::Mariadb {
+        if let DatabaseKind::Galera(_) = self.database {
+            needed.push(mariadb::galera_installed());
+        } else if self.database == DatabaseKind::Mariadb {
             needed.push(mariadb::installed());
         }
         if self.cache != CacheKind::Off {
@@ -243,7 +269,7 @@ impl Plan {
         dir: &Path,
     ) -> anyhow::Result<Vec<(String, String)>> {
         let mut all = self.cluster_settings(databases, cache);
-        if self.database == DatabaseKind::Mariadb && !self.has_token_key()? {
+        if self.database.is_shared() && !self.has_token_key()? {
             all.push(("accounts.token_key".to_owned(), token_key(&dir.join("token.key"))?));
         }
         Ok(all)
@@ -260,6 +286,11 @@ impl Plan {
             // Also where a file or variable of the user names a database.
             DatabaseKind::Sqlite => set("database.url", ""),
             DatabaseKind::Mariadb => set("database.url", &databases.url),
+            DatabaseKind::Galera(_) => {
+                set("database.url", &databases.url);
+                // So long everything stands still when a server has died.
+                set("cluster.wait", "5s");
+            }
         }
         if !databases.replicas.is_empty() {
             set("database.replicas", &databases.replicas.join(","));
@@ -327,6 +358,8 @@ mod tests {
         for (flags, nodes, database, balanced) in [
             ("", 1, DatabaseKind::Sqlite, false),
             ("--nodes 3", 3, DatabaseKind::Mariadb, true),
+            ("--database galera", 2, DatabaseKind::Galera(3), true),
+            ("--database galera:5", 2, DatabaseKind::Galera(5), true),
             ("--database mariadb", 2, DatabaseKind::Mariadb, true),
             ("--nodes 2 --balance off", 2, DatabaseKind::Mariadb, false),
             ("--tls", 1, DatabaseKind::Sqlite, true),
@@ -343,6 +376,7 @@ mod tests {
         for (flags, reason) in [
             ("--nodes 2 --database sqlite", "several nodes cannot share a file"),
             ("--replicas 1 --database sqlite", "a file has no replicas"),
+            ("--replicas 1 --database galera", "they follow one server"),
             ("--nodes 0", "0 is not in 1..=16"),
             ("--tls --balance off", "nginx provides it"),
             ("--set data.dir=/x", "sets data.dir itself"),

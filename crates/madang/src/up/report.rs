@@ -54,7 +54,7 @@ fn table(addresses: &Addresses, stack: &Stack, took: Duration) -> String {
     // Of a cluster each server has a row, as it has a log.
     let cache = addresses.cache.iter().flat_map(|urls| urls.split(','));
     let replicas = addresses.replicas.iter().map(String::as_str);
-    let urls = std::iter::once(addresses.database.as_str()).chain(replicas);
+    let urls = addresses.database.split(',').chain(replicas);
     let urls = urls.chain(cache).chain(addresses.counts.as_deref());
     for (at, url) in urls.enumerate() {
         let kept = stack.databases.get(at);

@@ -33,6 +33,7 @@ mod durability;
 mod exit_codes;
 mod fair_turns;
 mod faults;
+mod galera;
 mod harness;
 mod health;
 mod home;

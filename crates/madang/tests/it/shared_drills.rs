@@ -13,7 +13,6 @@ use mysql::prelude::Queryable as _;
 use rustix::process::Signal;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -299,13 +298,16 @@ fn a_node_whose_clock_is_wrong_by_an_hour_answers_nothing_from_before() {
     if !drill!() {
         return;
     }
-    let faketime = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
-    assert!(Path::new(faketime).exists(), "install libfaketime (scripts/setup drills)");
+    let libraries = std::fs::read_dir("/usr/lib").unwrap().flatten();
+    let faketime = libraries
+        .map(|of_machine| of_machine.path().join("faketime/libfaketime.so.1"))
+        .find(|file| file.exists())
+        .expect("libfaketime is not installed (scripts/setup drills)");
     for (offset, accepts_tokens) in [("+1h", true), ("-1h", false)] {
         let shared = Shared::new();
         let node = |program| shared.node(&shared.cache.url(), &shared.counts.url(), program);
         let mut wrong = program();
-        wrong.env("LD_PRELOAD", faketime).env("FAKETIME", offset);
+        wrong.env("LD_PRELOAD", &faketime).env("FAKETIME", offset);
         wrong.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
         let nodes = [node(program()), node(wrong)];
         // What it answers is dated by its clock.

@@ -228,8 +228,8 @@ const GENERAL: &[Key] = &[
         secret: true,
         ..key!(
             "database.url" = "",
-            "mysql://USER:PASSWORD@HOST:PORT/DATABASE, or empty",
-            "MariaDB database that holds the data, for several nodes; empty = a file in the data directory",
+            "mysql://USER:PASSWORD@HOST:PORT/DATABASE, several separated by commas for a Galera cluster, or empty",
+            "MariaDB database that holds the data, for several nodes; of a cluster the first server that can be used; empty = a file in the data directory",
             |s, v| s.database.url = database_url(v)?
         )
     },
@@ -413,8 +413,9 @@ fn database_url(value: &str) -> Result<Option<String>, String> {
     if value.is_empty() {
         return Ok(None);
     }
-    let is_url = value.strip_prefix("mysql://").is_some_and(|rest| rest.contains('/'));
-    if is_url { Ok(Some(value.to_owned())) } else { Err(String::new()) }
+    let is_url =
+        |url: &str| url.trim().strip_prefix("mysql://").is_some_and(|rest| rest.contains('/'));
+    if value.split(',').all(is_url) { Ok(Some(value.to_owned())) } else { Err(String::new()) }
 }
 
 fn replica_urls(value: &str) -> Result<Vec<String>, String> {

@@ -27,7 +27,7 @@ pub fn name_in(command: &mut Command) {
 
 /// Tests about the file of the embedded store, its lock, its log, or the memory that goes with it: they use one in any
 /// case. And those that have a server of their own.
-const ON_FILES: [&str; 28] = [
+const ON_FILES: [&str; 32] = [
     "accounts_tokens::the_key_is_made_once",
     "answers::a_thousand_readers_that_take_nothing",
     "articles::a_cached_article_is_answered_without_sql",
@@ -38,10 +38,12 @@ const ON_FILES: [&str; 28] = [
     "durability::",
     "exit_codes::a_taken_address",
     "faults::",
+    "galera::",
     "health::readiness_asks_the_store",
     "home_",
     "import_refusals::an_import_into_a_served_directory",
     "import_refusals::an_import_whose_reader_has_gone",
+    "like_stream::",
     "likes::a_log_that_cannot_be_read",
     "likes_crash::",
     "nodes::",
@@ -55,6 +57,8 @@ const ON_FILES: [&str; 28] = [
     "remote_cache::",
     "replicas::",
     "seed::a_directory_in_use",
+    "shared_drills::",
+    "shared_guard::",
     "up::",
 ];
 

@@ -1,5 +1,6 @@
 //! What can be said of the servers that settings name, without changing anything.
 
+use super::servers::Servers;
 use super::session::{Session, Use};
 use super::{parse, replica, schema};
 use crate::config::DatabaseSettings;
@@ -10,10 +11,9 @@ pub(in crate::store) fn check(
     url: &str,
     settings: &DatabaseSettings,
 ) -> Result<Vec<String>, StoreError> {
-    let options = parse("database.url", url)?;
-    let name = replica::name(&options);
-    let session = Session::connect(&options, Use::Writes)?;
-    let server = schema::look_at_server(&session)?;
+    let servers = Servers::parse(url)?;
+    let looked = servers.look()?;
+    let (session, _) = servers.connect(Use::Writes)?;
     let (found, known) = schema::versions(&session)?;
     let (tables, identity) = match found {
         None => ("no tables, made at the first start".to_owned(), None),
@@ -22,7 +22,8 @@ pub(in crate::store) fn check(
             (format!("schema version {version} of {known}"), identity)
         }
     };
-    let mut lines = vec![format!("database: {server} at {name}, {tables}")];
+    let mut lines: Vec<_> =
+        looked.into_iter().map(|server| format!("database: {server}, {tables}")).collect();
     for url in &settings.replicas {
         let options = parse("database.replicas", url)?;
         let name = replica::name(&options);

@@ -36,7 +36,7 @@ impl Duty {
         let session = match self.session.take() {
             Some(session) => session,
             None => {
-                let session = Session::connect(&self.shared.options, Use::Brief)?;
+                let (session, _) = self.shared.servers.connect(Use::Brief)?;
                 // A node that is cut off, or stopped, has had it for long enough.
                 session.batch("SET SESSION wait_timeout = 180")?;
                 session

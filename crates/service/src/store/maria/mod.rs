@@ -13,6 +13,7 @@ mod poll;
 mod reach;
 mod replica;
 pub(in crate::store) mod schema;
+mod servers;
 mod session;
 
 pub(in crate::store) use check::check;
@@ -32,6 +33,7 @@ use outbox::{Fate, Number, Outbox};
 use poll::Poller;
 use reach::Reach;
 use replica::Replica;
+use servers::{Servers, Turn};
 use session::{Trouble, is_refusal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -59,7 +61,7 @@ pub(super) struct Maria {
 }
 
 struct Shared {
-    options: OptsBuilder,
+    servers: Servers,
     memory: Arc<Memory>,
     counted: Counted,
     outbox: Outbox,
@@ -85,6 +87,8 @@ struct Seat {
     shared: Arc<Shared>,
     purpose: Use,
     session: Option<Session>,
+    /// The server that the session was made with.
+    turn: Turn,
 }
 
 impl Maria {
@@ -93,8 +97,9 @@ impl Maria {
         settings: &DatabaseSettings,
         memory: &Arc<Memory>,
     ) -> Result<Self, StoreError> {
-        let options = parse("database.url", url)?;
-        let session = Session::connect(&options, Use::Writes)?;
+        let servers = Servers::parse(url)?;
+        servers.look()?;
+        let (session, _) = servers.connect(Use::Writes)?;
         let cluster = &settings.cluster;
         let identity = schema::prepare(&session, cluster.delay)?;
         let timing = Timing::new(cluster.delay);
@@ -102,11 +107,15 @@ impl Maria {
         let (counted, outbox, reach) = Default::default();
         let memory = Arc::clone(memory);
         let shared =
-            Arc::new(Shared { options, memory, counted, outbox, freshness, reach, identity });
+            Arc::new(Shared { servers, memory, counted, outbox, freshness, reach, identity });
         let (reads_size, writes_size) = sizes(settings.max_connections);
         let pool = |name, purpose, size| {
-            let seats =
-                (0..size).map(|_| Seat { shared: Arc::clone(&shared), purpose, session: None });
+            let seats = (0..size).map(|_| Seat {
+                shared: Arc::clone(&shared),
+                purpose,
+                session: None,
+                turn: Turn::default(),
+            });
             Pool::start(name, seats.collect(), settings.queue)
                 .map_err(|e| StoreError::Other(format!("cannot start a thread: {e}")))
         };
@@ -294,8 +303,11 @@ fn sizes(all: Option<usize>) -> (usize, usize) {
 
 impl Seat {
     fn session(&mut self) -> Result<&Session, StoreError> {
-        if self.session.is_none() {
-            self.session = Some(Session::connect(&self.shared.options, self.purpose)?);
+        let servers = &self.shared.servers;
+        if self.session.is_none() || self.turn != servers.turn() {
+            self.session = None;
+            let (session, turn) = servers.connect(self.purpose)?;
+            (self.session, self.turn) = (Some(session), turn);
         }
         self.session.as_ref().ok_or(StoreError::Closed)
     }
@@ -390,7 +402,8 @@ impl Seat {
             Err(error) => (None, Some(error)),
         };
         match (session.take_trouble(), value, error) {
-            (None, Some(value), _) if effects.concern_others() => {
+            // In a cluster every transaction has a number: so what became of a COMMIT is known, whichever server dies.
+            (None, Some(value), _) if effects.concern_others() || shared.servers.are_many() => {
                 match shared.outbox.insert(session, &effects) {
                     Ok(number) => self.commit(value, effects, Some(number)),
                     Err(error) => {

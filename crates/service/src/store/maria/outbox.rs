@@ -96,7 +96,15 @@ impl Outbox {
     /// what became of it.
     pub(super) fn settle(&self, session: &Session, number: Number) -> Fate {
         let Number { lane, number: n, .. } = number;
-        match session.run_unless_taken(sql::FILL, params![n, lane, n]) {
+        let mut filled = session.run_unless_taken(sql::FILL, params![n, lane, n]);
+        // In a cluster the transaction itself may still be on its way: one of both fails, and then it is known which.
+        for _ in 0..3 {
+            if session.take_trouble() != Some(Trouble::Conflict) {
+                break;
+            }
+            filled = session.run_unless_taken(sql::FILL, params![n, lane, n]);
+        }
+        match filled {
             Ok(filled) => {
                 self.with(number, |lane| lane.filled(n));
                 match filled {

@@ -3,6 +3,7 @@
 use super::Shared;
 use super::freshness::now;
 use super::reach;
+use super::servers::Turn;
 use super::session::{Session, Use};
 use crate::store::sql::params;
 use crate::store::{Effects, StoreError};
@@ -43,6 +44,7 @@ impl Poller {
                     // Names are not hashed onto slots: what is remembered here has stamps of its own.
                     follower: Follower::new(1, timing),
                     session: None,
+                    turn: Turn::default(),
                     known: 0,
                     last: None,
                     renewed: Instant::now(),
@@ -72,6 +74,8 @@ struct Work {
     shared: Arc<Shared>,
     follower: Follower,
     session: Option<Session>,
+    /// The server that it was made with.
+    turn: Turn,
     /// The history that the last poll told.
     known: u64,
     /// When the last poll was answered.
@@ -89,7 +93,9 @@ impl Work {
             }
             Err(error) => {
                 // A session whose poll has failed may have an answer on its way.
-                self.session = None;
+                if self.session.take().is_some() {
+                    self.shared.servers.leave(self.turn, &error);
+                }
                 tracing::debug!(%error, "cannot ask what is new");
                 std::thread::sleep(AFTER_FAILURE);
             }
@@ -144,11 +150,17 @@ impl Work {
 
     /// Connects, and finds out whether it is still the same server with the same history.
     fn connect(&mut self) -> Result<(), StoreError> {
-        if self.session.is_some() {
+        if self.session.is_some() && self.turn == self.shared.servers.turn() {
             return Ok(());
         }
-        let session = Session::connect(&self.shared.options, Use::Writes)?;
+        self.session = None;
+        let servers = &self.shared.servers;
+        let purpose = if servers.are_many() { Use::Polls } else { Use::Writes };
+        let (session, turn) = servers.connect(purpose)?;
+        self.turn = turn;
+        // What one server of a cluster has forgotten, it is sent by the others before it serves again.
         let is_new = match (self.last, session.uptime()?) {
+            _ if servers.are_many() => false,
             (Some(last), Some(uptime)) => uptime < last.elapsed() + SLACK,
             (None, _) => false,
             (Some(_), None) => true,

@@ -17,6 +17,7 @@ const CONNECT_TIME: Duration = Duration::from_secs(3);
 const ANSWER_TIME: Duration = Duration::from_secs(20);
 /// The same of what can be done elsewhere or later, and of queries over whole tables.
 const BRIEF_ANSWER_TIME: Duration = Duration::from_secs(1);
+const CLUSTER_ANSWER_TIME: Duration = Duration::from_secs(6);
 const LONG_ANSWER_TIME: Duration = Duration::from_secs(600);
 
 /// Numbers of errors that say that a transaction met another one and may be run again: a deadlock, a lock that was
@@ -69,6 +70,8 @@ pub(in crate::store) enum Use {
     Reads,
     /// Writes: each statement sees what is committed, and holds what it changes.
     Writes,
+    /// Polls of a cluster, which may stand still for as long as a server that has died is waited for.
+    Polls,
     /// What can be done elsewhere or later: a server that is slow is soon given up.
     Brief,
     /// A copy of a whole store: a statement may take long.
@@ -82,10 +85,11 @@ impl Session {
     ) -> Result<Self, StoreError> {
         let isolation = match purpose {
             Use::Reads | Use::Brief => "REPEATABLE READ",
-            Use::Writes | Use::Copies => "READ COMMITTED",
+            Use::Writes | Use::Polls | Use::Copies => "READ COMMITTED",
         };
         let time = match purpose {
             Use::Reads | Use::Writes => ANSWER_TIME,
+            Use::Polls => CLUSTER_ANSWER_TIME,
             Use::Brief => BRIEF_ANSWER_TIME,
             Use::Copies => LONG_ANSWER_TIME,
         };

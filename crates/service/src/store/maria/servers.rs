@@ -1,0 +1,126 @@
+//! The servers of `database.url`: one, or those of a Galera cluster.
+//!
+//! All sessions of a node use one server and go on together to the next of the list when it cannot be used: so a node
+//! sees its own locks, and nodes with the same list meet on the same server as long as it works. Between servers
+//! nothing is locked; certification makes one of two transactions that meet run again.
+
+use super::session::{Session, Use};
+use super::{parse, schema};
+use crate::store::StoreError;
+use mysql::OptsBuilder;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+/// What a node may connect to.
+pub(super) struct Servers {
+    all: Vec<OptsBuilder>,
+    /// Grows by one whenever the node goes on to the next server.
+    turn: AtomicU64,
+}
+
+/// A server that a session was made with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Turn(u64);
+
+impl Servers {
+    /// Of `database.url`, servers separated by commas.
+    pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
+        let urls = url.split(',').map(str::trim).filter(|url| !url.is_empty());
+        let all = urls.map(|url| parse("database.url", url)).collect::<Result<_, _>>()?;
+        Ok(Self { all, turn: AtomicU64::new(0) })
+    }
+
+    /// Whether it is a cluster.
+    pub(super) fn are_many(&self) -> bool {
+        self.all.len() > 1
+    }
+
+    pub(super) fn turn(&self) -> Turn {
+        Turn(self.turn.load(SeqCst))
+    }
+
+    /// Connects to the server whose turn it is, or to the next one that can be used.
+    pub(super) fn connect(&self, purpose: Use) -> Result<(Session, Turn), StoreError> {
+        let mut tried = 0;
+        loop {
+            let turn = self.turn();
+            let connected =
+                Session::connect(self.at(turn), purpose).and_then(|session| self.joined(session));
+            tried += 1;
+            match connected {
+                Ok(session) => return Ok((session, turn)),
+                Err(error) if tried >= self.all.len() => return Err(error),
+                Err(error) => self.leave(turn, &error),
+            }
+        }
+    }
+
+    /// The server of this turn cannot be used: whoever connects from now on goes on to the next one. Does nothing with
+    /// one server, or when another session has said so before.
+    pub(super) fn leave(&self, turn: Turn, why: &StoreError) {
+        if !self.are_many() {
+            return;
+        }
+        let next = Turn(turn.0 + 1);
+        if self.turn.compare_exchange(turn.0, next.0, SeqCst, SeqCst).is_ok() {
+            let [from, to] = [turn, next].map(|turn| super::replica::name(self.at(turn)));
+            tracing::warn!(%why, "the database server {from} cannot be used; this node goes on to {to}");
+        }
+    }
+
+    fn at(&self, turn: Turn) -> &OptsBuilder {
+        let count = self.all.len().max(1) as u64;
+        &self.all[usize::try_from(turn.0 % count).unwrap_or(0)]
+    }
+
+    /// Refuses a server that takes no part in its cluster, and has one that does wait for what others have committed.
+    fn joined(&self, session: Session) -> Result<Session, StoreError> {
+        if self.are_many() {
+            if status(&session, "wsrep_ready")?.as_deref() != Some("ON") {
+                return Err(StoreError::Unreachable("it takes no part in its cluster".to_owned()));
+            }
+            // 1 would leave out UPDATE, DELETE and INSERT, which decide by what they find.
+            session.batch("SET SESSION wsrep_sync_wait = 7")?;
+        }
+        Ok(session)
+    }
+
+    /// Looks at every server that answers: each must keep the promises, and all must be of one cluster. Answers a line
+    /// for each.
+    pub(super) fn look(&self) -> Result<Vec<String>, StoreError> {
+        let mut cluster: Option<String> = None;
+        let mut lines = Vec::new();
+        for options in &self.all {
+            let name = super::replica::name(options);
+            let session = match Session::connect(options, Use::Brief) {
+                Ok(session) => session,
+                Err(error @ StoreError::Unreachable(_)) if self.are_many() => {
+                    lines.push(format!("{name}: {error}"));
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let version = schema::look_at_server(&session)?;
+            lines.push(format!("{version} at {name}"));
+            if !self.are_many() {
+                continue;
+            }
+            let uuid =
+                status(&session, "wsrep_cluster_state_uuid")?.filter(|uuid| !uuid.is_empty());
+            let refused = |why: &str| {
+                let text = format!("database.url names several servers, and {name} {why}");
+                StoreError::CannotOpen(text)
+            };
+            let uuid = uuid.ok_or_else(|| refused("belongs to no Galera cluster"))?;
+            if cluster.get_or_insert_with(|| uuid.clone()) != &uuid {
+                return Err(refused("belongs to another cluster than the one before it"));
+            }
+        }
+        Ok(lines)
+    }
+}
+
+/// A status variable of the server; a server outside of its cluster answers this as well.
+fn status(session: &Session, name: &str) -> Result<Option<String>, StoreError> {
+    let rows = session.text(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
+    Ok(rows.first().and_then(|row| row.get(1)))
+}
