@@ -289,7 +289,7 @@ impl Plan {
             DatabaseKind::Galera(_) => {
                 set("database.url", &databases.url);
                 // So long everything stands still when a server has died.
-                set("cluster.wait", "5s");
+                set("cluster.wait", "15s");
             }
         }
         if !databases.replicas.is_empty() {

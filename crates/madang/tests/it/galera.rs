@@ -65,7 +65,9 @@ fn what_two_nodes_do_on_two_servers_is_as_exact_as_on_one() {
     assert_eq!(made.iter().filter(|&&status| status == 409).count(), 7, "{made:?}");
 
     // Of 64 schedules at once 30 are taken, and the others refused.
-    let statuses = at_once(64, |i| nodes[i % 2].post("/v1/schedules", Some(&mina), &plan()).status);
+    let statuses = at_once(64, |i| {
+        nodes[i % 2].post("/v1/schedules", Some(&mina), &plan("walk", i as u32)).status
+    });
     let count = |status| statuses.iter().filter(|&&found| found == status).count();
     assert_eq!((count(201), count(409)), (30, 34), "{statuses:?}");
     let rows = "SELECT count(*) FROM schedules";
