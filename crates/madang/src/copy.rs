@@ -1,9 +1,9 @@
-//! `madang copy`: moves an embedded store to MariaDB.
+//! `madang copy`: moves an embedded store to MariaDB, and back.
 
 use crate::settings::{SettingsArgs, Usage};
 use anyhow::Context as _;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
-use madang_service::config::{Origin, Settings};
+use madang_service::config::{Key, Origin, Settings};
 use madang_service::store::copy::{self, Begun, Report, Step};
 use madang_service::store::{DirLock, FILE};
 use std::fmt::Write as _;
@@ -14,43 +14,65 @@ use std::time::{Duration, Instant};
 /// Arguments of `madang copy`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Copies every row with its id, then compares all rows of both sides. The data directory is not changed and
-must not be served meanwhile. The database must be empty; a missing schema is created.
+One of --from and --to is a data directory, the other a MariaDB database: mysql://USER:PASSWORD@HOST:PORT/DATABASE.
+Copies every row with its id, then compares all rows of both sides. What is copied from is not changed.
 
-A copy that was interrupted continues where it stopped: run the same command again. Until it is complete,
-no node starts on the database. A complete copy is not repeated.
+To MariaDB: the directory must not be served meanwhile. The database must be empty; a missing schema is
+created. A copy that was interrupted continues where it stopped: run the same command again. Until it is
+complete, no node starts on the database. A complete copy is not repeated.
 
-Other users of the machine can see the arguments of a command: set MADANG_COPY_TO instead of --to if the
-URL holds a password.
+From MariaDB: the directory must hold no store. The copy is of one moment; nodes may be running, and what
+they write afterwards is not in it. With likes.write = stream stop them in order first: likes that are not
+in the tables yet are not copied. A copy that was interrupted begins again.
+
+Other users of the machine can see the arguments of a command: set MADANG_COPY_FROM or MADANG_COPY_TO
+instead if the URL holds a password.
 
 Examples:
   mariadb -e \"CREATE DATABASE madang\"
   madang copy --from madang-data --to mysql://root@127.0.0.1/madang
-  MADANG_COPY_TO=mysql://madang:secret@db.example/madang madang copy --from /var/lib/madang")]
+  MADANG_COPY_TO=mysql://madang:secret@db.example/madang madang copy --from /var/lib/madang
+  madang copy --from mysql://root@127.0.0.1/madang --to madang-data")]
 pub struct Args {
-    /// Data directory to copy
-    #[arg(long, value_name = "DIR")]
-    from: PathBuf,
-    /// MariaDB database to fill: mysql://USER:PASSWORD@HOST:PORT/DATABASE
-    #[arg(long, value_name = "URL", env = "MADANG_COPY_TO", hide_env_values = true)]
+    /// Data directory or database to copy
+    #[arg(long, value_name = "DIR|URL", env = "MADANG_COPY_FROM", hide_env_values = true)]
+    from: String,
+    /// Database or data directory to fill
+    #[arg(long, value_name = "URL|DIR", env = "MADANG_COPY_TO", hide_env_values = true)]
     to: String,
-    /// Configuration file of the server that ran on DIR [default: madang.toml, if it exists]
+    /// Configuration file of the server that runs on the directory [default: madang.toml, if it exists]
     #[arg(long, value_name = "FILE", env = "MADANG_CONFIG")]
     config: Option<PathBuf>,
 }
 
+fn is_url(text: &str) -> bool {
+    text.starts_with("mysql://")
+}
+
 /// Copies, compares, and says how to serve the copy.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    if !args.to.starts_with("mysql://") {
-        let text = "--to: expected mysql://USER:PASSWORD@HOST:PORT/DATABASE";
-        return Err(Usage(text.to_owned()).into());
+    match (is_url(&args.from), is_url(&args.to)) {
+        (false, true) => to_server(args),
+        (true, false) => from_server(args),
+        (false, false) => {
+            let text = "--to: expected mysql://USER:PASSWORD@HOST:PORT/DATABASE";
+            Err(Usage(text.to_owned()).into())
+        }
+        (true, true) => {
+            let text = "--to: a database is copied into a data directory; databases are copied with mariadb-dump";
+            Err(Usage(text.to_owned()).into())
+        }
     }
+}
+
+fn to_server(args: &Args) -> anyhow::Result<()> {
+    let from = Path::new(&args.from);
     // Looked for first: the lock would make the directory.
-    if !args.from.join(FILE).is_file() {
-        let text = format!("--from {}: the directory holds no {FILE}", args.from.display());
+    if !from.join(FILE).is_file() {
+        let text = format!("--from {}: the directory holds no {FILE}", from.display());
         return Err(Usage(text).into());
     }
-    let settings = settings(args)?;
+    let settings = settings(args, from)?;
     let _lock = DirLock::take(&settings.data_dir)?;
     let started = Instant::now();
     let said = match copy::begin(&settings, &args.to)? {
@@ -60,28 +82,45 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             let report = copying.run(|step| watch.step(step)).context(
                 "the copy is not complete, and no node can use the database; what was copied is kept",
             )?;
-            watch.bar.finish_and_clear();
-            for warning in &report.warnings {
-                let _ = writeln!(std::io::stderr(), "warning: {warning}");
-            }
+            watch.finish(&report);
             told(&report, started.elapsed())
         }
     };
     // The work is done whether or not somebody reads of it.
-    let _ = write!(std::io::stdout(), "{said}{}", next(&settings, &args.from));
+    let _ = write!(std::io::stdout(), "{said}{}", next(&settings, from));
+    Ok(())
+}
+
+fn from_server(args: &Args) -> anyhow::Result<()> {
+    let to = Path::new(&args.to);
+    let settings = settings(args, to)?;
+    let _lock = DirLock::take(&settings.data_dir)?;
+    let started = Instant::now();
+    let watch = Watch::default();
+    let report = copy::back(&settings, &args.from, |step| watch.step(step))?;
+    watch.finish(&report);
+    let next = format!(
+        "serve it with the accounts.token_key of the nodes, or everybody has to log in again:\n  \
+         MADANG_ACCOUNTS_TOKEN_KEY=… madang serve --data {}\n",
+        to.display()
+    );
+    let _ = write!(std::io::stdout(), "{}{next}", told(&report, started.elapsed()));
     Ok(())
 }
 
 /// Those of the server that ran on the directory, with its file as the store.
-fn settings(args: &Args) -> anyhow::Result<Settings> {
+fn settings(args: &Args, directory: &Path) -> anyhow::Result<Settings> {
     let from = SettingsArgs {
-        data: Some(args.from.clone()),
+        data: Some(directory.to_owned()),
         config: args.config.clone(),
         set: Vec::new(),
     };
     let mut sources = from.sources()?;
-    // The environment may name the new database already.
-    sources.set("database.url", "", Origin::Flag("--from".to_owned()))?;
+    // The environment may name the database.
+    for key in ["database.url", "database.replicas", "cache.mode", "likes.write"] {
+        let value = Key::find(key).map_or("", |key| key.default);
+        sources.set(key, value, Origin::Flag("copy".to_owned()))?;
+    }
     Ok(sources.resolve()?)
 }
 
@@ -103,6 +142,13 @@ impl Default for Watch {
 }
 
 impl Watch {
+    fn finish(&self, report: &Report) {
+        self.bar.finish_and_clear();
+        for warning in &report.warnings {
+            let _ = writeln!(std::io::stderr(), "warning: {warning}");
+        }
+    }
+
     fn step(&self, step: Step<'_>) {
         let begin = |what: String, rows, at| {
             self.bar.set_length(rows);

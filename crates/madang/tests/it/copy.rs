@@ -1,6 +1,6 @@
 //! `madang copy`: an embedded store becomes a database of MariaDB, whatever interrupts it.
 
-use crate::harness::database::number;
+use crate::harness::database::{integrity, number};
 use crate::harness::{Answer, Madang, Output, Person, Server, Setup, eventually, stores};
 use crate::{articles, posts, schedules};
 use madang_stack::{Supervisor, mariadb::MariaDb};
@@ -270,6 +270,44 @@ fn a_copied_store_answers_as_the_file_does_and_goes_on_from_there() {
     assert_eq!(node.delete(&format!("/v1/schedules/{first}"), Some(&mina)).status, 204);
     schedules::made(&node, &mina, &schedules::plan("one more", 40));
     node.is_well();
+}
+
+/// To a server and back, and to another server, which then holds what the first one does.
+#[test]
+fn a_store_that_is_copied_back_holds_every_row_and_answers_as_before() {
+    let (Filled { dir, mina, logged_out }, target) = (filled(), Target::new());
+    target.copy(dir.path()).succeeds();
+    let key = std::fs::read_to_string(dir.path().join("token.key")).unwrap();
+    // What nodes have written since is copied back, too, and it is of one moment while they go on.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let node = target.node(elsewhere.path()).set("accounts.token_key", key.trim()).start();
+    let id = posts::made(&node, &mina, &posts::with("town", json!("새로운동")));
+    let back = tempfile::tempdir().unwrap();
+    let to = back.path().to_str().unwrap();
+    let copy_back = || copy(Path::new(&target.url()), to);
+    let copied = copy_back().succeeds();
+    for part in ["article_likes", "each was compared", "accounts.token_key"] {
+        assert!(copied.stdout.contains(part), "{part}: {}", copied.stdout);
+    }
+    assert_eq!(integrity(back.path()), "ok");
+    copy_back().fails_with(6).complains(&["exists already"]);
+    let file =
+        Setup::new().cheap_hash().data(back.path()).set("accounts.token_key", key.trim()).start();
+    same_answers(&file, &node, &mina);
+    file.log_in("MINA");
+    file.get_with("/v1/users/me", &[("Authorization", &logged_out.bearer())]).problem(401);
+    assert_eq!(file.get(&format!("/v1/posts/{id}")).status, 200);
+    let [one, other] = [&file, &node]
+        .map(|server| posts::made(server, &mina, &posts::with("town", json!("다음동"))));
+    assert_eq!(one, other, "ids go on");
+    let article = json!({"title": "new", "content": "new"});
+    let [one, other] =
+        [&file, &node].map(|server| server.post("/v1/articles", Some(&mina), &article).json());
+    assert_eq!(one["id"], other["id"], "ids of rows that were deleted are not given again");
+    node.stop();
+    file.stop();
+    let second = Target::new();
+    second.copy(back.path()).succeeds();
 }
 
 /// A copy that runs until something of its progress is held, and is killed there.

@@ -54,8 +54,7 @@ pub(super) fn compare(
     let query = format!("SELECT {columns} FROM `{}` ORDER BY {key}", table.name);
     let differs = |what: String| {
         CopyError::Differs(format!(
-            "the copy is not the same as the file: {}: {what}. If a server has run on the data \
-             directory since the copy began, empty the database and copy again",
+            "the copy is not the same as the original: {}: {what}",
             table.name
         ))
     };

@@ -8,12 +8,14 @@
 //! The tables are not listed here: they are asked of both sides (`tables`), so that a new migration cannot be forgotten.
 #![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
+mod back;
 mod check;
 mod key;
 mod source;
 mod tables;
 mod target;
 
+pub use back::back;
 pub(super) use target::refuse_unfinished;
 
 use super::StoreError;
@@ -142,7 +144,14 @@ impl Copying {
         for (table, copied) in self.tables.iter().zip(&mut copied) {
             let began = Instant::now();
             watch(Step::Compare(&table.name, copied.rows));
-            check::compare(&self.source, &self.target, table, &mut watch)?;
+            let compared = check::compare(&self.source, &self.target, table, &mut watch);
+            compared.map_err(|error| match error {
+                CopyError::Differs(what) => CopyError::Differs(format!(
+                    "{what}. If a server has run on the data directory since the copy began, empty the \
+                     database and copy again"
+                )),
+                other => other,
+            })?;
             copied.comparing = began.elapsed();
         }
         let warnings = check::warnings(&self.target)?;

@@ -11,12 +11,12 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(super) struct Source {
     conn: Connection,
     /// Kept open: it owns the files beside the database.
-    _store: Store,
+    _store: Option<Store>,
     pub(super) directory: PathBuf,
 }
 
@@ -48,16 +48,17 @@ impl Source {
             // Nodes need it: a directory that was never served has none yet.
             TokenKey::of_directory(&settings.data_dir)?;
         }
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let conn = Connection::open_with_flags(settings.data_dir.join(FILE), flags)
-            .map_err(StoreError::from)?;
-        conn.execute_batch("PRAGMA trusted_schema=OFF; PRAGMA mmap_size=268435456; BEGIN")
-            .map_err(StoreError::from)?;
-        let source = Self { conn, _store: store, directory };
+        let conn = reading(&settings.data_dir)?;
+        let source = Self { conn, _store: Some(store), directory };
         if source.count("like_log")? > 0 {
             return Err(StoreError::Full("the log of likes cannot be applied".to_owned()).into());
         }
         Ok(source)
+    }
+
+    /// The file of a directory that nobody else uses, as it is.
+    pub(super) fn reading(directory: &Path) -> Result<Self, CopyError> {
+        Ok(Self { conn: reading(directory)?, _store: None, directory: directory.to_owned() })
     }
 
     pub(super) fn schema(&self) -> Result<Schema, StoreError> {
@@ -131,6 +132,13 @@ impl Source {
         }
         Ok(())
     }
+}
+
+fn reading(directory: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(directory.join(FILE), flags)?;
+    conn.execute_batch("PRAGMA trusted_schema=OFF; PRAGMA mmap_size=268435456; BEGIN")?;
+    Ok(conn)
 }
 
 fn value(cell: ValueRef<'_>) -> Value {

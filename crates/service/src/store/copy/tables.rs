@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Tables of one side alone, each with the reason.
-const ONE_SIDED: [(&str, &str); 7] = [
+const ONE_SIDED: [(&str, &str); 9] = [
     ("like_log", "its likes are applied when the file is opened"),
     ("madang_schema", "schema version of the server"),
     ("madang_cluster", "what nodes agree on"),
@@ -17,17 +17,22 @@ const ONE_SIDED: [(&str, &str); 7] = [
     ("outbox", "messages between nodes"),
     ("outbox_epochs", "lanes of nodes"),
     ("outbox_lanes", "lanes of nodes"),
+    (
+        "like_positions",
+        "how far the stream of likes is in the tables, in which all of it is when nodes are stopped",
+    ),
+    ("used_proofs", "a file has one node, which knows them"),
 ];
 
 /// A table whose rows get new values in one column, and the unique columns whose order they keep instead.
-struct Renumbered {
-    table: &'static str,
-    column: &'static str,
+pub(super) struct Renumbered {
+    pub(super) table: &'static str,
+    pub(super) column: &'static str,
     order: [&'static str; 2],
 }
 
 /// A file counts the keys of each user, a server all of them together. Only their order has a meaning.
-const RENUMBERED: [Renumbered; 1] =
+pub(super) const RENUMBERED: [Renumbered; 1] =
     [Renumbered { table: "idempotency_keys", column: "number", order: ["user_id", "number"] }];
 
 /// Tables that migrations fill. In the target their rows give way to those of the source.

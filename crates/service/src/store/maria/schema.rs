@@ -162,7 +162,7 @@ fn statements(file: &str) -> Vec<String> {
 }
 
 /// Version of the schema that the database has, if any, and of this program's.
-pub(super) fn versions(session: &Session) -> Result<(Option<i64>, usize), StoreError> {
+pub(in crate::store) fn versions(session: &Session) -> Result<(Option<i64>, usize), StoreError> {
     let tables = "SELECT count(*) FROM information_schema.tables
          WHERE table_schema = DATABASE() AND table_name = 'madang_schema'";
     let found = match number(session, tables)? {

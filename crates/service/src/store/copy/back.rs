@@ -1,0 +1,255 @@
+//! From a server into a file: all tables as of one moment, while nodes may go on.
+//!
+//! The file is made in a directory inside the target, in one transaction, compared with the server, and moved to its
+//! place at the very end. A copy that was broken off leaves nothing but that directory, which the next one empties.
+
+use super::source::Source;
+use super::tables::{CONSTANT, RENUMBERED, Table, matched, of_file, of_server};
+use super::target::{Target, refuse_unfinished};
+use super::{Copied, CopyError, Report, Step, check};
+use crate::config::Settings;
+use crate::store::maria::{Session, schema};
+use crate::store::sql::params;
+use crate::store::{FILE, Store, StoreError};
+use mysql::Value;
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use rusqlite::types::Value as Cell;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Where the file is made.
+const UNFINISHED: &str = "copying";
+/// Rows between two signs of life.
+const EVERY: u64 = 4096;
+
+/// Copies the database at `url` into the data directory of these settings, which must hold no store. The caller holds
+/// the lock of the directory.
+///
+/// # Errors
+/// When either side fails, the directory holds a store, or both are not the same in the end; the directory is then as it
+/// was.
+pub fn back(
+    settings: &Settings,
+    url: &str,
+    mut watch: impl FnMut(Step<'_>),
+) -> Result<Report, CopyError> {
+    let file = settings.data_dir.join(FILE);
+    if file.exists() {
+        let text = format!("{} exists already; name a directory without a store", file.display());
+        return Err(CopyError::Refused(text));
+    }
+    let server = Target::connect(url)?;
+    refuse_other_versions(&server.session)?;
+    let unfinished = settings.data_dir.join(UNFINISHED);
+    let made = Made::begin(unfinished, settings)?;
+    // All of it is as of here, whatever nodes write meanwhile.
+    server.session.batch("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
+    server.session.batch("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")?;
+    let tables = matched(&of_file(&made.conn)?, &of_server(&server.session)?)?;
+    let mut copied = made.fill(&server.session, &tables, &mut watch)?;
+    let made = made.close()?;
+    let source = Source::reading(&made)?;
+    for (table, copied) in tables.iter().zip(&mut copied) {
+        let began = Instant::now();
+        watch(Step::Compare(&table.name, copied.rows));
+        check::compare(&source, &server, table, &mut watch)?;
+        copied.comparing = began.elapsed();
+    }
+    let warnings = check::warnings(&server)?;
+    server.session.batch("COMMIT")?;
+    drop(source);
+    put(&made, &file).map_err(|error| StoreError::CannotOpen(error.to_string()))?;
+    Ok(Report { tables: copied, warnings })
+}
+
+/// Only what this program would serve itself is understood.
+fn refuse_other_versions(session: &Session) -> Result<(), CopyError> {
+    schema::look_at_server(session)?;
+    refuse_unfinished(session)?;
+    match schema::versions(session)? {
+        (Some(found), known) if usize::try_from(found) == Ok(known) => Ok(()),
+        (None, _) => Err(CopyError::Refused("the database holds no store of Madang".to_owned())),
+        (Some(found), known) => Err(CopyError::Refused(format!(
+            "the database has schema version {found}, and this program copies {known}; use the program that \
+             serves it"
+        ))),
+    }
+}
+
+/// A new file.
+struct Made {
+    dir: PathBuf,
+    conn: Connection,
+}
+
+impl Made {
+    fn begin(dir: PathBuf, settings: &Settings) -> Result<Self, CopyError> {
+        let cannot = |error: std::io::Error| StoreError::CannotOpen(error.to_string());
+        match std::fs::remove_dir_all(&dir) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(cannot(error).into());
+            }
+            _ => {}
+        }
+        std::fs::create_dir_all(&dir).map_err(cannot)?;
+        let mut database = settings.database.clone();
+        database.url = None;
+        database.replicas.clear();
+        // Makes the tables.
+        drop(Store::open(&dir, &database)?);
+        let conn = Connection::open(dir.join(FILE)).map_err(StoreError::from)?;
+        // What triggers would add is copied, too.
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)
+            .and_then(|_| {
+                conn.execute_batch("PRAGMA foreign_keys=OFF; PRAGMA synchronous=OFF; BEGIN")
+            })
+            .map_err(StoreError::from)?;
+        Ok(Self { dir, conn })
+    }
+
+    fn fill(
+        &self,
+        session: &Session,
+        tables: &[Table],
+        watch: &mut impl FnMut(Step<'_>),
+    ) -> Result<Vec<Copied>, CopyError> {
+        for table in CONSTANT {
+            self.execute(&format!("DELETE FROM {table}"))?;
+        }
+        let mut copied = Vec::with_capacity(tables.len());
+        for table in tables {
+            copied.push(self.copy(session, table, watch)?);
+            self.continue_ids(session, &table.name)?;
+        }
+        let broken: i64 = self.number("SELECT count(*) FROM pragma_foreign_key_check")?;
+        if broken > 0 {
+            let text = format!("{broken} rows of the server refer to rows that are not there");
+            return Err(CopyError::Differs(text));
+        }
+        Ok(copied)
+    }
+
+    fn copy(
+        &self,
+        session: &Session,
+        table: &Table,
+        watch: &mut impl FnMut(Step<'_>),
+    ) -> Result<Copied, CopyError> {
+        let began = Instant::now();
+        let count = format!("SELECT count(*) FROM `{}`", table.name);
+        let count = session.query(&count, params![])?;
+        watch(Step::Copy(&table.name, count.first().and_then(|row| row.get(0)).unwrap_or(0), 0));
+        // What a file numbers by itself follows the order of the server.
+        let number = RENUMBERED.iter().find(|one| one.table == table.name).map(|one| one.column);
+        let all: Vec<_> = table.columns.iter().cloned().chain(number.map(str::to_owned)).collect();
+        let texts = self.texts(table)?;
+        let (columns, key) = (Table::list(&table.columns), Table::list(&table.key));
+        let places = vec!["?"; all.len()].join(", ");
+        let insert =
+            format!("INSERT INTO `{}` ({}) VALUES ({places})", table.name, Table::list(&all));
+        let mut insert = self.conn.prepare(&insert).map_err(StoreError::from)?;
+        let query = format!("SELECT {columns} FROM `{}` ORDER BY {key}", table.name);
+        let rows = session.stream(&query, |rows| {
+            let mut written = 0_u64;
+            for row in rows {
+                let mut cells = Vec::with_capacity(all.len());
+                for (value, is_text) in row?.unwrap().into_iter().zip(&texts) {
+                    cells.push(cell(value, *is_text)?);
+                }
+                written += 1;
+                if number.is_some() {
+                    cells.push(Cell::Integer(i64::try_from(written).unwrap_or(i64::MAX)));
+                }
+                insert.execute(rusqlite::params_from_iter(cells)).map_err(|error| {
+                    CopyError::Store(StoreError::Other(format!("{}: {error}", table.name)))
+                })?;
+                if written.is_multiple_of(EVERY) {
+                    watch(Step::Rows(EVERY));
+                }
+            }
+            watch(Step::Rows(written % EVERY));
+            Ok::<_, CopyError>(written)
+        })?;
+        let (copying, comparing) = (began.elapsed(), Duration::ZERO);
+        Ok(Copied { table: table.name.clone(), rows, before: 0, copying, comparing })
+    }
+
+    /// Which columns of a table hold text: the server gives bytes for both.
+    fn texts(&self, table: &Table) -> Result<Vec<bool>, StoreError> {
+        let of = "SELECT type FROM pragma_table_xinfo(?) WHERE name = ?";
+        let is_text = |column: &String| {
+            let kind: String = self.conn.query_row(of, [&table.name, column], |row| row.get(0))?;
+            Ok(!kind.eq_ignore_ascii_case("BLOB"))
+        };
+        table.columns.iter().map(is_text).collect()
+    }
+
+    /// Ids that were given on the server are not given again.
+    fn continue_ids(&self, session: &Session, table: &str) -> Result<(), CopyError> {
+        let gives =
+            "SELECT count(*) FROM sqlite_schema WHERE name = ? AND sql LIKE '%AUTOINCREMENT%'";
+        let gives: i64 =
+            self.conn.query_row(gives, [table], |row| row.get(0)).map_err(StoreError::from)?;
+        if gives == 0 {
+            return Ok(());
+        }
+        let next = "SELECT CAST(auto_increment AS SIGNED) FROM information_schema.tables
+             WHERE table_schema = DATABASE() AND table_name = ?";
+        let rows = session.query(next, params![table])?;
+        let next: i64 =
+            rows.first().and_then(|row| row.get::<Option<i64>, _>(0)).flatten().unwrap_or(1);
+        let last = next - 1;
+        let set = "UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = ?2";
+        let changed = self.conn.execute(set, (last, table)).map_err(StoreError::from)?;
+        if changed == 0 && last > 0 {
+            let add = "INSERT INTO sqlite_sequence (name, seq) VALUES (?2, ?1)";
+            self.conn.execute(add, (last, table)).map_err(StoreError::from)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the transaction; what is in the file is on the disk then.
+    fn close(self) -> Result<PathBuf, CopyError> {
+        self.execute("COMMIT; PRAGMA synchronous=FULL; PRAGMA wal_checkpoint(TRUNCATE)")?;
+        drop(self.conn);
+        Ok(self.dir)
+    }
+
+    fn execute(&self, sql: &str) -> Result<(), StoreError> {
+        Ok(self.conn.execute_batch(sql)?)
+    }
+
+    fn number(&self, sql: &str) -> Result<i64, StoreError> {
+        Ok(self.conn.query_row(sql, [], |row| row.get(0))?)
+    }
+}
+
+fn cell(value: Value, is_text: bool) -> Result<Cell, StoreError> {
+    let odd = |what: &str| StoreError::Corrupt(format!("a value that a file cannot hold: {what}"));
+    Ok(match value {
+        Value::NULL => Cell::Null,
+        Value::Int(number) => Cell::Integer(number),
+        Value::UInt(number) => {
+            Cell::Integer(i64::try_from(number).map_err(|_| odd(&number.to_string()))?)
+        }
+        Value::Float(number) => Cell::Real(number.into()),
+        Value::Double(number) => Cell::Real(number),
+        Value::Bytes(bytes) if is_text => {
+            Cell::Text(String::from_utf8(bytes).map_err(|_| odd("text that is not UTF-8"))?)
+        }
+        Value::Bytes(bytes) => Cell::Blob(bytes),
+        other => return Err(odd(&format!("{other:?}"))),
+    })
+}
+
+/// Moves the file to its place, synced.
+fn put(made: &Path, file: &Path) -> std::io::Result<()> {
+    let new = made.join(FILE);
+    std::fs::File::open(&new)?.sync_all()?;
+    std::fs::rename(&new, file)?;
+    if let Some(directory) = file.parent() {
+        std::fs::File::open(directory)?.sync_all()?;
+    }
+    std::fs::remove_dir_all(made)
+}
