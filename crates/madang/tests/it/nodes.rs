@@ -138,6 +138,45 @@ fn a_node_that_acknowledges_too_early_is_found_out() {
     assert!(older > 0, "no answer was old: the other test proves nothing");
 }
 
+/// The schema is one version newer than this program, or older: what another version leaves.
+#[test]
+fn programs_of_two_versions_run_side_by_side_where_the_schema_allows_it() {
+    let cluster = Cluster::new();
+    let old = cluster.node();
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |parts: &[&str]| {
+        let data = dir.path().to_str().unwrap();
+        crate::harness::Madang::new(["serve", "--listen", "127.0.0.1:0", "--data", data])
+            .env("MADANG_DATABASE_URL", &cluster.database.url())
+            .env("MADANG_ACCOUNTS_TOKEN_KEY", KEY)
+            .fails_with(6)
+            .complains(parts);
+    };
+    // A newer program has added a table, and says that programs of this version go with it.
+    cluster.sql("UPDATE madang_schema SET version = version + 1");
+    let new = cluster.node();
+    let mina = old.somebody("mina");
+    let id = made(&new, &mina, &bicycle());
+    assert_eq!(
+        price(&old.get(&format!("/v1/posts/{id}"))),
+        price(&new.get(&format!("/v1/posts/{id}")))
+    );
+    // It has changed what this program relies on.
+    cluster.sql("UPDATE madang_schema SET oldest = version");
+    refused(&["the database has schema version", "use a newer program"]);
+    // This program would change what nodes of an older one rely on, and they run.
+    cluster.sql("UPDATE madang_schema SET version = 1, oldest = 1");
+    cluster.sql(
+        "UPDATE outbox_lanes SET leased_until = NOW(6) + INTERVAL 1 HOUR, program = 1 LIMIT 3",
+    );
+    refused(&["do not go with", "nodes of such programs run: stop them first"]);
+    cluster
+        .sql("UPDATE outbox_lanes SET leased_until = NOW(6) - INTERVAL 1 SECOND WHERE program = 1");
+    drop((old, new));
+    let brought = cluster.node();
+    assert_eq!(brought.get(&format!("/v1/posts/{id}")).status, 200);
+}
+
 #[test]
 fn a_node_with_another_delay_is_refused() {
     let cluster = Cluster::new();

@@ -174,7 +174,7 @@ mod tests {
     /// What the migrations of the server make, read from their text: this test needs no server.
     fn of_migrations() -> Schema {
         let mut schema = Schema::new();
-        for file in MIGRATIONS {
+        for file in MIGRATIONS.iter().map(|migration| migration.file) {
             let mut table = String::new();
             for line in file.lines().map(str::trim) {
                 if let Some(rest) = line.strip_prefix("CREATE TABLE IF NOT EXISTS ") {
@@ -187,7 +187,8 @@ mod tests {
                     let added =
                         rest.strip_prefix("ADD COLUMN ").expect("a change that is not known");
                     let added = added.trim_start_matches("IF NOT EXISTS ");
-                    add(schema.get_mut(name).unwrap(), added);
+                    // Tables of the outbox are made beside the files, and are not copied.
+                    add(schema.entry(name.to_owned()).or_default(), added);
                 } else if line.starts_with(')') {
                     table.clear();
                 } else if let Some(shape) = schema.get_mut(&table) {

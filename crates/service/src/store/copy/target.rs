@@ -179,7 +179,7 @@ impl Target {
         )))
     }
 
-    /// A node remembers what it has read. It has a session as long as it runs, and a lane once it has written.
+    /// A node remembers what it has read. It has a session as long as it runs, and a lane.
     fn refuse_served(&self) -> Result<(), CopyError> {
         let sessions = "SELECT count(*) FROM information_schema.processlist
              WHERE db = DATABASE() AND id <> CONNECTION_ID()";
@@ -198,8 +198,8 @@ impl Target {
         let lanes = "SELECT count(*) FROM outbox_lanes WHERE leased_until > NOW(6)";
         if number(&self.session, lanes)?.unwrap_or(0) > 0 {
             return Err(CopyError::Refused(
-                "a node wrote to the database within the last 30 seconds; stop all nodes that serve \
-                 it, wait 30 seconds and try again"
+                "a node served the database within the last 30 seconds; stop all nodes that serve it, \
+                 wait 30 seconds and try again"
                     .to_owned(),
             ));
         }

@@ -1,5 +1,6 @@
 //! This node's lane of the outbox: its claim, its numbers, their rows.
 
+use super::schema::MIGRATIONS;
 use super::session::{Session, Trouble};
 use crate::store::sql::params;
 use crate::store::{Effects, StoreError};
@@ -154,12 +155,16 @@ impl Outbox {
     /// Says that the lane is still used, so that other nodes take another one.
     pub(super) fn renew(&self, session: &Session) -> Result<(), StoreError> {
         let Some(lane) = self.own() else { return Ok(()) };
-        session.run(RENEW, params![lane]).map(drop)
+        session.run(RENEW, params![known(), lane]).map(drop)
     }
 }
 
-const RENEW: &str =
-    "UPDATE outbox_lanes SET leased_until = NOW(6) + INTERVAL 30 SECOND WHERE lane = ?";
+const RENEW: &str = "UPDATE outbox_lanes SET leased_until = NOW(6) + INTERVAL 30 SECOND, program = ? WHERE lane = ?";
+
+/// The schema version that this program knows.
+fn known() -> i64 {
+    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
+}
 
 /// Claims a lane that nobody uses, and gives every number of it a row that has none.
 fn claim(session: &Session) -> Result<Lane, StoreError> {
@@ -193,7 +198,8 @@ fn lease(session: &Session) -> Result<u8, StoreError> {
         &[],
     );
     let lane: Option<u8> = found?.first().and_then(|row| row.get(0));
-    let leased = lane.map(|lane| session.run(RENEW, params![lane]).map(|_| lane)).transpose();
+    let leased =
+        lane.map(|lane| session.run(RENEW, params![known(), lane]).map(|_| lane)).transpose();
     session.batch("COMMIT")?;
     debug_assert!(session.take_trouble() != Some(Trouble::Lost));
     leased?.ok_or_else(|| {

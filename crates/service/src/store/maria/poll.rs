@@ -174,7 +174,9 @@ impl Work {
     fn keep(&mut self) {
         let Some(session) = &self.session else { return };
         let shared = &self.shared;
-        let mut kept = shared.outbox.settle_left(session);
+        // Also of a node that writes nothing: others see by its lane that it runs.
+        let mut kept = shared.outbox.provide(session);
+        kept = kept.and_then(|()| shared.outbox.settle_left(session));
         if self.renewed.elapsed() >= RENEW_EVERY {
             self.renewed = Instant::now();
             kept = kept.and_then(|()| shared.outbox.renew(session));

@@ -1,17 +1,29 @@
 //! The schema on a server: its versions, and what the server must be.
 
 use super::Session;
+use crate::store::sql::params;
 use crate::store::{StoreError, copy};
 use std::time::Duration;
 
-/// Each file brings the schema from version `index` to `index + 1`. Every statement of it can be run again: on a
-/// server a change of a table commits by itself, and what was broken off between two of them is begun anew.
-pub(in crate::store) const MIGRATIONS: &[&str] = &[
-    include_str!("migrations/0001_all.sql"),
-    include_str!("migrations/0002_cluster.sql"),
-    include_str!("migrations/0003_identity.sql"),
-    include_str!("migrations/0004_history.sql"),
-    include_str!("migrations/0005_shared.sql"),
+/// A step of the schema.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::store) struct Migration {
+    /// Every statement can be run again: on a server a change of a table commits by itself, and what was broken off
+    /// between two of them is begun anew.
+    pub(in crate::store) file: &'static str,
+    /// The oldest version whose programs go on beside it. What only adds tables, or columns with a default, leaves this
+    /// at that of the step before; anything else names its own version, and is not done while older programs run.
+    goes_with: usize,
+}
+
+/// Each brings the schema from version `index` to `index + 1`.
+pub(in crate::store) const MIGRATIONS: &[Migration] = &[
+    Migration { file: include_str!("migrations/0001_all.sql"), goes_with: 1 },
+    // Programs before it told others nothing of what they wrote.
+    Migration { file: include_str!("migrations/0002_cluster.sql"), goes_with: 2 },
+    Migration { file: include_str!("migrations/0003_identity.sql"), goes_with: 2 },
+    Migration { file: include_str!("migrations/0004_history.sql"), goes_with: 2 },
+    Migration { file: include_str!("migrations/0005_shared.sql"), goes_with: 2 },
 ];
 
 /// Files whose `INSERT` statements fill tables of the first version with what is always there.
@@ -79,17 +91,25 @@ pub(in crate::store) fn migrate(session: &Session) -> Result<(), StoreError> {
         return Err(StoreError::Foreign("the database belongs to another program".to_owned()));
     }
     session.batch(META)?;
+    session.batch(OLDEST_PROGRAM)?;
     session.batch("INSERT IGNORE INTO madang_schema (only_row, version) VALUES (1, 0)")?;
-    let version = number(session, "SELECT version FROM madang_schema")?.unwrap_or(0);
-    let version = usize::try_from(version).unwrap_or(usize::MAX);
-    if version > MIGRATIONS.len() {
+    let row = session.query("SELECT version, oldest FROM madang_schema", &[])?;
+    let column = |at| row.first().and_then(|row| row.get::<usize, _>(at)).unwrap_or(usize::MAX);
+    let (version, oldest) = (column(0), column(1));
+    let known = MIGRATIONS.len();
+    if version > known {
+        // A newer program has been here. It says who goes with it.
+        if oldest > 0 && oldest <= known {
+            return Ok(());
+        }
         return Err(StoreError::Foreign(format!(
-            "the database has schema version {version}, this program knows up to {}; use a newer program",
-            MIGRATIONS.len()
+            "the database has schema version {version}, this program knows up to {known}; use a newer program"
         )));
     }
-    for (done, file) in MIGRATIONS.iter().enumerate().skip(version) {
-        for statement in statements(file) {
+    let pending = &MIGRATIONS[version..];
+    refuse_beside_older(session, version, pending)?;
+    for (done, migration) in MIGRATIONS.iter().enumerate().skip(version) {
+        for statement in statements(migration.file) {
             session.batch(&created(&statement))?;
         }
         if done == 0 {
@@ -102,10 +122,54 @@ pub(in crate::store) fn migrate(session: &Session) -> Result<(), StoreError> {
         if done == 1 {
             outbox(session)?;
         }
-        session.batch(&format!("UPDATE madang_schema SET version = {}", done + 1))?;
+        let goes_with = migration.goes_with;
+        session.batch(&format!(
+            "UPDATE madang_schema SET version = {}, oldest = GREATEST(oldest, {goes_with})",
+            done + 1
+        ))?;
     }
-    Ok(())
+    // Of a database that was made before programs said it.
+    let oldest = MIGRATIONS.iter().map(|one| one.goes_with).max().unwrap_or(0);
+    session.batch(&format!("UPDATE madang_schema SET oldest = {oldest} WHERE oldest = 0"))
 }
+
+/// The oldest version whose programs may serve the database.
+const OLDEST_PROGRAM: &str =
+    "ALTER TABLE madang_schema ADD COLUMN IF NOT EXISTS oldest BIGINT NOT NULL DEFAULT 0";
+
+/// Refuses steps that nodes which run now do not go with.
+fn refuse_beside_older(
+    session: &Session,
+    version: usize,
+    pending: &[Migration],
+) -> Result<(), StoreError> {
+    let needed = pending.iter().map(|one| one.goes_with).max().unwrap_or(0);
+    // Before that there were no lanes to see nodes by.
+    if needed <= version || version < 2 && number(session, HAS_LANES)? != Some(1) {
+        return Ok(());
+    }
+    session.batch(PROGRAM_OF_LANE)?;
+    let older = "SELECT count(*), COALESCE(min(program), 0) FROM outbox_lanes
+         WHERE leased_until > NOW(6) AND program < ?";
+    let rows = session.query(older, params![needed as i64])?;
+    let column = |at| rows.first().and_then(|row| row.get::<i64, _>(at)).unwrap_or(0);
+    let (nodes, program) = (column(0), column(1));
+    if nodes == 0 {
+        return Ok(());
+    }
+    Err(StoreError::CannotOpen(format!(
+        "this program brings the database to schema version {}, which programs of version {program} do not go with, \
+         and {nodes} nodes of such programs run: stop them first (a node counts for 30 s after it has ended)",
+        version + pending.len()
+    )))
+}
+
+const HAS_LANES: &str = "SELECT count(*) FROM information_schema.tables
+     WHERE table_schema = DATABASE() AND table_name = 'outbox_lanes'";
+
+/// Which schema version the program of a lane's node knows; 0 of those that do not say it.
+const PROGRAM_OF_LANE: &str =
+    "ALTER TABLE outbox_lanes ADD COLUMN IF NOT EXISTS program BIGINT NOT NULL DEFAULT 0";
 
 /// The tables of the outbox, with a row for each lane.
 fn outbox(session: &Session) -> Result<(), StoreError> {

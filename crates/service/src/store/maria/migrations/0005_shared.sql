@@ -16,3 +16,5 @@ CREATE TABLE IF NOT EXISTS used_proofs (
   expires BIGINT NOT NULL,
   KEY used_proofs_by_expiry (expires)
 );
+-- Which schema version the program of a lane's node knows.
+ALTER TABLE outbox_lanes ADD COLUMN IF NOT EXISTS program BIGINT NOT NULL DEFAULT 0;
