@@ -348,6 +348,89 @@ pub fn likes() -> anyhow::Result<String> {
     Ok(out)
 }
 
+fn row(out: &mut String, name: &str, rates: &[Vec<f64>]) -> anyhow::Result<()> {
+    let [single, cluster] = rates else { anyhow::bail!("two subjects") };
+    writeln!(
+        out,
+        "| {name} | {} | {} | **{}** |",
+        spread(single, 0),
+        spread(cluster, 0),
+        spread(&ratios(cluster, single), 2)
+    )?;
+    Ok(())
+}
+
+/// What a Galera cluster of three costs, beside one server.
+pub fn galera() -> anyhow::Result<String> {
+    const ARTICLES: u32 = 5_000;
+    let dirs = [TempDir::new()?, TempDir::new()?];
+    let settings = MariaDbSettings { buffer_pool_mib: BUFFER_POOL_MIB, ..Default::default() };
+    let single = MariaDb::with(&supervisor()?, dirs[0].path(), &settings)?;
+    let servers = MariaDb::galera(&supervisor()?, dirs[1].path(), 3, &settings)?;
+    let list = |name: &str| -> anyhow::Result<String> {
+        database(&servers[0], name)?;
+        let urls = servers.iter().map(|server| {
+            let url = server.url();
+            url.rsplit_once('/').map(|(base, _)| format!("{base}/{name}")).unwrap_or_default()
+        });
+        Ok(urls.collect::<Vec<_>>().join(","))
+    };
+    let mut out = format!(
+        "### Galera\n\nA node on three servers of a Galera cluster and one on a single server, all on this machine, {CLIENTS} clients, {ROUNDS} rounds in turn; no answer was an error. Median (range).\n\n| | single, /s | Galera, /s | **Galera / single** |\n|---|---|---|---|\n"
+    );
+    for way in ["direct", "behind"] {
+        let name = format!("likes_{way}");
+        let mut subjects = Vec::new();
+        for url in [database(&single, &name)?, list(&name)?] {
+            let dir = TempDir::new()?;
+            seed(&url, dir.path(), &["--articles", &ARTICLES.to_string(), "--likes", "0"])?;
+            subjects.push((node(&url, &[&format!("likes.write={way}")])?, Vec::new()));
+        }
+        for round in 0..=ROUNDS {
+            for ((node, _), runs) in &mut subjects {
+                let run = like(node, Pairs::OneArticle, u32::try_from(round)? * 500_000)?;
+                ensure!(run.errors == 0.0, "errors: {}", run.errors);
+                if round > 0 {
+                    runs.push(run);
+                }
+            }
+        }
+        row(
+            &mut out,
+            &format!("likes, `{way}`"),
+            &subjects.iter().map(|(_, runs)| column(runs, rate)).collect::<Vec<_>>(),
+        )?;
+    }
+    let mut subjects = Vec::new();
+    for url in [database(&single, "plans")?, list("plans")?] {
+        let dir = TempDir::new()?;
+        seed(&url, dir.path(), &[])?;
+        let (node, dir) = node(&url, &["schedules.limit=1000000"])?;
+        let tokens = (1..=CLIENTS).map(|n| log_in(&node.url, n)).collect::<Result<Vec<_>, _>>()?;
+        let script: PathBuf = dir.path().join("create.lua");
+        std::fs::write(&script, lua(&tokens))?;
+        subjects.push(((node, dir, script), Vec::new()));
+    }
+    for round in 0..=ROUNDS {
+        for ((node, _, script), runs) in &mut subjects {
+            let url = format!("{}/v1/schedules", node.url);
+            let args = ["-s", script.to_str().context("a path of text")?];
+            let run = wrk_with(&url, CLIENTS, SECONDS, &args, &|| node.process.sample())?;
+            ensure!(run.errors == 0.0, "errors: {}", run.errors);
+            if round > 0 {
+                runs.push(run);
+            }
+        }
+    }
+    row(
+        &mut out,
+        "creates of schedules, counted",
+        &subjects.iter().map(|(_, runs)| column(runs, rate)).collect::<Vec<_>>(),
+    )?;
+    out.push('\n');
+    Ok(out)
+}
+
 /// One node and two behind nginx, each with a third of a core.
 fn two_small_nodes(server: &MariaDb) -> anyhow::Result<String> {
     let url = database(server, "small")?;

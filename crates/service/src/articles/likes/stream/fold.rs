@@ -7,15 +7,14 @@ use crate::articles::types::ArticleId;
 use crate::store::{StoreError, Tx, params};
 use madang_valkey::{Error, redis};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Entries of a part in one transaction.
-const AT_ONCE: usize = 512;
-/// Time between two looks whether there is something, and after a failure.
-const SOON: Duration = Duration::from_millis(20);
-const IDLE: Duration = Duration::from_millis(100);
+const AT_ONCE: usize = 1024;
+/// Time between two rounds, and after a failure. Rounds that follow at once would be smaller and cost more.
+const EVERY: Duration = Duration::from_millis(100);
 const AGAIN: Duration = Duration::from_millis(500);
 /// For so long one node folds for all; another one goes on when it does not.
 const TURN: Duration = Duration::from_secs(1);
@@ -23,8 +22,8 @@ const TURN: Duration = Duration::from_secs(1);
 /// How far this node is with folding.
 #[derive(Debug)]
 pub(super) struct Folding {
+    /// Tells this node from others.
     name: u64,
-    pause: Mutex<Duration>,
     failed: AtomicBool,
     pending: AtomicU64,
     lag_micros: AtomicU64,
@@ -33,25 +32,15 @@ pub(super) struct Folding {
 
 impl Default for Folding {
     fn default() -> Self {
-        Self {
-            name: fastrand::u64(..),
-            pause: Mutex::new(IDLE),
-            failed: AtomicBool::default(),
-            pending: AtomicU64::default(),
-            lag_micros: AtomicU64::default(),
-            lost: AtomicU64::default(),
-        }
+        let (failed, pending, lag_micros, lost) = Default::default();
+        Self { name: fastrand::u64(..), failed, pending, lag_micros, lost }
     }
 }
 
 impl Folding {
     pub(super) async fn until_due(&self) {
-        let pause = *self.pause.lock().unwrap_or_else(PoisonError::into_inner);
+        let pause = if self.failed.load(Relaxed) { AGAIN } else { EVERY };
         tokio::time::sleep(pause).await;
-    }
-
-    fn next_after(&self, pause: Duration) {
-        *self.pause.lock().unwrap_or_else(PoisonError::into_inner) = pause;
     }
 
     pub(super) fn figures(&self) -> (u64, Duration, u64) {
@@ -110,7 +99,6 @@ impl Shared {
                 true
             }
             Err(error) => {
-                self.folding.next_after(AGAIN);
                 self.parts.counted.flush_failed();
                 let before = self.folding.failed.swap(true, Relaxed);
                 if before {
@@ -135,17 +123,14 @@ impl Shared {
         }
         if pending == 0 {
             self.folding.lag_micros.store(0, Relaxed);
-            self.folding.next_after(IDLE);
             return Ok(false);
         }
         let busy: Vec<usize> = (0..PARTS).filter(|part| lengths[*part] > 0).collect();
         let all = self.entries(&busy, &positions).await?;
         self.note_lag(&all).await?;
         if !self.is_our_turn().await.map_err(Arc::new)? {
-            self.folding.next_after(IDLE);
             return Ok(false);
         }
-        self.folding.next_after(SOON);
         let full = all.iter().any(|entries| entries.list.len() == AT_ONCE);
         let counts = self.write(&all).await?;
         let words = all.iter().map(|entries| (entries.part, folded_words(entries, &counts)));
