@@ -95,18 +95,20 @@ fn pause(pauses: u32) -> Duration {
 mod tests {
     use super::*;
 
+    const LATE: Error = Error::Late(Duration::from_secs(1));
+
     #[test]
     fn three_failures_in_a_row_open_it_and_an_answer_closes_it() {
         let breaker = Breaker::new("the server");
         for _ in 0..2 {
-            breaker.failed(&Error::Late);
+            breaker.failed(&LATE);
         }
         breaker.succeeded();
         for _ in 0..2 {
-            breaker.failed(&Error::Late);
+            breaker.failed(&LATE);
         }
         assert!(breaker.may_ask(), "two in a row");
-        breaker.failed(&Error::Late);
+        breaker.failed(&LATE);
         assert!(!breaker.is_closed() && !breaker.may_ask());
         breaker.succeeded();
         assert!(breaker.is_closed() && breaker.may_ask());

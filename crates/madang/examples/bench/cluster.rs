@@ -362,7 +362,7 @@ fn row(out: &mut String, name: &str, rates: &[Vec<f64>]) -> anyhow::Result<()> {
 
 /// What a Galera cluster of three costs, beside one server.
 pub fn galera() -> anyhow::Result<String> {
-    const ARTICLES: u32 = 5_000;
+    const ARTICLES: u32 = 50_000;
     let dirs = [TempDir::new()?, TempDir::new()?];
     let settings = MariaDbSettings { buffer_pool_mib: BUFFER_POOL_MIB, ..Default::default() };
     let single = MariaDb::with(&supervisor()?, dirs[0].path(), &settings)?;

@@ -164,7 +164,7 @@ fn a_cluster_of_three_takes_likes_and_counts_attempts() {
     let shared = Shared::new();
     let dir = tempfile::tempdir().unwrap();
     let cluster = Redis::cluster(&supervisor(), dir.path(), 3, &[]).unwrap();
-    let urls = cluster.iter().map(|server| server.url()).collect::<Vec<_>>().join(",");
+    let urls = cluster.iter().map(Redis::url).collect::<Vec<_>>().join(",");
     let node = || shared.setup().set("likes.url", &urls).set("guard.url", &urls).start();
     let nodes = [node(), node()];
     let rows = end_as_a_model_does(&nodes);
