@@ -316,12 +316,11 @@ impl Gate {
             self.metrics.waited.up();
             Instant::now() + longest
         });
-        // Attempts of other processes end without ringing here.
-        let look = self.fallback.as_ref().map(|_| Instant::now() + LOOK);
-        let until = look.map_or(deadline, |look| look.min(deadline));
+        // Attempts of other processes end without ringing here: the head of a queue looks for itself.
+        let looks = self.fallback.is_some() && place.is_head();
+        let until = if looks { deadline.min(Instant::now() + LOOK) } else { deadline };
         match timeout_at(until, place.rung()).await {
-            Err(_) if until >= deadline => Err(Stop::InFlight),
-            Err(_) if !place.is_head() => Box::pin(self.await_turn(place, passage)).await,
+            Err(_) if until == deadline => Err(Stop::InFlight),
             _ => Ok(()),
         }
     }

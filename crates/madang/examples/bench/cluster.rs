@@ -367,6 +367,14 @@ pub fn galera() -> anyhow::Result<String> {
     let settings = MariaDbSettings { buffer_pool_mib: BUFFER_POOL_MIB, ..Default::default() };
     let single = MariaDb::with(&supervisor()?, dirs[0].path(), &settings)?;
     let servers = MariaDb::galera(&supervisor()?, dirs[1].path(), 3, &settings)?;
+    // Servers of a cluster give every third id; the load names articles by all of them. Only one server is used here.
+    for setting in [
+        "wsrep_auto_increment_control = OFF",
+        "auto_increment_increment = 1",
+        "auto_increment_offset = 1",
+    ] {
+        mysql::Conn::new(servers[0].url().as_str())?.query_drop(format!("SET GLOBAL {setting}"))?;
+    }
     let list = |name: &str| -> anyhow::Result<String> {
         database(&servers[0], name)?;
         let urls = servers.iter().map(|server| {

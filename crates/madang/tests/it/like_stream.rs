@@ -154,7 +154,8 @@ fn end_as_a_model_does(nodes: &[Server; 2]) -> i64 {
 #[test]
 fn clients_of_two_nodes_on_many_pairs_end_as_a_model_of_them_does() {
     let shared = Shared::new();
-    let rows = end_as_a_model_does(&shared.nodes());
+    let nodes = shared.nodes();
+    let rows = end_as_a_model_does(&nodes);
     shared.folded();
     assert_eq!(shared.number("SELECT count(*) FROM article_likes"), rows);
 }
@@ -175,7 +176,7 @@ fn a_cluster_of_three_takes_likes_and_counts_attempts() {
                 .then_some(())
         });
     }
-    let compared = at_once(40, |i| log_in(&nodes[i % 2], "mina", "wrong-horse-battery").status);
+    let compared = at_once(40, |i| log_in(&nodes[i % 2], "juno", "wrong-horse-battery").status);
     assert_eq!(compared.iter().filter(|&&status| status == 401).count(), 10);
     // Without one of three the others go on.
     kill_process(Pid::from_raw(cluster[0].pid().cast_signed()).unwrap(), Signal::KILL).unwrap();
@@ -187,6 +188,45 @@ fn a_cluster_of_three_takes_likes_and_counts_attempts() {
         let taken = ids.iter().filter(|id| liked(&mut connection, "PUT", **id, &mina).is_some());
         (taken.count() >= 8).then_some(())
     });
+}
+
+/// The rights that docs/OPERATIONS.md names are enough, and what is written when a node ends is all of it.
+#[test]
+fn the_rights_that_are_documented_are_enough_and_the_last_node_empties_the_stream() {
+    let page = include_str!("../../../../docs/OPERATIONS.md");
+    let rights: Vec<_> =
+        page.split('`').filter(|text| text.starts_with("~") && text.contains("+eval ")).collect();
+    let [guard, likes] = rights[..] else { panic!("{rights:?}") };
+    let shared = Shared::new();
+    for (user, rights) in [("guard", guard), ("likes", likes)] {
+        let set: Vec<_> = ["ACL", "SETUSER", user, "on", ">secret"]
+            .into_iter()
+            .chain(rights.split(' '))
+            .collect();
+        assert_eq!(shared.cli(&set), "OK");
+    }
+    let port = shared.stream.port();
+    let node = |by: &str| {
+        let url = |user: &str| format!("redis://{user}:secret@127.0.0.1:{port}");
+        shared.setup().set("likes.url", &url("likes")).set("guard.url", &url(by)).start()
+    };
+    let nodes = [node("guard"), node("guard")];
+    let mina = nodes[0].somebody("mina");
+    for _ in 0..3 {
+        assert_eq!(log_in(&nodes[1], "mina", "wrong-horse-battery").status, 401);
+    }
+    for node in &nodes {
+        assert!(node.metric("madang_guard_store_away", &[]) < 0.5, "{}", node.log());
+        assert!(node.metric("madang_guard_store_errors_total", &[]) < 0.5, "{}", node.log());
+    }
+    let ids: Vec<_> = (0..20).map(|n| write(&nodes[0], &mina, &format!("a {n}"))).collect();
+    for (at, id) in ids.iter().enumerate() {
+        assert!(liked(&mut nodes[at % 2].connect(), "PUT", *id, &mina).is_some());
+    }
+    for node in nodes {
+        node.stop();
+    }
+    assert_eq!(shared.number("SELECT count(*) FROM article_likes"), 20);
 }
 
 #[test]

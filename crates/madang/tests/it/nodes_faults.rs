@@ -52,7 +52,7 @@ fn a_database_that_cannot_be_used_ends_the_start_with_its_reason() {
     another.fails_with(6).complains(&["the database belongs to another program"]);
     run(&cluster.database, "DROP TABLE theirs");
     drop(cluster.node());
-    run(&cluster.database, "UPDATE madang_schema SET version = 99");
+    run(&cluster.database, "UPDATE madang_schema SET version = 99, oldest = 99");
     let (newer, _dir) = self::serve(&url);
     newer.fails_with(6).complains(&["schema version 99", "use a newer program"]);
 }

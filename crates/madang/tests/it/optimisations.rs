@@ -36,6 +36,8 @@ const OPTIMISATIONS: &[(&str, &[&str])] = &[
 const OTHERS: &[&str] = &[
     // Where the shared tier is; with `cache.mode` it is tested in remote_cache.rs.
     "cache.url",
+    // The same of likes.write = stream, in like_stream.rs.
+    "likes.url",
     "unsafe_experiments",
     "database.queue",
     "cluster.delay",

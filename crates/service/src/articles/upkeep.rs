@@ -157,7 +157,7 @@ impl Articles {
             self.likes.flush().await;
         }
         let stopping = Instant::now();
-        while !self.likes.flush().await
+        while !self.likes.finish().await
             && self.likes.in_memory_alone() > 0
             && stopping.elapsed() < drain_timeout
         {

@@ -263,6 +263,14 @@ impl LikeLog {
         }
     }
 
+    /// [`flush`](Self::flush) at the end, when nobody asks any longer.
+    pub(super) async fn finish(&self) -> bool {
+        match &self.way {
+            Way::Stream(stream) => stream.finish().await,
+            _ => self.flush().await,
+        }
+    }
+
     /// Likes that are acknowledged and nowhere but in memory.
     pub(super) fn in_memory_alone(&self) -> u64 {
         match &self.way {

@@ -145,7 +145,12 @@ impl Stream {
 
     /// Brings the tables up to date; answers whether that could be done.
     pub(super) async fn flush(&self) -> bool {
-        self.shared.fold_all().await
+        self.shared.fold_all(false).await
+    }
+
+    /// The same whoever's turn it is: a node that ends may be the last one.
+    pub(super) async fn finish(&self) -> bool {
+        self.shared.fold_all(true).await
     }
 
     /// Entries that wait, the oldest for how long, and likes that were acknowledged and lost.

@@ -25,6 +25,7 @@ pub(super) struct Folding {
     /// Tells this node from others.
     name: u64,
     failed: AtomicBool,
+    rounds: AtomicU64,
     pending: AtomicU64,
     lag_micros: AtomicU64,
     lost: AtomicU64,
@@ -32,8 +33,8 @@ pub(super) struct Folding {
 
 impl Default for Folding {
     fn default() -> Self {
-        let (failed, pending, lag_micros, lost) = Default::default();
-        Self { name: fastrand::u64(..), failed, pending, lag_micros, lost }
+        let (failed, rounds, pending, lag_micros, lost) = Default::default();
+        Self { name: fastrand::u64(..), failed, rounds, pending, lag_micros, lost }
     }
 }
 
@@ -41,6 +42,11 @@ impl Folding {
     pub(super) async fn until_due(&self) {
         let pause = if self.failed.load(Relaxed) { AGAIN } else { EVERY };
         tokio::time::sleep(pause).await;
+    }
+
+    /// In one round of ten.
+    fn looks(&self) -> bool {
+        self.rounds.fetch_add(1, Relaxed).is_multiple_of(10)
     }
 
     pub(super) fn figures(&self) -> (u64, Duration, u64) {
@@ -84,10 +90,10 @@ impl Entries {
 }
 
 impl Shared {
-    /// Folds until nothing waits; answers whether that could be done.
-    pub(super) async fn fold_all(self: &Arc<Self>) -> bool {
+    /// Folds until nothing waits, if it is this node's turn or `anyway`; answers whether that could be done.
+    pub(super) async fn fold_all(self: &Arc<Self>, anyway: bool) -> bool {
         let done = loop {
-            match self.fold().await {
+            match self.fold(anyway).await {
                 Ok(true) => {}
                 Ok(false) | Err(FoldError::Overtaken) => break Ok(()),
                 Err(error) => break Err(error),
@@ -112,25 +118,29 @@ impl Shared {
     }
 
     /// One round: answers whether there may be more.
-    async fn fold(self: &Arc<Self>) -> Result<bool, FoldError> {
+    async fn fold(self: &Arc<Self>, anyway: bool) -> Result<bool, FoldError> {
         let lengths = self.lengths().await?;
         let pending = lengths.iter().sum();
         self.folding.pending.store(pending, Relaxed);
+        if pending == 0 {
+            self.folding.lag_micros.store(0, Relaxed);
+        }
+        let ours = pending > 0 && (anyway || self.is_our_turn().await.map_err(Arc::new)?);
+        // A node that does not fold follows the positions all the same, only not as often.
+        if !ours && !self.folding.looks() {
+            return Ok(false);
+        }
         let positions = self.positions().await?;
         for (part, position) in positions.iter().enumerate() {
             let lost = self.known(part).folded(position);
             self.folding.lost(lost);
         }
-        if pending == 0 {
-            self.folding.lag_micros.store(0, Relaxed);
+        if !ours {
             return Ok(false);
         }
         let busy: Vec<usize> = (0..PARTS).filter(|part| lengths[*part] > 0).collect();
         let all = self.entries(&busy, &positions).await?;
         self.note_lag(&all).await?;
-        if !self.is_our_turn().await.map_err(Arc::new)? {
-            return Ok(false);
-        }
         let full = all.iter().any(|entries| entries.list.len() == AT_ONCE);
         let counts = self.write(&all).await?;
         let words = all.iter().map(|entries| (entries.part, folded_words(entries, &counts)));
