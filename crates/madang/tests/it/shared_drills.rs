@@ -1,6 +1,6 @@
 //! Faults of what nodes share beside the database: the cache, the counter of attempts and the stream of likes.
 //!
-//! One drill runs with the tests, all of them with `make drills`.
+//! They run with `make drills`.
 
 use crate::cluster_drills::{holds, only, stopped, two_nodes, until_answered, used_again};
 use crate::cluster_load::{Load, Seen};
@@ -65,6 +65,9 @@ fn killed(up: &Up, url: &str) {
 
 #[test]
 fn servers_that_are_killed_under_load_lose_nothing() {
+    if !drill!() {
+        return;
+    }
     let up = two_nodes(&STREAM);
     let seen = Load::at(up.url).run(|_| {
         killed(&up, url(&up, "cache"));
