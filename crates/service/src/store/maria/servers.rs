@@ -9,13 +9,20 @@ use super::{parse, schema};
 use crate::store::StoreError;
 use mysql::OptsBuilder;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// What a node may connect to.
 pub(super) struct Servers {
     all: Vec<OptsBuilder>,
     /// Grows by one whenever the node goes on to the next server.
     turn: AtomicU64,
+    /// When the log last spoke of that: while none can be used, it does not each time.
+    said: Mutex<Option<Instant>>,
 }
+
+/// Time between two such lines.
+const SAY_EVERY: Duration = Duration::from_secs(5);
 
 /// A server that a session was made with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,7 +33,7 @@ impl Servers {
     pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
         let urls = url.split(',').map(str::trim).filter(|url| !url.is_empty());
         let all = urls.map(|url| parse("database.url", url)).collect::<Result<_, _>>()?;
-        Ok(Self { all, turn: AtomicU64::new(0) })
+        Ok(Self { all, turn: AtomicU64::new(0), said: Mutex::default() })
     }
 
     /// Whether it is a cluster.
@@ -63,6 +70,11 @@ impl Servers {
         let next = Turn(turn.0 + 1);
         if self.turn.compare_exchange(turn.0, next.0, SeqCst, SeqCst).is_ok() {
             let [from, to] = [turn, next].map(|turn| super::replica::name(self.at(turn)));
+            let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+            if said.is_some_and(|said| said.elapsed() < SAY_EVERY) {
+                return;
+            }
+            *said = Some(Instant::now());
             tracing::warn!(%why, "the database server {from} cannot be used; this node goes on to {to}");
         }
     }
