@@ -31,8 +31,16 @@ pub(crate) struct Leader<E> {
     pub(crate) key: Box<str>,
     pub(crate) flight: Arc<Flight<E>>,
     pub(crate) stamps: Box<[Stamp]>,
-    /// Whether the body may be taken from the shared tier.
-    pub(crate) asks_remote: bool,
+    pub(crate) asks: Asks,
+}
+
+/// Whether a load looks into the shared tier first.
+pub(crate) enum Asks {
+    /// No: what is there would be as old as what is here.
+    Never,
+    Yes,
+    /// It has, and found this.
+    Has(Found),
 }
 
 impl<E> Drop for Leader<E> {
@@ -50,7 +58,7 @@ impl<E> Drop for Leader<E> {
 /// the table before the waiters learn that they have to look for another.
 pub(crate) async fn run<E, F, Fut>(
     sender: Sender<E>,
-    leader: Leader<E>,
+    mut leader: Leader<E>,
     permit: Option<OwnedSemaphorePermit>,
     loader: F,
 ) where
@@ -61,7 +69,7 @@ pub(crate) async fn run<E, F, Fut>(
     let remote = leader.shared.upgrade().and_then(|shared| shared.remote.clone());
     let mut own = OwnLoad::default();
     if let Some(remote) = &remote {
-        match ask(&leader, remote).await {
+        match ask(&mut leader, remote).await {
             Ok(filled) => {
                 drop(leader);
                 let _ = sender.send(Some(Ok(filled)));
@@ -107,14 +115,15 @@ struct OwnLoad {
 }
 
 /// What the shared tier has; otherwise this process is to load it.
-async fn ask<E>(leader: &Leader<E>, remote: &Remote) -> Result<Filled, OwnLoad> {
+async fn ask<E>(leader: &mut Leader<E>, remote: &Remote) -> Result<Filled, OwnLoad> {
     let Some(name) = leader.shared.upgrade().map(|shared| shared.name().to_owned()) else {
         return Err(OwnLoad::default());
     };
-    if !leader.asks_remote {
-        return Err(OwnLoad { shareable: remote.begin_load(), claimed: None });
-    }
-    let mut found = remote.find(&name, &leader.key, &leader.stamps).await;
+    let mut found = match std::mem::replace(&mut leader.asks, Asks::Never) {
+        Asks::Never => return Err(OwnLoad { shareable: remote.begin_load(), claimed: None }),
+        Asks::Yes => remote.find(&name, &leader.key, &leader.stamps).await,
+        Asks::Has(found) => found,
+    };
     let mut claimed = None;
     if matches!(found, Found::Nothing | Found::Outdated) {
         claimed = remote.claim(&name, &leader.key).await;

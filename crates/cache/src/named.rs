@@ -8,8 +8,10 @@ use crate::{
     clock::Clock,
     error::CacheError,
     flight::Turn,
-    metrics::MetricsSnapshot,
+    load::Asks,
+    metrics::{Counter, MetricsSnapshot},
     policy::Policy,
+    remote,
     shard::Name,
     shared::{Shared, Tiers, Waited, answer},
     stamp::{MAX_STAMPS, Stamp},
@@ -165,13 +167,26 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
         if !self.shared.policy.enabled {
             return self.shared.load_uncached(loader).await;
         }
-        self.get_slow(key, stamps, loader).await
+        let asks = match self.shared.remote_alone() {
+            // A hit there ends here: a load would cost more than the question.
+            Some(remote) => match remote.find_once(self.name(), key, stamps).await {
+                remote::Found::Body(value, _) => {
+                    self.shared.count_turn(Served::Miss);
+                    self.shared.count(Counter::RemoteHits);
+                    return Ok(Lookup { value: Some(value), served: Served::Miss });
+                }
+                found => Asks::Has(found),
+            },
+            None => Asks::Yes,
+        };
+        self.get_slow(key, stamps, asks, loader).await
     }
 
     async fn get_slow<F, Fut>(
         &self,
         key: &str,
         stamps: &[Stamp],
+        asks: Asks,
         loader: F,
     ) -> Result<Lookup, CacheError<E>>
     where
@@ -180,13 +195,13 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
     {
         let shared = &self.shared;
         let deadline = Instant::now() + shared.longest();
-        let mut loader = Some(loader);
+        let mut own = Some((loader, asks));
         // The load that this caller joined had no turn.
         let mut turned_away = false;
         loop {
             let stale = match shared.find(key) {
                 Found::Fresh { value, refresh } => {
-                    if refresh && let Some(loader) = loader.take() {
+                    if refresh && let Some((loader, _)) = own.take() {
                         shared.refresh(key, stamps, loader);
                     }
                     return Ok(shared.hit(value));
@@ -205,7 +220,7 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
                     return shared.stale_or(stale, error);
                 }
                 // Not again: whoever leads may have a long queue of its own, which is not this caller's.
-                Turn::Join(_) if turned_away && let Some(loader) = loader.take() => {
+                Turn::Join(_) if turned_away && let Some((loader, _)) = own.take() => {
                     let Ok(_permit) = shared.permits.try_acquire() else {
                         let retry_after = shared.policy.queue_timeout;
                         return shared.stale_or(stale, CacheError::Overloaded { retry_after });
@@ -215,9 +230,11 @@ impl<E: Send + Sync + 'static> NamedCache<E> {
                 Turn::Join(receiver) => (receiver, Served::Coalesced),
                 Turn::Lead(flight, sender) => {
                     let receiver = flight.receiver.clone();
-                    let leader = shared.leader(key, flight, stamps, true);
                     // Only a leader uses its loader up, and a leader never comes round again.
-                    let Some(loader) = loader.take() else { return Err(CacheError::Abandoned) };
+                    let Some((loader, asks)) = own.take() else {
+                        return Err(CacheError::Abandoned);
+                    };
+                    let leader = shared.leader(key, flight, stamps, asks);
                     shared.spawn(sender, leader, loader);
                     (receiver, Served::Miss)
                 }

@@ -62,7 +62,7 @@ impl fmt::Debug for Remote {
 /// What the shared tier has of a key.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// A body that contains enough, and the rest of its life.
+    /// A body that contains enough, and the rest of its life if that was asked for.
     Body(Value, Duration),
     /// There is a body, and it contains too little.
     Outdated,
@@ -98,12 +98,23 @@ impl Remote {
         self.server.is_up()
     }
 
-    /// The body of a key.
+    /// The body of a key, for one answer.
+    pub(crate) async fn find_once(&self, name: &str, key: &str, stamps: &[Stamp]) -> Found {
+        let mut get = redis::cmd("GET");
+        get.arg(self.key(name, key));
+        self.found(self.server.try_run(&get).await.map(|bytes| (bytes, 0)), stamps)
+    }
+
+    /// The body of a key, to be kept for the rest of its life.
     pub(crate) async fn find(&self, name: &str, key: &str, stamps: &[Stamp]) -> Found {
         let key = self.key(name, key);
         let mut pipe = redis::pipe();
         pipe.get(&key).pttl(&key);
-        let (bytes, left): (Option<Vec<u8>>, i64) = match self.server.try_pipe(&pipe).await {
+        self.found(self.server.try_pipe(&pipe).await, stamps)
+    }
+
+    fn found(&self, answer: Result<(Option<Vec<u8>>, i64), Error>, stamps: &[Stamp]) -> Found {
+        let (bytes, left) = match answer {
             Ok(found) => found,
             Err(Error::Skipped) => return Found::Skipped,
             Err(_) => return Found::Failed,

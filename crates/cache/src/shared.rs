@@ -15,7 +15,7 @@ use crate::{
     clock::{Clock, nanos},
     error::CacheError,
     flight::{Ask, Filled, Flight, Flights, Lent, Outcome, Receiver, Sender, Turn, longest_load},
-    load::{self, Leader},
+    load::{self, Asks, Leader},
     metrics::{Counter, MetricsSnapshot},
     named::{Loaded, Lookup, Served},
     policy::{Admission, Policy},
@@ -156,16 +156,20 @@ impl<E> Shared<E> {
         )
     }
 
-    /// `asks_remote`: whether the body may be taken from the shared tier.
+    /// The shared tier if it is the only one.
+    pub(crate) fn remote_alone(&self) -> Option<&Remote> {
+        self.remote.as_deref().filter(|_| !self.local)
+    }
+
     pub(crate) fn leader(
         self: &Arc<Self>,
         key: &str,
         flight: Arc<Flight<E>>,
         stamps: &[Stamp],
-        asks_remote: bool,
+        asks: Asks,
     ) -> Leader<E> {
         let shared = Arc::downgrade(self);
-        Leader { shared, key: key.into(), flight, stamps: stamps.into(), asks_remote }
+        Leader { shared, key: key.into(), flight, stamps: stamps.into(), asks }
     }
 
     /// Whether nothing that this load depends on has ended since it began.
@@ -376,7 +380,7 @@ impl<E: Send + Sync + 'static> Shared<E> {
         }
         if let Turn::Lead(flight, sender) = self.turn_to_refresh(key, stamps) {
             self.count(Counter::Refreshes);
-            let leader = self.leader(key, flight, stamps, false);
+            let leader = self.leader(key, flight, stamps, Asks::Never);
             self.spawn(sender, leader, loader);
         }
     }
