@@ -92,8 +92,12 @@ fn routes_are_labelled_by_template_never_by_id() {
     assert_eq!(by(&["route=\"/v1/tracks/{id}\"", "status=\"200\"", "method=\"GET\""]), 3.0);
     assert_eq!(by(&["route=\"/v1/tracks/{id}\"", "status=\"404\""]), 3.0);
     assert_eq!(by(&["route=\"unmatched\"", "status=\"404\""]), 1.0);
-    for secret in ["777777", "abc", "888888", "secret", "4711"] {
-        assert!(!page.contains(secret), "{secret} is a label");
+    // Without the values, which may have any digits.
+    let names = page.lines().filter_map(|line| line.rsplit_once(' ')).map(|(name, _)| name);
+    for name in names {
+        for secret in ["777777", "abc", "888888", "secret", "4711"] {
+            assert!(!name.contains(secret), "{secret} is a label: {name}");
+        }
     }
 }
 
