@@ -9,8 +9,10 @@ use std::{
 
 use super::Error;
 
-/// Failures in a row after which the server is left alone.
+/// Failures in a row after which a server is left alone, and a cluster: while one of its three is away, ten in a row are 1
+/// in 59,000.
 const PATIENCE: u32 = 3;
+const CLUSTER_PATIENCE: u32 = 10;
 /// The first pause; each further one is twice as long, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -20,6 +22,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 pub(super) struct Breaker {
     /// What the log calls the server.
     name: &'static str,
+    patience: u32,
     /// Of the state, for those who only look.
     is_open: AtomicBool,
     state: Mutex<State>,
@@ -34,8 +37,10 @@ struct State {
 }
 
 impl Breaker {
-    pub(super) fn new(name: &'static str) -> Self {
-        Self { name, is_open: AtomicBool::new(false), state: Mutex::default() }
+    /// Of so many servers.
+    pub(super) fn new(name: &'static str, servers: usize) -> Self {
+        let patience = if servers > 1 { CLUSTER_PATIENCE } else { PATIENCE };
+        Self { name, patience, is_open: AtomicBool::new(false), state: Mutex::default() }
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -76,7 +81,7 @@ impl Breaker {
         let mut state = self.state();
         state.failures += 1;
         // A connection that cannot be made is no chance.
-        if state.failures < PATIENCE && !error.is_certain() && self.is_closed() {
+        if state.failures < self.patience && !error.is_certain() && self.is_closed() {
             return;
         }
         state.until = Some(Instant::now() + pause(state.pauses));
@@ -99,7 +104,7 @@ mod tests {
 
     #[test]
     fn three_failures_in_a_row_open_it_and_an_answer_closes_it() {
-        let breaker = Breaker::new("the server");
+        let breaker = Breaker::new("the server", 1);
         for _ in 0..2 {
             breaker.failed(&LATE);
         }
@@ -117,7 +122,7 @@ mod tests {
     #[test]
     fn pauses_grow_to_a_bound_and_one_call_passes_after_each() {
         assert_eq!([pause(0), pause(1), pause(30)], [FIRST_PAUSE, 2 * FIRST_PAUSE, LONGEST_PAUSE]);
-        let breaker = Breaker::new("the server");
+        let breaker = Breaker::new("the server", 1);
         breaker.failed(&Error::Refused("no".to_owned()));
         assert!(!breaker.may_ask(), "what is certain opens it at once");
         breaker.state().until = Some(Instant::now());

@@ -90,15 +90,6 @@ impl Server {
         self.within(run).await
     }
 
-    /// The same for several commands at once.
-    ///
-    /// # Errors
-    /// As [`run`](Self::run).
-    pub async fn pipe<T: FromRedisValue>(&self, pipe: &Pipeline) -> Result<T, Error> {
-        let run = async { self.links.connected().await?.pipe(pipe).await };
-        self.within(run).await
-    }
-
     /// Runs a command if this thread has a connection; if not, one is made meanwhile.
     ///
     /// # Errors

@@ -12,7 +12,8 @@ use std::{
 use tokio::sync::Notify;
 
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, FromRedisValue, InfoDict, Pipeline, RedisError,
+    AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, InfoDict, Pipeline, RedisError,
+    ServerErrorKind,
     aio::{ConnectionLike, MultiplexedConnection},
     cluster::ClusterClient,
     cluster_async::ClusterConnection,
@@ -26,6 +27,9 @@ const CONNECT: Duration = Duration::from_secs(1);
 const LINKS: usize = 16;
 /// Time between two complaints about a server that is full.
 const COMPLAIN: Duration = Duration::from_secs(60);
+/// Rest before a call is repeated whose keys are on their way to another server of a cluster, and how often it is tried.
+const MOVING: Duration = Duration::from_millis(20);
+const MOVING_TRIES: u32 = 25;
 /// The oldest server whose commands are tested.
 const OLDEST: u32 = 7;
 
@@ -148,7 +152,18 @@ impl Connection {
     pub(crate) async fn run<T: FromRedisValue>(&mut self, command: &Cmd) -> Result<T, Error> {
         Ok(match self {
             Self::One(link) => command.query_async(link).await?,
-            Self::Cluster(link) => command.query_async(link).await?,
+            Self::Cluster(link) => {
+                let mut tries = 1;
+                loop {
+                    match command.query_async(link).await {
+                        Err(error) if is_moving(&error) && tries < MOVING_TRIES => {
+                            tries += 1;
+                            tokio::time::sleep(MOVING).await;
+                        }
+                        answer => break answer?,
+                    }
+                }
+            }
         })
     }
 
@@ -158,6 +173,12 @@ impl Connection {
             Self::Cluster(link) => pipe.query_async(link).await?,
         })
     }
+}
+
+/// Whether the server has done nothing, because the slot of the keys is on its way to another one.
+fn is_moving(error: &RedisError) -> bool {
+    use ServerErrorKind::{Ask, Moved, TryAgain};
+    matches!(error.kind(), ErrorKind::Server(Ask | Moved | TryAgain))
 }
 
 /// How a connection is made.
@@ -215,12 +236,13 @@ impl Links {
                 let builder = ClusterClient::builder(nodes)
                     .connection_timeout(CONNECT)
                     .response_timeout(CONNECT)
-                    .retries(1);
+                    // It would also repeat what a server may have done before the connection was lost.
+                    .retries(0);
                 Maker::Cluster(Box::new(builder.build()?))
             }
         };
         let (links, complained) = Default::default();
-        let breaker = Breaker::new(purpose.name);
+        let breaker = Breaker::new(purpose.name, urls.len());
         Ok(Arc::new(Self { maker, links, breaker, purpose, complained }))
     }
 
@@ -291,7 +313,8 @@ impl Links {
             error.into_iter().filter(|error| error.is_full()).for_each(|full| self.complain(full));
             return self.breaker.succeeded();
         };
-        if error.ends_connection() {
+        // The client connects again to a server of a cluster, and keeps the other connections.
+        if error.ends_connection() && !self.is_cluster() {
             let mut link = self.link(place());
             if matches!(*link, State::Open(_)) {
                 *link = State::Nothing;

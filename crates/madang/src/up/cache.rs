@@ -1,4 +1,4 @@
-//! The servers of the Redis protocol that all nodes share: a cache, and one that keeps what it is told.
+//! The Valkey or Redis servers that all nodes share: a cache, and a server with persistence for attempts and likes.
 
 use super::kept::{Kept, Means, Part};
 use super::plan::{CacheKind, Plan};

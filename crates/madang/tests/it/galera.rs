@@ -86,7 +86,7 @@ fn what_two_nodes_do_on_two_servers_is_as_exact_as_on_one() {
                 ("Idempotency-Key", "the-same"),
             ];
             let answer = connection.send_body("POST", "/v1/posts", &headers, post.to_string());
-            // While the first is under way the others are told so.
+            // 409 while the first request is in progress.
             (answer.status == 201).then(|| answer.json()["id"].as_i64().unwrap())
         })
     });

@@ -1,5 +1,6 @@
 //! Bodies in a server that all nodes share: it makes answers cheaper, and never older.
 
+use crate::beside::{Beside, cli};
 use crate::harness::{Server, Setup, command, eventually};
 use crate::nodes::{Cluster, older_than_acknowledged, price, supervisor};
 use crate::posts::{bicycle, made, patch};
@@ -12,27 +13,12 @@ use std::time::{Duration, Instant};
 
 const REMOTE: &[&str] = &["tier=\"remote\""];
 
-/// A database and a cache that nodes share.
-struct Shared {
-    cluster: Cluster,
-    cache: Redis,
-    _dir: tempfile::TempDir,
+fn setup(shared: &Beside, mode: &str) -> Setup {
+    shared.cluster.setup().set("cache.mode", mode).set("cache.url", &shared.redis.url())
 }
 
-impl Shared {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let cache = Redis::start(&supervisor(), dir.path()).unwrap();
-        Self { cluster: Cluster::new(), cache, _dir: dir }
-    }
-
-    fn setup(&self, mode: &str) -> Setup {
-        self.cluster.setup().set("cache.mode", mode).set("cache.url", &self.cache.url())
-    }
-
-    fn node(&self, mode: &str) -> Server {
-        connected(self.setup(mode).start())
-    }
+fn node(shared: &Beside, mode: &str) -> Server {
+    connected(setup(shared, mode).start())
 }
 
 /// Waits until each thread of a node has its connection: look-ups before that go on without one.
@@ -47,22 +33,15 @@ fn connected(node: Server) -> Server {
     node
 }
 
-fn cli(cache: &Redis, args: &[&str]) -> String {
-    let port = cache.port().to_string();
-    let output = Command::new("redis-cli").args(["-p", &port]).args(args).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
-}
-
 fn hits(node: &Server) -> f64 {
     node.metric("madang_cache_hits_total", REMOTE)
 }
 
 #[test]
 fn a_body_that_one_node_has_made_serves_another_one() {
-    let shared = Shared::new();
+    let shared = Beside::new();
     for mode in ["remote", "local+remote"] {
-        let nodes = [shared.node(mode), shared.node(mode)];
+        let nodes = [node(&shared, mode), node(&shared, mode)];
         let mina = nodes[0].somebody(if mode == "remote" { "mina" } else { "mira" });
         let path = format!("/v1/posts/{}", made(&nodes[0], &mina, &bicycle()));
         let first = nodes[0].get(&path);
@@ -88,8 +67,8 @@ fn a_body_that_one_node_has_made_serves_another_one() {
 
 #[test]
 fn no_answer_is_older_than_a_write_that_was_acknowledged_on_any_node() {
-    let shared = Shared::new();
-    let nodes = [shared.node("remote"), shared.node("local+remote")];
+    let shared = Beside::new();
+    let nodes = [node(&shared, "remote"), node(&shared, "local+remote")];
     let mina = nodes[0].somebody("mina");
     let id = made(&nodes[0], &mina, &bicycle());
     patch(&nodes[0], &mina, id, &json!({ "price": 0 }));
@@ -100,15 +79,15 @@ fn no_answer_is_older_than_a_write_that_was_acknowledged_on_any_node() {
 
 #[test]
 fn a_node_that_starts_again_loads_little_of_what_others_have() {
-    let shared = Shared::new();
-    let one = shared.node("local+remote");
+    let shared = Beside::new();
+    let one = node(&shared, "local+remote");
     let mina = one.somebody("mina");
     let posts: Vec<String> =
         (0..50).map(|_| format!("/v1/posts/{}", made(&one, &mina, &bicycle()))).collect();
     posts.iter().for_each(|path| drop(one.get(path)));
     // Whatever was written since the bodies were kept, they are new enough.
     made(&one, &mina, &bicycle());
-    let other = shared.node("local+remote");
+    let other = node(&shared, "local+remote");
     let posts_part = ["cache=\"posts\""];
     for path in &posts {
         assert_eq!(other.get(path).status, 200);
@@ -119,13 +98,13 @@ fn a_node_that_starts_again_loads_little_of_what_others_have() {
 
 #[test]
 fn a_server_that_goes_back_in_time_or_is_emptied_makes_no_answer_older() {
-    let shared = Shared::new();
-    let node = shared.node("remote");
+    let shared = Beside::new();
+    let node = node(&shared, "remote");
     let mina = node.somebody("mina");
     let id = made(&node, &mina, &bicycle());
     let path = format!("/v1/posts/{id}");
     let kept = || {
-        let keys = cli(&shared.cache, &["KEYS", &format!("*:posts:*{id}*")]);
+        let keys = cli(&shared.redis, &["KEYS", &format!("*:posts:*{id}*")]);
         keys.lines().filter(|key| !key.ends_with(":claim")).map(str::to_owned).next()
     };
     patch(&node, &mina, id, &json!({ "price": 1 }));
@@ -133,23 +112,23 @@ fn a_server_that_goes_back_in_time_or_is_emptied_makes_no_answer_older() {
         assert_eq!(price(&node.get(&path)), 1);
         kept()
     });
-    assert_eq!(cli(&shared.cache, &["COPY", &key, "earlier"]), "1");
+    assert_eq!(cli(&shared.redis, &["COPY", &key, "earlier"]), "1");
     patch(&node, &mina, id, &json!({ "price": 2 }));
     assert_eq!(price(&node.get(&path)), 2);
     let outdated = node.metric("madang_cache_outdated_total", REMOTE);
-    assert_eq!(cli(&shared.cache, &["COPY", "earlier", &key, "REPLACE"]), "1");
+    assert_eq!(cli(&shared.redis, &["COPY", "earlier", &key, "REPLACE"]), "1");
     assert_eq!(price(&node.get(&path)), 2);
     assert!(node.metric("madang_cache_outdated_total", REMOTE) > outdated, "it was not looked at");
     // Not a body at all, and nothing.
-    cli(&shared.cache, &["SET", &key, "nonsense"]);
+    cli(&shared.redis, &["SET", &key, "nonsense"]);
     assert_eq!(price(&node.get(&path)), 2);
-    cli(&shared.cache, &["FLUSHALL"]);
+    cli(&shared.redis, &["FLUSHALL"]);
     assert_eq!(price(&node.get(&path)), 2);
 }
 
 #[test]
 fn without_the_server_everything_goes_on_and_it_is_used_again_when_it_is_back() {
-    let Shared { cluster, mut cache, _dir } = Shared::new();
+    let Beside { cluster, redis: mut cache, dir: _dir } = Beside::new();
     let setup = cluster.setup().set("cache.mode", "remote").set("cache.url", &cache.url());
     let node = connected(setup.start());
     let mina = node.somebody("mina");
@@ -186,15 +165,15 @@ fn without_the_server_everything_goes_on_and_it_is_used_again_when_it_is_back() 
 
 #[test]
 fn a_full_server_takes_no_bodies_and_still_serves_what_it_has() {
-    let shared = Shared::new();
-    let node = shared.node("remote");
+    let shared = Beside::new();
+    let node = node(&shared, "remote");
     let mina = node.somebody("mina");
     let path = format!("/v1/posts/{}", made(&node, &mina, &bicycle()));
     eventually("it is kept", || {
         node.get(&path);
         (hits(&node) > 0.5).then_some(())
     });
-    cli(&shared.cache, &["CONFIG", "SET", "maxmemory", "1"]);
+    cli(&shared.redis, &["CONFIG", "SET", "maxmemory", "1"]);
     let other = format!("/v1/posts/{}", made(&node, &mina, &bicycle()));
     for _ in 0..10 {
         assert_eq!(node.get(&other).status, 200);
@@ -253,17 +232,17 @@ fn a_server_that_cannot_be_used_is_named_with_the_reason_and_the_node_serves() {
 /// that nobody does, a look each 10 ms.
 #[test]
 fn a_load_after_a_write_waits_for_nobody() {
-    let shared = Shared::new();
-    let node = shared.node("remote");
+    let shared = Beside::new();
+    let node = node(&shared, "remote");
     let mina = node.somebody("mina");
     let id = made(&node, &mina, &bicycle());
     let path = format!("/v1/posts/{id}");
-    cli(&shared.cache, &["CONFIG", "RESETSTAT"]);
+    cli(&shared.redis, &["CONFIG", "RESETSTAT"]);
     for write in 1..=20 {
         patch(&node, &mina, id, &json!({ "price": write }));
         assert_eq!(price(&node.get(&path)), write);
     }
-    let stats = cli(&shared.cache, &["INFO", "commandstats"]);
+    let stats = cli(&shared.redis, &["INFO", "commandstats"]);
     let gets = stats.split("cmdstat_get:calls=").nth(1).unwrap().split(',').next().unwrap();
     let gets: u32 = gets.parse().unwrap();
     assert!((20..100).contains(&gets), "{gets} looks for 20 reads");
@@ -272,12 +251,12 @@ fn a_load_after_a_write_waits_for_nobody() {
 /// The rights that docs/OPERATIONS.md names are enough.
 #[test]
 fn a_user_with_the_rights_of_the_manual_can_be_used() {
-    let shared = Shared::new();
+    let shared = Beside::new();
     let manual = include_str!("../../../../docs/OPERATIONS.md");
     let rights = manual.split("user needs are `").nth(1).unwrap().split('`').next().unwrap();
     let user = ["ACL", "SETUSER", "mina", "on", ">right"].into_iter().chain(rights.split(' '));
-    assert_eq!(cli(&shared.cache, &user.collect::<Vec<_>>()), "OK");
-    let url = format!("redis://mina:right@127.0.0.1:{}", shared.cache.port());
+    assert_eq!(cli(&shared.redis, &user.collect::<Vec<_>>()), "OK");
+    let url = format!("redis://mina:right@127.0.0.1:{}", shared.redis.port());
     let node = connected(
         shared.cluster.setup().set("cache.mode", "remote").set("cache.url", &url).start(),
     );

@@ -181,7 +181,7 @@ fn likes_are_folded_whichever_node_dies() {
     in_the_tables(&up);
 }
 
-/// A way to a server that can be cut: what is sent then gets nowhere, and nobody is told.
+/// A proxy in front of a server. When it is cut, bytes are held back and both connections stay open.
 struct Way {
     address: SocketAddr,
     is_cut: Arc<AtomicBool>,

@@ -2,8 +2,9 @@
 
 use crate::accounts::{log_in, new_user, register};
 use crate::accounts_guard::{at_once, attempt, hashed, solved};
+use crate::beside::Beside;
 use crate::harness::{PASSWORD, Server, Setup, eventually};
-use crate::nodes::{Cluster, supervisor};
+use crate::nodes::supervisor;
 use madang_guard::clock::ManualClock;
 use madang_guard::config::{AccountLimit, AddressLimit, FailureLimit, PasswordWatch, Suspicion};
 use madang_guard::limit::{
@@ -14,39 +15,19 @@ use madang_stack::redis::Redis;
 use madang_valkey::Url;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
 const WRONG: &str = "wrong-horse-battery";
 
-/// A database and a counter of attempts that nodes share.
-struct Shared {
-    cluster: Cluster,
-    counter: Redis,
-    _dir: tempfile::TempDir,
-}
-
-impl Shared {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let counter = Redis::start(&supervisor(), dir.path()).unwrap();
-        Self { cluster: Cluster::new(), counter, _dir: dir }
-    }
-
-    fn setup(&self) -> Setup {
-        let setup = self.cluster.setup().cheap_hash().set("guard.url", &self.counter.url());
-        setup.set("accounts.hash_wait", "9s").set("guard.wait", "9s")
-    }
-
-    fn nodes(&self, setup: impl Fn(Setup) -> Setup) -> [Server; 2] {
-        [setup(self.setup()).start(), setup(self.setup()).start()]
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_raw(self.counter.pid().cast_signed()).unwrap(), signal).unwrap();
-    }
+fn nodes(shared: &Beside, setup: impl Fn(Setup) -> Setup) -> [Server; 2] {
+    let node = || {
+        let counted = shared.cluster.setup().cheap_hash().set("guard.url", &shared.redis.url());
+        setup(counted.set("accounts.hash_wait", "9s").set("guard.wait", "9s")).start()
+    };
+    [node(), node()]
 }
 
 fn is_away(node: &Server) -> bool {
@@ -55,8 +36,8 @@ fn is_away(node: &Server) -> bool {
 
 #[test]
 fn two_hundred_parallel_guesses_over_two_nodes_are_hashed_as_often_as_allowed() {
-    let shared = Shared::new();
-    let nodes = shared.nodes(|setup| setup);
+    let shared = Beside::new();
+    let nodes = nodes(&shared, |setup| setup);
     assert_eq!(register(&nodes[0], &new_user("mina")).status, 201);
     let before: f64 = nodes.iter().map(hashed).sum();
     let statuses = at_once(200, |i| log_in(&nodes[i % 2], "mina", WRONG).status);
@@ -71,8 +52,8 @@ fn two_hundred_parallel_guesses_over_two_nodes_are_hashed_as_often_as_allowed() 
 
 #[test]
 fn fifty_right_log_ins_at_once_over_two_nodes_all_succeed() {
-    let shared = Shared::new();
-    let nodes = shared.nodes(|setup| setup);
+    let shared = Beside::new();
+    let nodes = nodes(&shared, |setup| setup);
     assert_eq!(register(&nodes[0], &new_user("mina")).status, 201);
     let statuses = at_once(50, |i| log_in(&nodes[i % 2], "mina", PASSWORD).status);
     assert_eq!(statuses, [200; 50]);
@@ -81,8 +62,8 @@ fn fifty_right_log_ins_at_once_over_two_nodes_all_succeed() {
 /// One password at many accounts, each time from another address: only the password gives it away.
 #[test]
 fn spraying_from_two_hundred_addresses_over_two_nodes_is_stopped_as_on_one() {
-    let shared = Shared::new();
-    let nodes = shared.nodes(|setup| setup.set("server.trusted_proxies", "127.0.0.1"));
+    let shared = Beside::new();
+    let nodes = nodes(&shared, |setup| setup.set("server.trusted_proxies", "127.0.0.1"));
     let mut compared = 0;
     for i in 0..200usize {
         let from = format!("203.0.{}.{}", i / 100, i % 100 + 1);
@@ -100,8 +81,8 @@ fn spraying_from_two_hundred_addresses_over_two_nodes_is_stopped_as_on_one() {
 
 #[test]
 fn a_proof_of_work_is_good_for_one_attempt_over_all_nodes() {
-    let shared = Shared::new();
-    let nodes = shared.nodes(|setup| setup.set("guard.address", "5/10min"));
+    let shared = Beside::new();
+    let nodes = nodes(&shared, |setup| setup.set("guard.address", "5/10min"));
     for i in 0..5 {
         assert_eq!(log_in(&nodes[0], &format!("target-{i}"), WRONG).status, 401);
     }
@@ -116,8 +97,8 @@ fn a_proof_of_work_is_good_for_one_attempt_over_all_nodes() {
 
 #[test]
 fn while_the_counter_is_away_each_node_counts_its_own_and_says_so() {
-    let mut shared = Shared::new();
-    let nodes = shared.nodes(|setup| setup);
+    let mut shared = Beside::new();
+    let nodes = nodes(&shared, |setup| setup);
     for _ in 0..3 {
         assert_eq!(log_in(&nodes[0], "mina", WRONG).status, 401);
     }
@@ -131,7 +112,7 @@ fn while_the_counter_is_away_each_node_counts_its_own_and_says_so() {
             assert!(is_away(node));
         }
     }
-    shared.counter.restart(&supervisor()).unwrap();
+    shared.redis.restart(&supervisor()).unwrap();
     for node in &nodes {
         eventually("the counter is asked again", || {
             log_in(node, "nobody", PASSWORD);

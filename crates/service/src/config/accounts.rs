@@ -1,6 +1,6 @@
 //! `accounts.*` and `guard.*`: hashing, tokens, and limits on attempts.
 
-use super::cache::servers;
+use super::cache::{SERVERS, servers};
 use super::keys::{Key, auto, choice, key, positive, switch};
 use super::value::{duration, ranges, whole};
 use crate::accounts::TokenKey;
@@ -209,7 +209,7 @@ pub(super) const KEYS: &[Key] = &[
         secret: true,
         ..key!(
             "guard.url" = "",
-            "redis://[USER:PASSWORD@]HOST:PORT or rediss:// with TLS, several separated by commas for a cluster, or empty",
+            SERVERS,
             "Valkey or Redis (7.0 or newer) that counts attempts for all nodes; unset, or while it does not answer, each node counts its own",
             |s, v| s.guard.url = servers(v)?
         )

@@ -88,6 +88,9 @@ const MODES: &[(&str, CacheMode)] = &[
     ("local+remote", CacheMode::LocalRemote),
 ];
 
+/// What keys with Valkey or Redis servers accept.
+pub(super) const SERVERS: &str = "redis://[USER:PASSWORD@]HOST:PORT or rediss:// with TLS, several separated by commas for a cluster, or empty";
+
 pub(super) fn servers(value: &str) -> Result<Vec<Url>, String> {
     let urls = value.split(',').map(str::trim).filter(|url| !url.is_empty());
     urls.map(Url::parse).collect()
@@ -105,7 +108,7 @@ pub(super) const KEYS: &[Key] = &[
         secret: true,
         ..key!(
             "cache.url" = "",
-            "redis://[USER:PASSWORD@]HOST:PORT or rediss:// with TLS, several separated by commas for a cluster, or empty",
+            SERVERS,
             "Valkey or Redis (7.0 or newer) that keeps bodies for all nodes; it may lose them at any time",
             |s, v| s.cache.url = servers(v)?
         )

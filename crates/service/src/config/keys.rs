@@ -43,7 +43,7 @@ impl Key {
 }
 
 macro_rules! key {
-    ($name:literal = $default:literal, $accepts:literal, $meaning:literal, |$s:ident, $v:ident| $apply:expr) => {
+    ($name:literal = $default:literal, $accepts:expr, $meaning:literal, |$s:ident, $v:ident| $apply:expr) => {
         Key {
             name: $name,
             default: $default,

@@ -1,6 +1,6 @@
 //! Settings of likes.
 
-use super::cache::servers;
+use super::cache::{SERVERS, servers};
 use super::keys::{Key, choice, key, positive};
 use madang_valkey::Url;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 pub struct LikeSettings {
     /// How a like reaches the store.
     pub write: LikesWrite,
-    /// With [`LikesWrite::Stream`]: one server, or nodes of a cluster.
+    /// With [`LikesWrite::Stream`] or [`LikesWrite::Queue`]: one server, or nodes of a cluster.
     pub url: Vec<Url>,
     /// With [`LikesWrite::Queue`]: time between two flushes.
     pub queue_flush: Duration,
@@ -21,7 +21,8 @@ pub struct LikeSettings {
 pub enum LikesWrite {
     /// Each with a commit of its own.
     Direct,
-    /// As documented: acknowledged from memory, written every so often; what is in memory is lost in a crash.
+    /// As documented: acknowledged from memory or from a set in Valkey, written every so often; what is in memory is lost
+    /// in a crash.
     Queue,
     /// Through a stream in Valkey, from where they get into the tables.
     Stream,
@@ -55,7 +56,7 @@ pub(super) const KEYS: &[Key] = &[
     key!(
         "likes.write" = "behind",
         "direct, behind, stream, queue or discard",
-        "Method of storing likes; behind = commits shared by all that wait; direct = one commit each; stream = acknowledged by the server of likes.url and written within a second (MariaDB only); queue (documented system; unsafe) = acknowledged from memory and written later; discard (unsafe) = not stored, to measure the rest",
+        "Method of storing likes; behind = commits shared by all that wait; direct = one commit each; stream = acknowledged by the server of likes.url and written within a second (MariaDB only); queue (documented system; unsafe) = acknowledged from memory, or by the server of likes.url, and written later; discard (unsafe) = not stored, to measure the rest",
         |s, v| s.likes.write = write(v)?
     ),
     Key {
@@ -63,8 +64,8 @@ pub(super) const KEYS: &[Key] = &[
         secret: true,
         ..key!(
             "likes.url" = "",
-            "redis://[USER:PASSWORD@]HOST:PORT or rediss:// with TLS, several separated by commas for a cluster, or empty",
-            "Valkey or Redis (7.0 or newer) of likes.write = stream, with appendonly yes, appendfsync always and without eviction: what it loses before it is in the tables is lost",
+            SERVERS,
+            "Valkey or Redis (7.0 or newer) of likes.write = stream or queue; for stream with appendonly yes, appendfsync always and without eviction: what it loses before it is in the tables is lost",
             |s, v| s.likes.url = servers(v)?
         )
     },

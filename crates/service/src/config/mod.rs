@@ -65,13 +65,16 @@ impl Settings {
         if is_remote && self.cache.url.is_empty() {
             return Some(("cache.mode", "cache.url", "the server that keeps the bodies"));
         }
-        if self.likes.write == LikesWrite::Stream {
-            if self.likes.url.is_empty() {
-                return Some(("likes.write", "likes.url", "the server that keeps the stream"));
-            }
-            if self.database.url.is_none() {
-                let why = "without one, likes.write = behind does the same on this machine";
-                return Some(("likes.write", "database.url", why));
+        let has_server = !self.likes.url.is_empty();
+        if self.likes.write == LikesWrite::Stream && !has_server {
+            return Some(("likes.write", "likes.url", "the server that keeps the stream"));
+        }
+        if self.database.url.is_none() {
+            let why = "without one, likes.write = behind does the same on this machine";
+            match self.likes.write {
+                LikesWrite::Stream => return Some(("likes.write", "database.url", why)),
+                LikesWrite::Queue if has_server => return Some(("likes.url", "database.url", why)),
+                _ => {}
             }
         }
         let positions = "a body says up to which writes it is new, and only that store counts them";

@@ -5,7 +5,7 @@
 //! | `direct` | after a commit of its own | nothing |
 //! | `behind` | in the log, after a commit that it shares with the likes that came meanwhile | nothing |
 //! | `stream` | in Valkey; folded into the tables within a second | nothing, unless Valkey loses its data |
-//! | `queue` | from memory; written every so often, as documented | what was not written yet |
+//! | `queue` | from memory, or in Valkey with `likes.url`; written every so often, as documented | what was not written yet |
 //! | `discard` | at once, and never stored: the cost of everything else | everything |
 //!
 //! Of the documented system's mistakes none is left in the first two: one statement decides whether
@@ -48,6 +48,7 @@ use crate::http::gate::Permit;
 use crate::store::{Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
+use store::Decides;
 
 /// What somebody wants of a like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +145,7 @@ pub enum StreamError {
     #[error("likes.url: {0}")]
     Url(#[from] madang_valkey::Error),
     /// The store is the data directory's own.
-    #[error("likes.write = stream needs database.url")]
+    #[error("likes.url needs database.url: a store in the data directory has one node")]
     NoDatabase,
 }
 
@@ -175,11 +176,14 @@ impl LikeLog {
         let way = match write {
             LikesWrite::Direct => Way::Direct,
             LikesWrite::Behind => Way::Behind(behind::Behind::new(parts.clone())),
-            LikesWrite::Stream => {
-                let identity = identity.ok_or(StreamError::NoDatabase)?;
-                Way::Stream(stream::Stream::new(parts.clone(), &settings.url, identity)?)
+            LikesWrite::Queue if settings.url.is_empty() => {
+                Way::Queue(queue::Queue::new(parts.clone(), settings.queue_flush))
             }
-            LikesWrite::Queue => Way::Queue(queue::Queue::new(parts.clone(), settings.queue_flush)),
+            LikesWrite::Stream | LikesWrite::Queue => {
+                let identity = identity.ok_or(StreamError::NoDatabase)?;
+                let queue = (write == LikesWrite::Queue).then_some(settings.queue_flush);
+                Way::Stream(stream::Stream::new(parts.clone(), &settings.url, identity, queue)?)
+            }
             LikesWrite::Discard => Way::Discard,
         };
         Ok(Self { parts, way })
@@ -187,7 +191,11 @@ impl LikeLog {
 
     /// As [`LikeStore::agree`].
     pub(super) fn agree(&self) -> Result<(), StoreError> {
-        self.parts.store.agree(matches!(self.way, Way::Stream(_)))
+        self.parts.store.agree(match &self.way {
+            Way::Stream(stream) if stream.is_queue() => Decides::Queue,
+            Way::Stream(_) => Decides::Stream,
+            _ => Decides::Tables,
+        })
     }
 
     /// The store of likes.
@@ -275,6 +283,7 @@ impl LikeLog {
     pub(super) fn in_memory_alone(&self) -> u64 {
         match &self.way {
             Way::Queue(queue) => queue.pending().0,
+            Way::Stream(stream) if stream.is_queue() => stream.pending().0,
             Way::Behind(_) | Way::Stream(_) | Way::Direct | Way::Discard => 0,
         }
     }

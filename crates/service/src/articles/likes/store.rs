@@ -27,28 +27,49 @@ pub(super) struct Applied {
     pub(super) changed: u64,
 }
 
+/// Where it is decided what becomes of a like; the numbers stand in the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decides {
+    Tables = 0,
+    Stream = 1,
+    Queue = 2,
+}
+
+impl Decides {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Tables => "neither stream nor queue with likes.url",
+            Self::Stream => "stream",
+            Self::Queue => "queue with likes.url",
+        }
+    }
+}
+
 impl LikeStore {
     /// Likes in `store`.
     pub fn new(store: Store) -> Self {
         Self { store }
     }
 
-    /// Makes sure that all nodes of a database put likes into the stream, or none does. Blocks the thread.
-    pub(super) fn agree(&self, stream: bool) -> Result<(), StoreError> {
+    /// Makes sure that all nodes of a database decide likes in the same place. Blocks the thread.
+    pub(super) fn agree(&self, ours: Decides) -> Result<(), StoreError> {
         if !self.store.is_shared() {
             return Ok(());
         }
         let agreed: i64 = self.store.write_blocking(move |tx| {
             let note = "UPDATE madang_cluster SET likes_stream = ? WHERE likes_stream IS NULL";
-            tx.run(note, params![i64::from(stream)])?;
+            tx.run(note, params![ours as i64])?;
             tx.only("SELECT likes_stream FROM madang_cluster", &[], |row| row.get(0))
         })?;
-        if agreed == i64::from(stream) {
+        if agreed == ours as i64 {
             return Ok(());
         }
-        let (ours, theirs) = if stream { ("stream", "not") } else { ("not stream", "stream") };
+        let all = [Decides::Tables, Decides::Stream, Decides::Queue];
+        let theirs = all.into_iter().find(|one| *one as i64 == agreed);
+        let theirs = theirs.map_or("something newer", Decides::name);
+        let ours = ours.name();
         Err(StoreError::CannotOpen(format!(
-            "likes.write is {ours} here and {theirs} on the other nodes of this database: one must not write past the \
+            "likes.write is {ours} here, and {theirs} on the other nodes of this database: one must not write past the \
              other. To change it, stop all nodes, which empties the stream, and run: \
              UPDATE madang_cluster SET likes_stream = NULL"
         )))

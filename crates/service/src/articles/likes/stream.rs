@@ -1,8 +1,9 @@
 //! Likes through a stream in Valkey: acknowledged there, and folded into the tables soon after.
 //!
-//! Likes that come while others are under way gather, as in `behind`, and share their calls. One script decides a like, changes the count and adds an entry to the stream, as one step. Any node folds entries
-//! into the tables: the position up to which that is done advances in the transaction of the rows, so an entry is in
-//! the tables once however often it is tried, and two nodes at it do no harm. To spare work one node does it at a time.
+//! Likes that arrive while others are in progress are collected, as in `behind`, and share their calls. One script
+//! decides a like, changes the count and adds an entry to the stream, as one step. Any node folds entries into the
+//! tables: the position advances in the transaction of the rows, so an entry is applied once however often it is
+//! tried, and two nodes that fold at the same time do no harm. To save work, one node folds at a time.
 //!
 //! There are [`PARTS`] parts, each with articles, counts and a stream of its own, which a cluster spreads over its
 //! servers. What a part does not know of an article or a pair, a node reads in the tables and hands to the script;
@@ -16,11 +17,12 @@
 //!
 //! **When it does not answer,** likes are refused (503). They cannot go past it: it would contradict them later.
 //!
-//! **When SQL does not,** likes of articles that Valkey knows go on until [`MOST_PENDING`] entries wait in a part; then they are
-//! refused. Nothing that was acknowledged is dropped.
+//! **When SQL does not,** likes of articles that Valkey knows are accepted until [`MOST_PENDING`] entries wait in a part;
+//! then they are refused. Nothing that was acknowledged is dropped.
 
 mod batch;
 mod fold;
+mod queue;
 
 use super::{Like, LikeError, Liked, Parts};
 use crate::accounts::UserId;
@@ -30,6 +32,7 @@ use crate::store::handover;
 use batch::Batches;
 use fold::Folding;
 use madang_valkey::{Error, Purpose, Script, Server, Url};
+use queue::Queue;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -39,6 +42,7 @@ use tokio::task::JoinSet;
 const PARTS: usize = 16;
 /// Entries that may wait in a part, of some 100 bytes each: about 100 MB in all.
 const MOST_PENDING: usize = 65_536;
+
 const PURPOSE: Purpose = Purpose {
     name: "the stream of likes",
     answer: Duration::from_secs(1),
@@ -48,7 +52,8 @@ const PURPOSE: Purpose = Purpose {
 
 const CODE: &str = include_str!("stream/stream.lua");
 
-/// The way of [`LikesWrite::Stream`](crate::config::LikesWrite).
+/// The ways of [`LikesWrite::Stream`](crate::config::LikesWrite), and of [`LikesWrite::Queue`](crate::config::LikesWrite)
+/// with a server.
 #[derive(Clone, Debug)]
 pub(super) struct Stream {
     shared: Arc<Shared>,
@@ -64,6 +69,8 @@ struct Shared {
     prefix: String,
     known: [Mutex<Known>; PARTS],
     folding: Folding,
+    /// What waits in this process, if it does not wait in the stream.
+    queue: Option<Arc<Queue>>,
 }
 
 /// What the script says of a part; the error is that of a call that may be about several.
@@ -94,8 +101,13 @@ struct Position {
 }
 
 impl Stream {
-    /// For the database of this identity.
-    pub(super) fn new(parts: Parts, urls: &[Url], identity: i64) -> Result<Self, Error> {
+    /// For the database of this identity; with a time, that between two writes of a queue.
+    pub(super) fn new(
+        parts: Parts,
+        urls: &[Url],
+        identity: i64,
+        queue: Option<Duration>,
+    ) -> Result<Self, Error> {
         let shared = Shared {
             parts,
             batches: Batches::default(),
@@ -104,6 +116,7 @@ impl Stream {
             prefix: format!("madang:{identity:x}:likes"),
             known: Default::default(),
             folding: Folding::default(),
+            queue: queue.map(|every| Arc::new(Queue::new(every))),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -140,22 +153,42 @@ impl Stream {
     }
 
     pub(super) async fn until_due(&self) {
-        self.shared.folding.until_due().await;
+        match &self.shared.queue {
+            Some(queue) => tokio::time::sleep(queue.every()).await,
+            None => self.shared.folding.until_due().await,
+        }
     }
 
     /// Brings the tables up to date; answers whether that could be done.
     pub(super) async fn flush(&self) -> bool {
-        self.shared.fold_all(false).await
+        match &self.shared.queue {
+            Some(queue) => self.shared.write_queue(queue).await,
+            None => self.shared.fold_all(false).await,
+        }
     }
 
     /// The same whoever's turn it is: a node that ends may be the last one.
     pub(super) async fn finish(&self) -> bool {
-        self.shared.fold_all(true).await
+        match &self.shared.queue {
+            Some(queue) => self.shared.write_queue(queue).await,
+            None => self.shared.fold_all(true).await,
+        }
     }
 
     /// Entries that wait, the oldest for how long, and likes that were acknowledged and lost.
     pub(super) fn pending(&self) -> (u64, Duration, u64) {
-        self.shared.folding.figures()
+        match &self.shared.queue {
+            Some(queue) => {
+                let (pending, oldest) = queue.figures();
+                (pending, oldest, 0)
+            }
+            None => self.shared.folding.figures(),
+        }
+    }
+
+    /// Whether likes wait in this process.
+    pub(super) fn is_queue(&self) -> bool {
+        self.shared.queue.is_some()
     }
 }
 
@@ -194,14 +227,18 @@ impl Shared {
     }
 
     async fn call(&self, what: &str, parts: Vec<(usize, Vec<String>)>) -> Vec<(usize, Answer)> {
-        let mut args = vec![what.to_owned(), format!("{:x}", fastrand::u64(..))];
+        let candidate = format!("{:x}", fastrand::u64(..));
+        let mut args = vec![what.to_owned(), candidate, parts.len().to_string()];
+        let mut keys: Vec<String> = parts.iter().map(|(part, _)| self.key(*part)).collect();
         for (part, words) in &parts {
+            if self.server.is_cluster() {
+                keys.extend(self.other_keys(what, *part, words));
+            }
             args.push(self.known(*part).floor.to_string());
             args.push(words.len().to_string());
             args.extend_from_slice(words);
         }
         let numbers: Vec<usize> = parts.into_iter().map(|(part, _)| part).collect();
-        let keys: Vec<String> = numbers.iter().map(|part| self.key(*part)).collect();
         let told: Result<Vec<Vec<String>>, Error> =
             self.server.script(&self.script, &keys, &args).await;
         match told {
@@ -215,6 +252,21 @@ impl Shared {
                 numbers.into_iter().map(|part| (part, Err(Arc::clone(&error)))).collect()
             }
         }
+    }
+
+    /// The keys of a part that a call is about, beside the first: the stream, and the articles.
+    fn other_keys(&self, what: &str, part: usize, words: &[String]) -> Vec<String> {
+        let key = self.key(part);
+        let (first, step) = match what {
+            "look" => (0, 2),
+            "change" => (2, 6),
+            "folded" => (1, 3),
+            _ => (words.len(), 1),
+        };
+        let generation = self.known(part).generation.clone();
+        let articles = words.iter().skip(first).step_by(step);
+        let articles = articles.map(|article| format!("{key}:{generation}:{article}"));
+        std::iter::once(format!("{key}:stream")).chain(articles).collect()
     }
 
     fn learn(&self, part: usize, mut told: Vec<String>) -> Vec<String> {

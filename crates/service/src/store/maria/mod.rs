@@ -28,12 +28,12 @@ use super::{Pool, ReplicaFigures, StoreError, StoreFigures, Tx, handover};
 use crate::config::DatabaseSettings;
 use madang_cache::{Horizon, Stamp};
 use madang_positions::Timing;
-use mysql::{Opts, OptsBuilder};
 use outbox::{Fate, Number, Outbox};
 use poll::Poller;
 use reach::Reach;
 use replica::Replica;
-use servers::{Servers, Turn};
+pub(in crate::store) use servers::address;
+use servers::{Servers, Turn, parse};
 use session::{Trouble, is_refusal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -278,20 +278,6 @@ impl Maria {
             ..StoreFigures::default()
         }
     }
-}
-
-/// What a setting says of a server.
-fn parse(key: &str, url: &str) -> Result<OptsBuilder, StoreError> {
-    address(url).map_err(|error| StoreError::CannotOpen(format!("{key}: {error}")))
-}
-
-/// How the database of a URL is reached, or what is wrong with the URL.
-pub(in crate::store) fn address(url: &str) -> Result<OptsBuilder, String> {
-    let options = Opts::from_url(url).map_err(|error| error.to_string())?;
-    if options.get_db_name().is_none_or(str::is_empty) {
-        return Err("it names no database".to_owned());
-    }
-    Ok(OptsBuilder::from_opts(options))
 }
 
 /// A third of the connections reads.

@@ -4,10 +4,10 @@
 //! sees its own locks, and nodes with the same list meet on the same server as long as it works. Between servers
 //! nothing is locked; certification makes one of two transactions that meet run again.
 
+use super::schema;
 use super::session::{Session, Use};
-use super::{parse, schema};
 use crate::store::StoreError;
-use mysql::OptsBuilder;
+use mysql::{Opts, OptsBuilder};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -103,7 +103,9 @@ impl Servers {
         let mut lines = Vec::new();
         for options in &self.all {
             let name = super::replica::name(options);
-            let session = match Session::connect(options, Use::Brief) {
+            // One of many that is slow must not hold up the start.
+            let purpose = if self.are_many() { Use::Brief } else { Use::Writes };
+            let session = match Session::connect(options, purpose) {
                 Ok(session) => session,
                 Err(error @ StoreError::Unreachable(_)) if self.are_many() => {
                     lines.push(format!("{name}: {error}"));
@@ -135,4 +137,18 @@ impl Servers {
 fn status(session: &Session, name: &str) -> Result<Option<String>, StoreError> {
     let rows = session.text(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
     Ok(rows.first().and_then(|row| row.get(1)))
+}
+
+/// What a setting says of a server.
+pub(super) fn parse(key: &str, url: &str) -> Result<OptsBuilder, StoreError> {
+    address(url).map_err(|error| StoreError::CannotOpen(format!("{key}: {error}")))
+}
+
+/// How the database of a URL is reached, or what is wrong with the URL.
+pub(in crate::store) fn address(url: &str) -> Result<OptsBuilder, String> {
+    let options = Opts::from_url(url).map_err(|error| error.to_string())?;
+    if options.get_db_name().is_none_or(str::is_empty) {
+        return Err("it names no database".to_owned());
+    }
+    Ok(OptsBuilder::from_opts(options))
 }

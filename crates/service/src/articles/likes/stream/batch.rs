@@ -66,7 +66,8 @@ impl Shared {
         let (answer, answered) = oneshot::channel();
         let begins = {
             let mut waiting = self.batches.waiting();
-            if waiting.likes.len() >= MOST_WAITING {
+            let is_full = self.queue.as_ref().is_some_and(|queue| queue.is_full());
+            if is_full || waiting.likes.len() >= MOST_WAITING {
                 return Err(LikeError::Full);
             }
             waiting.likes.push((like, answer));
@@ -117,9 +118,10 @@ impl Shared {
         for (at, one) in all.iter().enumerate().filter(|(_, one)| one.outcome.is_none()) {
             by_part.entry(part_of(one.like.article)).or_default().push(at);
         }
+        let most = if self.queue.is_none() { MOST_PENDING.to_string() } else { String::new() };
         let parts = by_part.iter().map(|(part, places)| {
             let likes = places.iter().map(|at| &all[*at]);
-            (*part, change_words(likes))
+            (*part, change_words(&most, likes))
         });
         let parts = parts.collect();
         let mut asking = Vec::new();
@@ -128,7 +130,7 @@ impl Shared {
             match answer {
                 Ok(rest) => {
                     for (at, words) in places.into_iter().zip(rest.chunks(4)) {
-                        all[at].outcome = self.outcome(part, words);
+                        all[at].outcome = self.outcome(all[at].like, part, words);
                         if all[at].outcome.is_none() {
                             asking.push(at);
                         }
@@ -141,12 +143,15 @@ impl Shared {
     }
 
     /// What the script says of one like; nothing when it has to be looked up.
-    fn outcome(&self, part: usize, words: &[String]) -> Option<Outcome> {
+    fn outcome(&self, like: Like, part: usize, words: &[String]) -> Option<Outcome> {
         let [what, count, liked, entry] = words else {
             return Some(Err(LikeError::Away("an answer that is none".to_owned())));
         };
         if let Ok(entry) = entry.parse() {
-            self.known(part).acknowledged.push_back(entry);
+            match &self.queue {
+                Some(queue) => queue.add(like, liked == "1", entry),
+                None => self.known(part).acknowledged.push_back(entry),
+            }
         }
         match what.as_str() {
             "ask" => None,
@@ -209,8 +214,8 @@ fn failed(all: &mut [Open], places: &[usize], error: &Error, is_first: bool) {
     }
 }
 
-fn change_words<'o>(all: impl Iterator<Item = &'o Open>) -> Vec<String> {
-    let mut words = vec![MOST_PENDING.to_string(), String::new()];
+fn change_words<'o>(most: &str, all: impl Iterator<Item = &'o Open>) -> Vec<String> {
+    let mut words = vec![most.to_owned(), String::new()];
     for one in all {
         let change = match one.like.change {
             Change::On => "1",

@@ -122,10 +122,10 @@ impl Shared {
         let lengths = self.lengths().await?;
         let pending = lengths.iter().sum();
         self.folding.pending.store(pending, Relaxed);
-        if pending == 0 {
+        let ours = pending > 0 && (anyway || self.is_our_turn().await.map_err(Arc::new)?);
+        if !ours {
             self.folding.lag_micros.store(0, Relaxed);
         }
-        let ours = pending > 0 && (anyway || self.is_our_turn().await.map_err(Arc::new)?);
         // A node that does not fold follows the positions all the same, only not as often.
         if !ours && !self.folding.looks() {
             return Ok(false);
@@ -273,8 +273,8 @@ impl Shared {
     }
 }
 
-/// What the script is told of entries that are in the tables: each article with its newest entry and its count there,
-/// nothing for one that is not.
+/// Arguments of the script for entries that are in the tables: each article with its newest entry and its count there,
+/// empty if the article is not there.
 fn folded_words(entries: &Entries, counts: &HashMap<ArticleId, u64>) -> Vec<String> {
     let likes = entries.list.iter().filter_map(|(entry, like)| Some((like.as_ref()?, *entry)));
     let newest: BTreeMap<ArticleId, i64> =

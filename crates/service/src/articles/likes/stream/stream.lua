@@ -1,7 +1,8 @@
 -- Likes in Valkey: parts of the stream, each with the articles whose likes go through it.
 --
--- KEYS: for each part that is asked a hash about it. All other keys of a part begin with that one, so that they are on
--- the same server of a cluster:
+-- KEYS: for each part that is asked a hash about it. In a cluster, where one part is asked, also the other keys that it
+-- has and that this call is about: while the cluster moves them, a server that has only some of them then refuses the
+-- call. All keys of a part begin with that of its hash, which has their hash tag:
 --   :stream            entries "article:user:0|1", each with the state that a pair has from then on
 --   :<gen>:<article>   a hash: c = the count of likes, l = the newest entry, and for each user the state, 0 or 1; with f,
 --                      a user who is not in it does not like the article
@@ -9,10 +10,10 @@
 -- The hash has gen, the generation, which changes when the server has lost something; last, the newest entry; kept,
 -- the newest entry that the server had when the generation began.
 --
--- ARGV: what, a name for a new generation, and for each part the newest entry that the node knows, how many words
--- follow, and these:
---   change  most generation {article user change liked count all}...
---   look    article user
+-- ARGV: what, a name for a new generation, the number of parts, and for each part the newest entry that the node knows,
+-- how many words follow, and these:
+--   change  most ("" without a stream) generation {article user change liked count all}...
+--   look    {article user}...; {count, liked} of each
 --   about   nothing; how many entries wait
 --   read    after most; entries
 --   folded  position {article entry count}...
@@ -29,10 +30,12 @@ local function text(number) return string.format('%.0f', number) end
 
 local acts = {}
 
-function acts.look(p, word)
-  local found = redis.call('HMGET', p.key .. ':' .. p.gen .. ':' .. word(1), 'c', word(2), 'f')
-  p.say(found[1] or '')
-  p.say(found[2] or (found[3] and '0') or '')
+function acts.look(p, word, words)
+  for i = 1, words, 2 do
+    local found = redis.call('HMGET', p.key .. ':' .. p.gen .. ':' .. word(i), 'c', word(i + 1), 'f')
+    p.say(found[1] or '')
+    p.say(found[2] or (found[3] and '0') or '')
+  end
 end
 
 function acts.about(p)
@@ -88,11 +91,13 @@ local function change(p, article, user, wish, looked_liked, looked_count, looked
     if not found[2] and not found[3] then redis.call('HSET', key, user, liked) end
     return 'same', count, liked, ''
   end
-  if p.length >= p.most then return 'full', '', '', '' end
+  if p.most and p.length >= p.most then return 'full', '', '', '' end
   p.length = p.length + 1
   p.last = math.max(p.now, p.last + 1)
   local entry = text(p.last)
-  redis.call('XADD', p.key .. ':stream', entry .. '-0', 'l', article .. ':' .. user .. ':' .. state)
+  if p.most then
+    redis.call('XADD', p.key .. ':stream', entry .. '-0', 'l', article .. ':' .. user .. ':' .. state)
+  end
   count = text(math.max(tonumber(count) + (state == '1' and 1 or -1), 0))
   redis.call('HSET', key, 'c', count, 'l', entry, user, state)
   redis.call('EXPIRE', key, WEEK)
@@ -116,8 +121,9 @@ function acts.change(p, word, words)
   if p.last ~= before then redis.call('HSET', p.key, 'last', text(p.last)) end
 end
 
-local answers, at = {}, 3
-for part, key in ipairs(KEYS) do
+local answers, at = {}, 4
+for part = 1, tonumber(ARGV[3]) do
+  local key = KEYS[part]
   local floor, words = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
   local found = redis.call('HMGET', key, 'gen', 'last', 'kept')
   local p = { key = key, gen = found[1], last = tonumber(found[2] or '0'), said = {} }
