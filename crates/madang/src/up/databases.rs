@@ -1,6 +1,6 @@
 //! The MariaDB of the nodes, and its replicas.
 
-use super::kept::{Kept, Means, Part};
+use super::kept::{FIRST_PAUSE, Kept, Means, Part};
 use super::place::random_hex;
 use super::plan::{DatabaseKind, Plan};
 use crate::settings::Usage;
@@ -9,6 +9,7 @@ use madang_stack::mariadb::{Account, Login, MariaDb, MariaDbSettings, Role};
 use madang_stack::{Error, Exit};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Name of the database, and of its owner.
 const NAME: &str = "madang";
@@ -18,6 +19,9 @@ const PRIMARY: u32 = 1;
 const CONNECTIONS_PER_NODE: u32 = 320;
 /// Connections for people and replicas.
 const MORE_CONNECTIONS: u32 = 40;
+/// Pause before a server of a cluster is started again. One that joins while the others are still leaving it out makes them
+/// lose each other, and then none of them serves; they take 2 to 3 s with the time-outs of [`MariaDb::galera`].
+const MEMBER_PAUSE: Duration = Duration::from_secs(5);
 /// Enough for the data of a try-out, little enough for a replica beside it.
 const BUFFER_POOL_MIB: u32 = 128;
 
@@ -124,6 +128,10 @@ impl Part for MariaDb {
 
     fn exit(&self) -> Option<Exit> {
         (**self).exit()
+    }
+
+    fn pause(&self) -> Duration {
+        if self.is_member() { MEMBER_PAUSE } else { FIRST_PAUSE }
     }
 
     fn restart(&mut self, means: &Means) -> Result<(), Error> {

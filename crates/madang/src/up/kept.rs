@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Time between two looks whether a server still runs.
 const LOOK: Duration = Duration::from_millis(50);
-/// Pause before a server is started again; doubled each time it ends soon.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// Pause before most servers are started again; doubled each time one ends soon.
+pub const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// Longest such pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 /// A server that ran for so long did not end soon.
@@ -29,6 +29,10 @@ pub trait Part: Send {
     fn pid(&self) -> Option<u32>;
     /// How it ended, or `None` while it runs.
     fn exit(&self) -> Option<Exit>;
+    /// Pause before it is started again for the first time.
+    fn pause(&self) -> Duration {
+        FIRST_PAUSE
+    }
     /// Starts it, stopping it first if it runs, and waits until it is ready.
     fn restart(&mut self, means: &Means) -> Result<(), Error>;
     /// Stops it and waits until it is gone.
@@ -108,17 +112,18 @@ impl Kept {
     }
 
     fn watch(&self, means: &Means) {
-        let (mut pause, mut since) = (FIRST_PAUSE, Instant::now());
+        let first = self.lock().part.pause();
+        let (mut pause, mut since) = (first, Instant::now());
         while !means.stopping.pause(LOOK) {
             let Some(exit) = self.lock().part.exit() else { continue };
             if since.elapsed() > LASTING {
-                pause = FIRST_PAUSE;
+                pause = first;
             }
             tell(format_args!("{} ended ({exit}); starting it again in {pause:?}", self.name));
             if means.stopping.pause(pause) {
                 return;
             }
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(LONGEST_PAUSE.max(first));
             self.revive(means);
             since = Instant::now();
         }

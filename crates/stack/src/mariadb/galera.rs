@@ -75,6 +75,12 @@ impl MariaDb {
         Ok(all.into_iter().flatten().collect())
     }
 
+    /// Whether it is one of a cluster.
+    #[must_use]
+    pub fn is_member(&self) -> bool {
+        matches!(self.settings.role, Role::Member(_))
+    }
+
     pub(super) fn await_group(&self, log: u64) -> Result<(), Error> {
         let is_synced = |_| {
             let mut text = String::new();

@@ -17,8 +17,11 @@
 //!
 //! **When it does not answer,** likes are refused (503). They cannot go past it: it would contradict them later.
 //!
-//! **When SQL does not,** likes of articles that Valkey knows are accepted until [`MOST_PENDING`] entries wait in a part;
-//! then they are refused. Nothing that was acknowledged is dropped.
+//! **When SQL does not,** likes of articles that the node knows to be in Valkey are accepted until [`MOST_PENDING`]
+//! entries wait in a part; then they are refused. Nothing that was acknowledged is dropped.
+//!
+//! **In a cluster** a call names the keys that it is about, so a server that has only some of them, because they are on
+//! their way to another one, refuses the call instead of taking the others to be empty.
 
 mod batch;
 mod fold;
@@ -33,7 +36,7 @@ use batch::Batches;
 use fold::Folding;
 use madang_valkey::{Error, Purpose, Script, Server, Url};
 use queue::Queue;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -42,6 +45,8 @@ use tokio::task::JoinSet;
 const PARTS: usize = 16;
 /// Entries that may wait in a part, of some 100 bytes each: about 100 MB in all.
 const MOST_PENDING: usize = 65_536;
+/// Articles of a part that a node remembers to be known.
+const MOST_ARTICLES: usize = 10_000;
 
 const PURPOSE: Purpose = Purpose {
     name: "the stream of likes",
@@ -88,6 +93,8 @@ struct Known {
     acknowledged: VecDeque<i64>,
     /// Those that the server has lost, in the tables or not.
     missed: Vec<i64>,
+    /// Articles that it knew a while ago.
+    articles: HashSet<ArticleId>,
 }
 
 /// How far the tables are with a part.
@@ -279,12 +286,21 @@ impl Shared {
 }
 
 impl Known {
+    /// The server knows this article now.
+    fn has(&mut self, article: ArticleId) {
+        if self.articles.len() >= MOST_ARTICLES {
+            self.articles.clear();
+        }
+        self.articles.insert(article);
+    }
+
     /// What an answer says of the part.
     fn learn(&mut self, generation: String, last: i64, kept: i64) {
         if self.generation != generation {
             self.missed.extend(self.acknowledged.iter().filter(|entry| **entry > kept));
             self.acknowledged.retain(|entry| *entry <= kept);
             self.generation = generation;
+            self.articles.clear();
         }
         self.floor = self.floor.max(last);
     }

@@ -101,6 +101,8 @@ impl Shared {
     async fn apply_all(self: &Arc<Self>, likes: Vec<Like>) -> Vec<Outcome> {
         let open = |like| Open { like, base: None, outcome: None };
         let mut all: Vec<Open> = likes.into_iter().map(open).collect();
+        let unknown: Vec<usize> = (0..all.len()).filter(|at| !self.has(all[*at].like)).collect();
+        self.look(&mut all, &unknown).await;
         for tried in 0..TRIES {
             let asking = self.send(&mut all, tried == 0).await;
             self.look(&mut all, &asking).await;
@@ -142,6 +144,11 @@ impl Shared {
         asking
     }
 
+    /// Whether the server is likely to know the article: what it does not know it asks for, which takes another call.
+    fn has(&self, like: Like) -> bool {
+        self.known(part_of(like.article)).articles.contains(&like.article)
+    }
+
     /// What the script says of one like; nothing when it has to be looked up.
     fn outcome(&self, like: Like, part: usize, words: &[String]) -> Option<Outcome> {
         let [what, count, liked, entry] = words else {
@@ -158,6 +165,7 @@ impl Shared {
             "full" => Some(Err(LikeError::Full)),
             "gone" => Some(Err(LikeError::NoArticle)),
             _ => {
+                self.known(part).has(like.article);
                 let count = count.parse().unwrap_or(0);
                 Some(Ok(Liked { liked: liked == "1", count }))
             }

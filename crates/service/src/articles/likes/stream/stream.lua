@@ -77,11 +77,15 @@ local function change(p, article, user, wish, looked_liked, looked_count, looked
     if not count then
       if redis.call('EXISTS', p.key .. ':gone:' .. article) == 1 then return 'gone', '', '', '' end
       count = looked_count
-      redis.call('HSET', key, 'c', count)
+      local fields = { 'c', count }
       if looked_all ~= '?' then
-        redis.call('HSET', key, 'f', 1)
-        for one in string.gmatch(looked_all, '%d+') do redis.call('HSET', key, one, 1) end
+        fields = { 'c', count, 'f', 1 }
+        for one in string.gmatch(looked_all, '%d+') do
+          fields[#fields + 1] = one
+          fields[#fields + 1] = 1
+        end
       end
+      redis.call('HSET', key, unpack(fields))
       redis.call('EXPIRE', key, HOUR)
     end
     liked = liked or looked_liked
