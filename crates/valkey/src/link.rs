@@ -27,9 +27,9 @@ const CONNECT: Duration = Duration::from_secs(1);
 const LINKS: usize = 16;
 /// Time between two complaints about a server that is full.
 const COMPLAIN: Duration = Duration::from_secs(60);
-/// Rest before a call is repeated whose keys are on their way to another server of a cluster, and how often it is tried.
+/// Rest before a call is repeated whose keys are on their way to another server of a cluster, and for how long.
 const MOVING: Duration = Duration::from_millis(20);
-const MOVING_TRIES: u32 = 25;
+const MOVING_TIME: Duration = Duration::from_millis(500);
 /// The oldest server whose commands are tested.
 const OLDEST: u32 = 7;
 
@@ -153,11 +153,11 @@ impl Connection {
         Ok(match self {
             Self::One(link) => command.query_async(link).await?,
             Self::Cluster(link) => {
-                let mut tries = 1;
+                let mut rest = MOVING_TIME;
                 loop {
                     match command.query_async(link).await {
-                        Err(error) if is_moving(&error) && tries < MOVING_TRIES => {
-                            tries += 1;
+                        Err(error) if let Some(cost) = cost_of_moving(&error, rest) => {
+                            rest -= cost;
                             tokio::time::sleep(MOVING).await;
                         }
                         answer => break answer?,
@@ -175,10 +175,17 @@ impl Connection {
     }
 }
 
-/// Whether the server has done nothing, because the slot of the keys is on its way to another one.
-fn is_moving(error: &RedisError) -> bool {
+/// For a server that has done nothing because the slot of the keys is on its way to another one, or there: how much of the
+/// rest of [`MOVING_TIME`] another try takes, if that is enough for one.
+fn cost_of_moving(error: &RedisError, rest: Duration) -> Option<Duration> {
     use ServerErrorKind::{Ask, Moved, TryAgain};
-    matches!(error.kind(), ErrorKind::Server(Ask | Moved | TryAgain))
+    let cost = match error.kind() {
+        ErrorKind::Server(Ask | TryAgain) => MOVING,
+        // The client has learned where it is now. Who says so again and again means a server that is away.
+        ErrorKind::Server(Moved) => MOVING_TIME / 3,
+        _ => return None,
+    };
+    (cost <= rest).then_some(cost)
 }
 
 /// How a connection is made.

@@ -147,7 +147,14 @@ impl Stream {
         user: Option<UserId>,
     ) -> (Option<u64>, Option<bool>) {
         let user = user.map_or_else(|| "l".to_owned(), |user| user.to_string());
-        match self.shared.ask("look", part_of(article), vec![article.to_string(), user]).await {
+        let ask =
+            || self.shared.ask("look", part_of(article), vec![article.to_string(), user.clone()]);
+        let answer = match ask().await {
+            // So a connection that was lost is found out.
+            Err(error) if error.is_unknown() => ask().await,
+            answer => answer,
+        };
+        match answer {
             Ok(answer) => {
                 let [count, liked] = [0, 1].map(|at| answer.get(at).map_or("", String::as_str));
                 (count.parse().ok(), (!liked.is_empty()).then_some(liked == "1"))
