@@ -32,10 +32,23 @@ impl PortReservation {
     /// # Errors
     /// When no socket or port is to be had.
     pub fn new() -> io::Result<Self> {
+        Self::of(Ipv4Addr::LOCALHOST)
+    }
+
+    /// Reserves a port of all addresses of this machine, for a server that listens on all: somebody else may have the
+    /// port of a single one on another address.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of_all_addresses() -> io::Result<Self> {
+        Self::of(Ipv4Addr::UNSPECIFIED)
+    }
+
+    fn of(address: Ipv4Addr) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
         sockopt::set_socket_reuseaddr(&socket, true)?;
-        bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?;
+        bind(&socket, &SocketAddrV4::new(address, 0))?;
         let address = SocketAddrV4::try_from(getsockname(&socket)?)?;
         Ok(Self { port: address.port(), _socket: socket })
     }
@@ -58,6 +71,17 @@ mod tests {
         let reservation = PortReservation::new().unwrap();
         // The standard library sets SO_REUSEADDR.
         TcpListener::bind((Ipv4Addr::LOCALHOST, reservation.port())).unwrap();
+    }
+
+    #[test]
+    fn a_port_of_all_addresses_is_nobodys_on_a_single_one() {
+        let reservation = PortReservation::of_all_addresses().unwrap();
+        let other = Ipv4Addr::new(127, 0, 0, 2);
+        let socket =
+            socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+        let taken = bind(socket.unwrap(), &SocketAddrV4::new(other, reservation.port()));
+        assert_eq!(taken, Err(rustix::io::Errno::ADDRINUSE));
+        TcpListener::bind((Ipv4Addr::UNSPECIFIED, reservation.port())).unwrap();
     }
 
     #[test]

@@ -20,8 +20,8 @@ const CONNECTIONS_PER_NODE: u32 = 320;
 /// Connections for people and replicas.
 const MORE_CONNECTIONS: u32 = 40;
 /// Pause before a server of a cluster is started again. One that joins while the others are still leaving it out makes them
-/// lose each other, and then none of them serves; they take 2 to 3 s with the time-outs of [`MariaDb::galera`].
-const MEMBER_PAUSE: Duration = Duration::from_secs(5);
+/// lose each other, and then none of them serves; they take about 3 s with the time-outs of [`MariaDb::galera`].
+const MEMBER_PAUSE: Duration = Duration::from_secs(7);
 /// Enough for the data of a try-out, little enough for a replica beside it.
 const BUFFER_POOL_MIB: u32 = 128;
 

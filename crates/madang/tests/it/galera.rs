@@ -39,7 +39,7 @@ impl Cluster {
             .set("accounts.token_key", KEY)
             .set("database.url", &urls.join(","))
             .set("database.max_connections", "24")
-            .set("cluster.wait", "5s")
+            .set("cluster.wait", "15s")
             .start()
     }
 

@@ -22,6 +22,8 @@ const JOIN_TIME: Duration = Duration::from_secs(120);
 const RECOVER_TIME: Duration = Duration::from_secs(60);
 /// What Galera knows of a data directory.
 const STATE: &str = "data/grastate.dat";
+/// Whom it last saw there, and as what; a server that has stopped in order may have left it.
+const VIEW: &str = "data/gvwstate.dat";
 /// It has all that the others have.
 const SYNCED: &str = "Synchronized with group, ready for connections";
 
@@ -43,7 +45,9 @@ impl MariaDb {
         homes.iter().try_for_each(fs::create_dir_all).map_err(used)?;
         let mut ports = Vec::new();
         for _ in &homes {
-            let three = [PortReservation::new(), PortReservation::new(), PortReservation::new()];
+            // Where all data come, the program listens on all addresses.
+            let data = PortReservation::of_all_addresses();
+            let three = [PortReservation::new(), PortReservation::new(), data];
             let three: Result<Vec<_>, _> = three.into_iter().collect();
             ports.push(three.map_err(|source| failed("no free port for", dir, source))?);
         }
@@ -127,6 +131,8 @@ fn begin(
     for other in &homes[1..] {
         let source = |source| failed("cannot fill", other, source);
         copy(&first.join("data"), &other.join("data")).map_err(source)?;
+        // It has the name of the first one in its cluster, which must be nobody else's.
+        let _ = fs::remove_file(other.join(VIEW));
     }
     Ok(())
 }

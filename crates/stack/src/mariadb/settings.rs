@@ -189,11 +189,12 @@ impl Member {
             "--wsrep-sst-auth=root:".to_owned(),
             "--binlog-format=ROW".to_owned(),
             "--innodb-autoinc-lock-mode=2".to_owned(),
-            // A server that is silent for a second is left out; the default of five is for networks.
+            // A server that is silent for two seconds is left out; the default of five is for networks, and one may be too
+            // little for a machine that is busy.
             format!(
                 "--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:{port};\
                  ist.recv_addr=127.0.0.1:{changes_port};evs.keepalive_period=PT0.3S;evs.inactive_check_period=PT0.2S;\
-                 evs.suspect_timeout=PT1S;evs.inactive_timeout=PT3S"
+                 evs.suspect_timeout=PT2S;evs.inactive_timeout=PT5S"
             ),
         ];
         if self.begins {

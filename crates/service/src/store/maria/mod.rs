@@ -371,7 +371,7 @@ impl Seat {
         let shared = Arc::clone(&self.shared);
         let begun = self.session().and_then(|session| {
             shared.outbox.provide(session)?;
-            session.batch("START TRANSACTION")
+            session.begin_write()
         });
         if let Err(error) = begun {
             let had_one = self.session.take().is_some();
@@ -401,7 +401,7 @@ impl Seat {
             }
             (None, Some(value), _) => self.commit(value, effects, None),
             (trouble, _, error) => {
-                let undone = trouble != Some(Trouble::Lost) && session.command("ROLLBACK").is_ok();
+                let undone = trouble != Some(Trouble::Lost) && session.roll_back().is_ok();
                 if !undone {
                     self.session = None;
                 }
@@ -420,7 +420,7 @@ impl Seat {
             return Tried::Refused(StoreError::Closed.into());
         };
         let started = Instant::now();
-        let result = session.command("COMMIT");
+        let result = session.commit_write();
         let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.shared.counted.commit_micros.fetch_add(micros, Relaxed);
         match (result, session.take_trouble()) {

@@ -219,11 +219,11 @@ fn clean(session: &Session, closed: &Position) -> Result<(), StoreError> {
         let Some(last) = rows.first().and_then(|row| row.get::<Option<u64>, _>(0)).flatten() else {
             continue;
         };
-        session.batch("START TRANSACTION")?;
+        session.begin_write()?;
         let mark = "UPDATE outbox_lanes SET deleted = GREATEST(deleted, ?) WHERE lane = ?";
         session.run(mark, params![last, lane])?;
         session.run("DELETE FROM outbox WHERE lane = ? AND number <= ?", params![lane, last])?;
-        session.batch("COMMIT")?;
+        session.commit_write().map_err(|error| StoreError::of_server(&error))?;
     }
     Ok(())
 }

@@ -92,6 +92,7 @@ impl Servers {
             }
             // 1 would leave out UPDATE, DELETE and INSERT, which decide by what they find.
             session.batch("SET SESSION wsrep_sync_wait = 7")?;
+            session.watch();
         }
         Ok(session)
     }
