@@ -1,7 +1,9 @@
 //! `madang config`: every setting, its value, where that came from, what it means.
 
+use crate::exit::Partly;
 use crate::settings::SettingsArgs;
 use madang_service::config::{KEYS, Origin};
+use madang_service::ops::check::check;
 use madang_service::store::Store;
 use std::io::Write as _;
 
@@ -13,7 +15,7 @@ The output is a valid madang.toml, without secrets. Precedence: file < MADANG_â€
 Examples:
   madang config                               all settings, explained
   madang config --set tracks.detail=full      the settings with this flag
-  madang config --check                       whether they are right and the database can be used
+  madang config --check                       what would keep a node from serving with them
   madang config > madang.toml                 a file to edit")]
 pub struct Args {
     #[command(flatten)]
@@ -21,7 +23,7 @@ pub struct Args {
     /// Print only settings that a file, variable or flag sets
     #[arg(long)]
     changed: bool,
-    /// Check them, and the database that they name, and print no settings
+    /// Check them, and the directory, addresses and servers that they name, and print no settings
     #[arg(long, conflicts_with = "changed")]
     check: bool,
 }
@@ -33,10 +35,24 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     if args.check {
         writeln!(out, "settings: right")?;
-        for line in Store::check(&settings.data_dir, &settings.database)? {
+        let mut is_right = true;
+        for found in check(&settings)? {
+            match found {
+                Ok(line) => writeln!(out, "{line}")?,
+                Err(line) => {
+                    is_right = false;
+                    writeln!(out, "wrong: {line}")?;
+                }
+            }
+        }
+        let database = Store::check(&settings.data_dir, &settings.database);
+        for line in database.iter().flatten() {
             writeln!(out, "{line}")?;
         }
-        return Ok(());
+        out.flush()?;
+        // The database decides the exit code: without it nothing is served.
+        database?;
+        return if is_right { Ok(()) } else { Err(Partly.into()) };
     }
     let mut table = "";
     for key in KEYS {

@@ -90,6 +90,16 @@ impl Server {
         self.within(run).await
     }
 
+    /// Runs a command on a connection of its own, whatever happened before: to find out why a server cannot be used.
+    ///
+    /// # Errors
+    /// The reason.
+    pub async fn check(&self, command: &Cmd) -> Result<(), Error> {
+        let run = async { self.links.connect_in_time().await?.run::<redis::Value>(command).await };
+        let asked = tokio::time::timeout(self.answer, run).await;
+        asked.unwrap_or(Err(Error::Late(self.answer))).map(drop)
+    }
+
     /// Runs a command if this thread has a connection; if not, one is made meanwhile.
     ///
     /// # Errors

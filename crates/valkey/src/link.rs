@@ -296,6 +296,13 @@ impl Links {
         }
     }
 
+    /// A connection of its own, or the reason why there is none.
+    pub(crate) async fn connect_in_time(&self) -> Result<Connection, Error> {
+        let connected = tokio::time::timeout(CONNECT, self.connect()).await;
+        let late = || Err(Error::Refused(format!("no connection within {CONNECT:?}")));
+        connected.unwrap_or_else(|_| late()).map_err(Error::of_connecting)
+    }
+
     async fn connect(&self) -> Result<Connection, Error> {
         let mut connection = match &self.maker {
             Maker::One(client) => {
@@ -347,14 +354,12 @@ struct Unset {
 
 impl Unset {
     async fn connect(self) {
-        let connected = tokio::time::timeout(CONNECT, self.links.connect()).await;
-        let late = || Error::Refused(format!("no connection within {CONNECT:?}"));
-        match connected.unwrap_or_else(|_| Err(late())) {
+        match self.links.connect_in_time().await {
             Ok(connection) => {
                 *self.links.link(self.place) = State::Open(connection);
                 self.links.breaker.succeeded();
             }
-            Err(error) => self.links.breaker.failed(&error.of_connecting()),
+            Err(error) => self.links.breaker.failed(&error),
         }
     }
 }

@@ -28,6 +28,7 @@ mod copy;
 mod cors;
 mod demo;
 mod dependencies;
+mod deploy;
 mod disk;
 mod docs;
 mod durability;

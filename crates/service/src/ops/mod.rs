@@ -1,5 +1,6 @@
 //! Operations: metrics, health, the OpenAPI document.
 
+pub mod check;
 mod contract;
 pub mod health;
 pub mod latency;

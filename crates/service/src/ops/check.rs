@@ -1,0 +1,77 @@
+//! What a node needs beside its store, looked at before it starts.
+
+use crate::config::{LikesWrite, Settings};
+use madang_valkey::{Error, Purpose, Server, Url, redis};
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::time::Duration;
+
+/// A line on what was found, or on what is wrong.
+pub type Found = Result<String, String>;
+
+/// Looks at the directory, the addresses and the servers beside the store, one after the other; nothing is kept.
+///
+/// # Errors
+/// The machine has no event loop for it.
+pub fn check(settings: &Settings) -> std::io::Result<Vec<Found>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut found = vec![directory(settings)];
+    for (key, address) in [
+        ("server.listen", settings.server.listen),
+        ("server.metrics_listen", settings.server.metrics_listen),
+    ] {
+        found.push(match TcpListener::bind(address) {
+            Ok(_) => Ok(format!("{key}: {address} is free")),
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                Ok(format!("{key}: {address} is taken, perhaps by a node that runs"))
+            }
+            Err(error) => Err(format!("{key}: {address}: {error}")),
+        });
+    }
+    let uses_likes = matches!(settings.likes.write, LikesWrite::Stream | LikesWrite::Queue);
+    let servers = [
+        ("cache.url", &settings.cache.url, settings.cache.mode.is_remote(), false),
+        ("guard.url", &settings.guard.url, true, false),
+        ("likes.url", &settings.likes.url, uses_likes, settings.likes.write == LikesWrite::Stream),
+    ];
+    for (key, urls, is_used, is_kept) in servers {
+        if is_used && !urls.is_empty() {
+            found.push(match runtime.block_on(answers(urls, is_kept)) {
+                Ok(()) => Ok(format!("{key}: {urls:?} answers")),
+                Err(error) => Err(format!("{key}: {urls:?}: {error}")),
+            });
+        }
+    }
+    Ok(found)
+}
+
+async fn answers(urls: &[Url], is_kept: bool) -> Result<(), Error> {
+    let purpose = Purpose {
+        name: "the server",
+        answer: Duration::from_secs(3),
+        when_full: "it needs room",
+        is_kept,
+    };
+    // Any key: in a cluster a command goes to the server that has it.
+    let mut get = redis::cmd("GET");
+    get.arg("madang:check");
+    match Server::new(urls, purpose)?.check(&get).await {
+        // Whoever may not read this one may still have all rights that are needed.
+        Err(Error::Failed(error)) if error.code() == Some("NOPERM") => Ok(()),
+        answer => answer,
+    }
+}
+
+fn directory(settings: &Settings) -> Found {
+    let dir = &settings.data_dir;
+    if !dir.exists() {
+        return Ok(format!("data.dir: {} is made at the first start", dir.display()));
+    }
+    let probe = dir.join(format!(".check-{}", std::process::id()));
+    let written = std::fs::write(&probe, []);
+    let _ = std::fs::remove_file(&probe);
+    match written {
+        Ok(()) => Ok(format!("data.dir: {} can be written to", dir.display())),
+        Err(error) => Err(format!("data.dir: {}: {error}", dir.display())),
+    }
+}
