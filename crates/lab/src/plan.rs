@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     file::experiment::{Experiment, Prediction, QuickLoad, QuickRounds, Target, Variant},
     journal::record::Warning,
-    judge::metric::{Metric, Statistic},
+    judge::metric::{Metric, Part, Statistic},
     observe::database::Figure,
     report::Language,
 };
@@ -348,10 +348,13 @@ fn metrics(experiment: &Experiment) -> Vec<Metric> {
         let mut variants = experiment.variants.iter();
         variants.any(|variant| experiment.databases(variant).of(figure.engine()).is_some())
     };
+    let has_stack = |variant: &Variant| matches!(&variant.target, Target::Serve(served) if served.stack.is_some());
+    let parts = if experiment.variants.iter().any(has_stack) { &Part::ALL[..] } else { &[] };
+    let parts = parts.iter().copied().map(Metric::Part);
     let databases = Figure::ALL.into_iter().filter(is_observed).map(Metric::Database);
     let predicted = experiment.predictions.iter().map(|prediction| prediction.metric.clone());
     let mut metrics = Metric::ALL.to_vec();
-    for metric in predicted.chain(load).chain(server).chain(databases) {
+    for metric in predicted.chain(load).chain(server).chain(databases).chain(parts) {
         if !metrics.contains(&metric) {
             metrics.push(metric);
         }

@@ -174,6 +174,9 @@ pub struct VariantPart {
     /// How it is started.
     #[serde(flatten)]
     pub target: TargetPart,
+    /// The servers that the host's own runs among.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stack: Option<toml::Table>,
     /// How much CPU time it may use, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<String>,
@@ -429,10 +432,14 @@ impl ExperimentPart {
         let variants = plan.variants.iter().map(|variant| VariantPart {
             name: variant.name.clone(),
             target: match &variant.target {
-                Target::Serve(settings) => TargetPart::Serve(settings.clone()),
+                Target::Serve(served) => TargetPart::Serve(served.settings.clone()),
                 Target::Command { argv, .. } => TargetPart::Command(argv.clone()),
                 Target::Container(container) => TargetPart::Container(container.source.clone()),
                 Target::Url(url) => TargetPart::Url(url.clone()),
+            },
+            stack: match &variant.target {
+                Target::Serve(served) => served.stack.clone(),
+                _ => None,
             },
             cpus: variant.cpus.map(|budget| plan.language.budget(&budget)),
             load_env: variant.load_env.clone(),

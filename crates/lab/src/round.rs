@@ -9,6 +9,7 @@ pub mod launch;
 mod meeting;
 mod pacer;
 mod pinning;
+mod processes;
 mod sampler;
 pub mod values;
 mod watch;
@@ -48,6 +49,7 @@ use meeting::{Meeting, note_apart};
 pub use pacer::Pace;
 use pacer::Pacer;
 use pinning::Pinning;
+use processes::Processes;
 use sampler::Sampler;
 use watch::Watch;
 
@@ -271,9 +273,10 @@ impl Bench<'_> {
             return Err(interrupted());
         }
         let failed = |error: &dyn std::error::Error| Failure::because(FailureKind::Load, error);
+        let processes = Processes::begin(&running.processes);
         let generator = self.host.supervisor().spawn(&spec).map_err(|error| failed(&error))?;
         let mut observer = Observer::new(running, &generator);
-        let sampler = Sampler::begin(running.metrics.as_ref(), &experiment.observe.metrics);
+        let sampler = Sampler::begin(&running.metrics, &experiment.observe.metrics);
         let cpus = scene.pinning.map(|pinning| &pinning.server);
         let is_timed = running.process.is_some() && scene.company.is_none();
         let pacer = if is_timed { Pacer::begin(cpus) } else { None };
@@ -287,6 +290,7 @@ impl Bench<'_> {
         }
         let load = LoadReport::read(&files.report).map_err(|error| failed(&error))?;
         let cores_afterwards = self.drain(scene, running, &mut observer)?;
+        let processes = processes.end();
         let databases = watching.end(self.cancel);
         let databases =
             databases.map_err(|why| self.unless_cancelled(FailureKind::Database, why))?;
@@ -329,6 +333,7 @@ impl Bench<'_> {
                 samples.map_or_else(Vec::new, |samples| samples.steps(place, start, end, step))
             }),
             databases,
+            processes,
             events,
         })
     }
@@ -384,7 +389,7 @@ impl Bench<'_> {
             variant: Some(&scene.variant.name),
             block: Some(scene.slot.block),
             base_url: Some(&running.base_url),
-            metrics: running.metrics.as_ref(),
+            metrics: &running.metrics,
             database: running.database.as_deref(),
             databases: Some(&running.databases),
             data: running.process.as_ref().map(|_| scene.files.data.as_path()),

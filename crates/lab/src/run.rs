@@ -120,8 +120,8 @@ pub fn check(experiment: &Experiment, host: &dyn Host) -> Vec<String> {
         wrong.push(format!("[data]: {error}"));
     }
     for variant in &experiment.variants {
-        if let Target::Serve(settings) = &variant.target
-            && let Err(error) = host.check_serve(settings)
+        if let Target::Serve(served) = &variant.target
+            && let Err(error) = host.check_serve(served)
         {
             wrong.push(format!("`serve` of [variants.{}]: {error}", variant.name));
         }
@@ -132,8 +132,9 @@ pub fn check(experiment: &Experiment, host: &dyn Host) -> Vec<String> {
     }
     if experiment.asks_sql() {
         let unknown = |variant: &&Variant| match &variant.target {
-            Target::Serve(settings) => {
-                host.database(settings, Path::new("/")).is_none()
+            Target::Serve(served) => {
+                served.stack.is_none()
+                    && host.database(served, Path::new("/")).is_none()
                     && experiment.databases(variant).mysql.is_none()
             }
             _ => false,

@@ -1,6 +1,6 @@
 //! Mistakes in an experiment file are named with line, key and what is accepted.
 
-use madang_lab::experiment::{Bound, FileError, Mistake, Target};
+use madang_lab::experiment::{Bound, FileError, Mistake, Served, Target};
 
 use crate::help::{Lab, two};
 
@@ -37,7 +37,7 @@ fn a_good_file_is_read_as_it_is_written() {
         good() + "[data]\na = 1\n[load.env]\nB = \"2\"\nA = \"1\"\n[rounds.quick]\nblocks = 1\n";
     let experiment = Lab::new("get __ENV.A __ENV.B", &text).read().unwrap();
     assert_eq!(experiment.variants[0].name, "slow");
-    assert_eq!(experiment.variants[1].target, Target::Serve(toml::Table::new()));
+    assert_eq!(experiment.variants[1].target, Target::Serve(Served::default()));
     assert_eq!(experiment.predictions[0].bound, Bound::RatioAtMost(0.5));
     assert_eq!(experiment.load.env[0].0, "B", "the order of the file");
     assert_eq!(experiment.rounds.quick.unwrap().blocks, Some(1));

@@ -72,7 +72,7 @@ fn to_server(args: &Args) -> anyhow::Result<()> {
         let text = format!("--from {}: the directory holds no {FILE}", from.display());
         return Err(Usage(text).into());
     }
-    let settings = settings(args, from)?;
+    let settings = settings(args.config.clone(), from)?;
     let _lock = DirLock::take(&settings.data_dir)?;
     let started = Instant::now();
     let said = match copy::begin(&settings, &args.to)? {
@@ -93,7 +93,7 @@ fn to_server(args: &Args) -> anyhow::Result<()> {
 
 fn from_server(args: &Args) -> anyhow::Result<()> {
     let to = Path::new(&args.to);
-    let settings = settings(args, to)?;
+    let settings = settings(args.config.clone(), to)?;
     let _lock = DirLock::take(&settings.data_dir)?;
     let started = Instant::now();
     let watch = Watch::default();
@@ -109,12 +109,8 @@ fn from_server(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Those of the server that ran on the directory, with its file as the store.
-fn settings(args: &Args, directory: &Path) -> anyhow::Result<Settings> {
-    let from = SettingsArgs {
-        data: Some(directory.to_owned()),
-        config: args.config.clone(),
-        set: Vec::new(),
-    };
+pub fn settings(config: Option<PathBuf>, directory: &Path) -> anyhow::Result<Settings> {
+    let from = SettingsArgs { data: Some(directory.to_owned()), config, set: Vec::new() };
     let mut sources = from.sources()?;
     // The environment may name the database.
     for key in ["database.url", "database.replicas", "cache.mode", "likes.write"] {

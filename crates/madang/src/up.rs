@@ -16,18 +16,20 @@ mod restart;
 mod stopping;
 
 use crate::exit::Ended;
+use crate::settings::Usage;
 use crate::{import, seed};
 use anyhow::Context as _;
 use databases::Databases;
 use front::Front;
 use kept::{Kept, Means};
 use madang_service::app::App;
-use madang_service::store::DirLock;
+use madang_service::store::copy::{self, Begun};
+use madang_service::store::{DirLock, FILE};
 use madang_stack::{Patience, Supervisor};
 use node::Node;
 use place::Place;
-use plan::{Choices, Plan};
-use std::path::PathBuf;
+use plan::{Choices, DatabaseKind, Plan};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -56,11 +58,12 @@ With --dir the data stay, and the next start with the same directory continues w
 
 --json prints one line once all is ready, with the addresses and the nodes' process ids:
   {\"url\": …, \"nodes\": [{\"url\": …, \"metrics\": …, \"pid\": …}], \"database\": …,
-   \"replicas\": […], \"cache\": …, \"counts\": …, \"dir\": …}
+   \"replicas\": […], \"cache\": …, \"counts\": …, \"dir\": …, \"processes\": [{\"name\": …, \"pid\": …}]}
 A node that was started again keeps its addresses and has another process id.
 
 Examples:
   madang up --demo                                 one node with sample data, in a temporary directory
+  madang up --nodes 2 --from madang-data           the data of a directory, copied, on two nodes
   madang up --nodes 2                              two nodes on one MariaDB, behind nginx
   madang up --nodes 2 --profile stock              the same behind nginx as Debian configures it
   madang up --nodes 1 --balance nginx --tls        HTTPS and HTTP/2 with a self-signed certificate
@@ -157,12 +160,7 @@ struct Addresses {
 }
 
 impl Stack {
-    fn start(
-        &mut self,
-        plan: &Plan,
-        dir: &std::path::Path,
-        means: &Arc<Means>,
-    ) -> anyhow::Result<Addresses> {
+    fn start(&mut self, plan: &Plan, dir: &Path, means: &Arc<Means>) -> anyhow::Result<Addresses> {
         let databases = Databases::start(plan, dir, means, &mut self.databases)?;
         let cache = cache::start(plan, dir, means, &mut self.databases)?;
         let shared = plan.shared_settings(&databases, cache.as_ref(), dir)?;
@@ -170,8 +168,14 @@ impl Stack {
         let mut nodes = Vec::new();
         for number in 1..=plan.nodes {
             let node = Node::new(number, plan, &shared, dir)?;
-            if number == 1 && plan.demo {
-                fill_demo(&node).context("cannot store the sample data")?;
+            if number == 1 {
+                if let Some(from) = &plan.from {
+                    fill_from(from, plan, &databases, &node)
+                        .with_context(|| format!("cannot use the data of {}", from.display()))?;
+                }
+                if plan.demo {
+                    fill_demo(&node).context("cannot store the sample data")?;
+                }
             }
             nodes.push(node.addresses().clone());
             let name = format!("node-{number}");
@@ -215,6 +219,41 @@ impl Stack {
 /// How long a server of somebody else may take to stop, unless this process is told to hurry.
 fn patience<'q>(hurries: &'q dyn Fn() -> bool) -> Patience<'q> {
     Patience::new(STOP_TIME, hurries)
+}
+
+/// What `madang copy` does, or a copy of the file, before any node serves. Data that are there already stay.
+fn fill_from(from: &Path, plan: &Plan, to: &Databases, node: &Node) -> anyhow::Result<()> {
+    let _from = DirLock::take(from)?;
+    if plan.database != DatabaseKind::Sqlite {
+        let settings = crate::copy::settings(plan.config.clone(), from)?;
+        return match copy::begin(&settings, &to.url)? {
+            Begun::Done => Ok(()),
+            Begun::Copying(copying) => Ok(copying.run(|_| ()).map(drop)?),
+        };
+    }
+    let dir = &node.settings().data_dir;
+    let _lock = DirLock::take(dir)?;
+    if !dir.join(FILE).exists() {
+        // With what a server that was killed has left beside it.
+        for name in [FILE.to_owned(), format!("{FILE}-wal")] {
+            if from.join(&name).exists() {
+                std::fs::copy(from.join(&name), dir.join(&name))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether these flags can be used together, before anything is started.
+pub fn check(flags: &[String]) -> anyhow::Result<()> {
+    #[derive(clap::Parser)]
+    #[command(no_binary_name = true)]
+    struct Flags {
+        #[command(flatten)]
+        choices: Choices,
+    }
+    let flags = <Flags as clap::Parser>::try_parse_from(flags);
+    Plan::new(flags.map_err(|error| Usage(error.render().to_string()))?.choices).map(drop)
 }
 
 /// What `serve --demo` does, before any node serves.

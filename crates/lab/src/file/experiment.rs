@@ -192,6 +192,15 @@ pub struct Variant {
     pub price_per_hour: Option<f64>,
 }
 
+/// The host's own server.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Served {
+    /// Its settings.
+    pub settings: toml::Table,
+    /// Which servers it runs among, as the host knows them; it runs alone when `None`.
+    pub stack: Option<toml::Table>,
+}
+
 impl Variant {
     /// A variant with nothing but a name and a way to run.
     #[must_use]

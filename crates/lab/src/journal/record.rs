@@ -79,6 +79,10 @@ pub struct Measured {
     /// Figures of the databases beside the server, by the names of [`Figure`](crate::observe::database::Figure).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub databases: BTreeMap<String, f64>,
+    /// CPU time of the server's processes by what they are part of, in seconds, from the start of the generator until the
+    /// load was over: warm-up included.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub processes: BTreeMap<String, f64>,
     /// What was done to the server while it was loaded.
     #[serde(default)]
     pub events: Vec<Event>,
@@ -156,6 +160,14 @@ pub struct Pinned {
 }
 
 impl Measured {
+    /// The part of the server's CPU time in the window that processes had which used so many seconds of
+    /// [`processes`](Self::processes): in the same proportion.
+    pub(crate) fn in_window(&self, seconds: f64) -> Option<f64> {
+        let all: f64 = self.processes.values().sum();
+        let used = self.server.as_ref()?.cpu_with_drain()?;
+        (all > 0.0).then(|| used * seconds / all)
+    }
+
     /// Whether so many requests were not good that response times tell about refusals.
     #[must_use]
     pub fn has_bad_requests(&self) -> bool {

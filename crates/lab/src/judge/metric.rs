@@ -39,6 +39,37 @@ pub enum Metric {
     Server(Selector),
     /// A figure of a database beside the server.
     Database(Figure),
+    /// CPU time of one part of a stack per good request.
+    Part(Part),
+}
+
+/// A part of a stack: what its host calls it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    /// The host's own servers.
+    Nodes,
+    /// The balancer.
+    Nginx,
+    /// All MariaDB servers.
+    Mariadb,
+    /// All Valkey or Redis servers.
+    Valkey,
+}
+
+impl Part {
+    /// All, in the order of tables.
+    pub const ALL: [Self; 4] = [Self::Nodes, Self::Nginx, Self::Mariadb, Self::Valkey];
+
+    /// Its name in records and files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nodes => "nodes",
+            Self::Nginx => "nginx",
+            Self::Mariadb => "mariadb",
+            Self::Valkey => "valkey",
+        }
+    }
 }
 
 /// What is taken of a round's response times.
@@ -76,6 +107,8 @@ pub enum Absent {
     NotOnPage,
     /// No such database of this variant is observed.
     NoDatabase,
+    /// The variant has no such part, or not all of its processes lived.
+    NoPart,
     /// It came out as zero, which no time is: the window was too short.
     TooSmall,
     /// It is zero, or a series of the server's went down: a value, but none to take a ratio of.
@@ -98,6 +131,7 @@ impl Absent {
             Self::NoSuchStatistic => "metrics of its kind do not have this statistic",
             Self::NotOnPage => "the server's metrics page does not have it",
             Self::NoDatabase => "this variant has no such database",
+            Self::NoPart => "this variant has no such part",
         }
     }
 }
@@ -143,6 +177,10 @@ impl Metric {
             Self::Load(metric) => return Cow::Owned(metric.to_string()),
             Self::Server(series) => return Cow::Owned(series.to_string()),
             Self::Database(figure) => return Cow::Owned(figure.to_string()),
+            Self::Part(Part::Nodes) => "cpu_per_good_request.nodes",
+            Self::Part(Part::Nginx) => "cpu_per_good_request.nginx",
+            Self::Part(Part::Mariadb) => "cpu_per_good_request.mariadb",
+            Self::Part(Part::Valkey) => "cpu_per_good_request.valkey",
         })
     }
 
@@ -155,7 +193,7 @@ impl Metric {
             Self::Response(Statistic::P90),
             Self::Response(Statistic::Max),
         ];
-        Self::ALL.into_iter().chain(further)
+        Self::ALL.into_iter().chain(further).chain(Part::ALL.map(Self::Part))
     }
 
     /// The metric of that name, among [`own`](Self::own).
@@ -177,7 +215,9 @@ impl Metric {
     /// Whether it tells nothing about a round in which no request was good.
     #[must_use]
     pub fn needs_good(&self) -> bool {
-        *self == Self::CpuPerGoodRequest || self.counts_good() || self.is_response_time()
+        matches!(self, Self::CpuPerGoodRequest | Self::Part(_))
+            || self.counts_good()
+            || self.is_response_time()
     }
 
     /// Whether zero is a value of it, not a sign that it could not be measured.
@@ -199,7 +239,9 @@ impl Metric {
         match self {
             Self::Goodput | Self::GoodShare => Direction::More,
             Self::Latency(_) | Self::Response(_) => Direction::Less,
-            Self::CpuPerGoodRequest | Self::PeakMemory | Self::PeakRss => Direction::Less,
+            Self::CpuPerGoodRequest | Self::Part(_) | Self::PeakMemory | Self::PeakRss => {
+                Direction::Less
+            }
             Self::Load(metric) => metric.direction(),
             Self::Server(_) | Self::Database(_) => Direction::Unknown,
         }
@@ -253,6 +295,10 @@ impl Metric {
             Self::Response(Statistic::P95) => "response time, p95",
             Self::Response(Statistic::P99) => "response time, p99",
             Self::CpuPerGoodRequest => "CPU per good request",
+            Self::Part(Part::Nodes) => "CPU per good request, nodes",
+            Self::Part(Part::Nginx) => "CPU per good request, nginx",
+            Self::Part(Part::Mariadb) => "CPU per good request, MariaDB",
+            Self::Part(Part::Valkey) => "CPU per good request, Valkey",
             Self::PeakMemory => "memory, peak",
             Self::PeakRss => "sum of resident memory, peak",
             _ => return self.id(),
@@ -268,7 +314,7 @@ impl Metric {
             Self::Server(_) | Self::GoodShare => "",
             Self::Goodput => "1/s",
             Self::Latency(_) | Self::Response(_) => "ms",
-            Self::CpuPerGoodRequest => "us",
+            Self::CpuPerGoodRequest | Self::Part(_) => "us",
             Self::PeakMemory | Self::PeakRss => "bytes",
         }
     }
@@ -325,6 +371,13 @@ impl Metric {
                 let name = series.to_string();
                 let change = round.observed.iter().find(|observed| observed.series == name);
                 change.and_then(|observed| observed.change).ok_or(Absent::NotOnPage)?
+            }
+            Self::Part(part) => {
+                let seconds = round.processes.get(part.name()).ok_or(Absent::NoPart)?;
+                if good == 0.0 {
+                    return Err(Absent::NoGoodRequest);
+                }
+                round.in_window(*seconds).ok_or(Absent::CpuUnknown)? * 1e6 / good
             }
             Self::Database(figure) => {
                 *round.databases.get(&figure.to_string()).ok_or(Absent::NoDatabase)?

@@ -95,8 +95,11 @@ pub fn circumstances(report: &Report) -> Vec<String> {
             TargetPart::Container(source) => source.named(),
             TargetPart::Url(url) => ("url", url.clone()),
         };
+        let words = |table: &toml::Table| table.to_string().trim().replace('\n', ", ");
+        let stack = variant.stack.as_ref();
+        let stack = stack.map_or_else(String::new, |stack| format!("stack {}; ", words(stack)));
         let budget = variant.cpus.as_ref().map_or_else(String::new, |cpus| format!(", {cpus}"));
-        lines.push(format!("{}: {kind} {how}{budget}", variant.name));
+        lines.push(format!("{}: {stack}{kind} {how}{budget}", variant.name));
     }
     lines
 }

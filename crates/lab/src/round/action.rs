@@ -22,7 +22,7 @@ pub struct Surroundings<'s> {
     /// `LAB_BASE_URL`.
     pub base_url: Option<&'s str>,
     /// `LAB_METRICS_URL`.
-    pub metrics: Option<&'s Url>,
+    pub metrics: &'s [Url],
     /// `LAB_DATABASE`.
     pub database: Option<&'s str>,
     /// `LAB_MYSQL` and `LAB_REDIS`.
@@ -54,7 +54,7 @@ impl Runner<'_> {
             ("LAB_VARIANT", around.variant.map(str::to_owned)),
             ("LAB_BLOCK", around.block.map(|block| block.to_string())),
             ("LAB_BASE_URL", around.base_url.map(str::to_owned)),
-            ("LAB_METRICS_URL", around.metrics.map(ToString::to_string)),
+            ("LAB_METRICS_URL", around.metrics.first().map(ToString::to_string)),
             ("LAB_DATABASE", around.database.map(str::to_owned)),
             ("LAB_MYSQL", address(Engine::Mysql)),
             ("LAB_REDIS", address(Engine::Redis)),

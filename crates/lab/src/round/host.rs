@@ -11,7 +11,11 @@ use std::{
 
 use madang_stack::{Spec, Supervisor, http::Url};
 
+pub use crate::observe::database::{Address, Addresses};
+
 use crate::Cancel;
+pub use crate::file::experiment::Served;
+pub use crate::judge::metric::Part;
 
 /// What the lab asks of the program it is part of.
 pub trait Host: Sync {
@@ -37,7 +41,7 @@ pub trait Host: Sync {
     ///
     /// # Errors
     /// What is wrong with them, in words for the author of the experiment.
-    fn check_serve(&self, settings: &toml::Table) -> Result<(), HostError>;
+    fn check_serve(&self, served: &Served) -> Result<(), HostError>;
 
     /// Checks the `[data]` table without making anything. `dir` is the experiment's directory.
     ///
@@ -64,22 +68,22 @@ pub trait Host: Sync {
     /// changed does not go on. `dir` is the experiment's directory.
     fn data_files(&self, data: &toml::Table, dir: &Path) -> Vec<PathBuf>;
 
-    /// The command of one round: the host's server with these settings, its data in `data_dir`,
-    /// which holds a fresh copy of the template. It listens on a free port, or on `address`
-    /// (`HOST:PORT`) when it is started again after it was killed in the middle of a round.
+    /// The command of one round: the host's server with these settings, alone or as a stack with the servers that it
+    /// needs, its data in `data_dir`, which holds a fresh copy of the template. It listens on a free port, or on
+    /// `address` (`HOST:PORT`) when it is started again after it was killed in the middle of a round.
     ///
     /// # Errors
     /// Why there is none.
     fn serve(
         &self,
-        settings: &toml::Table,
+        served: &Served,
         data_dir: &Path,
         address: Option<&str>,
     ) -> Result<Launch, HostError>;
 
-    /// Where a server with these settings keeps its data, for the queries of invariants:
-    /// `sqlite:PATH`. `None` when that cannot be asked.
-    fn database(&self, settings: &toml::Table, data_dir: &Path) -> Option<String>;
+    /// Where it keeps its data, for the queries of invariants: `sqlite:PATH`. `None` when that cannot be asked, and of a
+    /// stack, which says it when it is ready.
+    fn database(&self, served: &Served, data_dir: &Path) -> Option<String>;
 
     /// Names and versions for the report: of the program, of its engines.
     fn versions(&self) -> Vec<(String, String)>;
@@ -116,6 +120,8 @@ pub enum Page {
 pub enum Ready {
     /// It prints a line that starts with this on stdout; the rest of the line is the base URL.
     Line(String),
+    /// It prints a line on stdout that the host can read.
+    Said(fn(&str) -> Result<Said, HostError>),
     /// This address answers with a status from 200 to 399, or with any status.
     Http {
         /// What is asked.
@@ -125,6 +131,19 @@ pub enum Ready {
         /// Whether any status counts.
         any: bool,
     },
+}
+
+/// What a stack says when it is ready.
+#[derive(Debug, Clone, Default)]
+pub struct Said {
+    /// What the script gets as `BASE_URL`.
+    pub base_url: String,
+    /// The Prometheus pages of its nodes.
+    pub metrics: Vec<String>,
+    /// Its MySQL or MariaDB, and its Redis or Valkey.
+    pub databases: Addresses,
+    /// Its processes: what each is part of, and its id.
+    pub processes: Vec<(String, u32)>,
 }
 
 /// What the host could not do, in words for the person who runs the experiment.

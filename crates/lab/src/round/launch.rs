@@ -11,10 +11,11 @@ use madang_stack::{
 use crate::{
     file::experiment::{Experiment, Target, Variant},
     journal::record::{FailureKind, Warning},
+    judge::metric::Part,
     observe::database::Addresses,
     round::{
         containers::{Containers, Place},
-        host::{Host, HostError, Launch, Page, Ready},
+        host::{Host, HostError, Launch, Page, Ready, Said},
     },
 };
 
@@ -29,8 +30,10 @@ pub struct Running {
     pub cgroups: Vec<Cgroup>,
     /// What the script gets as `BASE_URL`: no slash at the end.
     pub base_url: String,
-    /// Its Prometheus page, if it has one.
-    pub metrics: Option<Url>,
+    /// Its Prometheus pages, one of each node.
+    pub metrics: Vec<Url>,
+    /// Its processes, where it says what they are part of.
+    pub processes: Vec<(String, u32)>,
     /// Where its data are, such as `sqlite:PATH`, if that is known.
     pub database: Option<String>,
     /// Databases beside it.
@@ -153,13 +156,14 @@ pub fn launch(
                 process: None,
                 cgroups: cgroups()?,
                 base_url: url.clone(),
-                metrics: page,
+                metrics: page.into_iter().collect(),
+                processes: Vec::new(),
                 database,
                 databases,
                 without_budget: false,
             });
         }
-        Target::Serve(settings) => host.serve(settings, data, *address)?,
+        Target::Serve(served) => host.serve(served, data, *address)?,
         Target::Command { argv, env, ready } => {
             let mut spec = Spec::new(fill(&argv[0])).args(argv[1..].iter().map(|arg| fill(arg)));
             for (name, value) in env {
@@ -188,7 +192,7 @@ pub fn launch(
     let is_project = started.as_ref().is_some_and(|started| started.is_project);
     let stdout = match launch.ready {
         Ready::Http { .. } if !is_project => log(),
-        Ready::Line(_) | Ready::Http { .. } => Output::Capture,
+        Ready::Line(_) | Ready::Said(_) | Ready::Http { .. } => Output::Capture,
     };
     let mut spec = without_shell(launch.spec, host).stdout(stdout).stderr(log());
     // The client of an engine is not what is measured.
@@ -202,8 +206,13 @@ pub fn launch(
     if is_project {
         process.ready_line(container::UP_LINE, *patience)?;
     }
+    let mut said = Said::default();
     let base_url = match launch.ready {
         Ready::Line(prefix) => process.ready_line(&prefix, *patience)?,
+        Ready::Said(read) => {
+            said = read(&process.ready_line("", *patience)?)?;
+            said.base_url.clone()
+        }
         Ready::Http { url, base_url, any } => {
             process.ready_http(&url, any, *patience)?;
             base_url
@@ -211,15 +220,23 @@ pub fn launch(
     };
     Url::parse(&base_url).map_err(LaunchError::Address)?;
     let metrics = match launch.metrics {
-        None => None,
-        Some(Page::Http(url)) => Some(url),
+        None => {
+            let pages = said.metrics.iter().map(|page| Url::parse(page));
+            pages.collect::<Result<Vec<_>, _>>().map_err(LaunchError::Address)?
+        }
+        Some(Page::Http(url)) => vec![url],
         Some(Page::Line { prefix, path }) => {
             let start = process.ready_line(&prefix, *patience)?;
-            Some(Url::parse(&format!("{start}{path}")).map_err(LaunchError::Address)?)
+            vec![Url::parse(&format!("{start}{path}")).map_err(LaunchError::Address)?]
         }
     };
+    let databases = databases.or(&said.databases);
+    let mut processes = said.processes;
+    if let (Target::Serve(_), true) = (&variant.target, processes.is_empty()) {
+        processes.push((Part::Nodes.name().to_owned(), process.pid()));
+    }
     let database = match &variant.target {
-        Target::Serve(settings) => host.database(settings, data),
+        Target::Serve(served) => host.database(served, data),
         _ => database,
     };
     let base_url = base_url.trim_end_matches('/').to_owned();
@@ -229,7 +246,16 @@ pub fn launch(
         Some(started) => containers.cgroups(started, *cpus, *patience)?,
         None => cgroups()?,
     };
-    Ok(Running { process, cgroups, base_url, metrics, database, databases, without_budget })
+    Ok(Running {
+        process,
+        cgroups,
+        base_url,
+        metrics,
+        processes,
+        database,
+        databases,
+        without_budget,
+    })
 }
 
 /// Starts the server within its budget. Whether it runs without, which the experiment has to accept.

@@ -38,11 +38,11 @@ pub struct Sampler {
 pub struct Samples(Vec<Look>);
 
 impl Sampler {
-    /// Begins at once. `None` without a series or a page, or when the machine has no thread for it:
+    /// Begins at once. `None` without a series or pages, or when the machine has no thread for it:
     /// then the round has changes only.
-    pub fn begin(page: Option<&Url>, series: &[Selector]) -> Option<Self> {
-        let (page, series) = (page?.clone(), series.to_vec());
-        if series.is_empty() {
+    pub fn begin(pages: &[Url], series: &[Selector]) -> Option<Self> {
+        let (pages, series) = (pages.to_vec(), series.to_vec());
+        if series.is_empty() || pages.is_empty() {
             return None;
         }
         let (stop, stopped) = mpsc::channel::<()>();
@@ -50,7 +50,7 @@ impl Sampler {
             let mut looks = Vec::new();
             loop {
                 let begun = Instant::now();
-                if let Ok(text) = values::page(&page, ANSWER_TIME) {
+                if let Ok(text) = values::pages(&pages, ANSWER_TIME) {
                     let values = series.iter().map(|series| series.sum(&text)).collect();
                     looks.push(Look { at: observe::seconds(SystemTime::now()), values });
                 }

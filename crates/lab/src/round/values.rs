@@ -97,9 +97,10 @@ impl Taker<'_> {
         let of_invariants = experiment.invariants.iter().map(|invariant| &invariant.source);
         let is_asked = !experiment.observe.metrics.is_empty()
             || of_values.chain(of_invariants).any(|source| matches!(source, Source::Metrics(_)));
-        let Some(url) = self.around.metrics.filter(|_| is_asked) else { return Ok(None) };
-        let page = page(url, ANSWER_TIME);
-        page.map(Some).map_err(|why| format!("the metrics page {url}: {why}"))
+        if !is_asked || self.around.metrics.is_empty() {
+            return Ok(None);
+        }
+        pages(self.around.metrics, ANSWER_TIME).map(Some)
     }
 
     fn number(&self, source: &Source, page: Option<&str>, moment: Moment) -> Result<f64, String> {
@@ -160,12 +161,16 @@ fn sum(series: &Selector, page: Option<&str>, moment: Moment) -> Result<f64, Str
     }
 }
 
-/// The text of a metrics page.
+/// The text of metrics pages, one after the other: a sum over a series is then that of all nodes.
 ///
 /// # Errors
-/// Why there is none.
-pub fn page(url: &Url, answer_time: Duration) -> Result<String, String> {
-    Ok(String::from_utf8_lossy(&body(url, answer_time)?).into_owned())
+/// Which page is not there, and why.
+pub fn pages(urls: &[Url], answer_time: Duration) -> Result<String, String> {
+    let page = |url: &Url| match body(url, answer_time) {
+        Ok(body) => Ok(String::from_utf8_lossy(&body).into_owned()),
+        Err(why) => Err(format!("the metrics page {url}: {why}")),
+    };
+    urls.iter().map(page).collect()
 }
 
 /// The body of a good answer.

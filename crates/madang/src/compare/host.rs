@@ -3,7 +3,9 @@
 use super::data::Data;
 use anyhow::anyhow;
 use madang_lab::Cancel;
-use madang_lab::host::{Host, HostError, Launch, Page, Ready};
+use madang_lab::host::{
+    Address, Addresses, Host, HostError, Launch, Page, Part, Ready, Said, Served,
+};
 use madang_service::config::{ConfigError, Origin, Sources};
 use madang_stack::{Patience, Spec, Supervisor};
 use std::collections::BTreeSet;
@@ -61,7 +63,13 @@ impl Host for Madang {
         vec![THIS_PROGRAM.into(), "k6".into()]
     }
 
-    fn check_serve(&self, settings: &toml::Table) -> Result<(), HostError> {
+    fn check_serve(&self, served: &Served) -> Result<(), HostError> {
+        let settings = &served.settings;
+        if let Some(stack) = &served.stack {
+            let flags = stack_flags(stack)?.into_iter().chain(set_flags(settings));
+            return crate::up::check(&flags.collect::<Vec<_>>())
+                .map_err(|error| HostError(format!("{error:#}")));
+        }
         let origin = Origin::Flag("--set".to_owned());
         // Where it stands is said by the caller, who knows the variant.
         let in_words = |error: ConfigError| {
@@ -120,19 +128,33 @@ impl Host for Madang {
 
     fn serve(
         &self,
-        settings: &toml::Table,
+        served: &Served,
         data_dir: &Path,
         address: Option<&str>,
     ) -> Result<Launch, HostError> {
-        let mut spec = serve(data_dir, address.unwrap_or(FREE_PORT));
-        for (key, value) in flat(settings) {
-            spec = spec.args(["--set".to_owned(), format!("{key}={value}")]);
+        if let Some(stack) = &served.stack {
+            if address.is_some() {
+                let why =
+                    "a stack starts what was killed by itself; the lab does not start it again";
+                return Err(HostError(why.to_owned()));
+            }
+            let mut spec = this_program(data_dir).args(["up", "--json", "--dir"]);
+            spec = spec.arg(data_dir.join("stack"));
+            if data_dir.join(madang_service::store::FILE).exists() {
+                spec = spec.arg("--from").arg(data_dir);
+            }
+            let flags = stack_flags(stack)?.into_iter().chain(set_flags(&served.settings));
+            return Ok(Launch { spec: spec.args(flags), ready: Ready::Said(said), metrics: None });
         }
+        let spec = serve(data_dir, address.unwrap_or(FREE_PORT)).args(set_flags(&served.settings));
         let metrics = Page::Line { prefix: METRICS.to_owned(), path: "/metrics".to_owned() };
         Ok(Launch { spec, ready: Ready::Line(LISTENING.to_owned()), metrics: Some(metrics) })
     }
 
-    fn database(&self, _settings: &toml::Table, data_dir: &Path) -> Option<String> {
+    fn database(&self, served: &Served, data_dir: &Path) -> Option<String> {
+        if served.stack.is_some() {
+            return None;
+        }
         let file = data_dir.join(madang_service::store::FILE);
         Some(format!("sqlite:{}", file.display()))
     }
@@ -168,6 +190,77 @@ const OWN_VARIABLES: [&str; 2] = ["MADANG_", "K6_"];
 fn this_program(dir: &Path) -> Spec {
     let spec = Spec::new(THIS_PROGRAM).dir(dir);
     OWN_VARIABLES.iter().fold(spec, |spec, prefix| spec.env_remove_prefix(prefix))
+}
+
+/// Flags of `madang up` that a stack may have.
+const STACK: [&str; 6] = ["nodes", "database", "replicas", "cache", "balance", "profile"];
+
+fn stack_flags(stack: &toml::Table) -> Result<Vec<String>, HostError> {
+    let mut flags = Vec::new();
+    for (key, value) in stack {
+        if !STACK.contains(&key.as_str()) {
+            let known = STACK.join(", ");
+            return Err(HostError(format!("`stack` has no `{key}`; it has {known}")));
+        }
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        flags.push(format!("--{key}={value}"));
+    }
+    Ok(flags)
+}
+
+fn set_flags(settings: &toml::Table) -> Vec<String> {
+    flat(settings).into_iter().map(|(key, value)| format!("--set={key}={value}")).collect()
+}
+
+/// What `madang up --json` prints.
+fn said(line: &str) -> Result<Said, HostError> {
+    let wrong =
+        |why: &dyn std::fmt::Display| HostError(format!("`madang up` printed no line: {why}"));
+    let line: UpLine = serde_json::from_str(line).map_err(|error| wrong(&error))?;
+    let cache = line.cache.into_iter().chain(line.counts);
+    let databases = Addresses {
+        mysql: line
+            .database
+            .starts_with("mysql:")
+            .then(|| Address::new(line.database.split(',').next().unwrap_or_default())),
+        redis: cache.map(|url| Address::new(url.split(',').next().unwrap_or_default())).next(),
+    };
+    let part = |name: &str| match name {
+        "nginx" => Part::Nginx,
+        name if name.starts_with("node-") => Part::Nodes,
+        name if ["mariadb", "replica", "galera"].iter().any(|kind| name.starts_with(kind)) => {
+            Part::Mariadb
+        }
+        _ => Part::Valkey,
+    };
+    let named = |process: UpProcess| (part(&process.name).name().to_owned(), process.pid);
+    Ok(Said {
+        base_url: line.url,
+        metrics: line.nodes.into_iter().map(|node| format!("{}/metrics", node.metrics)).collect(),
+        databases,
+        processes: line.processes.into_iter().map(named).collect(),
+    })
+}
+
+#[derive(serde::Deserialize)]
+struct UpLine {
+    url: String,
+    nodes: Vec<UpNode>,
+    database: String,
+    cache: Option<String>,
+    counts: Option<String>,
+    processes: Vec<UpProcess>,
+}
+
+#[derive(serde::Deserialize)]
+struct UpNode {
+    metrics: String,
+}
+
+#[derive(serde::Deserialize)]
+struct UpProcess {
+    name: String,
+    pid: u32,
 }
 
 /// Settings as `--set` has them: dotted keys, strings without their quotes. TOML reads

@@ -8,6 +8,7 @@ use super::place::random_hex;
 use crate::settings::{SettingsArgs, Usage};
 use anyhow::{Context as _, anyhow};
 use madang_service::config::{Key, Origin, Settings};
+use madang_service::store::FILE;
 use madang_stack::nginx::{self, Profile};
 use madang_stack::{Error, mariadb, redis};
 use std::fs::OpenOptions;
@@ -112,6 +113,9 @@ pub struct Choices {
     /// Fill an empty store first, as `madang serve --demo` does
     #[arg(long)]
     demo: bool,
+    /// Fill an empty store with a copy of this data directory, which nobody may be serving
+    #[arg(long, value_name = "DIR", conflicts_with = "demo")]
+    from: Option<PathBuf>,
     /// Configuration file of the nodes [default: madang.toml, if it exists]
     #[arg(long, value_name = "FILE", env = "MADANG_CONFIG")]
     config: Option<PathBuf>,
@@ -137,6 +141,7 @@ pub struct Plan {
     pub front: Option<FrontPlan>,
     pub dir: Option<PathBuf>,
     pub demo: bool,
+    pub from: Option<PathBuf>,
     pub config: Option<PathBuf>,
     pub set: Vec<String>,
 }
@@ -157,9 +162,14 @@ impl Plan {
             tls,
             dir,
             demo,
+            from,
             config,
             set,
         } = choices;
+        if let Some(from) = from.as_ref().filter(|from| !from.join(FILE).is_file()) {
+            let text = format!("--from {}: the directory holds no {FILE}", from.display());
+            return Err(Usage(text).into());
+        }
         let is_shared =
             nodes.is_some_and(|nodes| nodes > 1) || replicas > 0 || cache != CacheKind::Off;
         let fitting = if is_shared { DatabaseKind::Mariadb } else { DatabaseKind::Sqlite };
@@ -203,7 +213,7 @@ impl Plan {
                 return Err(Usage(format!("--set {pair}: `madang up` sets {name} itself")).into());
             }
         }
-        let plan = Self { nodes, database, replicas, cache, front, dir, demo, config, set };
+        let plan = Self { nodes, database, replicas, cache, front, dir, demo, from, config, set };
         // A wrong setting is to be found before anything is started.
         let stand_in = "mysql://user:password@127.0.0.1:1/madang".to_owned();
         let replicas = vec![stand_in.clone(); usize::from(replicas)];

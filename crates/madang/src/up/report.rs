@@ -30,6 +30,7 @@ fn line(addresses: &Addresses, stack: &Stack) -> String {
     let nodes = addresses.nodes.iter().zip(&stack.nodes);
     let nodes =
         nodes.map(|(at, kept)| json!({ "url": at.url, "metrics": at.metrics, "pid": kept.pid() }));
+    let processes = stack.all().map(|kept| json!({ "name": kept.name, "pid": kept.pid() }));
     let whole = json!({
         "url": addresses.url,
         "nodes": nodes.collect::<Vec<_>>(),
@@ -38,6 +39,7 @@ fn line(addresses: &Addresses, stack: &Stack) -> String {
         "cache": addresses.cache,
         "counts": addresses.counts,
         "dir": addresses.dir,
+        "processes": processes.collect::<Vec<_>>(),
     });
     format!("{whole}\n")
 }

@@ -2,10 +2,10 @@
 
 use crate::harness::command::clean;
 use crate::harness::up::{Up, to};
-use crate::harness::{Connection, Madang, PASSWORD, eventually, namespace};
+use crate::harness::{Connection, Madang, PASSWORD, eventually, namespace, stores};
 use mysql::prelude::Queryable as _;
 use rustix::process::{Pid, Signal};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -55,7 +55,10 @@ fn all_of_it_is_ready_with_sample_data_and_ends_with_ctrl_c() {
 fn the_line_names_every_server_and_settings_reach_every_node() {
     let up = Up::start(&[&ALL[..], &["--set", "log.format=json"]].concat());
     let keys: Vec<_> = up.line.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(keys, ["url", "nodes", "database", "replicas", "cache", "counts", "dir"]);
+    assert_eq!(
+        keys,
+        ["url", "nodes", "database", "replicas", "cache", "counts", "dir", "processes"]
+    );
     assert!(up.line["cache"].is_null());
     assert_eq!(up.line["dir"], up.dir.path().canonicalize().unwrap().to_str().unwrap());
     for (number, node) in (1..).zip(up.line["nodes"].as_array().unwrap()) {
@@ -124,6 +127,82 @@ fn a_start_that_is_killed_while_it_makes_its_database_can_be_repeated() {
     assert!(!mariadb.join("data").exists());
     let again = Up::start_in(dir, &flags);
     assert_eq!(status(again.url, "/health/ready"), Some(200));
+}
+
+#[test]
+fn the_data_of_a_directory_are_served_by_several_nodes() {
+    let from = stores::bundled();
+    let path = from.path().to_str().unwrap();
+    let tracks = |up: &Up, node: usize| {
+        let list = Connection::open(up.nodes[node]).get("/v1/tracks").json();
+        list["items"].as_array().unwrap().len()
+    };
+    let up = Up::start(&["--nodes", "2", "--balance", "off", "--from", path]);
+    assert!(tracks(&up, 0) > 0 && tracks(&up, 0) == tracks(&up, 1));
+    let file = Up::start(&["--nodes", "1", "--database", "sqlite", "--from", path]);
+    assert_eq!(tracks(&file, 0), tracks(&up, 0));
+    let empty = tempfile::tempdir().unwrap();
+    let refused = Madang::new(["up", "--from", empty.path().to_str().unwrap()]).fails_with(2);
+    refused.complains(&["holds no madang.db"]);
+}
+
+/// A variant may be a stack: it has the data of the experiment, and each part of it has figures.
+#[test]
+fn a_variant_may_be_a_stack() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "import http from 'k6/http'; import { check } from 'k6';
+        export const options = { vus: 2, duration: '1s' };
+        export default () => {
+          const tracks = http.get(`${__ENV.BASE_URL}/v1/tracks?near=54.4,-3.2`);
+          check(tracks, { 'data are there': (r) => r.json('items').length > 0 });
+        };";
+    std::fs::write(dir.path().join("s.js"), script).unwrap();
+    let experiment = "name = 'stacks'
+        reference = 'alone'
+        [data]
+        samples = true
+        [load]
+        script = 's.js'
+        [rounds]
+        blocks = 1
+        warm_up = '0s'
+        accept = ['steal', 'foreign_cpu']
+        [observe]
+        metrics = ['madang_store_reads_total']
+        [variants.alone]
+        serve = { 'cache.mode' = 'off' }
+        [variants.stack]
+        stack = { nodes = 2, database = 'mariadb', cache = 'valkey', balance = 'nginx' }
+        serve = { 'cache.mode' = 'remote' }
+        ";
+    let file = dir.path().join("e.toml");
+    std::fs::write(&file, experiment).unwrap();
+    let (file, out) = (file.to_str().unwrap(), dir.path().join("out"));
+    let run = Madang::new(["compare", file, "--out", out.to_str().unwrap()]).run();
+    assert!(matches!(run.code, Some(0 | 3)), "{} {}", run.stdout, run.stderr);
+    let report = std::fs::read_to_string(out.join("report.json")).unwrap();
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let value = |variant: usize, name: &str| {
+        let metrics = report["variants"][variant]["metrics"].as_array().unwrap();
+        let row = metrics.iter().find(|row| row["metric"] == name);
+        row.unwrap_or_else(|| panic!("{name}: {report}"))["value"].as_f64()
+    };
+    assert_eq!(report["variants"][1]["name"], "stack");
+    for part in ["nodes", "nginx", "mariadb", "valkey"] {
+        let used = value(1, &format!("cpu_per_good_request.{part}")).unwrap_or_default();
+        assert!(used > 0.0, "{part}: {report}");
+    }
+    assert!(value(0, "cpu_per_good_request.nodes").is_some_and(|used| used > 0.0));
+    assert!(value(0, "cpu_per_good_request.nginx").is_none());
+    for (stack, reason) in [
+        ("nodes = 2, database = 'sqlite'", "cannot share a file"),
+        ("ports = 3", "`stack` has no `ports`"),
+    ] {
+        let wrong = experiment
+            .replace("nodes = 2, database = 'mariadb', cache = 'valkey', balance = 'nginx'", stack);
+        std::fs::write(file, wrong).unwrap();
+        Madang::new(["compare", file, "--check"]).fails_with(2).complains(&[reason]);
+    }
 }
 
 #[test]

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::Served;
+
 /// How a variant comes to run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target {
-    /// The host's own server with these settings.
-    Serve(toml::Table),
+    /// The host's own server.
+    Serve(Served),
     /// Any program. `{port}` and `{dir}` in it, its environment and `ready` are replaced in each
     /// round by a free port and a fresh directory.
     Command {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{
     super::{
-        Container, Target, Variant,
+        Container, Served, Target, Variant,
         reader::{Found, Reader, is_nearly},
     },
     NAME_RULE, budget, containers, databases, is_name,
@@ -68,7 +68,7 @@ fn variant_of(
     let cgroup = reader.text("cgroup");
     if let Some(cgroup) = &cgroup {
         let in_rounds = reader.has("command") && !cgroup.value.contains("{port}");
-        let why = if reader.has("serve") {
+        let why = if reader.has("serve") || reader.has("stack") {
             "is for servers of your own: what a `serve` variant uses is known"
         } else if in_rounds {
             "must have `{port}` in it: each round of a `command` needs a cgroup of its own"
@@ -93,7 +93,7 @@ fn variant_of(
         reader.mistakes().add(database.offset, message);
     }
     for (key, written) in [("database", &database), ("metrics", &metrics)] {
-        if written.is_some() && reader.has("serve") {
+        if written.is_some() && (reader.has("serve") || reader.has("stack")) {
             let message = format!("`{key}` in [variants.{name}] is known of a `serve` variant");
             reader.mistakes().add(reader.offset(), message);
         }
@@ -144,7 +144,7 @@ fn target_of(
     whole: &toml::Table,
     files: Option<&Path>,
 ) -> Option<Target> {
-    let serve = reader.table("serve");
+    let (serve, stack) = (reader.table("serve"), reader.table("stack"));
     let argv = reader.words("command");
     if let Some(Found { value, offset }) = &argv {
         let complain = |why| reader.mistakes().add(*offset, why);
@@ -173,10 +173,12 @@ fn target_of(
     let has_command = reader.has("command");
     // Beside an image, a command has its arguments.
     let commands = usize::from(has_command && sources == 0);
-    let others = ["serve", "url"].iter().filter(|key| reader.has(key)).count();
+    // `serve` has the settings of the nodes of a `stack`.
+    let is_served = serve.is_some() || stack.is_some();
+    let others = usize::from(is_served) + usize::from(reader.has("url"));
     if sources + commands + others != 1 || (has_command && others > 0) {
         let message = format!(
-            "[variants.{name}] needs exactly one of `serve`, `command`, `image`, `build`, `compose` and `url`"
+            "[variants.{name}] needs exactly one of `serve` (or `stack`), `command`, `image`, `build`, `compose` and `url`"
         );
         mistakes.add(offset, message);
     }
@@ -209,10 +211,12 @@ fn target_of(
     if let Some(container) = container {
         return Some(Target::Container(container));
     }
-    match (serve, argv, url) {
-        (Some(_), ..) => {
-            let settings = whole.get("variants")?.get(name)?.get("serve")?.as_table()?;
-            Some(Target::Serve(settings.clone()))
+    match (is_served, argv, url) {
+        (true, ..) => {
+            let variant = whole.get("variants")?.get(name)?;
+            let table = |key: &str| variant.get(key).and_then(toml::Value::as_table).cloned();
+            let settings = table("serve").unwrap_or_default();
+            Some(Target::Serve(Served { settings, stack: table("stack") }))
         }
         (_, Some(argv), _) => {
             let ready = ready.map(|found| found.value);
