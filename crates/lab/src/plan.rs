@@ -346,11 +346,12 @@ fn metrics(experiment: &Experiment) -> Vec<Metric> {
     let server = observe.metrics.iter().cloned().map(Metric::Server);
     let is_observed = |figure: &Figure| {
         let mut variants = experiment.variants.iter();
-        variants.any(|variant| experiment.databases(variant).of(figure.engine()).is_some())
+        variants.any(|variant| {
+            variant.has_stack() || experiment.databases(variant).of(figure.engine()).is_some()
+        })
     };
-    let has_stack = |variant: &Variant| matches!(&variant.target, Target::Serve(served) if served.stack.is_some());
-    let parts = if experiment.variants.iter().any(has_stack) { &Part::ALL[..] } else { &[] };
-    let parts = parts.iter().copied().map(Metric::Part);
+    let has_parts = experiment.variants.iter().any(Variant::has_stack);
+    let parts = Part::ALL.into_iter().filter(|_| has_parts).map(Metric::Part);
     let databases = Figure::ALL.into_iter().filter(is_observed).map(Metric::Database);
     let predicted = experiment.predictions.iter().map(|prediction| prediction.metric.clone());
     let mut metrics = Metric::ALL.to_vec();

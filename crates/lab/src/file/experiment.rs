@@ -202,6 +202,12 @@ pub struct Served {
 }
 
 impl Variant {
+    /// Whether it is the host's own server among others.
+    #[must_use]
+    pub fn has_stack(&self) -> bool {
+        matches!(&self.target, Target::Serve(served) if served.stack.is_some())
+    }
+
     /// A variant with nothing but a name and a way to run.
     #[must_use]
     pub fn new(name: impl Into<String>, target: Target) -> Self {
