@@ -178,7 +178,7 @@ fn target_of(
     let others = usize::from(is_served) + usize::from(reader.has("url"));
     if sources + commands + others != 1 || (has_command && others > 0) {
         let message = format!(
-            "[variants.{name}] needs exactly one of `serve` (or `stack`), `command`, `image`, `build`, `compose` and `url`"
+            "[variants.{name}] needs exactly one of `serve`, `command`, `image`, `build`, `compose` and `url`"
         );
         mistakes.add(offset, message);
     }
