@@ -119,6 +119,10 @@ impl Conductor {
             if step.closed && !self.workers.iter().any(Worker::is_busy) {
                 return;
             }
+            if step.has_told {
+                // Who is told may wait for something itself, and with that take the wake-up that was meant for here.
+                continue;
+            }
             // Whoever wakes it between the step and here makes this return at once.
             match step.next_deadline {
                 Some(at) => thread::park_timeout(at.saturating_duration_since(Instant::now())),
@@ -145,7 +149,8 @@ impl Conductor {
             unheard.extend(std::iter::from_fn(|| queue.expire(now)));
             let idle = self.workers.iter().filter(|worker| !worker.is_busy()).count();
             begin.extend(std::iter::from_fn(|| queue.begin()).take(idle));
-            Step { next_deadline: queue.next_deadline(), closed: queue.closed }
+            let has_told = !done.is_empty() || !unheard.is_empty();
+            Step { next_deadline: queue.next_deadline(), closed: queue.closed, has_told }
         };
         let idle = self.workers.iter_mut().filter(|worker| !worker.is_busy());
         for (worker, task) in idle.zip(begin) {
@@ -166,4 +171,6 @@ impl Conductor {
 struct Step {
     next_deadline: Option<Instant>,
     closed: bool,
+    /// Somebody was told how a task ended.
+    has_told: bool,
 }

@@ -418,3 +418,25 @@ async fn unbounded_hashes_for_callers_that_have_left_and_settles_on_closing() {
     assert_eq!(pool.job(3, || ()).await, Err(PoolError::Closed));
     assert_eq!(pool.settled().last(), Some(&(3, End::NotRun)));
 }
+
+/// Closing wakes the conductor once, and a `settle` that waits at that moment takes the wake-up.
+#[test]
+fn a_settle_that_waits_does_not_keep_the_pool_from_closing() {
+    let pool = Harness::bounded(1, 4, NEVER, Duration::ZERO);
+    let (tell, told) = mpsc::channel();
+    let settle = move |_: &Result<u32, PoolError>| {
+        // The worker's wake-up first, if it is still there.
+        std::thread::park_timeout(Duration::ZERO);
+        tell.send(()).unwrap();
+        std::thread::park();
+    };
+    let _ticket = submit(&pool.engine, Class::Check, |_| Ok(0), settle);
+    told.recv().unwrap();
+    let engine = Arc::clone(&pool.engine);
+    let (end, ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        engine.close();
+        let _ = end.send(());
+    });
+    ended.recv_timeout(Duration::from_secs(60)).expect("the pool is closed");
+}
