@@ -22,7 +22,7 @@ const JOIN_TIME: Duration = Duration::from_secs(120);
 const RECOVER_TIME: Duration = Duration::from_secs(60);
 /// What Galera knows of a data directory.
 const STATE: &str = "data/grastate.dat";
-/// Whom it last saw there, and as what; a server that has stopped in order may have left it.
+/// The last view of the cluster, with the server's id in it. Sometimes there is one after an orderly stop.
 const VIEW: &str = "data/gvwstate.dat";
 /// It has all that the others have.
 const SYNCED: &str = "Synchronized with group, ready for connections";

@@ -143,7 +143,7 @@ impl Shared {
             by_part.iter().map(|(part, places)| (*part, places.iter().flat_map(word).collect()));
         let mut liked: Vec<bool> = chunk.iter().map(|(_, waiting)| waiting.liked).collect();
         for (part, told) in self.ask_all("look", parts.collect()).await {
-            // Each is told with its count.
+            // The count, which is not needed here, and the state of each.
             let told = told.unwrap_or_default();
             for (at, words) in by_part[&part].iter().zip(told.chunks_exact(2)) {
                 if !words[1].is_empty() {
