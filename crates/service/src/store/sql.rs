@@ -10,6 +10,10 @@ pub(crate) use value::{Cell, Column, Parameter, Value, params};
 
 use super::StoreError;
 use super::maria::Session;
+use std::collections::HashMap;
+
+/// Ids of rows that are asked for together are a multiple of this: pages have 20 or 100 rows, and one more.
+const IDS_STEP: usize = 21;
 
 /// A statement.
 #[derive(Clone, Copy, Debug)]
@@ -144,6 +148,33 @@ impl<'c> Conn<'c> {
     ) -> Result<T, StoreError> {
         let found = self.first(sql, values, read)?;
         found.ok_or_else(|| StoreError::Other("a query found no row".to_owned()))
+    }
+
+    /// The row of each of these ids, which differ, in their order. The statement begins with the column of the id and ends with `= ?`.
+    /// SQLite, which is only a call away, is asked for each; the server once for all.
+    pub(crate) fn rows_of<T>(
+        &self,
+        sql: &str,
+        ids: &[i64],
+        read: impl Fn(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let (Engine::Maria(_), Some(last)) = (self.0, ids.last()) else {
+            let one = |id: &i64| self.only(sql, &[Value::Integer(*id)], &read);
+            return ids.iter().map(one).collect();
+        };
+        // Some more of the same, so that few lengths are prepared.
+        let asked = ids.len().next_multiple_of(IDS_STEP);
+        let values: Vec<_> = ids
+            .iter()
+            .chain(std::iter::repeat_n(last, asked - ids.len()))
+            .map(|id| Value::Integer(*id))
+            .collect();
+        let head = sql.strip_suffix("= ?").unwrap_or(sql);
+        let sql = format!("{head}IN (?{})", ", ?".repeat(asked - 1));
+        let found = self.rows(&sql, &values, |row| Ok((row.get::<i64>(0)?, read(row)?)))?;
+        let mut found: HashMap<i64, T> = found.into_iter().collect();
+        let missing = || StoreError::Other("a query found no row".to_owned());
+        ids.iter().map(|id| found.remove(id).ok_or_else(missing)).collect()
     }
 
     /// The first column of the only row.

@@ -78,8 +78,9 @@ impl TrackStore {
         let found = self.store.read(move |conn| {
             let Some(found) = near::search(conn, centre, after, limit)? else { return Ok(None) };
             let sql = summary_sql();
-            let track = |(id, metres)| Ok((conn.only(&sql, params![id], summary)?, metres));
-            found.into_iter().map(track).collect::<Result<Vec<_>, StoreError>>().map(Some)
+            let (ids, metres): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+            let tracks = conn.rows_of(&sql, &ids, summary)?;
+            Ok::<_, StoreError>(Some(tracks.into_iter().zip(metres).collect()))
         });
         found.await?.ok_or(StoreError::GivenUp("too many tracks are equally far from there"))
     }

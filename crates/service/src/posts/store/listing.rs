@@ -13,7 +13,8 @@
 use super::super::area::{Area, with_districts};
 use super::super::types::{After, CategoryId, Order, Place, PostId, PostSummary};
 use super::{PostStore, status_of};
-use crate::store::{Conn, Row, Sql, StoreError, params};
+use crate::store::{Conn, Parameter as _, Row, Sql, StoreError, params};
+use std::fmt::Write as _;
 
 const SUMMARY: &str =
     "SELECT p.id, p.title, p.item_name, p.price, p.stock, p.category_id, p.state_id, p.city_id,
@@ -41,8 +42,9 @@ impl PostStore {
     pub async fn page(&self, asked: Asked, limit: usize) -> Result<Vec<PostSummary>, StoreError> {
         self.store
             .read(move |conn| {
-                let found = merged(conn, &asked, limit)?;
-                found.into_iter().map(|(_, id)| conn.only(SUMMARY, params![id], summary)).collect()
+                let ids: Vec<_> =
+                    merged(conn, &asked, limit)?.into_iter().map(|(_, id)| id).collect();
+                conn.rows_of(SUMMARY, &ids, summary)
             })
             .await
     }
@@ -57,11 +59,34 @@ fn merged(conn: &Conn<'_>, asked: &Asked, limit: usize) -> Result<Vec<Found>, St
         Some(category) => vec![category],
         None => all_ids(conn)?,
     };
-    let mut found = Vec::new();
+    let walks: &[Walk] = match (asked.order, asked.after) {
+        (Order::Newest, _) => &[Walk::Newest],
+        (Order::Cheapest, None) => &[Walk::Cheapest],
+        (Order::Cheapest, Some(_)) => &[Walk::CheapestOfPrice, Walk::Cheapest],
+        (Order::Dearest, None) => &[Walk::Dearest],
+        (Order::Dearest, Some(_)) => &[Walk::DearestOfPrice, Walk::Dearest],
+    };
+    let nowhere = if asked.order == Order::Cheapest { -1 } else { i64::MAX };
+    let (price, id) = asked.after.map_or((nowhere, i64::MAX), |after| (after.price, after.id));
+    let most = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut searches = Vec::new();
     for part in parts(conn, &asked.area)? {
         for category in &categories {
-            walk(conn, asked, (part, *category), limit, &mut found)?;
+            for walk in walks {
+                searches.push((*walk, [part, *category, price, id, most]));
+            }
         }
+    }
+    let column = column(&asked.area);
+    // A call costs SQLite less than a longer statement; the server is asked for many at once.
+    let at_once = if conn.is_shared() { SEARCHES_AT_ONCE } else { 1 };
+    let mut found = Vec::new();
+    for some in searches.chunks(at_once) {
+        let sql = walk_sql(column, some[0].0);
+        let values: Vec<_> = some.iter().flat_map(|(_, values)| values).map(i64::value).collect();
+        let maria = if conn.is_shared() { together(column, some) } else { String::new() };
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        found.extend(conn.rows(Sql::each(&sql, &maria), &values, read)?);
     }
     found.sort_unstable();
     if asked.order != Order::Cheapest {
@@ -71,39 +96,29 @@ fn merged(conn: &Conn<'_>, asked: &Asked, limit: usize) -> Result<Vec<Found>, St
     Ok(found)
 }
 
-/// Adds up to `limit` posts of one category in one part of the area.
-fn walk(
-    conn: &Conn<'_>,
-    asked: &Asked,
-    (part, category): (i64, CategoryId),
-    limit: usize,
-    found: &mut Vec<Found>,
-) -> Result<(), StoreError> {
-    let column = column(&asked.area);
-    let mut search = |walk, price, id, limit| {
-        let before = found.len();
-        let (sqlite, maria) = (walk_sql(column, walk), walk_maria(column, walk));
-        let values = params![part, category, price, id, limit];
-        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        found.extend(conn.rows(Sql::each(&sqlite, &maria), values, read)?);
-        Ok::<_, StoreError>(found.len() - before)
-    };
-    let (same_price, beyond, nowhere) = match asked.order {
-        Order::Newest => {
-            let id = asked.after.map_or(i64::MAX, |after| after.id);
-            return search(Walk::Newest, 0, id, limit).map(drop);
+/// A walk and its values.
+type Search = (Walk, [i64; 5]);
+
+/// Searches in one statement to the server: all of an area that has no districts.
+const SEARCHES_AT_ONCE: usize = 24;
+
+/// Several searches as one statement for MariaDB, their values one after the other.
+fn together(column: Option<&str>, searches: &[Search]) -> String {
+    let mut text = String::new();
+    for (at, (walk, values)) in searches.iter().enumerate() {
+        // The number of a value is one digit, counted from 1.
+        for (piece_at, piece) in walk_maria(column, *walk).split('?').enumerate() {
+            if piece_at == 0 {
+                text.push_str(if at == 0 { "(" } else { " UNION ALL (" });
+                text.push_str(piece);
+                continue;
+            }
+            let number = piece.as_bytes().first().map_or(0, |digit| usize::from(digit - b'0'));
+            let _ = write!(text, "?{}{}", at * values.len() + number, piece.get(1..).unwrap_or(""));
         }
-        Order::Cheapest => (Walk::CheapestOfPrice, Walk::Cheapest, -1),
-        Order::Dearest => (Walk::DearestOfPrice, Walk::Dearest, i64::MAX),
-    };
-    let shown = match asked.after {
-        Some(after) => search(same_price, after.price, after.id, limit)?,
-        None => 0,
-    };
-    if shown < limit {
-        search(beyond, asked.after.map_or(nowhere, |after| after.price), 0, limit - shown)?;
+        text.push(')');
     }
-    Ok(())
+    text
 }
 
 /// A walk along an index.
@@ -227,5 +242,15 @@ mod tests {
         }
         let rows = plan(&store, SUMMARY).await;
         assert!(rows.lines().all(|line| line.contains("USING INTEGER PRIMARY KEY")), "{rows}");
+    }
+
+    #[test]
+    fn several_searches_are_one_statement_whose_values_follow_each_other() {
+        let searches = [(Walk::Cheapest, [0; 5]), (Walk::Newest, [0; 5])];
+        let text = together(Some("town"), &searches);
+        assert_eq!(text.matches(" UNION ALL ").count(), 1, "{text}");
+        assert!(text.starts_with("(SELECT price, id FROM posts FORCE INDEX ("), "{text}");
+        assert!(text.contains("town_id = ?1 AND category_id = ?2") && text.contains("LIMIT ?5)"));
+        assert!(text.contains("town_id = ?6 AND category_id = ?7") && text.ends_with("LIMIT ?10)"));
     }
 }
