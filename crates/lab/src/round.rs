@@ -41,7 +41,7 @@ use crate::{
         launch::{Conditions, LaunchError, Running},
         values::{Moment, Taker},
     },
-    run::cancel::Cancel,
+    run::{Templates, cancel::Cancel},
     time,
 };
 use files::Files;
@@ -96,8 +96,8 @@ pub struct Bench<'r> {
     pub host: &'r dyn Host,
     /// Images of the run.
     pub containers: &'r Containers,
-    /// The data every round starts with.
-    pub template: Option<&'r Path>,
+    /// The data rounds start with.
+    pub templates: &'r Templates,
     /// Scratch space; emptied after each round.
     pub work: &'r Path,
     /// Where logs of broken rounds stay.

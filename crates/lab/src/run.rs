@@ -6,6 +6,7 @@ mod out;
 pub mod progress;
 
 use std::{
+    collections::BTreeMap,
     env, fs, io,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
@@ -243,11 +244,26 @@ pub struct Begun {
     pub made: Made,
 }
 
+/// The data rounds start with.
+#[derive(Default)]
+pub struct Templates {
+    common: Option<PathBuf>,
+    /// Of variants that have others, by name.
+    own: BTreeMap<String, PathBuf>,
+}
+
+impl Templates {
+    /// What a round of this variant starts with; an empty directory if `None`.
+    pub fn of(&self, variant: &Variant) -> Option<&Path> {
+        self.own.get(&variant.name).or(self.common.as_ref()).map(PathBuf::as_path)
+    }
+}
+
 /// Everything rounds share that has to be made before the first.
 #[derive(Default)]
 pub struct Made {
-    /// The data every round starts with.
-    pub template: Option<PathBuf>,
+    /// The data rounds start with.
+    pub templates: Templates,
     /// Images.
     pub containers: Containers,
 }
@@ -309,7 +325,7 @@ impl<'r> Place<'r> {
             settings,
             host: self.host,
             containers: &made.containers,
-            template: made.template.as_deref(),
+            templates: &made.templates,
             work: &out.work,
             logs: &out.logs,
             arrivals: None,
@@ -345,7 +361,7 @@ impl<'r> Place<'r> {
         let makes_data = !experiment.data.is_empty() && plan.starts_servers();
         let hook = experiment.hooks.prepare.as_deref();
         if !makes_data && hook.is_none() {
-            return Ok(Made { template: None, containers });
+            return Ok(Made { templates: Templates::default(), containers });
         }
         progress.preparing();
         let template = out.work.join("template");
@@ -363,9 +379,24 @@ impl<'r> Place<'r> {
             let around = Surroundings { data: Some(&template), ..Surroundings::default() };
             runner.run(argv, &around).map(drop).map_err(HostError)
         });
-        match made {
+        let own = made.and_then(|()| {
+            let stacks = out.work.join("stacks");
+            let mut own = BTreeMap::new();
+            for variant in &plan.variants {
+                if let Target::Serve(served) = &variant.target
+                    && let Some(filled) = host.prepare_stack(served, &template, &stacks, cancel)?
+                {
+                    own.insert(variant.name.clone(), filled);
+                }
+            }
+            Ok(own)
+        });
+        match own {
             Err(error) if !cancel.is_cancelled() => Err(RunError::Prepare(error)),
-            _ => Ok(Made { template: Some(template), containers }),
+            own => {
+                let templates = Templates { common: Some(template), own: own.unwrap_or_default() };
+                Ok(Made { templates, containers })
+            }
         }
     }
 }

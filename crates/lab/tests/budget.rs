@@ -59,6 +59,9 @@ fn a_wrong_budget_is_named_with_its_line() {
         assert!(error.contains(expected), "no {expected:?} in {error}");
         assert!(error.contains("toml:16:"), "{error}");
     }
+    let stack = "stack = {}\ncpus = { base = 0.5, burst = 1, credit_seconds = 1 }";
+    let error = Lab::new("get", &burning(stack)).read().unwrap_err().to_string();
+    assert!(error.contains("nodes of a `stack` have no burstable budget"), "{error}");
     let url = two("url = \"http://127.0.0.1:1\"\ncpus = 1", "serve = {}", 1, "");
     let error = Lab::new("get", &url).read().unwrap_err().to_string();
     assert!(error.contains("is not ours to limit"), "{error}");

@@ -246,6 +246,21 @@ fn fill_from(from: &Path, plan: &Plan, to: &Databases, node: &Node) -> anyhow::R
 
 /// Whether these flags can be used together, before anything is started.
 pub fn check(flags: &[String]) -> anyhow::Result<()> {
+    planned(flags).map(drop)
+}
+
+/// For a stack with these flags whose database can be filled once and copied as files: a name that stacks have in
+/// common whose files are alike, and flags for one that has nothing else. A group of servers cannot be copied so.
+pub fn layout(flags: &[String]) -> anyhow::Result<Option<(String, Vec<String>)>> {
+    let plan = planned(flags)?;
+    let replicas = plan.replicas;
+    let flags = ["--nodes=1", "--database=mariadb", "--balance=off"].map(str::to_owned);
+    let flags = flags.into_iter().chain([format!("--replicas={replicas}")]).collect();
+    let is_alone = plan.database == DatabaseKind::Mariadb;
+    Ok(is_alone.then(|| (format!("mariadb-{replicas}"), flags)))
+}
+
+fn planned(flags: &[String]) -> anyhow::Result<Plan> {
     #[derive(clap::Parser)]
     #[command(no_binary_name = true)]
     struct Flags {
@@ -253,7 +268,7 @@ pub fn check(flags: &[String]) -> anyhow::Result<()> {
         choices: Choices,
     }
     let flags = <Flags as clap::Parser>::try_parse_from(flags);
-    Plan::new(flags.map_err(|error| Usage(error.render().to_string()))?.choices).map(drop)
+    Plan::new(flags.map_err(|error| Usage(error.render().to_string()))?.choices)
 }
 
 /// What `serve --demo` does, before any node serves.

@@ -186,7 +186,8 @@ pub struct Variant {
     pub cgroup: Option<String>,
     /// Databases beside it that are observed, instead of those of [`Observe`].
     pub databases: Addresses,
-    /// How much CPU time its process tree may use; all of its CPUs' when `None`.
+    /// How much CPU time its process tree, or each node of its stack, may use; all of its CPUs' when
+    /// `None`.
     pub cpus: Option<CpuBudget>,
     /// What an hour of the machine it would run on costs, in whatever currency.
     pub price_per_hour: Option<f64>,
@@ -199,6 +200,8 @@ pub struct Served {
     pub settings: toml::Table,
     /// Which servers it runs among, as the host knows them; it runs alone when `None`.
     pub stack: Option<toml::Table>,
+    /// Cores that each node of the stack may use; without a limit when `None`.
+    pub node_cpus: Option<f64>,
 }
 
 impl Variant {

@@ -21,7 +21,7 @@ pub struct Surroundings<'s> {
     pub block: Option<u32>,
     /// `LAB_BASE_URL`.
     pub base_url: Option<&'s str>,
-    /// `LAB_METRICS_URL`.
+    /// `LAB_METRICS_URL`: one, or those of all nodes.
     pub metrics: &'s [Url],
     /// `LAB_DATABASE`.
     pub database: Option<&'s str>,
@@ -50,11 +50,12 @@ impl Runner<'_> {
             let address = around.databases.and_then(|databases| databases.of(engine));
             address.map(|address| address.secret().to_owned())
         };
+        let pages: Vec<_> = around.metrics.iter().map(ToString::to_string).collect();
         let texts = [
             ("LAB_VARIANT", around.variant.map(str::to_owned)),
             ("LAB_BLOCK", around.block.map(|block| block.to_string())),
             ("LAB_BASE_URL", around.base_url.map(str::to_owned)),
-            ("LAB_METRICS_URL", around.metrics.first().map(ToString::to_string)),
+            ("LAB_METRICS_URL", (!around.metrics.is_empty()).then(|| pages.join(" "))),
             ("LAB_DATABASE", around.database.map(str::to_owned)),
             ("LAB_MYSQL", address(Engine::Mysql)),
             ("LAB_REDIS", address(Engine::Redis)),

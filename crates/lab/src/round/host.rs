@@ -64,6 +64,21 @@ pub trait Host: Sync {
         cancel: &Cancel,
     ) -> Result<(), HostError>;
 
+    /// What rounds of a variant start with in place of `template`: a directory below `stacks` in which the servers of
+    /// its stack hold the data of `template` already, so that no round has to fill them. Gives one that it has filled
+    /// for another variant where that fits; `None` when rounds start with `template` itself. As [`prepare`](Self::prepare)
+    /// otherwise.
+    ///
+    /// # Errors
+    /// Why the servers could not be filled.
+    fn prepare_stack(
+        &self,
+        served: &Served,
+        template: &Path,
+        stacks: &Path,
+        cancel: &Cancel,
+    ) -> Result<Option<PathBuf>, HostError>;
+
     /// The files that `[data]` is made from, whether or not they are there: a run whose files have
     /// changed does not go on. `dir` is the experiment's directory.
     fn data_files(&self, data: &toml::Table, dir: &Path) -> Vec<PathBuf>;

@@ -3,7 +3,7 @@
 use std::{io, path::Path, sync::Arc, time::Duration};
 
 use madang_stack::{
-    Cgroup, CpuList, Output, Patience, PortReservation, Process, Spec,
+    Cgroup, CpuBudget, CpuList, Output, Patience, PortReservation, Process, Spec,
     container::{self, ContainerError},
     http::{self, Url},
 };
@@ -15,7 +15,7 @@ use crate::{
     observe::database::Addresses,
     round::{
         containers::{Containers, Place},
-        host::{Host, HostError, Launch, Page, Ready, Said},
+        host::{Host, HostError, Launch, Page, Ready, Said, Served},
     },
 };
 
@@ -149,6 +149,8 @@ pub fn launch(
     let page = variant.metrics.as_deref().map(fill);
     let page = page.map(|page| Url::parse(&page).map_err(LaunchError::Address)).transpose()?;
     let mut started = None;
+    let mut budget = variant.cpus;
+    let mut without_budget = false;
     let launch = match &variant.target {
         Target::Url(url) => {
             probe(url)?;
@@ -163,7 +165,13 @@ pub fn launch(
                 without_budget: false,
             });
         }
-        Target::Serve(served) => host.serve(served, data, *address)?,
+        Target::Serve(served) => {
+            // Its nodes have the budget, each its own; the host gives it to them.
+            let of_nodes = budget.take_if(|_| served.stack.is_some());
+            without_budget = of_nodes.is_some_and(|budget| may_go_without(experiment, &budget));
+            let without = without_budget.then(|| Served { node_cpus: None, ..served.clone() });
+            host.serve(without.as_ref().unwrap_or(served), data, *address)?
+        }
         Target::Command { argv, env, ready } => {
             let mut spec = Spec::new(fill(&argv[0])).args(argv[1..].iter().map(|arg| fill(arg)));
             for (name, value) in env {
@@ -199,10 +207,14 @@ pub fn launch(
     if let (Some(cpus), None) = (cpus, &started) {
         spec = spec.cpus((*cpus).clone());
     }
-    let (process, without_budget) = match started {
-        Some(_) => (host.supervisor().spawn(&spec)?, false),
-        None => spawn(experiment, variant, host, &spec)?,
-    };
+    // The engine gives a container its own.
+    if let (Some(budget), None) = (budget, &started) {
+        without_budget = may_go_without(experiment, &budget);
+        if !without_budget {
+            spec = spec.budget(budget);
+        }
+    }
+    let process = host.supervisor().spawn(&spec)?;
     if is_project {
         process.ready_line(container::UP_LINE, *patience)?;
     }
@@ -258,23 +270,9 @@ pub fn launch(
     })
 }
 
-/// Starts the server within its budget. Whether it runs without, which the experiment has to accept.
-fn spawn(
-    experiment: &Experiment,
-    variant: &Variant,
-    host: &dyn Host,
-    spec: &Spec,
-) -> Result<(Process, bool), madang_stack::Error> {
-    let Some(budget) = variant.cpus else {
-        return Ok((host.supervisor().spawn(spec)?, false));
-    };
-    let optional = experiment.rounds.accept.contains(&Warning::NoBudget);
-    match host.supervisor().spawn(&spec.clone().budget(budget)) {
-        Err(madang_stack::Error::Budget(_)) if optional => {
-            Ok((host.supervisor().spawn(spec)?, true))
-        }
-        spawned => Ok((spawned?, false)),
-    }
+/// Whether a budget cannot be applied here, and the experiment accepts that.
+fn may_go_without(experiment: &Experiment, budget: &CpuBudget) -> bool {
+    experiment.rounds.accept.contains(&Warning::NoBudget) && budget.probe().is_err()
 }
 
 fn free_port() -> Result<String, LaunchError> {

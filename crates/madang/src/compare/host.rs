@@ -66,7 +66,7 @@ impl Host for Madang {
     fn check_serve(&self, served: &Served) -> Result<(), HostError> {
         let settings = &served.settings;
         if let Some(stack) = &served.stack {
-            let flags = stack_flags(stack)?.into_iter().chain(set_flags(settings));
+            let flags = stack_flags(stack, served)?.into_iter().chain(set_flags(settings));
             return crate::up::check(&flags.collect::<Vec<_>>())
                 .map_err(|error| HostError(format!("{error:#}")));
         }
@@ -122,6 +122,33 @@ impl Host for Madang {
         Ok(())
     }
 
+    /// A stack that has stopped goes on with its directory.
+    fn prepare_stack(
+        &self,
+        served: &Served,
+        template: &Path,
+        stacks: &Path,
+        cancel: &Cancel,
+    ) -> Result<Option<PathBuf>, HostError> {
+        let Some(stack) = &served.stack else { return Ok(None) };
+        let flags: Vec<_> = stack_flags(stack, served)?;
+        let layout = crate::up::layout(&flags).map_err(|error| HostError(format!("{error:#}")))?;
+        let has_data = template.join(madang_service::store::FILE).exists();
+        let (true, Some((name, flags))) = (has_data, layout) else { return Ok(None) };
+        let filled = stacks.join(name);
+        if filled.exists() {
+            return Ok(Some(filled));
+        }
+        let give_up = || cancel.is_cancelled();
+        let spec = stack_in(&filled, template)?.args(flags);
+        let servers = self.supervisor().spawn(&spec).map_err(in_words)?;
+        servers.ready_line("", Patience::new(PREPARE_LIMIT, &give_up)).map_err(in_words)?;
+        match servers.stop(Patience::new(STOP_GRACE, &give_up)).map_err(in_words)? {
+            exit if exit.is_success() => Ok(Some(filled)),
+            exit => Err(HostError(format!("filling a stack failed ({exit})"))),
+        }
+    }
+
     fn data_files(&self, data: &toml::Table, dir: &Path) -> Vec<PathBuf> {
         Data::files(data, dir)
     }
@@ -138,12 +165,8 @@ impl Host for Madang {
                     "a stack starts what was killed by itself; the lab does not start it again";
                 return Err(HostError(why.to_owned()));
             }
-            let mut spec = this_program(data_dir).args(["up", "--json", "--dir"]);
-            spec = spec.arg(data_dir.join("stack"));
-            if data_dir.join(madang_service::store::FILE).exists() {
-                spec = spec.arg("--from").arg(data_dir);
-            }
-            let flags = stack_flags(stack)?.into_iter().chain(set_flags(&served.settings));
+            let spec = stack_in(data_dir, data_dir)?;
+            let flags = stack_flags(stack, served)?.into_iter().chain(set_flags(&served.settings));
             return Ok(Launch { spec: spec.args(flags), ready: Ready::Said(said), metrics: None });
         }
         let spec = serve(data_dir, address.unwrap_or(FREE_PORT)).args(set_flags(&served.settings));
@@ -192,11 +215,21 @@ fn this_program(dir: &Path) -> Spec {
     OWN_VARIABLES.iter().fold(spec, |spec, prefix| spec.env_remove_prefix(prefix))
 }
 
+/// Servers with their files in `dir`, and data copied `from` a directory if they have none and there are some.
+fn stack_in(dir: &Path, from: &Path) -> Result<Spec, HostError> {
+    let broken = |error| HostError(format!("cannot create `{}`: {error}", dir.display()));
+    std::fs::create_dir_all(dir).map_err(broken)?;
+    let spec = this_program(dir).args(["up", "--json", "--dir"]).arg(dir.join("stack"));
+    let has_data = from.join(madang_service::store::FILE).exists();
+    Ok(if has_data { spec.arg("--from").arg(from) } else { spec })
+}
+
 /// Flags of `madang up` that a stack may have.
 const STACK: [&str; 6] = ["nodes", "database", "replicas", "cache", "balance", "profile"];
 
-fn stack_flags(stack: &toml::Table) -> Result<Vec<String>, HostError> {
-    let mut flags = Vec::new();
+fn stack_flags(stack: &toml::Table, served: &Served) -> Result<Vec<String>, HostError> {
+    let mut flags: Vec<_> =
+        served.node_cpus.iter().map(|cores| format!("--node-cpus={cores}")).collect();
     for (key, value) in stack {
         if !STACK.contains(&key.as_str()) {
             let known = STACK.join(", ");
@@ -283,4 +316,27 @@ fn flat(settings: &toml::Table) -> Vec<(String, String)> {
 
 fn in_words(error: madang_stack::Error) -> HostError {
     HostError(format!("{:#}", anyhow!(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_reaches_each_node_and_only_data_that_are_files_are_copied_as_such() {
+        let flags = |stack: &str, node_cpus| {
+            let served = Served { node_cpus, ..Served::default() };
+            stack_flags(&stack.parse().unwrap(), &served).unwrap()
+        };
+        assert_eq!(flags("nodes = 2", Some(0.5)), ["--node-cpus=0.5", "--nodes=2"]);
+        for (stack, layout) in [
+            ("nodes = 2", Some("mariadb-0")),
+            ("nodes = 1\nreplicas = 1", Some("mariadb-1")),
+            ("nodes = 1", None),
+            ("database = 'galera:2'", None),
+        ] {
+            let found = crate::up::layout(&flags(stack, None)).unwrap();
+            assert_eq!(found.map(|(name, _)| name).as_deref(), layout, "{stack}");
+        }
+    }
 }

@@ -64,6 +64,10 @@ impl Node {
             let key = Key::find(name).with_context(|| format!("there is no setting {name}"))?;
             spec = spec.env(key.variable(), value);
         }
+        let spec = match plan.node_cpus {
+            Some(budget) => spec.budget(budget),
+            None => spec,
+        };
         let spec = spec.stdout(Output::Null).stderr(Output::File(log.clone()));
         let url = format!("http://{api}");
         let health = Url::parse(&format!("{url}/health/ready")).map_err(|why| anyhow!(why))?;

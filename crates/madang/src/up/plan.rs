@@ -10,7 +10,7 @@ use anyhow::{Context as _, anyhow};
 use madang_service::config::{Key, Origin, Settings};
 use madang_service::store::FILE;
 use madang_stack::nginx::{self, Profile};
-use madang_stack::{Error, mariadb, redis};
+use madang_stack::{CpuBudget, Error, mariadb, redis};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -56,6 +56,10 @@ fn database_kind(text: &str) -> Result<DatabaseKind, String> {
     }
 }
 
+fn node_budget(text: &str) -> Result<CpuBudget, String> {
+    CpuBudget::fixed(text.parse().map_err(|_| "expected a number of cores".to_owned())?)
+}
+
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum Balance {
     /// nginx on an address of its own, in front of the nodes
@@ -98,6 +102,9 @@ pub struct Choices {
     /// Cache that the nodes share; cache.mode is then local+remote unless --set names another
     #[arg(long, value_name = "KIND", value_enum, default_value = "off")]
     cache: CacheKind,
+    /// CPU time each node may use, in cores, such as 0.5 [default: no limit]
+    #[arg(long, value_name = "CORES", value_parser = node_budget)]
+    node_cpus: Option<CpuBudget>,
     /// Balancer in front of the nodes [default: nginx with several nodes or --tls, otherwise off]
     #[arg(long, value_name = "KIND", value_enum)]
     balance: Option<Balance>,
@@ -138,6 +145,7 @@ pub struct Plan {
     pub database: DatabaseKind,
     pub replicas: u16,
     pub cache: CacheKind,
+    pub node_cpus: Option<CpuBudget>,
     pub front: Option<FrontPlan>,
     pub dir: Option<PathBuf>,
     pub demo: bool,
@@ -157,6 +165,7 @@ impl Plan {
             database,
             replicas,
             cache,
+            node_cpus,
             balance,
             profile,
             tls,
@@ -213,7 +222,19 @@ impl Plan {
                 return Err(Usage(format!("--set {pair}: `madang up` sets {name} itself")).into());
             }
         }
-        let plan = Self { nodes, database, replicas, cache, front, dir, demo, from, config, set };
+        let plan = Self {
+            nodes,
+            database,
+            replicas,
+            cache,
+            node_cpus,
+            front,
+            dir,
+            demo,
+            from,
+            config,
+            set,
+        };
         // A wrong setting is to be found before anything is started.
         let stand_in = "mysql://user:password@127.0.0.1:1/madang".to_owned();
         let replicas = vec![stand_in.clone(); usize::from(replicas)];

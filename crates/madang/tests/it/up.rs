@@ -53,7 +53,9 @@ fn all_of_it_is_ready_with_sample_data_and_ends_with_ctrl_c() {
 
 #[test]
 fn the_line_names_every_server_and_settings_reach_every_node() {
-    let up = Up::start(&[&ALL[..], &["--set", "log.format=json"]].concat());
+    let can_limit = madang_testing::can_make_cgroups();
+    let budget: &[_] = if can_limit { &["--node-cpus", "1.5"] } else { &[] };
+    let up = Up::start(&[&ALL[..], &["--set", "log.format=json"], budget].concat());
     let keys: Vec<_> = up.line.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(
         keys,
@@ -69,6 +71,19 @@ fn the_line_names_every_server_and_settings_reach_every_node() {
         assert!(log.unwrap().starts_with('{'), "--set reaches node {number}");
     }
     assert_eq!(up.nodes.len(), 2);
+    // The name of the cgroup that a process with a budget is in.
+    let budget_of = |pid: &Value| {
+        let cgroups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+        cgroups.lines().find_map(|line| Some(line[line.find("stack-")?..].to_owned()))
+    };
+    let processes = up.line["processes"].as_array().unwrap();
+    let budgets: Vec<_> = processes.iter().filter_map(|one| budget_of(&one["pid"])).collect();
+    if can_limit {
+        let own = [1, 2].map(|node| budget_of(&json!(up.node(node).as_raw_nonzero())).unwrap());
+        assert!(own[0] != own[1] && budgets.len() == 2, "{own:?} {budgets:?}");
+    } else {
+        madang_testing::skip!(can_limit, "the budgets of nodes: no cgroups here");
+    }
     let replica = up.line["replicas"][0].as_str().unwrap();
     eventually("the replica has the tables and the login", || {
         let mut conn = mysql::Conn::new(replica).ok()?;

@@ -82,7 +82,9 @@ fn prediction(
                     let of_pair = bound.is_none_or(Bound::is_ratio);
                     let concerned = Some(&known.name) == variant.as_ref()
                         || (of_pair && known.name == *names.reference);
+                    // A stack says what it has when it is ready.
                     concerned
+                        && !known.has_stack()
                         && known.databases.or(&observe.databases).of(figure.engine()).is_none()
                 };
                 if let Some(lacking) = names.known.iter().find(without) {

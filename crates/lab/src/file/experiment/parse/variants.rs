@@ -102,7 +102,16 @@ fn variant_of(
         check_address(&reader, name, "metrics", &found);
         found.value
     });
-    let target = target_of(reader, name, whole, files)?;
+    if reader.has("stack") && cpus.is_some_and(|cpus| cpus.burst().is_some()) {
+        let message = format!(
+            "`cpus` in [variants.{name}] must be a number of cores: nodes of a `stack` have no burstable budget"
+        );
+        reader.mistakes().add(reader.offset_of("cpus"), message);
+    }
+    let mut target = target_of(reader, name, whole, files)?;
+    if let (Target::Serve(served), Some(cpus)) = (&mut target, &cpus) {
+        served.node_cpus = served.stack.as_ref().map(|_| cpus.base());
+    }
     Some(Variant {
         name: name.to_owned(),
         target,
@@ -216,7 +225,7 @@ fn target_of(
             let variant = whole.get("variants")?.get(name)?;
             let table = |key: &str| variant.get(key).and_then(toml::Value::as_table).cloned();
             let settings = table("serve").unwrap_or_default();
-            Some(Target::Serve(Served { settings, stack: table("stack") }))
+            Some(Target::Serve(Served { settings, stack: table("stack"), node_cpus: None }))
         }
         (_, Some(argv), _) => {
             let ready = ready.map(|found| found.value);
