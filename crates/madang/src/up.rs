@@ -149,7 +149,7 @@ struct Stack {
 
 /// Where they are.
 struct Addresses {
-    /// Of the balancer, or without one of the first node.
+    /// Of the balancer, or without one of the first node, or without any of the database.
     url: String,
     database: String,
     replicas: Vec<String>,
@@ -165,18 +165,17 @@ impl Stack {
         let cache = cache::start(plan, dir, means, &mut self.databases)?;
         let shared = plan.shared_settings(&databases, cache.as_ref(), dir)?;
         let (cache, counts) = cache.map(|urls| (urls.cache, urls.counts)).unzip();
+        if let Some(from) = &plan.from {
+            fill_from(from, plan, &databases, dir, &shared)
+                .with_context(|| format!("cannot use the data of {}", from.display()))?;
+        }
+        if plan.demo {
+            fill_demo(&Node::new(1, plan, &shared, dir)?)
+                .context("cannot store the sample data")?;
+        }
         let mut nodes = Vec::new();
         for number in 1..=plan.nodes {
             let node = Node::new(number, plan, &shared, dir)?;
-            if number == 1 {
-                if let Some(from) = &plan.from {
-                    fill_from(from, plan, &databases, &node)
-                        .with_context(|| format!("cannot use the data of {}", from.display()))?;
-                }
-                if plan.demo {
-                    fill_demo(&node).context("cannot store the sample data")?;
-                }
-            }
             nodes.push(node.addresses().clone());
             let name = format!("node-{number}");
             let kept = Arc::new(Kept::new(name, node.log(), node));
@@ -184,14 +183,14 @@ impl Stack {
             self.nodes.push(Arc::clone(&kept));
             kept.start(means)?;
         }
-        let mut url = nodes[0].url.clone();
+        let Databases { url: database, replicas } = databases;
+        let mut url = nodes.first().map_or_else(|| database.clone(), |node| node.url.clone());
         if let Some(balance) = &plan.front {
             let front = Front::start(balance, &nodes, dir, means)?;
             url = front.url();
             let log = front.log();
             self.front = Some(Arc::new(Kept::new("nginx".to_owned(), log, front)));
         }
-        let Databases { url: database, replicas } = databases;
         Ok(Addresses { url, database, replicas, cache, counts, nodes, dir: dir.to_owned() })
     }
 
@@ -222,7 +221,13 @@ fn patience<'q>(hurries: &'q dyn Fn() -> bool) -> Patience<'q> {
 }
 
 /// What `madang copy` does, or a copy of the file, before any node serves. Data that are there already stay.
-fn fill_from(from: &Path, plan: &Plan, to: &Databases, node: &Node) -> anyhow::Result<()> {
+fn fill_from(
+    from: &Path,
+    plan: &Plan,
+    to: &Databases,
+    dir: &Path,
+    shared: &[(String, String)],
+) -> anyhow::Result<()> {
     let _from = DirLock::take(from)?;
     if plan.database != DatabaseKind::Sqlite {
         let settings = crate::copy::settings(plan.config.clone(), from)?;
@@ -231,6 +236,7 @@ fn fill_from(from: &Path, plan: &Plan, to: &Databases, node: &Node) -> anyhow::R
             Begun::Copying(copying) => Ok(copying.run(|_| ()).map(drop)?),
         };
     }
+    let node = Node::new(1, plan, shared, dir)?;
     let dir = &node.settings().data_dir;
     let _lock = DirLock::take(dir)?;
     if !dir.join(FILE).exists() {
@@ -250,11 +256,12 @@ pub fn check(flags: &[String]) -> anyhow::Result<()> {
 }
 
 /// For a stack with these flags whose database can be filled once and copied as files: a name that stacks have in
-/// common whose files are alike, and flags for one that has nothing else. A group of servers cannot be copied so.
+/// common whose files are alike, and flags for one that has nothing else. No node starts on it, since the first one would
+/// note there how it writes likes. A group of servers cannot be copied so.
 pub fn layout(flags: &[String]) -> anyhow::Result<Option<(String, Vec<String>)>> {
     let plan = planned(flags)?;
     let replicas = plan.replicas;
-    let flags = ["--nodes=1", "--database=mariadb", "--balance=off"].map(str::to_owned);
+    let flags = ["--nodes=0", "--database=mariadb", "--balance=off"].map(str::to_owned);
     let flags = flags.into_iter().chain([format!("--replicas={replicas}")]).collect();
     let is_alone = plan.database == DatabaseKind::Mariadb;
     Ok(is_alone.then(|| (format!("mariadb-{replicas}"), flags)))

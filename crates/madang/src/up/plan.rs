@@ -89,8 +89,8 @@ enum ProfileName {
 /// The flags.
 #[derive(clap::Args, Debug)]
 pub struct Choices {
-    /// Number of nodes, 1 to 16 [default: 2 with mariadb, 1 with sqlite]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=16))]
+    /// Number of nodes, 0 to 16; 0 starts the other servers alone [default: 2 with mariadb, 1 with sqlite]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=16))]
     nodes: Option<u16>,
     /// Store of the nodes: sqlite (a file of the only node), mariadb (a server for all), galera:N (a
     /// cluster of N servers) [default: mariadb with several nodes or replicas, otherwise sqlite]
@@ -187,7 +187,15 @@ impl Plan {
         if replicas > 0 && matches!(database, DatabaseKind::Galera(_)) {
             return Err(usage("--replicas: they follow one server; use --database mariadb"));
         }
+        if nodes == 0 && (tls || balance == Some(Balance::Nginx)) {
+            return Err(usage("--balance nginx: without nodes nginx has nothing to stand before"));
+        }
         if database == DatabaseKind::Sqlite {
+            if nodes == 0 {
+                return Err(usage(
+                    "--nodes 0: without nodes there is nothing to start; name a --database, such as mariadb",
+                ));
+            }
             if nodes > 1 {
                 return Err(usage(
                     "--database sqlite: several nodes cannot share a file, which one process owns; use --database mariadb or --nodes 1",
@@ -408,7 +416,9 @@ mod tests {
             ("--nodes 2 --database sqlite", "several nodes cannot share a file"),
             ("--replicas 1 --database sqlite", "a file has no replicas"),
             ("--replicas 1 --database galera", "they follow one server"),
-            ("--nodes 0", "0 is not in 1..=16"),
+            ("--nodes 17", "17 is not in 0..=16"),
+            ("--nodes 0", "without nodes there is nothing to start"),
+            ("--nodes 0 --database mariadb --balance nginx", "without nodes nginx"),
             ("--tls --balance off", "nginx provides it"),
             ("--set data.dir=/x", "sets data.dir itself"),
             ("--set database.url=mysql://x", "sets database.url itself"),
