@@ -242,14 +242,15 @@ fn one_node_with_a_file_is_served_over_tls() {
 #[test]
 fn what_cannot_be_is_refused_before_anything_is_started() {
     for (flags, reason) in [
+        (["--nodes", "0", "--balance", "off"], "there is nothing to start"),
         (["--nodes", "2", "--database", "sqlite"], "several nodes cannot share a file"),
         (["--replicas", "1", "--database", "sqlite"], "a file has no replicas"),
         (["--nodes", "1", "--set", "cache.mode=sometimes"], "cache.mode"),
     ] {
         Madang::new(["up"].iter().chain(&flags)).fails_with(2).complains(&[reason]);
     }
-    let none = Madang::new(["up", "--nodes", "0", "--database", "mariadb"]).fails_with(2);
-    assert!(none.stderr.contains("0 is not in 1..=16"), "{}", none.stderr);
+    let many = Madang::new(["up", "--nodes", "17", "--database", "mariadb"]).fails_with(2);
+    assert!(many.stderr.contains("17 is not in 0..=16"), "{}", many.stderr);
     let nowhere = tempfile::tempdir().unwrap();
     let asked = ["up", "restart", "--dir", nowhere.path().to_str().unwrap()];
     Madang::new(asked).fails_with(1).complains(&["no `madang up` runs in"]);
