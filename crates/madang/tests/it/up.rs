@@ -188,7 +188,7 @@ fn a_variant_may_be_a_stack() {
         serve = { 'cache.mode' = 'off' }
         [variants.stack]
         stack = { nodes = 2, database = 'mariadb', cache = 'valkey', balance = 'nginx' }
-        serve = { 'cache.mode' = 'remote' }
+        serve = { 'cache.mode' = 'remote', 'likes.write' = 'stream' }
         ";
     let file = dir.path().join("e.toml");
     std::fs::write(&file, experiment).unwrap();

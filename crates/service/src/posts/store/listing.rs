@@ -13,7 +13,7 @@
 use super::super::area::{Area, with_districts};
 use super::super::types::{After, CategoryId, Order, Place, PostId, PostSummary};
 use super::{PostStore, status_of};
-use crate::store::{Conn, Parameter as _, Row, Sql, StoreError, params};
+use crate::store::{Conn, Parameter as _, Row, StoreError, params};
 use std::fmt::Write as _;
 
 const SUMMARY: &str =
@@ -82,11 +82,13 @@ fn merged(conn: &Conn<'_>, asked: &Asked, limit: usize) -> Result<Vec<Found>, St
     let at_once = if conn.is_shared() { SEARCHES_AT_ONCE } else { 1 };
     let mut found = Vec::new();
     for some in searches.chunks(at_once) {
-        let sql = walk_sql(column, some[0].0);
+        let sql = match some {
+            [(walk, _)] if !conn.is_shared() => walk_sql(column, *walk),
+            _ => together(column, some),
+        };
         let values: Vec<_> = some.iter().flat_map(|(_, values)| values).map(i64::value).collect();
-        let maria = if conn.is_shared() { together(column, some) } else { String::new() };
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        found.extend(conn.rows(Sql::each(&sql, &maria), &values, read)?);
+        found.extend(conn.rows(&sql, &values, read)?);
     }
     found.sort_unstable();
     if asked.order != Order::Cheapest {
