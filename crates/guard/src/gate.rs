@@ -33,7 +33,8 @@ enum Side {
 /// Where a gate counts.
 pub(crate) struct Counters {
     pub(crate) store: Arc<dyn AttemptStore>,
-    /// Counts while the given store does not answer; `None` if that one cannot fail.
+    /// Counts while the given store does not answer, and before that learns what it needs to go on from there; `None` if
+    /// that one cannot fail.
     pub(crate) fallback: Option<MemoryStore>,
     pub(crate) proofs: Option<Arc<dyn ProofStore>>,
 }
@@ -238,6 +239,9 @@ impl Gate {
             self.give_back(proof, held.runtime.as_ref());
         }
         let Entered { side, ticket } = held.entered;
+        if let (Side::Given, Some(fallback)) = (side, &self.fallback) {
+            fallback.learn(&held.subject, verdict);
+        }
         match self.side(side).settle(&held.subject, ticket, verdict) {
             Answer::Ready(answer) => self.settled(&held.subject, answer.is_ok()),
             Answer::Later(answer) => {
@@ -327,7 +331,14 @@ impl Gate {
 
     async fn ask(&self, request: Request) -> (Decision, Side) {
         match self.store.reserve(&request).get().await {
-            Ok(decision) => (decision, Side::Given),
+            Ok(decision) => {
+                if let Decision::Suspicious { suspect, remaining, .. } = decision
+                    && let Some(fallback) = &self.fallback
+                {
+                    fallback.learn_suspicion(&request.subject, suspect, remaining);
+                }
+                (decision, Side::Given)
+            }
             Err(error) => {
                 self.store_failed(&error);
                 let store = self.side(Side::Fallback);

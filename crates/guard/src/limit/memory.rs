@@ -27,6 +27,43 @@ impl MemoryStore {
         Self { rules: Rules::new(config), clock }
     }
 
+    /// Counts an attempt that another store let in and that has ended, to be able to stand in for that store.
+    pub(crate) fn learn(&self, subject: &Subject, verdict: Verdict) {
+        if verdict == Verdict::Cancelled {
+            return;
+        }
+        if let Subject::LogIn { pair, account, address, password } = *subject {
+            let now = self.now();
+            let mut slots = vec![
+                self.rules.pairs.lock(pair, now),
+                self.rules.accounts.lock(account, now),
+                self.rules.addresses.lock(address, now),
+            ];
+            slots.extend(password.map(|id| self.rules.passwords.lock(id, now)));
+            for slot in &mut slots {
+                enter(slot, account);
+            }
+        }
+        self.end(subject, verdict);
+    }
+
+    /// Notes what another store found suspicious, and for how long it stays so.
+    pub(crate) fn learn_suspicion(&self, subject: &Subject, suspect: Suspect, remaining: Duration) {
+        let Subject::LogIn { address, password, .. } = *subject else { return };
+        let now = self.now();
+        let mut slot = match (suspect, password) {
+            (Suspect::Address, _) => self.rules.addresses.lock(address, now),
+            (Suspect::Password, Some(password)) => self.rules.passwords.lock(password, now),
+            // An account asks for proofs as long as its failures make it wait, and those are learned.
+            (Suspect::Account, _) | (Suspect::Password, None) => return,
+        };
+        slot.insert();
+        if let Some(entry) = slot.entry() {
+            entry.suspicious_until = entry.suspicious_until.max(now + nanos(remaining));
+        }
+        slot.release();
+    }
+
     fn now(&self) -> u64 {
         nanos(self.clock.now())
     }

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use madang_guard::{
-    Guard, GuardConfig, Reason, Reservation, Stores,
+    Guard, GuardConfig, Reason, Reservation, Stores, Suspect,
     clock::ManualClock,
     limit::{
         Answer, AttemptStore, Decision, MemoryStore, Request, StoreError, StoreFigures, Subject,
@@ -67,12 +67,21 @@ fn end(reservation: Reservation, right: bool) {
 }
 
 fn distant(config: GuardConfig) -> (Guard, Arc<AtomicBool>) {
+    let ([guard, _], away) = two_processes(config);
+    (guard, away)
+}
+
+/// Two that count in one store, and whether that is away.
+fn two_processes(config: GuardConfig) -> ([Guard; 2], Arc<AtomicBool>) {
     let clock = Arc::new(ManualClock::new());
     let away = Arc::new(AtomicBool::new(false));
     let counters = Arc::new(MemoryStore::new(&config, clock.clone()));
     let store = Arc::new(Distant { counters, away: away.clone() });
-    let stores = Stores { attempts: Some(store), proofs: None };
-    (Guard::with_stores(config, stores, clock.clone(), clock).unwrap(), away)
+    let guard = || {
+        let stores = Stores { attempts: Some(store.clone()), proofs: None };
+        Guard::with_stores(config.clone(), stores, clock.clone(), clock.clone()).unwrap()
+    };
+    ([guard(), guard()], away)
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,19 +119,57 @@ async fn fifty_logins_succeed_and_ten_guesses_fail_over_a_distant_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_store_is_away_this_process_counts_alone() {
+async fn while_the_store_is_away_this_process_goes_on_from_what_it_has_counted() {
     let (guard, away) = distant(unsuspecting());
-    guard.admit(&at("kim", 1).attempt()).await.unwrap().fail();
     for _ in 0..4 {
-        tokio::task::yield_now().await; // The verdict is on its way.
+        guard.admit(&at("kim", 1).attempt()).await.unwrap().fail();
     }
+    settled().await;
     away.store(true, Ordering::Relaxed);
-    for _ in 0..10 {
+    for _ in 0..6 {
         guard.admit(&at("kim", 1).attempt()).await.unwrap().fail();
     }
     let refused = guard.admit(&at("kim", 1).attempt()).await.unwrap_err();
     assert_eq!(refused.reason, Reason::Pair);
-    assert_eq!(guard.metrics().store_errors, 11);
+    assert_eq!(guard.metrics().store_errors, 7);
     away.store(false, Ordering::Relaxed);
     guard.admit(&at("kim", 1).attempt()).await.unwrap().succeed();
+    settled().await;
+    // The right password clears both.
+    away.store(true, Ordering::Relaxed);
+    guard.admit(&at("kim", 1).attempt()).await.unwrap().cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_suspicious_stays_so_while_the_store_is_away() {
+    let (guards, away) = two_processes(config());
+    let names: Vec<_> = (0..config().address.accounts).map(|n| format!("user-{n}")).collect();
+    // Only one of the processes sees the failures; both are asked once more.
+    for name in &names {
+        guards[0].admit(&at(name, 1).attempt()).await.unwrap().fail();
+        settled().await;
+    }
+    let reason = async |guard: &Guard, address| {
+        guard
+            .admit(&at("kim", address).attempt())
+            .await
+            .map(Reservation::cancel)
+            .unwrap_err()
+            .reason
+    };
+    for guard in &guards {
+        assert_eq!(reason(guard, 1).await, Reason::Suspicious(Suspect::Address));
+    }
+    away.store(true, Ordering::Relaxed);
+    for guard in &guards {
+        assert_eq!(reason(guard, 1).await, Reason::Suspicious(Suspect::Address));
+        guard.admit(&at("kim", 2).attempt()).await.unwrap().cancel();
+    }
+}
+
+/// The verdict is on its way.
+async fn settled() {
+    for _ in 0..4 {
+        tokio::task::yield_now().await;
+    }
 }
