@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
+    io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _},
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     path::Path,
     process::Command,
@@ -80,9 +80,12 @@ struct Front {
 
 impl Front {
     fn of(nodes: &[SocketAddr], profile: Profile, certificate: Option<Certificate>) -> Self {
+        Self::start(&Balancer { nodes: nodes.to_vec(), profile, workers: None, certificate })
+    }
+
+    fn start(balancer: &Balancer) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let balancer = Balancer { nodes: nodes.to_vec(), profile, certificate };
-        Self { nginx: Nginx::balancer(&supervisor(), dir.path(), &balancer).unwrap(), _dir: dir }
+        Self { nginx: Nginx::balancer(&supervisor(), dir.path(), balancer).unwrap(), _dir: dir }
     }
 
     fn get(&self) -> u16 {
@@ -132,6 +135,33 @@ fn requests_are_spread_and_only_the_tuned_nginx_keeps_its_connections() {
             Profile::Stock => assert_eq!(opened, 200, "one for each request"),
             // Each worker, one per core, keeps its own.
             Profile::Tuned => assert!(opened < 200, "{opened} for 200 requests"),
+        }
+    }
+}
+
+#[test]
+fn a_worker_short_of_connections_closes_those_of_clients_who_are_between_two_requests() {
+    for profile in [Profile::Stock, Profile::Tuned] {
+        let (_nodes, nodes) = two(OK);
+        let (nodes, workers) = (nodes.to_vec(), Some(1));
+        let front = Front::start(&Balancer { nodes, profile, workers, certificate: None });
+        let client = || {
+            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, front.nginx.port())).unwrap();
+            stream.set_read_timeout(Some(DEADLINE)).unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+            let answer = stream.read(&mut [0; 4096]).unwrap();
+            assert!(answer > 0);
+            stream
+        };
+        let clients: Vec<_> = (0..800).map(|_| client()).collect();
+        let is_closed = |mut client: &TcpStream| {
+            client.set_nonblocking(true).unwrap();
+            !client.read(&mut [0; 4096]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+        };
+        let closed = clients.iter().filter(|client| is_closed(client)).count();
+        match profile {
+            Profile::Stock => assert!(closed > 0, "800 clients and 768 connections"),
+            Profile::Tuned => assert_eq!(closed, 0),
         }
     }
 }
@@ -263,7 +293,7 @@ fn a_missing_certificate_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let certificate = Certificate { chain: "/does/not/exist".into(), key: "/nor/this".into() };
     let (nodes, profile) = (vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 1))], Profile::Tuned);
-    let balancer = Balancer { nodes, profile, certificate: Some(certificate) };
+    let balancer = Balancer { nodes, profile, workers: None, certificate: Some(certificate) };
     let error = Nginx::balancer(&supervisor(), dir.path(), &balancer).unwrap_err();
     assert!(error.to_string().contains("/does/not/exist"), "{error}");
 }

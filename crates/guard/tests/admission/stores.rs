@@ -66,16 +66,16 @@ fn end(reservation: Reservation, right: bool) {
     }
 }
 
-fn distant(config: GuardConfig) -> (Guard, Arc<AtomicBool>) {
+fn distant(config: &GuardConfig) -> (Guard, Arc<AtomicBool>) {
     let ([guard, _], away) = two_processes(config);
     (guard, away)
 }
 
 /// Two that count in one store, and whether that is away.
-fn two_processes(config: GuardConfig) -> ([Guard; 2], Arc<AtomicBool>) {
+fn two_processes(config: &GuardConfig) -> ([Guard; 2], Arc<AtomicBool>) {
     let clock = Arc::new(ManualClock::new());
     let away = Arc::new(AtomicBool::new(false));
-    let counters = Arc::new(MemoryStore::new(&config, clock.clone()));
+    let counters = Arc::new(MemoryStore::new(config, clock.clone()));
     let store = Arc::new(Distant { counters, away: away.clone() });
     let guard = || {
         let stores = Stores { attempts: Some(store.clone()), proofs: None };
@@ -87,7 +87,7 @@ fn two_processes(config: GuardConfig) -> ([Guard; 2], Arc<AtomicBool>) {
 #[tokio::test(start_paused = true)]
 async fn fifty_logins_succeed_and_ten_guesses_fail_over_a_distant_store() {
     for right in [true, false] {
-        let (guard, _) = distant(config());
+        let (guard, _) = distant(&config());
         let (queue, hash) = std::sync::mpsc::channel();
         // Like the hash pool: a thread that knows nothing of the runtime.
         let hasher = std::thread::spawn(move || {
@@ -120,7 +120,7 @@ async fn fifty_logins_succeed_and_ten_guesses_fail_over_a_distant_store() {
 
 #[tokio::test(start_paused = true)]
 async fn while_the_store_is_away_this_process_goes_on_from_what_it_has_counted() {
-    let (guard, away) = distant(unsuspecting());
+    let (guard, away) = distant(&unsuspecting());
     for _ in 0..4 {
         guard.admit(&at("kim", 1).attempt()).await.unwrap().fail();
     }
@@ -142,7 +142,7 @@ async fn while_the_store_is_away_this_process_goes_on_from_what_it_has_counted()
 
 #[tokio::test(start_paused = true)]
 async fn what_was_suspicious_stays_so_while_the_store_is_away() {
-    let (guards, away) = two_processes(config());
+    let (guards, away) = two_processes(&config());
     let names: Vec<_> = (0..config().address.accounts).map(|n| format!("user-{n}")).collect();
     // Only one of the processes sees the failures; both are asked once more.
     for name in &names {

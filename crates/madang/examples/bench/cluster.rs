@@ -64,7 +64,7 @@ fn address(url: &str) -> anyhow::Result<SocketAddr> {
 }
 
 fn balancer(dir: &Path, nodes: Vec<SocketAddr>) -> anyhow::Result<Nginx> {
-    let balancer = Balancer { nodes, profile: Profile::Tuned, certificate: None };
+    let balancer = Balancer { nodes, profile: Profile::Tuned, workers: None, certificate: None };
     Ok(Nginx::balancer(&supervisor()?, dir, &balancer)?)
 }
 

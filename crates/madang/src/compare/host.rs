@@ -225,7 +225,8 @@ fn stack_in(dir: &Path, from: &Path) -> Result<Spec, HostError> {
 }
 
 /// Flags of `madang up` that a stack may have.
-const STACK: [&str; 6] = ["nodes", "database", "replicas", "cache", "balance", "profile"];
+const STACK: [&str; 7] =
+    ["nodes", "database", "replicas", "cache", "balance", "profile", "workers"];
 
 fn stack_flags(stack: &toml::Table, served: &Served) -> Result<Vec<String>, HostError> {
     let mut flags: Vec<_> =

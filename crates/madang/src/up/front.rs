@@ -28,7 +28,8 @@ impl Front {
         std::fs::create_dir_all(&dir)
             .with_context(|| format!("cannot create {}", dir.display()))?;
         let nodes = nodes.iter().map(|node| node.api).collect();
-        let balancer = Balancer { nodes, profile: plan.profile, certificate };
+        let balancer =
+            Balancer { nodes, profile: plan.profile, workers: plan.workers, certificate };
         let nginx = Nginx::balancer(&means.supervisor, &dir, &balancer)?;
         Ok(Self { nginx, dir })
     }

@@ -111,6 +111,9 @@ pub struct Choices {
     /// Configuration of nginx
     #[arg(long, value_name = "NAME", value_enum, default_value = "tuned")]
     profile: ProfileName,
+    /// Worker processes of nginx; a machine with one CPU has 1 [default: one for each CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    workers: Option<u16>,
     /// HTTPS at nginx, with a self-signed certificate
     #[arg(long)]
     tls: bool,
@@ -135,6 +138,7 @@ pub struct Choices {
 #[derive(Debug)]
 pub struct FrontPlan {
     pub profile: Profile,
+    pub workers: Option<u16>,
     pub tls: bool,
 }
 
@@ -168,6 +172,7 @@ impl Plan {
             node_cpus,
             balance,
             profile,
+            workers,
             tls,
             dir,
             demo,
@@ -220,6 +225,7 @@ impl Plan {
                 let tuned = profile == ProfileName::Tuned;
                 Some(FrontPlan {
                     profile: if tuned { Profile::Tuned } else { Profile::Stock },
+                    workers,
                     tls,
                 })
             }
@@ -427,6 +433,14 @@ mod tests {
             let error = format!("{:#}", plan(flags).unwrap_err());
             assert!(error.contains(reason), "{flags}: {error}");
         }
+    }
+
+    #[test]
+    fn nginx_has_a_worker_for_each_cpu_unless_a_number_is_given() {
+        let workers = |flags| plan(flags).unwrap().front.and_then(|front| front.workers);
+        assert_eq!(workers("--nodes 2"), None);
+        assert_eq!(workers("--nodes 2 --workers 1"), Some(1));
+        assert!(plan("--nodes 2 --workers 0").is_err());
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub struct Balancer {
     pub nodes: Vec<SocketAddr>,
     /// Configuration of nginx.
     pub profile: Profile,
+    /// Worker processes of nginx; `None`: as many as there are CPUs.
+    pub workers: Option<u16>,
     /// With a certificate clients are served over TLS and redirected there.
     pub certificate: Option<Certificate>,
 }
@@ -63,6 +65,7 @@ impl Nginx {
             profile: balancer.profile,
             place: Place::Directory,
             nodes: &balancer.nodes,
+            workers: balancer.workers,
             listen: listen(plain.port()),
             tls,
         };

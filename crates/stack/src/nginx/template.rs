@@ -43,7 +43,8 @@ impl Profile {
             port: None,
         });
         let listen = "80".to_owned();
-        Template { profile: self, place: Place::System, nodes: &nodes, listen, tls }.to_string()
+        Template { profile: self, place: Place::System, nodes: &nodes, workers: None, listen, tls }
+            .to_string()
     }
 }
 
@@ -73,6 +74,8 @@ pub(super) struct Template<'t> {
     pub profile: Profile,
     pub place: Place,
     pub nodes: &'t [SocketAddr],
+    /// Worker processes; `None`: as many as there are CPUs.
+    pub workers: Option<u16>,
     /// Address or port of plain HTTP.
     pub listen: String,
     pub tls: Option<Tls>,
@@ -112,6 +115,10 @@ impl Template<'_> {
                 }
                 f.write_str("daemon off;\npid nginx.pid;\nerror_log stderr;\n")?;
             }
+        }
+        match self.workers {
+            Some(workers) => writeln!(f, "worker_processes {workers};")?,
+            None => f.write_str("worker_processes auto;\n")?,
         }
         f.write_str(match self.profile {
             Profile::Stock => STOCK_PROCESS,
@@ -208,7 +215,6 @@ const STOCK_TITLE: &str = "\
 ";
 
 const STOCK_PROCESS: &str = "\
-worker_processes auto;
 events {
     worker_connections 768;
 }
@@ -247,7 +253,6 @@ const TUNED_TITLE: &str = "\
 ";
 
 const TUNED_PROCESS: &str = "\
-worker_processes auto;
 # A request takes two connections, that of the client and that to a node. So one worker alone has
 # room for 4,000 clients twice over.
 worker_rlimit_nofile 65536;
