@@ -330,12 +330,15 @@ impl Gate {
     }
 
     async fn ask(&self, request: Request) -> (Decision, Side) {
+        if let Some(fallback) = self.fallback.as_ref().filter(|_| !request.proven)
+            && let Some(told) = fallback.told(&request.subject)
+        {
+            return (told, Side::Fallback);
+        }
         match self.store.reserve(&request).get().await {
             Ok(decision) => {
-                if let Decision::Suspicious { suspect, remaining, .. } = decision
-                    && let Some(fallback) = &self.fallback
-                {
-                    fallback.learn_suspicion(&request.subject, suspect, remaining);
+                if let Some(fallback) = &self.fallback {
+                    fallback.learn_suspicion(&request.subject, &decision);
                 }
                 (decision, Side::Given)
             }

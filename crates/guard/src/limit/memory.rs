@@ -11,8 +11,11 @@ use crate::{
 use super::{
     Answer, AttemptStore, Axis, Decision, Id, Request, StoreError, StoreFigures, Subject, Verdict,
     rules::{Rules, Standing},
-    table::Slot,
+    table::{Slot, Told},
 };
+
+/// How long the answer of another store holds, in nanoseconds: suspicion ends by time alone, so only its severity is old.
+const HOLDS: u64 = 1_000_000_000;
 
 /// Counts in tables of fixed size; answers at once and never fails.
 pub struct MemoryStore {
@@ -47,21 +50,43 @@ impl MemoryStore {
         self.end(subject, verdict);
     }
 
-    /// Notes what another store found suspicious, and for how long it stays so.
-    pub(crate) fn learn_suspicion(&self, subject: &Subject, suspect: Suspect, remaining: Duration) {
-        let Subject::LogIn { address, password, .. } = *subject else { return };
+    /// Notes what another store found suspicious, for how long it stays so, and how severe it is.
+    pub(crate) fn learn_suspicion(&self, subject: &Subject, decision: &Decision) {
+        let Decision::Suspicious { suspect, remaining, severity } = *decision else { return };
         let now = self.now();
-        let mut slot = match (suspect, password) {
-            (Suspect::Address, _) => self.rules.addresses.lock(address, now),
-            (Suspect::Password, Some(password)) => self.rules.passwords.lock(password, now),
-            // An account asks for proofs as long as its failures make it wait, and those are learned.
-            (Suspect::Account, _) | (Suspect::Password, None) => return,
-        };
+        let Some(mut slot) = self.suspects(subject, suspect, now) else { return };
         slot.insert();
         if let Some(entry) = slot.entry() {
             entry.suspicious_until = entry.suspicious_until.max(now + nanos(remaining));
+            entry.told = Some(Told { at: now, severity });
         }
         slot.release();
+    }
+
+    /// What another store has said of the address a moment ago, while it still holds: whoever floods one process need not
+    /// be a load for all of them.
+    pub(crate) fn told(&self, subject: &Subject) -> Option<Decision> {
+        let now = self.now();
+        let mut slot = self.suspects(subject, Suspect::Address, now)?;
+        let entry = slot.entry()?;
+        let remaining = entry.suspicious_until.checked_sub(now).filter(|left| *left > 0)?;
+        let Told { at, severity } = entry.told?;
+        (now.saturating_sub(at) < HOLDS).then_some(Decision::Suspicious {
+            suspect: Suspect::Address,
+            remaining: Duration::from_nanos(remaining),
+            severity,
+        })
+    }
+
+    /// The counter of what is suspicious. An account has none: it asks for proofs as long as its failures make it wait,
+    /// and those are learned.
+    fn suspects(&self, subject: &Subject, suspect: Suspect, now: u64) -> Option<Slot<'_>> {
+        let Subject::LogIn { address, password, .. } = *subject else { return None };
+        match suspect {
+            Suspect::Address => Some(self.rules.addresses.lock(address, now)),
+            Suspect::Password => password.map(|id| self.rules.passwords.lock(id, now)),
+            Suspect::Account => None,
+        }
     }
 
     fn now(&self) -> u64 {

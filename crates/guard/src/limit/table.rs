@@ -30,6 +30,8 @@ pub(super) struct Entry {
     pub(super) last_failure: u64,
     /// Nanoseconds on the clock; zero: not suspicious.
     pub(super) suspicious_until: u64,
+    /// What another store has said about it last; means something only while that is recent.
+    pub(super) told: Option<Told>,
     touched: u64,
 }
 
@@ -42,6 +44,14 @@ impl Entry {
     fn danger(&self, now: u64) -> (bool, u32, u64) {
         (self.suspicious_until > now, self.failures.count(), self.touched)
     }
+}
+
+/// An answer of another store: suspicious, with this severity.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told {
+    /// Nanoseconds on the clock.
+    pub(super) at: u64,
+    pub(super) severity: u32,
 }
 
 struct Set {

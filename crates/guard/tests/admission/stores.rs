@@ -2,8 +2,10 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
+
+use std::time::Duration;
 
 use madang_guard::{
     Guard, GuardConfig, Reason, Reservation, Stores, Suspect,
@@ -21,6 +23,8 @@ use crate::kit::{at, config, unsuspecting};
 struct Distant {
     counters: Arc<MemoryStore>,
     away: Arc<AtomicBool>,
+    /// Reservations that were asked for.
+    asked: Arc<AtomicUsize>,
 }
 
 impl Distant {
@@ -32,6 +36,7 @@ impl Distant {
 impl AttemptStore for Distant {
     fn reserve(&self, request: &Request) -> Answer<'_, Result<Decision, StoreError>> {
         let request = *request;
+        self.asked.fetch_add(1, Ordering::Relaxed);
         Answer::Later(Box::pin(async move {
             tokio::task::yield_now().await;
             self.answer()?;
@@ -67,21 +72,26 @@ fn end(reservation: Reservation, right: bool) {
 }
 
 fn distant(config: &GuardConfig) -> (Guard, Arc<AtomicBool>) {
-    let ([guard, _], away) = two_processes(config);
-    (guard, away)
+    let Two { guards: [guard, _], store, .. } = two_processes(config);
+    (guard, store.away)
 }
 
-/// Two that count in one store, and whether that is away.
-fn two_processes(config: &GuardConfig) -> ([Guard; 2], Arc<AtomicBool>) {
+/// Two processes that count in one store.
+struct Two {
+    guards: [Guard; 2],
+    store: Distant,
+    clock: Arc<ManualClock>,
+}
+
+fn two_processes(config: &GuardConfig) -> Two {
     let clock = Arc::new(ManualClock::new());
-    let away = Arc::new(AtomicBool::new(false));
     let counters = Arc::new(MemoryStore::new(config, clock.clone()));
-    let store = Arc::new(Distant { counters, away: away.clone() });
+    let store = Distant { counters, away: Arc::default(), asked: Arc::default() };
     let guard = || {
-        let stores = Stores { attempts: Some(store.clone()), proofs: None };
+        let stores = Stores { attempts: Some(Arc::new(store.clone())), proofs: None };
         Guard::with_stores(config.clone(), stores, clock.clone(), clock.clone()).unwrap()
     };
-    ([guard(), guard()], away)
+    Two { guards: [guard(), guard()], store, clock }
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,7 +152,7 @@ async fn while_the_store_is_away_this_process_goes_on_from_what_it_has_counted()
 
 #[tokio::test(start_paused = true)]
 async fn what_was_suspicious_stays_so_while_the_store_is_away() {
-    let (guards, away) = two_processes(&config());
+    let Two { guards, store, .. } = two_processes(&config());
     let names: Vec<_> = (0..config().address.accounts).map(|n| format!("user-{n}")).collect();
     // Only one of the processes sees the failures; both are asked once more.
     for name in &names {
@@ -160,11 +170,36 @@ async fn what_was_suspicious_stays_so_while_the_store_is_away() {
     for guard in &guards {
         assert_eq!(reason(guard, 1).await, Reason::Suspicious(Suspect::Address));
     }
-    away.store(true, Ordering::Relaxed);
+    store.away.store(true, Ordering::Relaxed);
     for guard in &guards {
         assert_eq!(reason(guard, 1).await, Reason::Suspicious(Suspect::Address));
         guard.admit(&at("kim", 2).attempt()).await.unwrap().cancel();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_suspicious_is_asked_about_once_a_second() {
+    let Two { guards: [guard, _], store: Distant { asked, .. }, clock } = two_processes(&config());
+    let failing = async |guard: &Guard, name: &str| {
+        guard.admit(&at(name, 1).attempt()).await.map(Reservation::fail)
+    };
+    for n in 0..config().address.accounts {
+        failing(&guard, &format!("user-{n}")).await.unwrap();
+        settled().await;
+    }
+    let before = asked.load(Ordering::Relaxed);
+    for _ in 0..100 {
+        let refused = failing(&guard, "kim").await.unwrap_err();
+        assert_eq!(refused.reason, Reason::Suspicious(Suspect::Address));
+        assert!(refused.challenge.is_some());
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), before + 1);
+    clock.advance(Duration::from_secs(1));
+    failing(&guard, "kim").await.unwrap_err();
+    assert_eq!(asked.load(Ordering::Relaxed), before + 2);
+    // When it is over it is over here as well.
+    clock.advance(Duration::from_secs(3600));
+    guard.admit(&at("kim", 1).attempt()).await.unwrap().cancel();
 }
 
 /// The verdict is on its way.
