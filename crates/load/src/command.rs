@@ -17,6 +17,7 @@ use crate::progress::{Progress, header};
 use crate::report::Report;
 use crate::run::{Run, Settings};
 use crate::script::ScriptError;
+use crate::secrets::Secrets;
 
 /// How a run ended, in the ways that k6 tells apart by its exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +54,8 @@ pub struct Config {
     pub overrides: Layer,
     /// `__ENV` of the script.
     pub environment: BTreeMap<String, String>,
+    /// What `k6/secrets` gives.
+    pub secrets: Secrets,
     /// No header and no progress.
     pub quiet: bool,
     /// No summary, and no call of `handleSummary()`.
@@ -145,8 +148,10 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
     let script = std::path::absolute(&config.script)
         .map_err(|error| ScriptError::Read(format!("{}: {error}", config.script.display())))?;
     let script = crate::script::normalize(&script);
-    let run =
-        Arc::new(Run::new(script, config.environment.clone(), Log::new(config.messages.clone())));
+    let log = Log::new(config.messages.clone());
+    let mut run = Run::new(script, config.environment.clone(), log);
+    run.secrets = config.secrets.clone();
+    let run = Arc::new(run);
     let exports = engine::inspect(&run)?;
     let from_script = match &exports.options {
         Some(options) => Layer::from_script(options)?,
@@ -177,7 +182,7 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
         max_redirects: options.max_redirects,
         no_vu_connection_reuse: options.no_vu_connection_reuse,
         min_iteration_duration: options.min_iteration_duration,
-        http: options.http,
+        http: options.http.clone(),
     });
     let _ = run.options.set(Arc::new(options.clone()));
     let guarded = match config.no_thresholds {

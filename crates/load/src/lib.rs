@@ -15,15 +15,20 @@ mod progress;
 pub mod report;
 mod run;
 mod script;
+mod secrets;
 mod stop_signals;
 mod summary;
 
 pub use command::{Config, ExitStatus, Outcome, check, run};
-pub use http::{TlsSettings, TlsVersion};
+pub use http::{
+    Dns, NameRules, NetworkRange, Patterns, Policy, Select, Target, TlsSettings, TlsVersion,
+};
 pub use log::Messages;
 pub use options::{
     DurationError, ExecutorConfig, HttpLayer, Layer, MetricThresholds, OptionsError, Scenario,
     Stage, Threshold, VuPool, parse_duration, parse_stage,
 };
 pub use outline::Outline;
+pub use script::{VendorError, vendor};
+pub use secrets::{Secrets, SecretsError};
 pub use stop_signals::StopSignals;

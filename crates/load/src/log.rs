@@ -36,6 +36,8 @@ pub(crate) struct Log {
     messages: Messages,
     terminal: bool,
     limiter: Mutex<Limiter>,
+    /// Texts that no message may show.
+    hidden: Mutex<Vec<String>>,
 }
 
 #[derive(Debug)]
@@ -52,11 +54,32 @@ impl Log {
             terminal: matches!(messages, Messages::Stderr) && std::io::stderr().is_terminal(),
             messages,
             limiter: Mutex::new(Limiter { second: 0, written: 0, suppressed: 0 }),
+            hidden: Mutex::default(),
         }
+    }
+
+    /// From here on messages show something else in place of this text.
+    pub(crate) fn hide(&self, text: &str) {
+        let mut hidden = self.hidden.lock().unwrap_or_else(PoisonError::into_inner);
+        if !text.trim().is_empty() && !hidden.iter().any(|known| known == text) {
+            hidden.push(text.to_owned());
+            // One may be a part of another.
+            hidden.sort_by_key(|text| std::cmp::Reverse(text.len()));
+        }
+    }
+
+    fn without_hidden(&self, text: &str) -> String {
+        let hidden = self.hidden.lock().unwrap_or_else(PoisonError::into_inner);
+        hidden.iter().fold(text.to_owned(), |text, one| text.replace(one, "***SECRET_REDACTED***"))
     }
 
     /// Writes a message with further fields.
     pub(crate) fn write(&self, level: Level, message: &str, fields: &[(&str, &str)]) {
+        let message = &*self.without_hidden(message);
+        let fields: Vec<_> =
+            fields.iter().map(|(key, value)| (*key, self.without_hidden(value))).collect();
+        let fields: Vec<_> = fields.iter().map(|(key, value)| (*key, value.as_str())).collect();
+        let fields = &*fields;
         let line = if self.terminal {
             short(level, self.start.elapsed(), message, fields)
         } else {
@@ -166,6 +189,19 @@ mod tests {
         ] {
             assert_eq!(rfc_3339(UNIX_EPOCH + Duration::from_secs(seconds)), text);
         }
+    }
+
+    #[test]
+    fn what_is_hidden_is_in_no_message() {
+        let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+        let log = Log::new(Messages::Keep(lines.clone()));
+        for text in ["abc", "abcdef", " "] {
+            log.hide(text);
+        }
+        log.write(Level::Info, "is abcdef or abc", &[("field", "xabcx")]);
+        let line = lines.lock().unwrap().join("");
+        assert!(!line.contains("abc") && !line.contains("def"), "{line}");
+        assert_eq!(line.matches("***SECRET_REDACTED***").count(), 3, "{line}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::metrics::Registry;
 use crate::options::HttpOptions;
 use crate::options::{Options, Scenario};
 use crate::script::{Files, ScriptError, SharedArrays, Sources};
+use crate::secrets::Secrets;
 
 /// Settings every request and iteration needs at hand.
 #[derive(Debug, Clone, Default)]
@@ -68,6 +69,7 @@ pub(crate) struct Run {
     pub(crate) sources: Sources,
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) log: Log,
+    pub(crate) secrets: Secrets,
     /// Ends every script at once.
     pub(crate) abort: Arc<AtomicBool>,
     pub(crate) live: Live,
@@ -94,6 +96,7 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn new(script: PathBuf, environment: BTreeMap<String, String>, log: Log) -> Self {
         Self {
+            secrets: Secrets::default(),
             script,
             sources: Sources::default(),
             environment,

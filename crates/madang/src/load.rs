@@ -1,5 +1,7 @@
 //! `madang load`: runs a k6 script.
 
+mod flags;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,7 +10,8 @@ use crate::exit::Ended;
 use anyhow::Context as _;
 use clap::ArgAction;
 use madang_load::{
-    Config, ExecutorConfig, ExitStatus, Layer, Scenario, Stage, VuPool, parse_duration, parse_stage,
+    Config, ExecutorConfig, ExitStatus, Layer, OptionsError, Scenario, Stage, VuPool,
+    parse_duration, parse_stage,
 };
 
 /// Arguments of `madang load`. Named as k6's, so that a command line can be taken over.
@@ -27,6 +30,8 @@ Examples:
   madang load script.js --check                    are the script and its options right? Loads nothing
   madang load script.js --warm-up 5s --report run.json
                                                    5 s unrecorded; everything measured as JSON
+  madang load run script.js                        the same as `madang load script.js`: a command line of k6
+  madang load vendor script.js                     fetch once what the script imports by URL; runs use that
 ")]
 pub struct Args {
     /// The script
@@ -102,9 +107,11 @@ pub struct Args {
     /// Write the summary to this file, as k6's JSON
     #[arg(long, value_name = "FILE")]
     summary_export: Option<PathBuf>,
-    /// No summary, and no call of handleSummary()
+    /// No summary, and no call of handleSummary(); also --summary-mode disabled
     #[arg(long)]
     no_summary: bool,
+    #[command(flatten)]
+    more: flags::Flags,
     /// No header and no progress
     #[arg(short = 'q', long)]
     quiet: bool,
@@ -122,6 +129,10 @@ pub struct Args {
     /// nothing; says nothing when all is well
     #[arg(long, conflicts_with_all = ["report", "summary_export"])]
     check: bool,
+    /// Fetch what the script imports by URL into the directory madang-vendor beside it, with a lock file; runs use that and
+    /// ask nobody. Also `madang load vendor SCRIPT`
+    #[arg(long, conflicts_with = "check")]
+    vendor: bool,
     /// When all is well, write to this file what would be measured, as JSON: for how many seconds at most, the kind
     /// of each metric, the variables of __ENV that are read, and the files that are imported and opened
     #[arg(long, value_name = "FILE", requires = "check")]
@@ -192,6 +203,14 @@ impl Args {
         }
     }
 
+    /// Options of the environment with those of the flags on top.
+    fn overrides(&self) -> Result<Layer, OptionsError> {
+        let mut layer =
+            Layer::from_environment(|name| std::env::var(name).ok())?.apply(self.layer());
+        self.more.set(&mut layer)?;
+        Ok(layer)
+    }
+
     fn environment(&self) -> BTreeMap<String, String> {
         // A variable that is not UTF-8 cannot be a JavaScript string.
         let system = std::env::vars_os()
@@ -214,21 +233,44 @@ fn check(config: &Config, outline: Option<&Path>) -> anyhow::Result<Ended> {
     Ok(Ended::Done)
 }
 
+pub use flags::{explain, without_word};
+
+/// Fetches what the script imports by URL.
+fn vendor(script: &Path) -> anyhow::Result<Ended> {
+    let told = |url: &str, bytes: usize| println!("{url}  {bytes} bytes");
+    match madang_load::vendor(script, told)? {
+        Some(lock) => println!("{}", lock.display()),
+        None => println!("nothing is imported by URL that is not built in"),
+    }
+    Ok(Ended::Done)
+}
+
 /// Runs the script.
 pub fn run(args: Args) -> anyhow::Result<Ended> {
-    let below = match Layer::from_environment(|name| std::env::var(name).ok()) {
+    if args.vendor {
+        return vendor(&args.script);
+    }
+    let overrides = match args.overrides() {
         Ok(layer) => layer,
         Err(error) => {
             crate::compare::tell(&format!("madang: {error}"));
             return Ok(Ended::Load(ExitStatus::InvalidConfig));
         }
     };
+    let secrets = match args.more.secrets() {
+        Ok(secrets) => secrets,
+        Err(error) => {
+            crate::compare::tell(&format!("madang: {error}"));
+            return Ok(Ended::Load(ExitStatus::InvalidConfig));
+        }
+    };
     let config = Config {
-        overrides: below.apply(args.layer()),
+        overrides,
         environment: args.environment(),
+        secrets,
         script: args.script,
         quiet: args.quiet,
-        no_summary: args.no_summary,
+        no_summary: args.no_summary || args.more.hides_summary(),
         no_thresholds: args.no_thresholds,
         no_color: args.no_color,
         summary_export: args.summary_export,

@@ -65,7 +65,7 @@ enum Command {
     /// Print the OpenAPI document
     Openapi(openapi::Args),
     /// Run a k6 script against a service
-    Load(load::Args),
+    Load(Box<load::Args>),
     /// Write an experiment file from the contents of a directory
     Init(init::Args),
     /// Compare variants of a service under the same load
@@ -90,7 +90,15 @@ fn command_line() -> clap::Command {
 }
 
 fn main() -> ExitCode {
-    let matches = command_line().get_matches();
+    let args = load::without_word(std::env::args_os());
+    let is_load = args.get(1).is_some_and(|command| command == "load");
+    let matches = command_line().try_get_matches_from(args).unwrap_or_else(|error| {
+        if let Some(said) = load::explain(&error).filter(|_| is_load) {
+            compare::tell(&said);
+            exit::Ended::Load(madang_load::ExitStatus::InvalidConfig).at_once();
+        }
+        error.exit()
+    });
     // What clap derived can read what clap parsed: the help is all that differs.
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     // A panic has said what it is. Left alone it would end with 101, which the table gives to something else.
@@ -107,7 +115,7 @@ fn run(command: Command) -> ExitCode {
         Command::Copy(args) => exit::code(copy::run(&args)),
         Command::Seed(args) => exit::code(seed::run(&args)),
         Command::Openapi(args) => exit::code(openapi::run(&args)),
-        Command::Load(args) => exit::code(load::run(args)),
+        Command::Load(args) => exit::code(load::run(*args)),
         Command::Init(args) => exit::code(init::run(&args)),
         Command::Compare(args) => exit::code(compare::run(&args)),
         Command::Limit(args) => exit::code(limit::run(args)),

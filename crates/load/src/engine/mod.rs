@@ -338,6 +338,7 @@ fn client_config(options: &Options) -> ClientConfig {
         user_agent: options.user_agent.clone(),
         no_connection_reuse: options.no_connection_reuse,
         tls: options.http.tls,
+        names: options.http.names.clone(),
     }
 }
 

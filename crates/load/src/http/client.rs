@@ -1,7 +1,7 @@
 //! The client of one virtual user: its kept connections, redirects, timeouts.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use super::cookies::{Jar, RequestCookie, cookie_header, unix_now};
 use super::encoding;
 use super::timings::Trace;
 use super::tls::Tls;
-use super::{Head, RequestError, Resolver, Timings, TlsSettings, Url};
+use super::{Head, NameRules, RequestError, Resolver, Timings, TlsSettings, Url, canonical};
 
 /// Kept connections of one virtual user, over all hosts. The oldest goes first.
 const MAX_KEPT_CONNECTIONS: usize = 64;
@@ -26,12 +26,13 @@ pub(crate) struct ClientConfig {
     /// Close the connection after every request.
     pub(crate) no_connection_reuse: bool,
     pub(crate) tls: TlsSettings,
+    pub(crate) names: NameRules,
 }
 
 /// What the clients of one event loop share.
 #[derive(Debug)]
 pub(crate) struct Network {
-    config: ClientConfig,
+    pub(crate) config: ClientConfig,
     resolver: Resolver,
     tls: Tls,
 }
@@ -39,7 +40,8 @@ pub(crate) struct Network {
 impl Network {
     pub(crate) fn new(config: ClientConfig) -> Self {
         let tls = Tls::new(config.tls);
-        Self { config, resolver: Resolver::default(), tls }
+        let resolver = Resolver::new(config.names.clone());
+        Self { config, resolver, tls }
     }
 }
 
@@ -227,11 +229,10 @@ impl Client {
 
     async fn connect(&self, url: &Url, trace: &mut Trace) -> Result<Connection, RequestError> {
         let start = Instant::now();
-        let (address, looked_up) = self.network.resolver.resolve(&url.host).await?;
+        let (address, looked_up) = self.network.resolver.resolve(&url.host, url.port).await?;
         if looked_up {
             trace.looking_up = start.elapsed();
         }
-        let address = SocketAddr::new(address, url.port);
         Connection::connect(url, address, &self.network.tls, trace).await
     }
 
@@ -272,28 +273,52 @@ impl Client {
             parts.iter().for_each(|part| wire.extend_from_slice(part.as_bytes()));
         };
         line([&hop.method, " ", &hop.url.target, " HTTP/1.1\r\n"]);
-        if given("host").is_none() || !hop.keeps_host {
-            line(["Host", ": ", &hop.url.authority, "\r\n"]);
-        }
-        if given("user-agent").is_none() && !self.network.config.user_agent.is_empty() {
-            line(["User-Agent", ": ", &self.network.config.user_agent, "\r\n"]);
-        }
-        if let Some(referer) = hop.referer.as_ref().filter(|_| given("referer").is_none()) {
-            line(["Referer", ": ", referer, "\r\n"]);
+        let host =
+            given("host").filter(|_| hop.keeps_host).map_or(&hop.url.authority, |(_, own)| own);
+        line(["Host", ": ", host, "\r\n"]);
+        let user_agent =
+            given("user-agent").map_or(&*self.network.config.user_agent, |(_, own)| own);
+        if !user_agent.is_empty() {
+            line(["User-Agent", ": ", user_agent, "\r\n"]);
         }
         let has_body_method = matches!(&*hop.method, "POST" | "PUT" | "PATCH");
         if hop.body.is_some() || has_body_method {
             let length = hop.body.as_ref().map_or(0, |body| body.len()).to_string();
             line(["Content-Length", ": ", &length, "\r\n"]);
         }
+        // The others in the order and with the capitals of Go, which keeps them in a map and writes them by name.
+        let mut headers = self.headers(request, hop)?;
+        headers.sort_by(|(one, _), (other, _)| one.cmp(other));
+        for (name, value) in &headers {
+            line([name, ": ", value, "\r\n"]);
+        }
+        if self.network.config.no_connection_reuse && given("connection").is_none() {
+            line(["Connection", ": ", "close", "\r\n"]);
+        }
+        wire.extend_from_slice(b"\r\n");
+        Ok(())
+    }
+
+    /// Headers whose names may have any order, by their canonical names: the script's, and those of redirects, users and
+    /// cookies.
+    fn headers<'a>(
+        &self,
+        request: &'a Request,
+        hop: &'a Hop,
+    ) -> Result<Vec<Header<'a>>, RequestError> {
+        let given = |name: &str| {
+            request.headers.iter().rev().find(|(found, _)| found.eq_ignore_ascii_case(name))
+        };
+        let mut headers: Vec<Header<'a>> = Vec::new();
         for (name, value) in &request.headers {
             let skip = name.eq_ignore_ascii_case("content-length")
+                || name.eq_ignore_ascii_case("host")
+                || name.eq_ignore_ascii_case("user-agent")
                 || name.eq_ignore_ascii_case("cookie")
                 || name.eq_ignore_ascii_case("transfer-encoding")
                 || (hop.body.is_none()
                     && request.body.is_some()
                     && name.eq_ignore_ascii_case("content-type"))
-                || (!hop.keeps_host && name.eq_ignore_ascii_case("host"))
                 || (!hop.same_domain && is_secret(name));
             if name.is_empty()
                 || !name.bytes().all(is_token_byte)
@@ -301,17 +326,22 @@ impl Client {
             {
                 return Err(RequestError::InvalidHeader(name.to_string()));
             }
-            if !skip {
-                line([name, ": ", value, "\r\n"]);
+            if skip {
+                continue;
             }
+            let name = canonical(name);
+            // As in a map: the last one of a name counts.
+            headers.retain(|(known, _)| *known != name);
+            headers.push((name.into(), (&**value).into()));
+        }
+        if let Some(referer) = hop.referer.as_ref().filter(|_| given("referer").is_none()) {
+            headers.push(("Referer".into(), (&**referer).into()));
         }
         if let Some(user_info) = &hop.url.user_info
             && given("authorization").filter(|_| hop.same_domain).is_none()
         {
-            line(["Authorization: Basic ", &BASE64_STANDARD.encode(&**user_info), "\r", "\n"]);
-        }
-        if self.network.config.no_connection_reuse && given("connection").is_none() {
-            line(["Connection", ": ", "close", "\r\n"]);
+            let basic = format!("Basic {}", BASE64_STANDARD.encode(&**user_info));
+            headers.push(("Authorization".into(), basic.into()));
         }
         // As in k6, a header the script wrote itself ends at the first redirect.
         let given_cookies = given("cookie").filter(|_| hop.is_first).map(|(_, value)| &**value);
@@ -319,13 +349,15 @@ impl Client {
             let kept = request.jar.matching(&hop.url, unix_now());
             let cookies = cookie_header(given_cookies, &kept, &request.cookies);
             if !cookies.is_empty() {
-                line(["Cookie", ": ", &cookies, "\r\n"]);
+                headers.push(("Cookie".into(), cookies.into()));
             }
         }
-        wire.extend_from_slice(b"\r\n");
-        Ok(())
+        Ok(headers)
     }
 }
+
+/// Name and value.
+type Header<'a> = (Cow<'a, str>, Cow<'a, str>);
 
 /// Where the next exchange goes.
 #[derive(Debug, Clone)]

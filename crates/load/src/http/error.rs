@@ -20,6 +20,10 @@ impl ErrorCode {
     pub(crate) const DNS: Self = Self(1100);
     /// The name has no address.
     pub(crate) const DNS_NO_SUCH_HOST: Self = Self(1101);
+    /// The address is one of `blacklistIPs`.
+    pub(crate) const BLACKLISTED_IP: Self = Self(1110);
+    /// The name is one of `blockHostnames`.
+    pub(crate) const BLOCKED_HOSTNAME: Self = Self(1111);
     /// TCP failed in a way without a number of its own.
     pub(crate) const TCP: Self = Self(1200);
     /// The peer had closed while the request was written.
@@ -64,6 +68,10 @@ pub(crate) enum RequestError {
     NoSuchHost,
     #[error("lookup: {0}")]
     Lookup(io::Error),
+    #[error("ip is blacklisted")]
+    BlacklistedIp,
+    #[error("hostname is blocked")]
+    BlockedHostname,
     #[error("dial: i/o timeout")]
     ConnectTimeout,
     #[error("dial: {}", describe(.0))]
@@ -117,6 +125,8 @@ impl RequestError {
             Self::Timeout => ErrorCode::REQUEST_TIMEOUT,
             Self::NoSuchHost => ErrorCode::DNS_NO_SUCH_HOST,
             Self::Lookup(_) => ErrorCode::DNS,
+            Self::BlacklistedIp => ErrorCode::BLACKLISTED_IP,
+            Self::BlockedHostname => ErrorCode::BLOCKED_HOSTNAME,
             Self::ConnectTimeout => ErrorCode::TCP_DIAL_TIMEOUT,
             Self::Connect(error) => match error.kind() {
                 io::ErrorKind::ConnectionRefused => ErrorCode::TCP_DIAL_REFUSED,

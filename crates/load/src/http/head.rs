@@ -177,6 +177,18 @@ fn parse_into<'b>(
     Ok(Some((head, length)))
 }
 
+/// `content-type` → `Content-Type`, as Go's `CanonicalMIMEHeaderKey`.
+pub(crate) fn canonical(name: &str) -> String {
+    let mut upper = true;
+    name.chars()
+        .map(|c| {
+            let c = if upper { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
+            upper = c == '-';
+            c
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -185,6 +197,13 @@ mod tests {
 
     fn head(text: &str) -> Head {
         Head::parse(text.as_bytes()).unwrap().unwrap().0
+    }
+
+    #[test]
+    fn header_names_become_canonical() {
+        assert_eq!(canonical("content-type"), "Content-Type");
+        assert_eq!(canonical("X-REQUEST-id"), "X-Request-Id");
+        assert_eq!(canonical("etag"), "Etag");
     }
 
     #[test]

@@ -1,17 +1,14 @@
 //! Host names to addresses: the system's resolver, off the event loop, cached.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::sync::OnceCell;
 
-use super::RequestError;
-
-/// How long an answer is used; k6's default.
-const TIME_TO_LIVE: Duration = Duration::from_secs(300);
+use super::{Dns, NameRules, RequestError, Select};
 
 /// Names remembered at once; beyond it the cache starts anew.
 const MAX_NAMES: usize = 4096;
@@ -25,34 +22,71 @@ struct Entry {
 /// The resolver of one event loop. Look-ups of the same name at the same time share one answer.
 #[derive(Debug, Default)]
 pub(crate) struct Resolver {
+    rules: NameRules,
     names: RefCell<HashMap<Rc<str>, Entry>>,
+    /// Connections made so far, for taking addresses in turn.
+    turn: Cell<usize>,
 }
 
 impl Resolver {
-    /// An address of `host`: IPv4 before IPv6, one at random when there are several (k6's
-    /// defaults). The flag says whether a look-up was needed.
+    pub(super) fn new(rules: NameRules) -> Self {
+        Self { rules, ..Self::default() }
+    }
+
+    /// Where a request to `host` and `port` goes. The flag says whether a look-up was needed.
     ///
     /// # Errors
-    /// `NoSuchHost` or `Lookup`.
-    pub(super) async fn resolve(&self, host: &Rc<str>) -> Result<(IpAddr, bool), RequestError> {
-        if let Ok(literal) = host.parse() {
-            return Ok((literal, false));
+    /// `BlockedHostname`, `BlacklistedIp`, `NoSuchHost` or `Lookup`.
+    pub(super) async fn resolve(
+        &self,
+        host: &Rc<str>,
+        port: u16,
+    ) -> Result<(SocketAddr, bool), RequestError> {
+        let literal: Option<IpAddr> = host.parse().ok();
+        if literal.is_none() && self.rules.blocked.find(host).is_some() {
+            return Err(RequestError::BlockedHostname);
         }
+        let hosts = &self.rules.hosts;
+        let target = hosts.find(&format!("{host}:{port}")).or_else(|| hosts.find(host));
+        let (address, looked_up) = match (target, literal) {
+            (Some(target), _) => {
+                (SocketAddr::new(target.address, target.port.unwrap_or(port)), false)
+            }
+            (None, Some(literal)) => (SocketAddr::new(literal, port), false),
+            (None, None) => {
+                let (address, looked_up) = self.address_of(host).await?;
+                (SocketAddr::new(address, port), looked_up)
+            }
+        };
+        if self.rules.blacklist.iter().any(|range| range.contains(address.ip())) {
+            return Err(RequestError::BlacklistedIp);
+        }
+        Ok((address, looked_up))
+    }
+
+    async fn address_of(&self, host: &Rc<str>) -> Result<(IpAddr, bool), RequestError> {
         let cell = self.cell(host);
         let cached = cell.initialized();
         let addresses = cell.get_or_try_init(|| look_up(host.clone())).await?;
-        let preferred: Vec<&IpAddr> = match addresses.iter().filter(|a| a.is_ipv4()).collect() {
-            v4 if !Vec::is_empty(&v4) => v4,
-            _ => addresses.iter().collect(),
+        let Dns { select, policy, .. } = self.rules.dns;
+        let addresses = policy.of(addresses);
+        let at = match select {
+            Select::First => 0,
+            Select::Random => fastrand::usize(..addresses.len().max(1)),
+            Select::RoundRobin => {
+                let turn = self.turn.get();
+                self.turn.set(turn.wrapping_add(1));
+                turn % addresses.len().max(1)
+            }
         };
-        let chosen = preferred.get(fastrand::usize(..preferred.len().max(1)));
-        chosen.map(|address| (**address, !cached)).ok_or(RequestError::NoSuchHost)
+        let address = addresses.get(at).ok_or(RequestError::NoSuchHost)?;
+        Ok((*address, !cached))
     }
 
     fn cell(&self, host: &Rc<str>) -> Rc<OnceCell<Vec<IpAddr>>> {
         let mut names = self.names.borrow_mut();
         if let Some(entry) = names.get(host)
-            && entry.created.elapsed() < TIME_TO_LIVE
+            && self.rules.dns.ttl.is_none_or(|ttl| entry.created.elapsed() < ttl)
         {
             return entry.addresses.clone();
         }
@@ -81,16 +115,63 @@ async fn look_up(host: Rc<str>) -> Result<Vec<IpAddr>, RequestError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::{Patterns, Policy};
 
-    fn resolve(host: &str) -> Result<(IpAddr, bool), RequestError> {
+    fn by(rules: NameRules, host: &str, port: u16) -> Result<(String, bool), RequestError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(Resolver::default().resolve(&host.into()))
+        let found = runtime.block_on(Resolver::new(rules).resolve(&host.into(), port));
+        found.map(|(address, looked_up)| (address.to_string(), looked_up))
+    }
+
+    fn resolve(host: &str) -> Result<(String, bool), RequestError> {
+        by(NameRules::default(), host, 80)
+    }
+
+    fn hosts(entries: &[(&str, &str)]) -> NameRules {
+        let entries = entries.iter().map(|(name, to)| ((*name).to_owned(), to.parse().unwrap()));
+        NameRules { hosts: Patterns::new(entries).unwrap(), ..NameRules::default() }
+    }
+
+    #[test]
+    fn configured_hosts_need_no_look_up_and_a_port_is_theirs_if_they_have_one() {
+        let rules = hosts(&[
+            ("*.example", "127.0.0.2"),
+            ("a.example:81", "127.0.0.3:8081"),
+            ("127.0.0.9", "[::1]:9"),
+        ]);
+        for (host, port, address) in [
+            ("a.example", 80, "127.0.0.2:80"),
+            ("A.EXAMPLE", 81, "127.0.0.3:8081"),
+            ("127.0.0.9", 80, "[::1]:9"),
+            ("127.0.0.8", 80, "127.0.0.8:80"),
+        ] {
+            assert_eq!(by(rules.clone(), host, port).unwrap(), (address.to_owned(), false));
+        }
+    }
+
+    #[test]
+    fn blocked_names_and_addresses_are_refused_also_when_configured() {
+        let blocked = Patterns::new([("*.example".to_owned(), ())]).unwrap();
+        let blacklist = vec!["127.0.0.0/30".parse().unwrap()];
+        let rules = NameRules { blocked, blacklist, ..hosts(&[("b.org", "127.0.0.2")]) };
+        for (host, code) in [("a.example", 1111), ("127.0.0.1", 1110), ("b.org", 1110)] {
+            assert_eq!(by(rules.clone(), host, 80).unwrap_err().code().0, code, "{host}");
+        }
+        assert!(by(rules, "127.0.0.4", 80).is_ok());
+    }
+
+    #[test]
+    fn a_policy_without_addresses_finds_no_host() {
+        let dns = Dns { policy: Policy::OnlyIPv6, ..Dns::default() };
+        // A name that has only an IPv4 address everywhere.
+        let found = by(NameRules { dns, ..NameRules::default() }, "127.1", 80);
+        assert_eq!(found.unwrap_err().code().0, 1101);
     }
 
     #[test]
     fn literals_need_no_look_up() {
-        assert_eq!(resolve("127.0.0.1").unwrap(), ("127.0.0.1".parse().unwrap(), false));
-        assert_eq!(resolve("::1").unwrap(), ("::1".parse().unwrap(), false));
+        assert_eq!(resolve("127.0.0.1").unwrap(), ("127.0.0.1:80".to_owned(), false));
+        assert_eq!(resolve("::1").unwrap(), ("[::1]:80".to_owned(), false));
     }
 
     #[test]
@@ -98,10 +179,10 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let resolver = Resolver::default();
         let host: Rc<str> = "localhost".into();
-        let first = runtime.block_on(resolver.resolve(&host)).unwrap();
-        let second = runtime.block_on(resolver.resolve(&host)).unwrap();
-        assert!(first.0.is_loopback() && first.1);
-        assert!(second.0.is_loopback() && !second.1);
+        let first = runtime.block_on(resolver.resolve(&host, 80)).unwrap();
+        let second = runtime.block_on(resolver.resolve(&host, 80)).unwrap();
+        assert!(first.0.ip().is_loopback() && first.1);
+        assert!(second.0.ip().is_loopback() && !second.1);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! A small parser of its own, after RFC 3986: the general crates bring Unicode domain tables that
 //! a load generator does not need, and normalise more than k6 does.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
@@ -17,7 +18,7 @@ const MAX_SCHEME_BYTES: usize = 32;
 /// A parsed address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Url {
-    /// The whole address as it was given, without user information and fragment.
+    /// The whole address as Go writes it, without user information.
     pub(crate) text: Rc<str>,
     /// Host name or address literal, without brackets, lower case.
     pub(crate) host: Rc<str>,
@@ -53,7 +54,10 @@ impl Url {
         if !secure && !scheme.eq_ignore_ascii_case("http") {
             return Err(other_scheme(scheme));
         }
-        let rest = rest.split('#').next().unwrap_or_default();
+        let (rest, fragment) = match rest.split_once('#') {
+            Some((rest, fragment)) => (rest, Some(fragment)),
+            None => (rest, None),
+        };
         let split = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, target) = rest.split_at(split);
         let (user_info, authority) = match authority.rsplit_once('@') {
@@ -62,9 +66,15 @@ impl Url {
         };
         let (host, port) = split_port(authority)?;
         let port = port.unwrap_or(if secure { 443 } else { 80 });
-        let target = encode_target(target);
+        let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
+        let path = escaped(path, false)?;
+        let mut text = format!("{}://{authority}{path}{query}", scheme_name(secure));
+        if let Some(fragment) = fragment.filter(|fragment| !fragment.is_empty()) {
+            let _ = write!(text, "#{}", escaped(fragment, true)?);
+        }
+        let target = format!("{}{query}", if path.is_empty() { "/" } else { &path });
         Ok(Self {
-            text: format!("{}://{authority}{}", scheme_name(secure), &rest[split..]).into(),
+            text: text.into(),
             host: host.to_ascii_lowercase().into(),
             port,
             secure,
@@ -187,20 +197,43 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), RequestError> {
     }
 }
 
-/// Percent-encodes what a request line cannot carry; everything else, `%` included, stays.
-fn encode_target(target: &str) -> String {
-    let mut out = String::with_capacity(target.len() + 1);
-    if !target.starts_with('/') {
-        out.push('/');
+/// A path or fragment as Go's `net/url` writes it: as it was given if that is a valid encoding, otherwise decoded and
+/// encoded anew. (Queries are left as they are, there and here.)
+fn escaped(text: &str, is_fragment: bool) -> Result<Cow<'_, str>, RequestError> {
+    let decoded =
+        unescaped(text).ok_or(RequestError::InvalidUrl("a `%` without two hexadecimal digits"))?;
+    let is_plain = |byte: u8| match byte {
+        b'-' | b'_' | b'.' | b'~' | b'$' | b'&' | b'+' | b',' | b'/' | b':' | b';' | b'='
+        | b'@' => true,
+        b'?' | b'!' | b'(' | b')' | b'*' => is_fragment,
+        _ => byte.is_ascii_alphanumeric(),
+    };
+    if text.bytes().all(|byte| is_plain(byte) || b"!$&'()*+,;=:@[]%".contains(&byte)) {
+        return Ok(text.into());
     }
-    for byte in target.bytes() {
-        if byte.is_ascii_graphic() && !matches!(byte, b'"' | b'<' | b'>' | b'`') {
+    let mut out = String::with_capacity(text.len() + 8);
+    for byte in decoded {
+        if is_plain(byte) {
             out.push(byte as char);
         } else {
             let _ = write!(out, "%{byte:02X}");
         }
     }
-    out
+    Ok(out.into())
+}
+
+/// Without percent-encoding; `None` if it is no such text.
+fn unescaped(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+    let mut bytes = text.bytes();
+    let mut out = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        out.push(match byte {
+            b'%' => (digit(bytes.next())? * 16 + digit(bytes.next())?) as u8,
+            other => other,
+        });
+    }
+    Some(out)
 }
 
 pub(crate) fn percent_decode(text: &str) -> String {
@@ -261,9 +294,25 @@ mod tests {
         assert_eq!(&*url.host, "example.org");
         assert_eq!(url.port, 8080);
         assert_eq!(&*url.authority, "Example.org:8080");
-        assert_eq!(&*url.target, "/a%20b/%C3%BC?q=1%202&r=%41");
+        assert_eq!(&*url.target, "/a%20b/%C3%BC?q=1 2&r=%41");
         assert_eq!(url.user_info.as_deref(), Some("us er:pw"));
-        assert_eq!(&*url.text, "http://Example.org:8080/a b/ü?q=1 2&r=%41");
+        assert_eq!(&*url.text, "http://Example.org:8080/a%20b/%C3%BC?q=1 2&r=%41#frag");
+    }
+
+    /// Found with `url.Parse(…).String()` of Go 1.26.
+    #[test]
+    fn paths_are_encoded_as_in_go() {
+        for (given, encoded) in [
+            ("/a b", "/a%20b"),
+            ("/%2f%41", "/%2f%41"),
+            ("/a%2Fb c", "/a/b%20c"),
+            ("/it's(a)[x]!*", "/it's(a)[x]!*"),
+            ("/a|b", "/a%7Cb"),
+            ("/^`{}", "/%5E%60%7B%7D"),
+            ("/a;b=c:d@e&f$g,h", "/a;b=c:d@e&f$g,h"),
+        ] {
+            assert_eq!(&*parse(&format!("http://h{given}")).target, encoded);
+        }
     }
 
     #[test]
@@ -294,6 +343,8 @@ mod tests {
             "http://[zz]/",
             "http://h/a\nb",
             "http://u@/",
+            "http://h/100%",
+            "http://h/%zz",
         ] {
             assert_eq!(Url::parse(text).unwrap_err().code().0, 1020, "{text:?}");
         }
@@ -350,7 +401,8 @@ mod tests {
         fn whatever_parses_is_safe_in_a_request_line(text in "http://[a-z]{1,5}(:[0-9]{1,4})?\\PC{0,40}") {
             if let Ok(url) = Url::parse(&text) {
                 prop_assert!(url.target.starts_with('/'));
-                prop_assert!(url.target.bytes().all(|b| b.is_ascii_graphic()));
+                prop_assert!(url.target.bytes().all(|b| b >= 0x20 && b != 0x7f));
+                prop_assert!(url.path().bytes().all(|b| b.is_ascii_graphic()));
                 prop_assert!(url.authority.bytes().all(|b| b.is_ascii_graphic()));
             }
         }

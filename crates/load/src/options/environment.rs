@@ -25,6 +25,9 @@ const OPTIONS: &[(&str, &str)] = &[
     ("K6_BATCH", "batch"),
     ("K6_BATCH_PER_HOST", "batchPerHost"),
     ("K6_NO_COOKIES_RESET", "noCookiesReset"),
+    ("K6_BLACKLIST_IPS", "blacklistIPs"),
+    ("K6_BLOCK_HOSTNAMES", "blockHostnames"),
+    ("K6_DNS", "dns"),
     ("K6_INSECURE_SKIP_TLS_VERIFY", "insecureSkipTLSVerify"),
     ("K6_MIN_ITERATION_DURATION", "minIterationDuration"),
     ("K6_NO_SETUP", "noSetup"),
@@ -35,11 +38,8 @@ const OPTIONS: &[(&str, &str)] = &[
 
 /// Variables of k6 that this engine would have to obey and does not.
 const MISSING: &[&str] = &[
-    "K6_BLACKLIST_IPS",
-    "K6_BLOCK_HOSTNAMES",
     "K6_CONFIG",
     "K6_CONSOLE_OUTPUT",
-    "K6_DNS",
     "K6_EXIT_ON_RUNNING",
     "K6_HOSTS",
     "K6_HTTP_DEBUG",
@@ -85,10 +85,17 @@ impl Layer {
                 OptionsError::Invalid { problem, .. } => OptionsError::invalid(*name, problem),
                 other => other,
             };
-            let value = value(option, &text).map_err(in_its_name)?;
-            read_option(&mut layer, option, &value).map_err(in_its_name)?;
+            layer.set(option, &text).map_err(in_its_name)?;
         }
         Ok(layer)
+    }
+
+    /// Sets the option of this name (`batchPerHost`, `dns`, …) from the text that k6's variable or flag for it has.
+    ///
+    /// # Errors
+    /// For a name or a value that cannot be used.
+    pub fn set(&mut self, option: &str, text: &str) -> Result<()> {
+        read_option(self, option, &value(option, text)?)
     }
 }
 

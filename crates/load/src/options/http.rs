@@ -1,13 +1,16 @@
-//! Options of requests: how many at once, cookies, TLS.
+//! Options of requests: how many at once, cookies, TLS, where names lead.
 
 use serde_json::Value;
 
 use super::OptionsError;
+use super::duration::parse_duration;
 use super::script::{Result, boolean, count, object, positive, text};
-use crate::http::{TlsSettings, TlsVersion};
+use crate::http::{
+    Dns, NameRules, NetworkRange, Patterns, Policy, Select, Target, TlsSettings, TlsVersion,
+};
 
 /// What one source says of requests; `None` where it says nothing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpLayer {
     /// Requests one `http.batch()` has under way at a time.
     pub batch: Option<u32>,
@@ -19,21 +22,39 @@ pub struct HttpLayer {
     pub insecure_skip_tls_verify: Option<bool>,
     /// Lowest and highest version of TLS.
     pub tls_version: Option<(TlsVersion, TlsVersion)>,
+    /// Addresses of host names.
+    pub hosts: Option<Patterns<Target>>,
+    /// Host names that no request may go to.
+    pub block_hostnames: Option<Patterns<()>>,
+    /// Addresses that no request may go to.
+    pub blacklist_ips: Option<Vec<NetworkRange>>,
+    /// How names are looked up.
+    pub dns: Option<Dns>,
 }
 
 /// The same with the defaults filled in; they are k6's.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct HttpOptions {
     pub(crate) batch: u32,
     pub(crate) batch_per_host: u32,
     pub(crate) no_cookies_reset: bool,
     pub(crate) tls: TlsSettings,
+    pub(crate) names: NameRules,
 }
 
 impl HttpLayer {
     /// Names of the options read here.
-    pub(super) const KEYS: &[&str] =
-        &["batch", "batchPerHost", "insecureSkipTLSVerify", "noCookiesReset", "tlsVersion"];
+    pub(super) const KEYS: &[&str] = &[
+        "batch",
+        "batchPerHost",
+        "blacklistIPs",
+        "blockHostnames",
+        "dns",
+        "hosts",
+        "insecureSkipTLSVerify",
+        "noCookiesReset",
+        "tlsVersion",
+    ];
 
     /// Reads the option `key`, one of [`Self::KEYS`].
     pub(super) fn read(&mut self, key: &str, value: &Value) -> Result<()> {
@@ -41,6 +62,10 @@ impl HttpLayer {
             "batch" => self.batch = Some(positive(key, value)?),
             "batchPerHost" => self.batch_per_host = Some(count(key, value)?),
             "insecureSkipTLSVerify" => self.insecure_skip_tls_verify = Some(boolean(key, value)?),
+            "blacklistIPs" => self.blacklist_ips = Some(ranges(key, value)?),
+            "blockHostnames" => self.block_hostnames = Some(names(key, value)?),
+            "dns" => self.dns = Some(dns(key, value)?),
+            "hosts" => self.hosts = Some(hosts(key, value)?),
             "noCookiesReset" => self.no_cookies_reset = Some(boolean(key, value)?),
             _ => self.tls_version = Some(tls_versions(key, value)?),
         }
@@ -56,6 +81,10 @@ impl HttpLayer {
                 .insecure_skip_tls_verify
                 .or(self.insecure_skip_tls_verify),
             tls_version: upper.tls_version.or(self.tls_version),
+            hosts: upper.hosts.or(self.hosts),
+            block_hostnames: upper.block_hostnames.or(self.block_hostnames),
+            blacklist_ips: upper.blacklist_ips.or(self.blacklist_ips),
+            dns: upper.dns.or(self.dns),
         }
     }
 
@@ -68,8 +97,112 @@ impl HttpLayer {
             batch_per_host: self.batch_per_host.unwrap_or(6),
             no_cookies_reset: self.no_cookies_reset.unwrap_or(false),
             tls: TlsSettings { insecure, min, max },
+            names: NameRules {
+                hosts: self.hosts.unwrap_or_default(),
+                blocked: self.block_hostnames.unwrap_or_default(),
+                blacklist: self.blacklist_ips.unwrap_or_default(),
+                dns: self.dns.unwrap_or_default(),
+            },
         }
     }
+}
+
+/// `{ 'name': 'address' }`.
+fn hosts(key: &str, value: &Value) -> Result<Patterns<Target>> {
+    let entries = object(key, value)?.iter().map(|(name, value)| {
+        let key = format!("{key}.{name}");
+        let target = text(&key, value)?
+            .parse()
+            .map_err(|error: String| OptionsError::invalid(&key, error))?;
+        Ok((name.clone(), target))
+    });
+    patterns(key, entries.collect::<Result<Vec<_>>>()?)
+}
+
+/// A list of names, also as one text with commas.
+fn names(key: &str, value: &Value) -> Result<Patterns<()>> {
+    patterns(key, list(key, value)?.into_iter().map(|name| (name.to_owned(), ())).collect())
+}
+
+fn patterns<T>(key: &str, entries: Vec<(String, T)>) -> Result<Patterns<T>> {
+    let wrong = |name| format!("`{name}` is no host name such as test.example or *.example");
+    Patterns::new(entries).map_err(|name| OptionsError::invalid(key, wrong(name)))
+}
+
+fn ranges(key: &str, value: &Value) -> Result<Vec<NetworkRange>> {
+    let parse =
+        |text: &str| text.parse().map_err(|error: String| OptionsError::invalid(key, error));
+    list(key, value)?.into_iter().map(parse).collect()
+}
+
+/// A list of texts, or one text with commas, as variables and flags have them.
+fn list<'v>(key: &str, value: &'v Value) -> Result<Vec<&'v str>> {
+    if let Some(text) = value.as_str() {
+        return Ok(text.split(',').filter(|part| !part.is_empty()).collect());
+    }
+    let list = value
+        .as_array()
+        .ok_or_else(|| OptionsError::invalid(key, "a list of texts is expected"))?;
+    list.iter().map(|one| text(key, one)).collect()
+}
+
+/// `{ ttl, select, policy }`, or `ttl=5m,select=first,policy=any` as variables and flags have it.
+fn dns(key: &str, value: &Value) -> Result<Dns> {
+    let fields: Vec<(String, String)> = match value.as_str() {
+        None => super::script::texts(key, value)?,
+        Some(text) => {
+            let pair = |pair: &str| {
+                let (name, value) = pair.split_once('=')?;
+                Some((name.to_owned(), value.to_owned()))
+            };
+            let fields: Option<Vec<_>> = text.split(',').map(pair).collect();
+            let wrong =
+                || OptionsError::invalid(key, format!("`{text}` is not ttl=5m,select=first"));
+            fields.ok_or_else(wrong)?
+        }
+    };
+    let mut dns = Dns::default();
+    for (name, value) in fields {
+        let wrong = |expected: &str| {
+            OptionsError::invalid(format!("{key}.{name}"), format!("{expected} is expected"))
+        };
+        match &*name {
+            "ttl" => {
+                dns.ttl = match &*value {
+                    "inf" => None,
+                    "" => Dns::default().ttl,
+                    other => {
+                        Some(parse_duration(other).map_err(|_| wrong("`inf`, 0 or a duration"))?)
+                    }
+                }
+            }
+            // As in k6, capitals do not matter.
+            "select" => {
+                dns.select = match &*value.to_lowercase() {
+                    "first" => Select::First,
+                    "random" => Select::Random,
+                    "roundrobin" => Select::RoundRobin,
+                    _ => return Err(wrong("`first`, `random` or `roundRobin`")),
+                }
+            }
+            "policy" => {
+                dns.policy = match &*value.to_lowercase() {
+                    "preferipv4" => Policy::PreferIPv4,
+                    "preferipv6" => Policy::PreferIPv6,
+                    "onlyipv4" => Policy::OnlyIPv4,
+                    "onlyipv6" => Policy::OnlyIPv6,
+                    "any" => Policy::Any,
+                    _ => {
+                        return Err(wrong(
+                            "`preferIPv4`, `preferIPv6`, `onlyIPv4`, `onlyIPv6` or `any`",
+                        ));
+                    }
+                }
+            }
+            _ => return Err(OptionsError::Unknown(format!("{key}.{name}"))),
+        }
+    }
+    Ok(dns)
 }
 
 /// `'tls1.3'`, or `{ min, max }`.
@@ -128,6 +261,38 @@ mod tests {
         );
         assert!(error(json!({"min": "tls1.3", "max": "tls1.2"})).contains("above"));
         assert!(error(json!({"low": "tls1.3"})).contains("tlsVersion.low"));
+    }
+
+    #[test]
+    fn where_names_lead_is_read_from_objects_and_from_texts() {
+        let mut layer = HttpLayer::default();
+        layer.read("hosts", &json!({"*.a.example": "127.0.0.1:8080"})).unwrap();
+        layer.read("blockHostnames", &json!("b.example,*.c.example")).unwrap();
+        layer.read("blacklistIPs", &json!(["10.0.0.0/8"])).unwrap();
+        layer.read("dns", &json!("ttl=inf,select=ROUNDROBIN")).unwrap();
+        let names = layer.resolve().names;
+        let dns = Dns { ttl: None, select: Select::RoundRobin, policy: Policy::PreferIPv4 };
+        assert_eq!((names.dns, names.blacklist.len()), (dns, 1));
+        let mut layer = HttpLayer::default();
+        layer.read("dns", &json!({"ttl": "0", "policy": "any"})).unwrap();
+        let ttl = Some(std::time::Duration::ZERO);
+        assert_eq!(layer.dns, Some(Dns { ttl, policy: Policy::Any, ..Dns::default() }));
+    }
+
+    #[test]
+    fn wrong_names_and_addresses_are_told() {
+        for (key, value, expected) in [
+            ("hosts", json!({"a.*": "127.0.0.1"}), "`a.*` is no host name"),
+            ("hosts", json!({"a": "b"}), "option `hosts.a`: `b` is not an address"),
+            ("blockHostnames", json!(["a b"]), "`a b` is no host name"),
+            ("blacklistIPs", json!(["10.0.0.1"]), "`10.0.0.1` is not a range"),
+            ("dns", json!({"select": "last"}), "option `dns.select`: `first`"),
+            ("dns", json!({"server": "x"}), "unknown option `dns.server`"),
+            ("dns", json!("first"), "`first` is not ttl=5m"),
+        ] {
+            let error = HttpLayer::default().read(key, &value).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]

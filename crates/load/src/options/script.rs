@@ -14,13 +14,9 @@ pub(super) type Result<T> = std::result::Result<T, OptionsError>;
 
 /// Options k6 has and this engine does not.
 const MISSING: &[&str] = &[
-    "blacklistIPs",
-    "blockHostnames",
-    "dns",
     "executionSegment",
     "executionSegmentSequence",
     "features",
-    "hosts",
     "httpDebug",
     "linger",
     "localIPs",

@@ -3,17 +3,17 @@
 use std::rc::Rc;
 
 use rquickjs::promise::PromiseState;
-use rquickjs::{
-    CatchResultExt as _, Context, Ctx, Exception, Module, Object, Promise, Runtime, Value,
-};
+use rquickjs::{CatchResultExt as _, Context, Ctx, Exception, Object, Promise, Runtime, Value};
 use tokio::sync::oneshot;
 
 use super::error::describe;
 use super::iterations::Iterations;
-use super::loader::ModuleLoader;
+use super::loader::{self, ModuleLoader};
 use super::mailbox::Mailbox;
 use super::user::User;
-use super::{MEMORY_LIMIT_BYTES, ScriptError, console, coroutine, modules, source, tasks};
+use super::{
+    MEMORY_LIMIT_BYTES, ScriptError, commonjs, console, coroutine, modules, source, tasks,
+};
 use crate::log::Level;
 
 /// What a script exports, as far as the engine needs to know.
@@ -74,18 +74,9 @@ fn initialise<'js>(ctx: &Ctx<'js>, user: &Rc<User>) -> Result<(Object<'js>, Expo
     user.attach(ctx);
     let evaluated = (|| {
         install_globals(ctx, user)?;
-        let text = match user.run.sources.read(&user.run.script) {
-            Ok(text) => text,
-            Err(error) => return Err(user.refuse(ctx, error)),
-        };
-        // Once is enough: virtual users have the same text.
-        if user.id == 0
-            && let Err(error) = modules::refuse_missing_members(&text)
-        {
-            return Err(user.refuse(ctx, error));
-        }
         let name = source::module_name(&user.run.script);
-        let (module, promise) = Module::declare(ctx.clone(), name, text.as_bytes())?.eval()?;
+        let text = loader::text(ctx, user, &name)?;
+        let (module, promise) = loader::declare(ctx, &name, &text)?.eval()?;
         settle(ctx, user, &promise)?;
         drain(ctx, user)?;
         module.namespace()
@@ -126,6 +117,7 @@ fn install_globals(ctx: &Ctx<'_>, user: &Rc<User>) -> rquickjs::Result<()> {
     globals.set("global", globals.clone())?;
     console::install(ctx)?;
     tasks::install(ctx)?;
+    commonjs::install(ctx)?;
     modules::install_globals(ctx)
 }
 

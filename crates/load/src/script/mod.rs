@@ -1,5 +1,6 @@
 //! Scripts: one QuickJS runtime per virtual user, each on a stack of its own.
 
+mod commonjs;
 mod console;
 pub(crate) mod control;
 pub(crate) mod coroutine;
@@ -17,12 +18,14 @@ mod source;
 mod tasks;
 mod under_way;
 pub(crate) mod user;
+mod vendor;
 
 pub(crate) use control::{Control, Interrupted};
 pub(crate) use error::ScriptError;
 pub(crate) use modules::expected_statuses::ExpectedStatuses;
 pub(crate) use shared::{Files, SharedArrays};
 pub(crate) use source::{Sources, normalize};
+pub use vendor::{VendorError, vendor};
 
 /// What the script of one virtual user may allocate inside QuickJS.
 pub(crate) const MEMORY_LIMIT_BYTES: usize = 256 * 1024 * 1024;

@@ -38,21 +38,59 @@ pub(super) fn uses(source: &str) -> Vec<Use> {
     found
 }
 
-/// The first of `names` that `source` calls, or takes a member of, as a global.
-///
-/// When in doubt this sees nothing, and the use is refused when it is reached: a name that is declared
-/// anywhere in the source, looks like a parameter, or is asked for with `typeof` may be the script's own.
-pub(super) fn used_global(source: &str, names: &[&'static str]) -> Option<&'static str> {
+/// Whether the source is an ES module: it imports, exports, or awaits outside of all functions. As k6 decides it.
+pub(super) fn is_module(source: &str) -> bool {
     let tokens = Lexer::new(source).collect::<Vec<_>>();
-    let is_used = |name: &str| {
-        let mut places = tokens
-            .iter()
-            .enumerate()
-            .filter(|(at, token)| token.is_word(name) && !is_member(&tokens, *at));
-        let all = places.clone().all(|(at, _)| !may_be_own(&tokens, at));
-        all && places.any(|(at, _)| is_call_or_member(&tokens, at))
+    let (mut depth, mut is_balanced, mut is_module) = (0usize, true, false);
+    for (at, token) in tokens.iter().enumerate() {
+        match token.kind {
+            Kind::Mark('{' | '(' | '[') => depth += 1,
+            Kind::Mark('}' | ')' | ']') => {
+                is_balanced &= depth > 0;
+                depth = depth.saturating_sub(1);
+            }
+            Kind::Word("await") if !is_member(&tokens, at) => is_module |= depth == 0,
+            _ => is_module |= depth == 0 && begins_import_or_export(&tokens, at),
+        }
+    }
+    // Otherwise a regular expression was taken for something else, and depths say nothing.
+    let is_certain = is_balanced && depth == 0;
+    is_module || (!is_certain && (0..tokens.len()).any(|at| begins_import_or_export(&tokens, at)))
+}
+
+fn begins_import_or_export(tokens: &[Token<'_>], at: usize) -> bool {
+    const EXPORTED: [&str; 7] = ["default", "const", "let", "var", "function", "class", "async"];
+    let Kind::Word(word) = tokens[at].kind else { return false };
+    if is_member(tokens, at) {
+        return false;
+    }
+    match (word, tokens.get(at + 1).map(|token| token.kind)) {
+        ("import", Some(Kind::Text(_) | Kind::Mark('{' | '*' | '.') | Kind::Word(_))) => true,
+        ("export", Some(Kind::Word(next))) => EXPORTED.contains(&next),
+        ("export", Some(Kind::Mark(mark))) => matches!(mark, '{' | '*'),
+        _ => false,
+    }
+}
+
+/// What the source imports, exports from elsewhere, or requires, as it is written.
+pub(super) fn specifiers(source: &str) -> Vec<String> {
+    let tokens = Lexer::new(source).collect::<Vec<_>>();
+    let text = |at: usize| match tokens.get(at).map(|token| token.kind) {
+        Some(Kind::Text(text)) => Some(text.to_owned()),
+        _ => None,
     };
-    names.iter().copied().find(|name| is_used(name))
+    let mut found = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        let Kind::Word(word) = token.kind else { continue };
+        let called = tokens.get(at + 1).is_some_and(|next| next.kind == Kind::Mark('('));
+        let specifier = match word {
+            "require" | "import" if called => text(at + 2),
+            "from" | "import" => text(at + 1),
+            _ => None,
+        };
+        found.extend(specifier);
+    }
+    found
 }
 
 /// Names of the variables that `source` reads from `__ENV`; `None` if it computes a name or passes `__ENV` on, because
@@ -80,42 +118,6 @@ fn variable<'s>(rest: &[Token<'s>]) -> Option<&'s str> {
         (Kind::Mark('['), Kind::Text(name), Kind::Mark(']')) => Some(name),
         _ => None,
     }
-}
-
-/// Whether the word at `at` may declare a name of the script's own.
-fn may_be_own(tokens: &[Token<'_>], at: usize) -> bool {
-    const DECLARING: [&str; 8] =
-        ["const", "let", "var", "function", "class", "as", "typeof", "import"];
-    let before = at.checked_sub(1).map(|at| tokens[at].kind);
-    let after = tokens.get(at + 1).map(|token| token.kind);
-    let declared = matches!(before, Some(Kind::Word(word)) if DECLARING.contains(&word));
-    let in_list = matches!(before, Some(Kind::Mark('(' | ',' | '{' | '[')))
-        && matches!(after, Some(Kind::Mark(')' | ',' | '=' | '}' | ']') | Kind::Word("as")));
-    let assigned = matches!(after, Some(Kind::Mark('=')));
-    declared || in_list || assigned || is_method(tokens, at)
-}
-
-/// Whether `name(…) {` stands there: a method, or a function in a class or an object.
-fn is_method(tokens: &[Token<'_>], at: usize) -> bool {
-    if tokens.get(at + 1).map(|token| token.kind) != Some(Kind::Mark('(')) {
-        return false;
-    }
-    let mut depth = 0usize;
-    for (offset, token) in tokens[at + 1..].iter().enumerate() {
-        match token.kind {
-            Kind::Mark('(') => depth += 1,
-            Kind::Mark(')') => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return tokens.get(at + offset + 2).map(|token| token.kind) == Some(Kind::Mark('{'));
-        }
-    }
-    false
-}
-
-fn is_call_or_member(tokens: &[Token<'_>], at: usize) -> bool {
-    matches!(tokens.get(at + 1).map(|token| token.kind), Some(Kind::Mark('(' | '.')))
 }
 
 fn is_member(tokens: &[Token<'_>], at: usize) -> bool {
@@ -266,8 +268,9 @@ impl<'s> Lexer<'s> {
         self.rest().len()
     }
 
-    /// Reads a template from its backtick or closing brace on, to its end or the next `${`.
-    fn template(&mut self) -> Kind<'s> {
+    /// Reads a template from its backtick or closing brace on, to its end or the next `${`. One with expressions in it
+    /// looks like a list of them in parentheses.
+    fn template(&mut self, is_begin: bool) -> Kind<'s> {
         let mut escaped = false;
         let rest = self.rest();
         for (at, c) in rest.char_indices().skip(1) {
@@ -276,12 +279,12 @@ impl<'s> Lexer<'s> {
                 '\\' => escaped = true,
                 '`' => {
                     self.advance(at + 1);
-                    return Kind::Other;
+                    return if is_begin { Kind::Other } else { Kind::Mark(')') };
                 }
                 '$' if rest[at..].starts_with("${") => {
                     self.templates.push(0);
                     self.advance(at + 2);
-                    return Kind::Mark('(');
+                    return Kind::Mark(if is_begin { '(' } else { ',' });
                 }
                 _ => {}
             }
@@ -297,10 +300,10 @@ impl<'s> Lexer<'s> {
                 let text = self.advance(self.quoted_length(first));
                 Kind::Text(text.trim_matches(first))
             }
-            '`' => self.template(),
+            '`' => self.template(true),
             '}' if self.templates.last() == Some(&0) => {
                 self.templates.pop();
-                self.template()
+                self.template(false)
             }
             '/' if !self.last.is_some_and(|last| last.ends_a_value()) => {
                 self.advance(self.quoted_length('/'));
@@ -372,31 +375,40 @@ mod tests {
     }
 
     #[test]
-    fn a_global_is_seen_where_it_is_certainly_used() {
-        let used = |source| used_global(source, &["open", "setTimeout", "crypto"]);
-        for source in [
-            "const data = open('./users.json');",
-            "export default function () { if (late) { open('x') } }",
-            "crypto.randomUUID()",
+    fn a_module_imports_exports_or_awaits() {
+        for module in [
+            "import 'm'",
+            "const a = 1;\nexport { a }",
+            "export default function () {}",
+            "await x()",
+            "import { a } from 'm'; f(a)",
+            "f(`${a} ${b}`); g`${c}`; export default 1",
+            "if (a) /[(]/.test(b); export const c = 1",
         ] {
-            assert!(used(source).is_some(), "{source}");
+            assert!(is_module(module), "{module}");
         }
-        for own in [
-            "// open('x')\n'open()'",
-            "socket.open('x')",
-            "function open(x) {} open(1)",
-            "const open = () => 1; open()",
-            "import { open } from './files.js'; open()",
-            "import crypto from 'k6/crypto'; crypto.md5('x')",
-            "import { x as open } from './files.js'; open()",
-            "const f = (open) => open(1);",
-            "class File { open(path) { return path } }",
-            "if (typeof setTimeout !== 'undefined') setTimeout(f, 1)",
-            "const { open } = files; open()",
-            "const o = { open: 1 }",
+        for other in [
+            "",
+            "exports.default = function () {}",
+            "module.exports = { export: 1, import: 2 }",
+            "// export default 1",
+            "import('m').then(f)",
+            "async function f() { await g() }",
+            "const a = async () => { await g() }",
+            "a.export = 1; a.import()",
+            "const s = `export default`",
+            "const s = `${a}${`${b}`}`; exports.a = `${c}`",
         ] {
-            assert_eq!(used(own), None, "{own}");
+            assert!(!is_module(other), "{other}");
         }
+    }
+
+    #[test]
+    fn specifiers_are_those_of_all_ways_to_import() {
+        let source = "import a from 'a'; import 'b'; export * from \"c\"; const d = require('d');
+            import('e'); x = 'from'; // import 'f'
+            import { g as from } from 'g'";
+        assert_eq!(specifiers(source), ["a", "b", "c", "d", "e", "g"]);
     }
 
     #[test]
@@ -427,7 +439,7 @@ mod tests {
         fn no_text_makes_it_panic(text in "[ \\n'\"`${}()/\\\\a-c.é]{0,60}") {
             let _ = uses(&text);
             let _ = variables(&format!("__ENV{text}"));
-            let _ = used_global(&text, &["a"]);
+            let _ = (is_module(&text), specifiers(&text));
         }
     }
 }

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::vendor::{self, Vendored};
 use super::{ScriptError, jslib, scan};
+use crate::http::Url;
 
 /// Largest script file.
 const MAX_SOURCE_BYTES: u64 = 64 * 1024 * 1024;
@@ -16,6 +18,7 @@ const TYPESCRIPT: &[&str] = &["ts", "mts", "cts"];
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     files: Mutex<HashMap<PathBuf, Arc<str>>>,
+    vendored: OnceLock<Result<Option<Vendored>, ScriptError>>,
 }
 
 impl Sources {
@@ -48,8 +51,31 @@ impl Sources {
             return Err(failed(format!("it is larger than {} MiB", MAX_SOURCE_BYTES >> 20)));
         }
         let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-        let text: Arc<str> = text.trim_start_matches('\u{feff}').into();
+        let text: Arc<str> = text.into();
         files.insert(path.to_owned(), text.clone());
+        Ok(text)
+    }
+
+    /// The text of the module at `url`, which `script` or something that it imports has named.
+    ///
+    /// # Errors
+    /// When it has not been fetched, or its file is not what was fetched.
+    pub(crate) fn read_fetched(&self, script: &Path, url: &str) -> Result<Arc<str>, ScriptError> {
+        let vendored = self.vendored.get_or_init(|| Vendored::of(script)).as_ref();
+        let vendored = vendored.map_err(Clone::clone)?.as_ref();
+        let Some((path, digest)) = vendored.and_then(|vendored| vendored.file(url)) else {
+            return Err(ScriptError::Read(format!(
+                "`{url}` is not here: `madang load vendor {}` fetches what is imported by URL",
+                script.display()
+            )));
+        };
+        let text = self.read(&path)?;
+        if vendor::digest(text.as_bytes()) != digest {
+            return Err(ScriptError::Read(format!(
+                "{} is not what was fetched from {url}: its SHA-256 is another one",
+                path.display()
+            )));
+        }
         Ok(text)
     }
 
@@ -73,12 +99,24 @@ pub(crate) enum Import {
     BuiltIn(String),
     /// A file, by absolute path.
     File(PathBuf),
+    /// A module that is fetched before the run, by its address.
+    Url(String),
+}
+
+impl Import {
+    /// As the script engine and stack traces have it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::BuiltIn(name) | Self::Url(name) => name.clone(),
+            Self::File(path) => module_name(path),
+        }
+    }
 }
 
 /// Resolves an import of `specifier` in the module `base`.
 ///
 /// # Errors
-/// `Unsupported` for remote modules and bare names.
+/// `Unsupported` for bare names, `Read` for what is no address.
 pub(crate) fn resolve(base: &str, specifier: &str) -> Result<Import, ScriptError> {
     if specifier == "k6" || specifier.starts_with("k6/") {
         return Ok(Import::BuiltIn(specifier.to_owned()));
@@ -87,7 +125,7 @@ pub(crate) fn resolve(base: &str, specifier: &str) -> Result<Import, ScriptError
         return Ok(Import::BuiltIn(specifier.to_owned()));
     }
     if specifier.starts_with("https://") || specifier.starts_with("http://") {
-        return Err(ScriptError::Unsupported(format!("importing from a URL (`{specifier}`)")));
+        return address(Url::parse(specifier), specifier);
     }
     let path = specifier.strip_prefix("file://").unwrap_or(specifier);
     if !path.starts_with('/') && !path.starts_with("./") && !path.starts_with("../") {
@@ -95,9 +133,22 @@ pub(crate) fn resolve(base: &str, specifier: &str) -> Result<Import, ScriptError
             "importing the package `{specifier}` (files are imported as ./name.js)"
         )));
     }
+    if base.starts_with("https://") || base.starts_with("http://") {
+        return address(Url::parse(base).and_then(|base| base.join(specifier)), specifier);
+    }
     let base = base.strip_prefix("file://").unwrap_or(base);
     let directory = Path::new(base).parent().unwrap_or(Path::new("/"));
     Ok(Import::File(normalize(&directory.join(path))))
+}
+
+fn address(
+    url: Result<Url, crate::http::RequestError>,
+    given: &str,
+) -> Result<Import, ScriptError> {
+    let wrong = |error| ScriptError::Read(format!("`{given}` cannot be imported: {error}"));
+    let url = url.map_err(wrong)?;
+    let text = url.text.to_string();
+    Ok(if jslib::is_built_in(&text) { Import::BuiltIn(text) } else { Import::Url(text) })
 }
 
 /// The module name of a file, as it appears in stack traces.
@@ -138,11 +189,26 @@ mod tests {
     }
 
     #[test]
-    fn remote_modules_and_packages_are_refused_by_name() {
-        for specifier in ["https://jslib.k6.io/k6chaijs/4.3.4.3/index.js", "lodash"] {
-            let error = resolve("file:///a.js", specifier).unwrap_err();
-            assert!(error.to_string().contains(specifier));
-            assert!(error.to_string().ends_with("not supported yet"));
-        }
+    fn packages_are_refused_by_name() {
+        let error = resolve("file:///a.js", "lodash").unwrap_err().to_string();
+        assert!(error.contains("`lodash`") && error.ends_with("not supported yet"), "{error}");
+    }
+
+    #[test]
+    fn modules_have_addresses_and_what_they_import_starts_there() {
+        let url = |base, specifier| resolve(base, specifier).unwrap();
+        let chai = "https://jslib.k6.io/k6chaijs/4.3.4.3/index.js";
+        assert_eq!(url("file:///a.js", chai), Import::Url(chai.into()));
+        assert_eq!(
+            url("https://a.example/b/c.js", "../d.js"),
+            Import::Url("https://a.example/d.js".into())
+        );
+        assert_eq!(url("https://a.example/b/c.js", "k6/http"), Import::BuiltIn("k6/http".into()));
+        let utils = "https://jslib.k6.io/k6-utils/1.4.0/index.js";
+        assert_eq!(
+            url("https://jslib.k6.io/x/1/y.js", "../../k6-utils/1.4.0/index.js"),
+            Import::BuiltIn(utils.into())
+        );
+        assert!(resolve("file:///a.js", "https://").is_err());
     }
 }

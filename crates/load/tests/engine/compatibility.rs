@@ -37,6 +37,15 @@ fn a_body_that_is_no_json_is_told_as_that() {
 }
 
 #[test]
+fn a_body_that_is_no_json_has_no_parts() {
+    let server = Server::start(|_| ok("<html>"));
+    Script::body("const r = http.get(URL); check(r, { none: () => r.json('a.b') === undefined });")
+        .against(&server)
+        .run()
+        .assert_all_checks_passed();
+}
+
+#[test]
 fn a_seed_makes_random_numbers_repeatable() {
     Script::new(
         "import { check, randomSeed } from 'k6';

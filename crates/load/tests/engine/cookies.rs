@@ -52,8 +52,8 @@ fn requests_add_cookies_of_their_own_or_replace_those_of_the_jar() {
     let script = "const got = (params) => http.get(URL + '/got', params).body;
          http.get(URL + '/set');
          check(null, {
-             added: () => got({ cookies: { a: 'x', c: 3 } }) === 'a=1; b=2; a=x; c=3',
-             replaced: () => got({ cookies: { a: { value: 'x', replace: true } } }) === 'b=2; a=x',
+             added: () => got({ cookies: { a: 'x', c: 3 } }) === 'a=x; c=3; a=1; b=2',
+             replaced: () => got({ cookies: { a: { value: 'x', replace: true } } }) === 'a=x; b=2',
              'not kept': () => got() === 'a=1; b=2',
              header: () => got({ headers: { Cookie: 'h=1' } }) === 'h=1; a=1; b=2',
          });";

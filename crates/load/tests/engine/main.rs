@@ -7,6 +7,7 @@ mod cookies;
 mod executors;
 mod hostile;
 mod http;
+mod imports;
 mod lifecycle;
 mod metrics;
 mod modules;

@@ -168,3 +168,47 @@ fn an_outline_lists_variables_imports_and_opened_files() {
     write("lib.js", "export const kind = (name) => __ENV[name];");
     assert_eq!(madang_load::check(&config).unwrap().variables, None);
 }
+
+#[test]
+fn secrets_are_given_by_name_and_hidden_in_messages() {
+    let mut script = Script::new(
+        "import secrets from 'k6/secrets'; import { check } from 'k6';
+         export default async function () {
+             const value = await secrets.get('cool');
+             const other = await secrets.source('b').get('cool');
+             let problem = null;
+             try { await secrets.get('none') } catch (error) { problem = error.message }
+             console.log(`it is ${value}`);
+             check(null, { values: () => value === 'the first' && other === 'the second', none: () => problem === 'no value' });
+         }",
+    );
+    for source in ["mock=default,cool=the first", "mock=name=b,cool=the second"] {
+        script.config.secrets.add(source).unwrap();
+    }
+    let ran = script.run();
+    ran.assert_all_checks_passed();
+    assert!(ran.said("it is ***SECRET_REDACTED***"), "{:?}", ran.messages);
+}
+
+#[test]
+fn text_becomes_bytes_and_bytes_become_text() {
+    checks(
+        "",
+        "const bytes = new TextEncoder().encode('한 \\u{1f600} \\ud800');
+         const decoder = new TextDecoder();
+         const parts = [...bytes].map((byte) => decoder.decode(Uint8Array.of(byte), { stream: true })).join('') + decoder.decode();
+         const into = new Uint8Array(4);
+         let error = null;
+         try { new TextDecoder('utf-8', { fatal: true }).decode(Uint8Array.of(0xff)) } catch (e) { error = e.name }
+         check(null, {
+             bytes: () => bytes.length === 3 + 1 + 4 + 1 + 3,
+             whole: () => new TextDecoder().decode(bytes) === '한 \\u{1f600} \\ufffd',
+             parts: () => parts === '한 \\u{1f600} \\ufffd',
+             into: () => { const { read, written } = new TextEncoder().encodeInto('한한', into); return read === 1 && written === 3 },
+             fatal: () => error === 'TypeError',
+             mark: () => new TextDecoder().decode(Uint8Array.of(0xef, 0xbb, 0xbf, 0x61)) === 'a',
+         });",
+    )
+    .run()
+    .assert_all_checks_passed();
+}

@@ -142,3 +142,39 @@ fn request_bodies_are_compressed_as_asked() {
     );
     Script::body(&script).against(&server).run().assert_all_checks_passed();
 }
+
+#[test]
+fn a_challenge_is_answered_with_user_and_password_of_the_address() {
+    let server = Server::start(|request: &Request| match request.header("authorization") {
+        Some(answer) if answer.contains("username=\"kim\"") && answer.contains("nc=00000001") => {
+            ok("in")
+        }
+        _ if request.path() == "/open" => ok("open"),
+        _ => response(
+            "401 Unauthorized",
+            "WWW-Authenticate: Basic realm=\"r\"\r\nWWW-Authenticate: Digest realm=\"r\", nonce=\"n\", qop=\"auth\"\r\n",
+            "",
+        ),
+    });
+    let ran = Script::body(
+        "const address = (path) => URL.replace('//', '//kim:secret@') + path;
+         const r = http.post(address('/digest'), 'body', { auth: 'digest' });
+         check(r, {
+             let_in: () => r.status === 200 && r.body === 'in',
+             open: () => http.post(address('/open'), 'x', { auth: 'digest' }).body === 'open',
+             nobody: () => http.get(URL, { auth: 'digest' }).status === 401,
+         });",
+    )
+    .against(&server)
+    .run();
+    ran.assert_all_checks_passed();
+    let seen: Vec<_> = server
+        .requests()
+        .iter()
+        .map(|request| format!("{} {}", request.line, request.body))
+        .collect();
+    assert_eq!(seen, ["POST /digest body", "POST /digest body", "POST /open x", "GET / "]);
+    let export = ran.export.unwrap();
+    // As in k6: the one that needed no answer was expected to be refused.
+    assert_eq!(export["metrics"]["http_req_failed"]["passes"], 2, "{export}");
+}

@@ -252,12 +252,18 @@ impl Script {
 
     /// Runs, and looks at what was written before it is removed.
     pub fn run_and_keep(mut self, look: impl FnOnce()) -> Ran {
+        let ran = self.run_once();
+        look();
+        ran
+    }
+
+    /// Runs; it can be run again.
+    pub fn run_once(&mut self) -> Ran {
         let lines: Arc<Mutex<Vec<String>>> = Arc::default();
         self.config.messages = Messages::Keep(lines.clone());
         let export = self.path("export.json");
         self.config.summary_export = Some(export.clone());
         let outcome = run(&self.config);
-        look();
         let export = std::fs::read_to_string(export).ok();
         let messages = lines.lock().unwrap().clone();
         Ran {

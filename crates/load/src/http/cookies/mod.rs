@@ -21,16 +21,16 @@ pub(crate) struct RequestCookie {
     pub(crate) replace: bool,
 }
 
-/// The value of the `Cookie` header: what the script wrote there itself, then the jar's cookies,
-/// then those of the request. Empty when there are none.
+/// The value of the `Cookie` header: what the script wrote there itself, then the request's cookies, then those of the
+/// jar. Empty when there are none.
 pub(crate) fn cookie_header(given: Option<&str>, jar: &[Pair], own: &[RequestCookie]) -> String {
     let mut out = given.unwrap_or_default().to_owned();
     let replaced = |name: &str| own.iter().any(|cookie| cookie.replace && cookie.name == name);
-    for pair in jar.iter().filter(|pair| !replaced(&pair.name)) {
-        push(&mut out, &pair.name, &pair.value, pair.quoted);
-    }
     for cookie in own {
         push(&mut out, &cookie.name, &cookie.value, false);
+    }
+    for pair in jar.iter().filter(|pair| !replaced(&pair.name)) {
+        push(&mut out, &pair.name, &pair.value, pair.quoted);
     }
     out
 }
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn a_request_adds_to_the_jar_or_replaces_what_is_in_it() {
         let jar = [Pair { name: "a".into(), value: "1".into(), quoted: false }];
-        assert_eq!(cookie_header(None, &jar, &[own("a", "2", false)]), "a=1; a=2");
+        assert_eq!(cookie_header(None, &jar, &[own("a", "2", false)]), "a=2; a=1");
         assert_eq!(cookie_header(None, &jar, &[own("a", "2", true)]), "a=2");
         assert_eq!(cookie_header(Some("x=y"), &jar, &[]), "x=y; a=1");
         assert_eq!(cookie_header(None, &[], &[]), "");

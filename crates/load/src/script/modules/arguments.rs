@@ -43,6 +43,8 @@ pub(super) struct Params {
     /// In the order they are applied.
     pub(super) compression: Vec<Coding>,
     pub(super) expected: Option<Rc<ExpectedStatuses>>,
+    /// A challenge of the server is answered with user and password of the address.
+    pub(super) is_digest: bool,
 }
 
 impl Params {
@@ -59,6 +61,7 @@ impl Params {
             jar: None,
             compression: Vec::new(),
             expected: None,
+            is_digest: false,
         }
     }
 
@@ -92,7 +95,7 @@ impl Params {
                 "responseCallback" => {
                     params.expected = Some(expected_statuses::read(ctx, &value)?);
                 }
-                "auth" => check_auth(ctx, value)?,
+                "auth" => params.is_digest = is_digest(ctx, value)?,
                 _ => {}
             }
         }
@@ -145,10 +148,10 @@ fn compression_from<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Vec<Coding
 }
 
 /// `basic` is what an address with a user's name and password means anyway.
-fn check_auth<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<()> {
+fn is_digest<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<bool> {
     let scheme = value.get::<Coerced<String>>()?.0.to_ascii_lowercase();
-    if matches!(scheme.as_str(), "" | "basic") {
-        return Ok(());
+    if matches!(scheme.as_str(), "" | "basic" | "digest") {
+        return Ok(scheme == "digest");
     }
     let feature = format!("the request parameter auth with {scheme}");
     Err(User::of(ctx).refuse_feature(ctx, &feature))

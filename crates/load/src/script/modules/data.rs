@@ -4,6 +4,8 @@
 //! afresh, as in k6: that is what makes it safe to share between virtual users, each of which has
 //! its own script engine.
 
+use std::sync::Arc;
+
 use rquickjs::function::Opt;
 use rquickjs::module::{Declarations, Exports, ModuleDef};
 use rquickjs::{Array, Coerced, Ctx, Exception, Function, Object, Result, Value};
@@ -59,6 +61,11 @@ fn construct<'js>(ctx: &Ctx<'js>, name: &str, function: Option<&Value<'js>>) -> 
         Some(elements) => elements,
         None => user.run.shared.insert(name, elements_of(ctx, function)?),
     };
+    shared(ctx, elements)
+}
+
+/// An array of a script whose elements are kept as JSON for all virtual users.
+pub(super) fn shared<'js>(ctx: &Ctx<'js>, elements: Arc<Vec<Box<str>>>) -> Result<Value<'js>> {
     let length = elements.len();
     let element = move |ctx: Ctx<'js>, index: usize| -> Result<Value<'js>> {
         match elements.get(index) {

@@ -78,16 +78,17 @@ fn check<'js>(
     for entry in sets.props::<String, Value<'js>>() {
         let (name, condition) = entry?;
         refuse_separator(&ctx, &name)?;
+        if is_async(&condition) {
+            let message = "the built-in check() does not support async functions as arguments. Use the JavaScript \
+                           utils library as a replacement. Refer to \
+                           https://grafana.com/docs/k6/latest/javascript-api/jslib/utils/check/ for more info";
+            return Err(Exception::throw_message(&ctx, message));
+        }
         let result = match condition.as_function() {
             Some(function) => function.call::<_, Value<'js>>((value.clone(),)),
             None => Ok(condition),
         };
         let passed = match &result {
-            Ok(result) if result.is_promise() => {
-                let message =
-                    format!("check `{name}` is an async function; checks must be synchronous");
-                return Err(Exception::throw_type(&ctx, &message));
-            }
             Ok(result) => result.get::<Coerced<bool>>()?.0,
             Err(_) => false,
         };
@@ -125,6 +126,11 @@ fn group<'js>(
         let message = "group() requires a callback as a second argument";
         return Err(Exception::throw_type(&ctx, message));
     };
+    if is_async(function.as_value()) {
+        let message = "group() does not support async functions as arguments, please see \
+                       https://grafana.com/docs/k6/latest/javascript-api/k6/group/ for more info";
+        return Err(Exception::throw_message(&ctx, message));
+    }
     refuse_separator(&ctx, &name.0)?;
     let outer = user.group.get();
     let inner = user.event_loop.recorder.borrow_mut().group(outer, &name.0);
@@ -134,12 +140,19 @@ fn group<'js>(
     let elapsed = start.elapsed();
     user.add(Builtin::GroupDuration.id(), elapsed.as_secs_f64() * 1e3, None);
     user.group.set(outer);
-    let value = result?;
-    if value.is_promise() {
-        let message = "group() does not support async functions as arguments";
-        return Err(Exception::throw_type(&ctx, message));
-    }
-    Ok(value)
+    result
+}
+
+/// Whether it is a function that was written with `async`.
+fn is_async(value: &Value<'_>) -> bool {
+    let Some(function) = value.as_object().filter(|_| value.is_function()) else { return false };
+    let constructor = function.get::<_, Object<'_>>("constructor");
+    let name = constructor.and_then(|constructor| constructor.get::<_, String>("name"));
+    name.unwrap_or_else(|_| {
+        // What a getter of the script has thrown.
+        value.ctx().catch();
+        String::new()
+    }) == "AsyncFunction"
 }
 
 /// `sleep(seconds)`.

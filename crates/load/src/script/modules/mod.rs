@@ -13,6 +13,7 @@ mod data;
 mod encoding;
 mod execution;
 pub(crate) mod expected_statuses;
+mod files;
 mod form;
 mod http;
 mod json_path;
@@ -22,6 +23,8 @@ mod multipart;
 mod open;
 mod request;
 mod response;
+mod secrets;
+mod text_coding;
 mod timers;
 mod web_crypto;
 
@@ -37,20 +40,34 @@ use super::{ScriptError, jslib, scan};
 const MISSING_MODULES: &[&str] = &[
     "k6/browser",
     "k6/crypto/x509",
-    "k6/experimental/csv",
-    "k6/experimental/fs",
     "k6/experimental/redis",
     "k6/experimental/streams",
     "k6/experimental/websockets",
     "k6/html",
     "k6/net/grpc",
-    "k6/secrets",
     "k6/websockets",
     "k6/ws",
 ];
 
-/// Globals k6 has and this engine does not.
-const MISSING_GLOBALS: &[&str] = &["require", "TextEncoder", "TextDecoder"];
+/// Modules that are written in Rust.
+const NATIVE: &[&str] = &[
+    "k6",
+    "k6/crypto",
+    "k6/data",
+    "k6/encoding",
+    "k6/execution",
+    "k6/experimental/csv",
+    "k6/experimental/fs",
+    "k6/http",
+    "k6/metrics",
+    "k6/secrets",
+    "k6/timers",
+];
+
+/// Whether it is one of them.
+pub(super) fn is_built_in(name: &str) -> bool {
+    NATIVE.contains(&name)
+}
 
 /// Declares the built-in module `name`; `None` when there is no such module.
 pub(super) fn declare<'js>(ctx: &Ctx<'js>, name: &str) -> Option<Result<Module<'js, Declared>>> {
@@ -60,8 +77,11 @@ pub(super) fn declare<'js>(ctx: &Ctx<'js>, name: &str) -> Option<Result<Module<'
         "k6/data" => Some(Module::declare_def::<data::Data, _>(ctx.clone(), name)),
         "k6/encoding" => Some(Module::declare_def::<encoding::Encoding, _>(ctx.clone(), name)),
         "k6/execution" => Some(Module::declare_def::<execution::Execution, _>(ctx.clone(), name)),
+        "k6/experimental/csv" => Some(Module::declare_def::<files::Csv, _>(ctx.clone(), name)),
+        "k6/experimental/fs" => Some(Module::declare_def::<files::Fs, _>(ctx.clone(), name)),
         "k6/timers" => Some(Module::declare_def::<timers::Timers, _>(ctx.clone(), name)),
         "k6/http" => Some(Module::declare_def::<http::Http, _>(ctx.clone(), name)),
+        "k6/secrets" => Some(Module::declare_def::<secrets::Secrets, _>(ctx.clone(), name)),
         "k6/metrics" => Some(Module::declare_def::<metrics::Metrics, _>(ctx.clone(), name)),
         _ => {
             let source = jslib::source(name)?;
@@ -70,11 +90,13 @@ pub(super) fn declare<'js>(ctx: &Ctx<'js>, name: &str) -> Option<Result<Module<'
     }
 }
 
-/// The first member of a built-in module, or global, that `source` uses and that is missing here.
+/// Modules and their members that `source` uses and that are missing here.
 ///
 /// # Errors
-/// `Unsupported` with its name.
+/// `Unsupported` with the names of all of them.
 pub(super) fn refuse_missing_members(source: &str) -> std::result::Result<(), ScriptError> {
+    let imported = scan::specifiers(source).into_iter().filter(|name| is_missing(name));
+    let mut missing: Vec<_> = imported.map(|name| format!("module `{name}`")).collect();
     for used in scan::uses(source) {
         let members = match used.module.as_str() {
             "k6" => &k6::MEMBERS,
@@ -84,13 +106,20 @@ pub(super) fn refuse_missing_members(source: &str) -> std::result::Result<(), Sc
             _ => continue,
         };
         if members.missing.contains(&used.member.as_str()) {
-            return Err(ScriptError::Unsupported(format!("`{}{}`", members.prefix, used.member)));
+            missing.push(format!("`{}{}`", members.prefix, used.member));
         }
     }
-    match scan::used_global(source, MISSING_GLOBALS) {
-        Some(name) => Err(ScriptError::Unsupported(format!("`{name}`"))),
-        None => Ok(()),
+    missing.dedup();
+    match missing.len() {
+        0 => Ok(()),
+        1 => Err(ScriptError::Unsupported(missing.remove(0))),
+        _ => Err(ScriptError::Unsupported(format!("each of {}", missing.join(", ")))),
     }
+}
+
+/// Whether it is a module that k6 has and this engine has not.
+fn is_missing(module: &str) -> bool {
+    MISSING_MODULES.contains(&module) || module.starts_with("k6/x/")
 }
 
 /// The bytes of a text or buffer; `None` for any other value.
@@ -103,19 +132,19 @@ pub(super) fn text_or_bytes(value: &Value<'_>) -> Result<Option<Vec<u8>>> {
 
 /// Why there is no built-in module `name`.
 pub(super) fn unknown(name: &str) -> ScriptError {
-    if MISSING_MODULES.contains(&name) || name.starts_with("k6/x/") {
+    if is_missing(name) {
         ScriptError::Unsupported(format!("module `{name}`"))
     } else {
         ScriptError::Exception(format!("GoError: unknown module: {name}"))
     }
 }
 
-/// Defines the globals of the engine, and the missing ones so that using one says so.
+/// Defines the globals of the engine.
 pub(super) fn install_globals(ctx: &Ctx<'_>) -> Result<()> {
     open::install(ctx)?;
     web_crypto::install(ctx)?;
-    timers::define(ctx, &ctx.globals())?;
-    refuse_members(&ctx.globals(), "", MISSING_GLOBALS)
+    text_coding::install(ctx)?;
+    timers::define(ctx, &ctx.globals())
 }
 
 /// Names a built-in module exports: one by one, and all as the default object.

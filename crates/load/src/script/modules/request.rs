@@ -6,7 +6,9 @@ use std::time::Instant;
 use rquickjs::{Array, Class, Coerced, Ctx, Exception, Object, Result, Value};
 
 use super::arguments::{Params, ResponseType, body_from};
+use super::expected_statuses::ExpectedStatuses;
 use super::response::{Received, Response};
+use crate::http::digest::{self, Asked};
 use crate::http::{Exchange, Request, RequestError, Timings, Traffic, Url};
 use crate::log::Level;
 use crate::options::DEFAULT_MAX_REDIRECTS;
@@ -150,10 +152,21 @@ pub(super) async fn perform(user: &User, prepared: Prepared) -> Performed {
             let redirected = |exchange: &Exchange| {
                 user.add_request(exchange, &tagging);
             };
-            let number = user.under_way.begin();
-            let exchange = user.client.send(&request, redirected).await;
-            user.end_request(number, &exchange);
-            let reference = user.add_request(&exchange, &tagging);
+            let (request, exchange, is_first) = match &request.url.user_info.clone() {
+                Some(user_info) if params.is_digest => {
+                    send_authorised(user, request, user_info, &tagging, redirected).await
+                }
+                _ => {
+                    let exchange = send(user, &request, redirected).await;
+                    (request, exchange, false)
+                }
+            };
+            let reference = if is_first {
+                let expected = of_digest(&expected);
+                user.add_request(&exchange, &RequestTagging { expected: &expected, ..tagging })
+            } else {
+                user.add_request(&exchange, &tagging)
+            };
             if params.redirects.is_none() {
                 warn_of_redirect(user, &request, &exchange);
             }
@@ -166,6 +179,55 @@ pub(super) async fn perform(user: &User, prepared: Prepared) -> Performed {
         }
     };
     Performed { received, error, throw }
+}
+
+async fn send(user: &User, request: &Request, redirected: impl FnMut(&Exchange)) -> Exchange {
+    let number = user.under_way.begin();
+    let exchange = user.client.send(request, redirected).await;
+    user.end_request(number, &exchange);
+    exchange
+}
+
+/// Sends a request, and if the server answers 401 with a challenge, once more with the answer to it. As in k6 that is so
+/// for every request, and the first one, with the basic authorisation of its address, is one that expects 401.
+async fn send_authorised(
+    user: &User,
+    mut request: Request,
+    user_info: &str,
+    tagging: &RequestTagging<'_>,
+    redirected: impl Fn(&Exchange),
+) -> (Request, Exchange, bool) {
+    let exchange = send(user, &request, &redirected).await;
+    let Some(answer) = answer_to_challenge(&request, &exchange, user_info) else {
+        return (request, exchange, true);
+    };
+    user.add_request(
+        &exchange,
+        &RequestTagging { expected: &of_digest(tagging.expected), ..*tagging },
+    );
+    request.headers.push(("Authorization".into(), answer.into()));
+    let exchange = send(user, &request, redirected).await;
+    (request, exchange, false)
+}
+
+/// What is expected of the first request.
+fn of_digest(expected: &ExpectedStatuses) -> ExpectedStatuses {
+    match expected {
+        ExpectedStatuses::Unjudged => ExpectedStatuses::Unjudged,
+        ExpectedStatuses::Within(_) => ExpectedStatuses::Within(vec![(401, 401)]),
+    }
+}
+
+fn answer_to_challenge(request: &Request, exchange: &Exchange, user_info: &str) -> Option<String> {
+    let head = &exchange.outcome.as_ref().ok()?.head;
+    if head.status != 401 || exchange.url != request.url {
+        return None;
+    }
+    let cnonce = format!("{:016x}", fastrand::u64(..));
+    let (method, target) = (&*request.method, &*request.url.target);
+    let asked = Asked { method, target, user_info, cnonce: &cnonce };
+    head.values("www-authenticate")
+        .find_map(|challenge| digest::authorization(&String::from_utf8_lossy(challenge), &asked))
 }
 
 /// What becomes of a request that cannot be sent. As in k6, an address with the wrong scheme or

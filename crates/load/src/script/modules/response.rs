@@ -17,8 +17,13 @@ use rquickjs::{
 use super::cookie_jar::push;
 use super::json_path;
 use crate::http::cookies::SetCookie;
-use crate::http::{ErrorCode, Exchange, Head, Peer, Request, RequestError, Timings, TlsInfo};
+use crate::http::{
+    ErrorCode, Exchange, Head, Peer, Request, RequestError, Timings, TlsInfo, canonical,
+};
 use crate::script::user::{RequestRef, User, proto};
+
+/// `expires` of a cookie that has none: what k6 makes of Go's zero time.
+const NEVER: f64 = -6_795_364_578_871.0;
 
 /// What is known of a finished request.
 pub(super) struct Received {
@@ -145,7 +150,7 @@ impl Received {
             entry.set("http_only", cookie.http_only)?;
             entry.set("secure", cookie.secure)?;
             entry.set("max_age", cookie.max_age as f64)?;
-            entry.set("expires", cookie.expires.map_or(0.0, |seconds| seconds as f64 * 1e3))?;
+            entry.set("expires", cookie.expires.map_or(NEVER, |seconds| seconds as f64 * 1e3))?;
             push(ctx, &cookies, &cookie.name, entry)?;
         }
         Ok(cookies.into_value())
@@ -178,6 +183,10 @@ impl Received {
         let headers = Object::new(ctx.clone())?;
         let mut body = String::new();
         if let Some(request) = &self.request {
+            let user_agent = &User::of(ctx).event_loop.network.config.user_agent;
+            if !user_agent.is_empty() {
+                headers.set("User-Agent", vec![user_agent.as_str()])?;
+            }
             for (name, value) in &request.headers {
                 headers.set(canonical(name), vec![value.to_string()])?;
             }
@@ -201,18 +210,6 @@ impl Received {
         object.set("cookies", cookies)?;
         Ok(object.into_value())
     }
-}
-
-/// `content-type` → `Content-Type`, as Go's `CanonicalMIMEHeaderKey`.
-fn canonical(name: &str) -> String {
-    let mut upper = true;
-    name.chars()
-        .map(|c| {
-            let c = if upper { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
-            upper = c == '-';
-            c
-        })
-        .collect()
 }
 
 /// [`Received`] as a script class.
@@ -347,7 +344,15 @@ fn json<'js>(
     };
     // Without this, a NUL byte in the body would be an error of the binding, not of the document.
     let text = String::from_utf8_lossy(body).replace('\0', "\u{fffd}");
-    let document = ctx.json_parse(text).map_err(|error| not_json(&ctx, error))?;
+    let document = match ctx.json_parse(text) {
+        Ok(document) => document,
+        // As in k6: what is no JSON has no parts.
+        Err(_) if !steps.is_empty() => {
+            ctx.catch();
+            return Ok(Value::new_undefined(ctx));
+        }
+        Err(error) => return Err(not_json(&ctx, error)),
+    };
     json_path::select(&ctx, document, &steps)
 }
 
@@ -371,16 +376,4 @@ fn to_json<'js>(ctx: Ctx<'js>, this: This<Class<'js, Response>>) -> Result<Objec
         object.set(*name, this.0.get::<_, Value<'js>>(*name)?)?;
     }
     Ok(object)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn header_names_become_canonical() {
-        assert_eq!(canonical("content-type"), "Content-Type");
-        assert_eq!(canonical("X-REQUEST-id"), "X-Request-Id");
-        assert_eq!(canonical("etag"), "Etag");
-    }
 }

@@ -1,0 +1,270 @@
+//! Where host names lead: the options `hosts`, `blockHostnames`, `blacklistIPs` and `dns`.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// What is decided about a host name before and after it is looked up; the defaults are k6's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NameRules {
+    /// Names, or names with a port, that lead to an address of their own.
+    pub hosts: Patterns<Target>,
+    /// Names that no request may go to.
+    pub blocked: Patterns<()>,
+    /// Addresses that no request may go to.
+    pub blacklist: Vec<Network>,
+    /// How names are looked up.
+    pub dns: Dns,
+}
+
+/// An address, and a port unless it is that of the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    /// The address.
+    pub address: IpAddr,
+    /// Its port.
+    pub port: Option<u16>,
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(address) = text.parse() {
+            return Ok(Self { address, port: None });
+        }
+        match text.parse::<std::net::SocketAddr>() {
+            Ok(both) => Ok(Self { address: both.ip(), port: Some(both.port()) }),
+            Err(_) => {
+                Err(format!("`{text}` is not an address such as 127.0.0.1 or 127.0.0.1:8080"))
+            }
+        }
+    }
+}
+
+/// Host names in small letters, each with what it stands for. One that begins with `*` stands for all names
+/// with this ending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Patterns<T>(Vec<(String, T)>);
+
+impl<T> Default for Patterns<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Patterns<T> {
+    /// From patterns, of which each must be one.
+    ///
+    /// # Errors
+    /// With the text that is none.
+    pub fn new(entries: impl IntoIterator<Item = (String, T)>) -> Result<Self, String> {
+        let entries = entries.into_iter().map(|(pattern, value)| {
+            if is_pattern(&pattern) { Ok((pattern.to_lowercase(), value)) } else { Err(pattern) }
+        });
+        entries.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// What is said of this name itself, or else of its longest ending.
+    pub(super) fn find(&self, name: &str) -> Option<&T> {
+        let name = name.to_lowercase();
+        let matches = self.0.iter().filter(|(pattern, _)| match pattern.strip_prefix('*') {
+            Some(ending) => name.ends_with(ending),
+            None => *pattern == name,
+        });
+        let rank = |pattern: &str| (!pattern.starts_with('*'), pattern.len());
+        matches.max_by_key(|(pattern, _)| rank(pattern)).map(|(_, value)| value)
+    }
+}
+
+/// A name, perhaps after `*` or `*.`, perhaps with a port; k6's `validHostPattern`.
+fn is_pattern(text: &str) -> bool {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) => (host, Some(port)),
+        None => (text, None),
+    };
+    let is_port = |port: &str| {
+        (1..=5).contains(&port.len()) && port.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let rest = host.strip_prefix('*').map_or(host, |rest| rest.strip_prefix('.').unwrap_or(rest));
+    port.is_none_or(is_port) && (rest.is_empty() || rest.split('.').all(is_label))
+}
+
+fn is_label(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+/// The addresses that begin with the same bits, `10.0.0.0/8`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    first: IpAddr,
+    bits: u8,
+}
+
+impl Network {
+    /// Whether the address is one of them.
+    pub(super) fn contains(&self, address: IpAddr) -> bool {
+        match (self.first, address) {
+            (IpAddr::V4(first), IpAddr::V4(address)) => {
+                let differs = first.to_bits() ^ address.to_bits();
+                differs.checked_shr(32 - u32::from(self.bits)).unwrap_or(0) == 0
+            }
+            (IpAddr::V6(first), IpAddr::V6(address)) => {
+                let differs = first.to_bits() ^ address.to_bits();
+                differs.checked_shr(128 - u32::from(self.bits)).unwrap_or(0) == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parsed = text.split_once('/').and_then(|(address, bits)| {
+            let first: IpAddr = address.parse().ok()?;
+            let bits: u8 = bits.parse().ok()?;
+            (bits <= if first.is_ipv4() { 32 } else { 128 }).then_some(Self { first, bits })
+        });
+        parsed.ok_or_else(|| format!("`{text}` is not a range of addresses such as 10.0.0.0/8"))
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.first, self.bits)
+    }
+}
+
+/// How names are looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dns {
+    /// How long an answer is used; `None`: for the whole run.
+    pub ttl: Option<Duration>,
+    /// Which of several addresses is taken.
+    pub select: Select,
+    /// Which kinds of addresses are taken.
+    pub policy: Policy,
+}
+
+impl Default for Dns {
+    fn default() -> Self {
+        let ttl = Some(Duration::from_secs(300));
+        Self { ttl, select: Select::Random, policy: Policy::PreferIPv4 }
+    }
+}
+
+/// Which of several addresses is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Select {
+    /// The first.
+    First,
+    /// Another one for each connection, in turn.
+    RoundRobin,
+    /// Any.
+    Random,
+}
+
+/// Which kinds of addresses are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// IPv4; IPv6 where there is no other.
+    PreferIPv4,
+    /// IPv6; IPv4 where there is no other.
+    PreferIPv6,
+    /// IPv4 or none.
+    OnlyIPv4,
+    /// IPv6 or none.
+    OnlyIPv6,
+    /// Both alike.
+    Any,
+}
+
+impl Policy {
+    /// Those of the addresses that may be taken.
+    pub(super) fn of(self, addresses: &[IpAddr]) -> Vec<IpAddr> {
+        let kind = |v4: bool| -> Vec<IpAddr> {
+            addresses.iter().copied().filter(|address| address.is_ipv4() == v4).collect()
+        };
+        let prefer = |v4| match kind(v4) {
+            none if none.is_empty() => kind(!v4),
+            some => some,
+        };
+        match self {
+            Self::PreferIPv4 => prefer(true),
+            Self::PreferIPv6 => prefer(false),
+            Self::OnlyIPv4 => kind(true),
+            Self::OnlyIPv6 => kind(false),
+            Self::Any => addresses.to_vec(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_itself_wins_over_the_longest_ending() {
+        let entries = [("*", 1), ("*.b.example", 2), ("a.b.example", 3), ("c.example:80", 4)];
+        let entries = entries.map(|(pattern, value)| (pattern.to_owned(), value));
+        let patterns = Patterns::new(entries).unwrap();
+        for (name, value) in [
+            ("A.b.example", 3),
+            ("x.b.example", 2),
+            ("x.y.B.example", 2),
+            ("b.example", 1),
+            ("c.example:80", 4),
+            ("c.example:81", 1),
+        ] {
+            assert_eq!(patterns.find(name), Some(&value), "{name}");
+        }
+        assert_eq!(Patterns::<u8>::default().find("a"), None);
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_told() {
+        for good in ["", "*", "*.a", "*a", "a-b.c", "a:8080", "1.2.3.4"] {
+            assert!(is_pattern(good), "{good}");
+        }
+        for bad in ["a.*", "a..b", "-a", "a-", "a b", "a:", "a:123456", "a:b", "**"] {
+            assert_eq!(Patterns::new([(bad.to_owned(), ())]), Err(bad.to_owned()));
+        }
+    }
+
+    #[test]
+    fn networks_have_their_addresses_and_no_others() {
+        for (network, inside, outside) in [
+            ("10.0.0.0/8", "10.255.0.1", "11.0.0.1"),
+            ("127.0.0.1/32", "127.0.0.1", "127.0.0.2"),
+            ("0.0.0.0/0", "255.255.255.255", "::1"),
+            ("2001:db8::/32", "2001:db8:1::1", "2001:db9::"),
+            ("::/0", "::1", "127.0.0.1"),
+        ] {
+            let parsed: Network = network.parse().unwrap();
+            assert_eq!(parsed.to_string(), network);
+            assert!(parsed.contains(inside.parse().unwrap()), "{network} {inside}");
+            assert!(!parsed.contains(outside.parse().unwrap()), "{network} {outside}");
+        }
+        for bad in ["10.0.0.0", "10.0.0.0/33", "::/129", "10.0.0/8", "a/8", "10.0.0.0/-1"] {
+            assert!(bad.parse::<Network>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_policy_takes_one_kind_of_address() {
+        let both: Vec<IpAddr> = ["::1", "127.0.0.1"].map(|text| text.parse().unwrap()).to_vec();
+        let taken = |policy: Policy, from: &[IpAddr]| {
+            policy.of(from).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(taken(Policy::PreferIPv4, &both), "127.0.0.1");
+        assert_eq!(taken(Policy::PreferIPv6, &both), "::1");
+        assert_eq!(taken(Policy::PreferIPv4, &both[..1]), "::1");
+        assert_eq!(taken(Policy::OnlyIPv4, &both[..1]), "");
+        assert_eq!(taken(Policy::OnlyIPv6, &both), "::1");
+        assert_eq!(taken(Policy::Any, &both), "::1 127.0.0.1");
+    }
+}

@@ -1,0 +1,129 @@
+//! CommonJS modules: files without `import`, `export` and top-level `await`, as in k6.
+
+use rquickjs::context::EvalOptions;
+use rquickjs::object::Property;
+use rquickjs::{Coerced, Ctx, Exception, Function, Module, Object, Result, Value};
+
+use super::source::{self, Import};
+use super::user::User;
+use super::{jslib, life, loader, modules, scan};
+
+/// Where the exports of the CommonJS modules of a virtual user are, by module name.
+const LOADED: &str = "__commonjs__";
+
+/// Defines `require()`.
+pub(super) fn install<'js>(ctx: &Ctx<'js>) -> Result<()> {
+    let globals = ctx.globals();
+    globals.prop(LOADED, Property::from(Object::new(ctx.clone())?))?;
+    let require = |ctx: Ctx<'js>, specifier: Coerced<String>| require(&ctx, &specifier.0);
+    globals.set("require", Function::new(ctx.clone(), require)?.with_name("require")?)
+}
+
+/// The text of an ES module with the exports of the CommonJS module `name`, which is run for that. An ES module is
+/// left as it is.
+pub(super) fn as_module<'js>(ctx: &Ctx<'js>, name: &str, text: &str) -> Result<Option<String>> {
+    if scan::is_module(text) {
+        return Ok(None);
+    }
+    let exports = load(ctx, name, text)?;
+    let quoted = serde_json::Value::from(name).to_string();
+    let mut module = format!(
+        "const m = globalThis.{LOADED}[{quoted}];\n\
+         export default m.default === undefined ? m : m.default;\n"
+    );
+    for (at, key) in exports.keys::<String>().enumerate() {
+        let key = key?;
+        if key != "default" && is_name(&key) {
+            module += &format!("const v{at} = m.{key}; export {{ v{at} as {key} }};\n");
+        }
+    }
+    Ok(Some(module))
+}
+
+/// Whether it can stand behind a dot.
+fn is_name(text: &str) -> bool {
+    let is_start = |c: char| c.is_alphabetic() || c == '_' || c == '$';
+    text.starts_with(is_start) && text.chars().all(|c| is_start(c) || c.is_numeric())
+}
+
+/// Runs the CommonJS module `name` unless it has been run, and gives its exports.
+fn load<'js>(ctx: &Ctx<'js>, name: &str, text: &str) -> Result<Object<'js>> {
+    let loaded: Object<'js> = ctx.globals().get(LOADED)?;
+    if let Some(known) = loaded.get::<_, Option<Object<'js>>>(name)? {
+        return Ok(known);
+    }
+    let mut options = EvalOptions::default();
+    // As in k6, CommonJS is strict, too.
+    options.strict = true;
+    options.filename = Some(name.to_owned());
+    let wrapped = format!("(function (module, exports) {{{text}\n}})");
+    let run: Function<'js> = ctx.eval_with_options(wrapped, options)?;
+    let module = Object::new(ctx.clone())?;
+    let exports = Object::new(ctx.clone())?;
+    module.set("exports", exports.clone())?;
+    // Modules that require each other see what is there so far.
+    loaded.set(name, exports.clone())?;
+    let called: Result<Value<'js>> =
+        run.call((rquickjs::function::This(exports.clone()), module.clone(), exports));
+    if let Err(error) = called {
+        loaded.remove(name)?;
+        return Err(error);
+    }
+    let exported: Value<'js> = module.get("exports")?;
+    let Some(exported) = exported.into_object() else {
+        loaded.remove(name)?;
+        return Err(Exception::throw_type(
+            ctx,
+            "CommonJS's exports must be an object or a function",
+        ));
+    };
+    loaded.set(name, exported.clone())?;
+    Ok(exported)
+}
+
+/// `require(specifier)`, from the file that calls.
+fn require<'js>(ctx: &Ctx<'js>, specifier: &str) -> Result<Value<'js>> {
+    let user = User::of(ctx);
+    if specifier.is_empty() {
+        return Err(Exception::throw_message(
+            ctx,
+            "require() can't be used with an empty specifier",
+        ));
+    }
+    if !user.is_initialising() {
+        return Err(Exception::throw_message(
+            ctx,
+            "the \"require\" function is only available in the init stage (i.e. the global scope)",
+        ));
+    }
+    // Whether this function itself has a level of its own depends on how it is called.
+    let caller = (0..2).find_map(|level| {
+        let name = ctx.script_or_module_name(level)?.to_string().ok()?;
+        name.contains("://").then_some(name)
+    });
+    let caller = caller.unwrap_or_else(|| source::module_name(&user.run.script));
+    let import = match source::resolve(&caller, specifier) {
+        Ok(import) => import,
+        Err(error) => return Err(user.refuse(ctx, error)),
+    };
+    let name = import.name();
+    if !matches!(import, Import::BuiltIn(_)) {
+        let text = loader::text(ctx, &user, &name)?;
+        if !scan::is_module(&text) {
+            return Ok(load(ctx, &name, &text)?.into_value());
+        }
+    } else if !jslib::is_built_in(&name) && !modules::is_built_in(&name) {
+        return Err(user.refuse(ctx, modules::unknown(&name)));
+    }
+    let promise = Module::import(ctx, name.as_str())?;
+    life::settle(ctx, &user, &promise)?;
+    match promise.result::<Value<'js>>() {
+        // As in k6, where they have no other exports.
+        Some(Ok(namespace)) if modules::is_built_in(&name) => match namespace.as_object() {
+            Some(object) => object.get("default"),
+            None => Ok(namespace),
+        },
+        Some(namespace) => namespace,
+        None => Err(Exception::throw_message(ctx, "a module that awaits cannot be required")),
+    }
+}

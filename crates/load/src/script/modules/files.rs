@@ -1,0 +1,271 @@
+//! `k6/experimental/fs` and `k6/experimental/csv`. Files and their rows are kept once for all virtual users.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rquickjs::module::{Declarations, Exports, ModuleDef};
+use rquickjs::object::Property;
+use rquickjs::{Array, ArrayBuffer, Ctx, Exception, Function, Object, Result, Value};
+
+use super::data;
+use crate::script::source::normalize;
+use crate::script::user::User;
+
+const LIBRARY: &str = include_str!("files.js");
+
+/// Where the library of a virtual user is: both modules have the same class of files.
+const LOADED: &str = "__files__";
+
+/// The module `k6/experimental/fs`.
+pub(super) struct Fs;
+
+/// The module `k6/experimental/csv`.
+pub(super) struct Csv;
+
+impl ModuleDef for Fs {
+    fn declare(declarations: &Declarations<'_>) -> Result<()> {
+        declare(declarations, &["open", "SeekMode"])
+    }
+
+    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+        export(ctx, exports, "fs", &["open", "SeekMode"])
+    }
+}
+
+impl ModuleDef for Csv {
+    fn declare(declarations: &Declarations<'_>) -> Result<()> {
+        declare(declarations, &["parse", "Parser"])
+    }
+
+    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+        export(ctx, exports, "csv", &["parse", "Parser"])
+    }
+}
+
+fn declare(declarations: &Declarations<'_>, names: &[&'static str]) -> Result<()> {
+    declarations.declare("default")?;
+    for name in names {
+        declarations.declare(*name)?;
+    }
+    Ok(())
+}
+
+fn export<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>, part: &str, names: &[&str]) -> Result<()> {
+    let module: Object<'js> = library(ctx)?.get(part)?;
+    for name in names {
+        exports.export(*name, module.get::<_, Value<'js>>(*name)?)?;
+    }
+    exports.export("default", module)?;
+    Ok(())
+}
+
+fn library<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let globals = ctx.globals();
+    if let Some(known) = globals.get::<_, Option<Object<'js>>>(LOADED)? {
+        return Ok(known);
+    }
+    let native = Object::new(ctx.clone())?;
+    native.set("isInit", Function::new(ctx.clone(), is_init)?)?;
+    native.set("open", Function::new(ctx.clone(), open)?)?;
+    native.set("read", Function::new(ctx.clone(), read)?)?;
+    native.set("rows", Function::new(ctx.clone(), rows)?)?;
+    let make: Function<'js> = ctx.eval(LIBRARY)?;
+    let library: Object<'js> = make.call((native,))?;
+    globals.prop(LOADED, Property::from(library.clone()))?;
+    Ok(library)
+}
+
+fn is_init(ctx: Ctx<'_>) -> bool {
+    User::of(&ctx).is_initialising()
+}
+
+fn content(ctx: &Ctx<'_>, path: &Path) -> Result<Arc<[u8]>> {
+    let user = User::of(ctx);
+    let content = user.run.files.open(path, user.id == 0);
+    content.map_err(|problem| Exception::throw_message(ctx, &problem))
+}
+
+/// Path and size of a file; as in k6, the path starts at the script.
+fn open<'js>(ctx: Ctx<'js>, path: String) -> Result<Array<'js>> {
+    let user = User::of(&ctx);
+    let directory = user.run.script.parent().unwrap_or(Path::new("/"));
+    let path = normalize(&directory.join(path.strip_prefix("file://").unwrap_or(&path)));
+    let size = content(&ctx, &path)?.len();
+    let found = Array::new(ctx.clone())?;
+    found.set(0, path.display().to_string())?;
+    found.set(1, size as f64)?;
+    Ok(found)
+}
+
+fn read<'js>(ctx: Ctx<'js>, path: String, at: f64, length: f64) -> Result<ArrayBuffer<'js>> {
+    let content = content(&ctx, Path::new(&path))?;
+    let from = (at as usize).min(content.len());
+    let to = from.saturating_add(length as usize).min(content.len());
+    ArrayBuffer::new_copy(ctx, &content[from..to])
+}
+
+/// Lines `first` to `last` (from 0 on; -1: to the end) of a file, as a shared array.
+fn rows<'js>(
+    ctx: Ctx<'js>,
+    path: String,
+    at: f64,
+    delimiter: String,
+    first: f64,
+    last: f64,
+    as_objects: bool,
+) -> Result<Value<'js>> {
+    let user = User::of(&ctx);
+    let name = format!("csv.parse.{path}.{at}.{delimiter}.{first}.{last}.{as_objects}");
+    let rows = match user.run.shared.get(&name) {
+        Some(rows) => rows,
+        None => {
+            let content = content(&ctx, Path::new(&path))?;
+            let wrong = |problem: String| Exception::throw_message(&ctx, &problem);
+            let comma = delimiter.chars().next().unwrap_or(',');
+            let rest = content.get(at as usize..).unwrap_or_default();
+            let records = records(&String::from_utf8_lossy(rest), comma).map_err(wrong)?;
+            let header = as_objects.then(|| records.first().cloned().unwrap_or_default());
+            let first = first as usize;
+            if first > records.len() {
+                return Err(wrong(format!(
+                    "failed to create a new parser; reason: failed to read line {first}; reason: EOF"
+                )));
+            }
+            let end = if last < 0.0 { records.len() } else { records.len().min(last as usize + 1) };
+            let rows =
+                records[first..end.max(first)].iter().map(|record| json(record, header.as_deref()));
+            user.run.shared.insert(&name, rows.collect())
+        }
+    };
+    data::shared(&ctx, rows)
+}
+
+fn json(record: &[String], header: Option<&[String]>) -> Box<str> {
+    let value = match header {
+        None => serde_json::json!(record),
+        Some(names) => {
+            names.iter().cloned().zip(record.iter().map(|field| serde_json::json!(field))).collect()
+        }
+    };
+    value.to_string().into()
+}
+
+/// The records of a text, by the rules of Go's `encoding/csv`: quotes only around a whole field, empty lines left out,
+/// and as many fields in each record as in the first.
+fn records(text: &str, comma: char) -> std::result::Result<Vec<Vec<String>>, String> {
+    let mut records: Vec<Vec<String>> = Vec::new();
+    let mut rest = text;
+    let mut line = 1;
+    loop {
+        while let Some(after) = rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix('\n')) {
+            (rest, line) = (after, line + 1);
+        }
+        if rest.is_empty() {
+            return Ok(records);
+        }
+        let (record, after, lines) = record(rest, comma, line)?;
+        if records.first().is_some_and(|first| first.len() != record.len()) {
+            return Err(format!("record on line {line}: wrong number of fields"));
+        }
+        records.push(record);
+        (rest, line) = (after, line + lines + 1);
+    }
+}
+
+/// The first record of a text, what follows it, and how many line ends are inside of it.
+fn record(
+    text: &str,
+    comma: char,
+    line: usize,
+) -> std::result::Result<(Vec<String>, &str, usize), String> {
+    let mut fields = Vec::new();
+    let mut lines = 0;
+    let mut rest = text;
+    loop {
+        let (field, after) = match rest.strip_prefix('"') {
+            Some(quoted) => quoted_field(quoted, &mut lines).ok_or_else(|| {
+                format!(
+                    "record on line {line}: parse error: extraneous or missing \" in quoted-field"
+                )
+            })?,
+            None => {
+                let end = rest.find([comma, '\n']).unwrap_or(rest.len());
+                let field =
+                    rest[..end].strip_suffix('\r').filter(|_| rest[end..].starts_with('\n'));
+                let field = field.unwrap_or(&rest[..end]);
+                if field.contains('"') {
+                    return Err(format!("parse error on line {line}: bare \" in non-quoted-field"));
+                }
+                (field.to_owned(), &rest[end..])
+            }
+        };
+        fields.push(field);
+        if let Some(next) = after.strip_prefix(comma) {
+            rest = next;
+            continue;
+        }
+        let after =
+            after.strip_prefix("\r\n").or_else(|| after.strip_prefix('\n')).unwrap_or(after);
+        return Ok((fields, after, lines));
+    }
+}
+
+/// A field from behind its first quote on; `None` if it does not end as it should.
+fn quoted_field<'t>(text: &'t str, lines: &mut usize) -> Option<(String, &'t str)> {
+    let mut field = String::new();
+    let mut rest = text;
+    loop {
+        let at = rest.find('"')?;
+        field.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        match rest.strip_prefix('"') {
+            Some(after) => {
+                field.push('"');
+                rest = after;
+            }
+            None => break,
+        }
+    }
+    *lines += field.matches('\n').count();
+    // Only a comma or the end of the line may follow, which the caller looks at.
+    let is_end =
+        rest.is_empty() || !rest.starts_with(|c: char| c.is_alphanumeric() || c == '"' || c == ' ');
+    is_end.then(|| (field.replace("\r\n", "\n"), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> std::result::Result<Vec<Vec<String>>, String> {
+        records(text, ',')
+    }
+
+    #[test]
+    fn records_are_those_of_go() {
+        for (text, expected) in [
+            ("a,b\n1,2\n", vec![vec!["a", "b"], vec!["1", "2"]]),
+            ("a,b\r\n1,2", vec![vec!["a", "b"], vec!["1", "2"]]),
+            ("a\n\n\nb\n", vec![vec!["a"], vec!["b"]]),
+            ("\"a,\"\"b\"\"\nc\",d\n", vec![vec!["a,\"b\"\nc", "d"]]),
+            ("a,\nb,\n", vec![vec!["a", ""], vec!["b", ""]]),
+            ("\"\"\n\"x\"\n", vec![vec![""], vec!["x"]]),
+            ("", vec![]),
+        ] {
+            assert_eq!(read(text).unwrap(), expected, "{text:?}");
+        }
+        assert_eq!(records("a;b", ';').unwrap(), [["a", "b"]]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        for (text, told) in [
+            ("a,b\n1\n", "line 2: wrong number of fields"),
+            ("a\"b\n", "line 1: bare \""),
+            ("\"a\n", "line 1: parse error"),
+            ("x\n\"a\"b\n", "line 2: parse error"),
+        ] {
+            assert!(read(text).unwrap_err().contains(told), "{text:?}: {:?}", read(text));
+        }
+    }
+}

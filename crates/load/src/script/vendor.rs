@@ -1,0 +1,232 @@
+//! Modules that scripts import by URL, fetched once into a directory beside them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::source::{self, Import, Sources};
+use super::{ScriptError, scan};
+use crate::http::{Client, ClientConfig, Network, Request, Url};
+
+/// The directory's name.
+const DIRECTORY: &str = "madang-vendor";
+
+/// Which file has which module, in that directory.
+const LOCK: &str = "lock.json";
+
+/// Largest module that is fetched.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// Longest time to fetch one.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Most modules of one script: a server could make them up as it is asked.
+const MAX_MODULES: usize = 1000;
+
+/// What is in the directory.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Lock {
+    /// By address.
+    modules: BTreeMap<String, Entry>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Entry {
+    /// Name of the file beside the lock file.
+    file: String,
+    /// Of its bytes, in hexadecimal.
+    sha256: String,
+}
+
+/// The fetched modules of a script.
+#[derive(Debug)]
+pub(super) struct Vendored {
+    directory: PathBuf,
+    lock: Lock,
+}
+
+impl Vendored {
+    /// Those beside the script, or beside the nearest directory above that has some; none otherwise.
+    pub(super) fn of(script: &Path) -> Result<Option<Self>, ScriptError> {
+        let above = script.ancestors().skip(1).map(|directory| directory.join(DIRECTORY));
+        let Some(directory) = above.into_iter().find(|one| one.join(LOCK).is_file()) else {
+            return Ok(None);
+        };
+        let wrong = |reason: String| {
+            let file = directory.join(LOCK);
+            ScriptError::Read(format!("{} cannot be used: {reason}", file.display()))
+        };
+        let text = std::fs::read(directory.join(LOCK)).map_err(|error| wrong(error.to_string()))?;
+        let lock: Lock = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+        Ok(Some(Self { lock, directory }))
+    }
+
+    /// The file of a module, with the digest that it must have.
+    pub(super) fn file(&self, url: &str) -> Option<(PathBuf, &str)> {
+        let entry = self.lock.modules.get(url)?;
+        // Only a file of the directory itself, whatever the lock file says.
+        let name = Path::new(&entry.file).file_name()?;
+        Some((self.directory.join(name), &entry.sha256))
+    }
+}
+
+/// The digest of a file's bytes as the lock file has it.
+pub(super) fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+/// Fetches the modules that `script` imports by URL, and those that they import, into the directory beside it, and
+/// calls `told` with the address and size in bytes of each. Gives the lock file, or `None` if there is nothing to fetch.
+///
+/// # Errors
+/// When a file cannot be read or written, or a module cannot be fetched.
+pub fn vendor(
+    script: &Path,
+    mut told: impl FnMut(&str, usize),
+) -> Result<Option<PathBuf>, VendorError> {
+    let script = std::path::absolute(script).map_err(|error| VendorError(error.to_string()))?;
+    let script = source::normalize(&script);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| VendorError(error.to_string()))?;
+    let sources = Sources::default();
+    let mut fetched: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    let mut left = vec![source::module_name(&script)];
+    while let Some(name) = left.pop() {
+        if !seen.insert(name.clone()) {
+            continue;
+        }
+        let text = if let Some(path) = name.strip_prefix("file://") {
+            sources
+                .read(Path::new(path))
+                .map_err(|error| VendorError(error.to_string()))?
+                .to_string()
+        } else {
+            if fetched.len() >= MAX_MODULES {
+                return Err(VendorError(format!("more than {MAX_MODULES} modules are imported")));
+            }
+            let bytes = runtime.block_on(fetch(&name))?;
+            told(&name, bytes.len());
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            fetched.insert(name.clone(), bytes);
+            text
+        };
+        // What cannot be resolved is told when the script is run: it may be code that never is.
+        let imports = scan::specifiers(&text).into_iter();
+        left.extend(
+            imports.filter_map(|specifier| source::resolve(&name, &specifier).ok()).filter_map(
+                |import| match import {
+                    Import::BuiltIn(_) => None,
+                    other => Some(other.name()),
+                },
+            ),
+        );
+    }
+    if fetched.is_empty() {
+        return Ok(None);
+    }
+    write(&script, fetched).map(Some)
+}
+
+/// Why modules could not be fetched.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct VendorError(String);
+
+/// The text behind an address.
+async fn fetch(url: &str) -> Result<Vec<u8>, VendorError> {
+    let failed = |reason: String| VendorError(format!("cannot fetch {url}: {reason}"));
+    let address = Url::parse(url).map_err(|error| failed(error.to_string()))?;
+    let user_agent = concat!("madang-load/", env!("CARGO_PKG_VERSION")).to_owned();
+    let config = ClientConfig { user_agent, ..ClientConfig::default() };
+    let client = Client::new(Rc::new(Network::new(config)));
+    let request = Request {
+        method: "GET".into(),
+        url: Rc::new(address),
+        headers: Vec::new(),
+        body: None,
+        timeout: TIMEOUT,
+        max_redirects: 10,
+        discard_body: false,
+        cookies: Vec::new(),
+        jar: Rc::default(),
+    };
+    let exchange = client.send(&request, |_| ()).await;
+    let answer = exchange.outcome.map_err(|error| failed(error.to_string()))?;
+    if answer.head.status != 200 {
+        return Err(failed(format!("the answer is {}", answer.head.status)));
+    }
+    if answer.body.len() > MAX_BYTES {
+        return Err(failed(format!("it is larger than {} MiB", MAX_BYTES >> 20)));
+    }
+    if std::str::from_utf8(&answer.body).is_err() {
+        return Err(failed("it is no text".to_owned()));
+    }
+    Ok(answer.body)
+}
+
+/// Writes the modules, and puts them into the lock file; others that are in it stay.
+fn write(script: &Path, fetched: BTreeMap<String, Vec<u8>>) -> Result<PathBuf, VendorError> {
+    let known = Vendored::of(script).map_err(|error| VendorError(error.to_string()))?;
+    let beside = script.parent().unwrap_or(Path::new("/")).join(DIRECTORY);
+    let Vendored { directory, mut lock } =
+        known.unwrap_or_else(|| Vendored { directory: beside, lock: Lock::default() });
+    let failed = |path: &Path, error: std::io::Error| {
+        VendorError(format!("cannot write {}: {error}", path.display()))
+    };
+    std::fs::create_dir_all(&directory).map_err(|error| failed(&directory, error))?;
+    for (url, bytes) in fetched {
+        let entry = Entry { file: file_name(&url), sha256: digest(&bytes) };
+        let path = directory.join(&entry.file);
+        std::fs::write(&path, bytes).map_err(|error| failed(&path, error))?;
+        lock.modules.insert(url, entry);
+    }
+    let path = directory.join(LOCK);
+    let text =
+        serde_json::to_string_pretty(&lock).map_err(|error| VendorError(error.to_string()))?;
+    std::fs::write(&path, text + "\n").map_err(|error| failed(&path, error))?;
+    Ok(path)
+}
+
+/// A name that says what it is, and is another one for each address.
+fn file_name(url: &str) -> String {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    let last = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or_default();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '_' };
+    let last: String = last.chars().map(plain).take(60).collect();
+    format!("{}-{last}", &digest(url.as_bytes())[..12])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_plain_and_differ_where_addresses_do() {
+        let name = file_name("https://x.example/a/b c.js?v=1");
+        assert!(name.ends_with("-b_c.js") && name.len() == 12 + 7, "{name}");
+        assert_ne!(name, file_name("https://x.example/a/b c.js?v=2"));
+        assert!(!file_name("https://x.example/../").contains('/'));
+    }
+
+    #[test]
+    fn the_lock_file_leads_to_no_other_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let vendor = dir.path().join(DIRECTORY);
+        std::fs::create_dir(&vendor).unwrap();
+        let lock = r#"{"modules":{"https://a/b.js":{"file":"../../etc/passwd","sha256":"00"}}}"#;
+        std::fs::write(vendor.join(LOCK), lock).unwrap();
+        let deep = dir.path().join("x/y/script.js");
+        let vendored = Vendored::of(&deep).unwrap().unwrap();
+        assert_eq!(vendored.file("https://a/b.js").unwrap().0, vendor.join("passwd"));
+        assert!(vendored.file("https://a/c.js").is_none());
+        std::fs::write(vendor.join(LOCK), "{").unwrap();
+        assert!(Vendored::of(&deep).unwrap_err().to_string().contains("lock.json"));
+    }
+}

@@ -1,0 +1,145 @@
+//! What `k6/secrets` gives to scripts: the values of `--secret-source`, hidden in all messages.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+/// The source that is asked when a script names none.
+pub(crate) const DEFAULT: &str = "default";
+
+/// Values by the name of their source and their own.
+#[derive(Debug, Clone, Default)]
+pub struct Secrets {
+    sources: HashMap<String, HashMap<String, String>>,
+    default: Option<String>,
+}
+
+/// A `--secret-source` that cannot be used.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("--secret-source {source_text}: {problem}")]
+pub struct SecretsError {
+    source_text: String,
+    problem: String,
+}
+
+impl Secrets {
+    /// Adds a source, `mock=NAME=VALUE,…` or `file=PATH` with a `NAME=VALUE` in each line; `name=NAME` in its list names
+    /// it, and `default` makes it the one that is asked when a script names none. One alone is that anyway.
+    ///
+    /// # Errors
+    /// When it is of another kind, or cannot be read. No value is in the message.
+    pub fn add(&mut self, text: &str) -> Result<(), SecretsError> {
+        let (kind, list) = text.split_once('=').unwrap_or((text, ""));
+        let wrong = |problem: String| {
+            let source_text = kind.to_owned();
+            SecretsError { source_text, problem }
+        };
+        let (mut name, mut is_default, mut rest) = (kind.to_owned(), false, Vec::new());
+        for part in list.split(',') {
+            match part.split_once('=') {
+                None if part == "default" => is_default = true,
+                Some(("name", given)) => name = given.to_owned(),
+                _ => rest.push(part),
+            }
+        }
+        let values = match kind {
+            "mock" => pairs(rest.into_iter())
+                .map_err(|at| wrong(format!("value {at} is not NAME=VALUE")))?,
+            "file" => {
+                let path =
+                    rest.first().map_or("", |path| path.strip_prefix("filename=").unwrap_or(path));
+                let text = std::fs::read_to_string(Path::new(path));
+                let text =
+                    text.map_err(|error| wrong(format!("{path} cannot be read: {error}")))?;
+                pairs(text.lines())
+                    .map_err(|at| wrong(format!("line {at} of {path} is not NAME=VALUE")))?
+            }
+            "" => return Err(wrong("KIND=… is expected, such as file=secrets.txt".to_owned())),
+            _ => return Err(wrong("only `file` and `mock` are supported yet".to_owned())),
+        };
+        if is_default && self.default.replace(name.clone()).is_some() {
+            return Err(wrong("there is another default source".to_owned()));
+        }
+        match self.sources.insert(name.clone(), values) {
+            None => Ok(()),
+            Some(_) => Err(wrong(format!("there is another source named `{name}`"))),
+        }
+    }
+
+    /// A value.
+    ///
+    /// # Errors
+    /// Why there is none, in k6's words.
+    pub(crate) fn get(&self, source: &str, name: &str) -> Result<&str, String> {
+        if self.sources.is_empty() {
+            return Err("no secret sources are configured".to_owned());
+        }
+        let values = match (source, &self.default) {
+            (DEFAULT, Some(default)) => self.sources.get(default),
+            (DEFAULT, None) if self.sources.len() == 1 => self.sources.values().next(),
+            _ => self.sources.get(source),
+        };
+        let values =
+            values.ok_or_else(|| format!("no secret source with name {source:?} is configured"))?;
+        values.get(name).map(String::as_str).ok_or_else(|| "no value".to_owned())
+    }
+}
+
+/// `NAME=VALUE` each; otherwise the number of the first that is not, from 1 on.
+fn pairs<'a>(lines: impl Iterator<Item = &'a str>) -> Result<HashMap<String, String>, usize> {
+    let pair = |(at, line): (usize, &str)| {
+        let (name, value) = line.split_once('=').ok_or(at + 1)?;
+        Ok((name.to_owned(), value.to_owned()))
+    };
+    lines.enumerate().map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(sources: &[&str]) -> Result<Secrets, SecretsError> {
+        let mut secrets = Secrets::default();
+        sources.iter().try_for_each(|text| secrets.add(text)).map(|()| secrets)
+    }
+
+    #[test]
+    fn one_source_is_the_default_and_of_several_the_one_that_says_so() {
+        let one = of(&["mock=name=a,cool=x=y"]).unwrap();
+        assert_eq!((one.get(DEFAULT, "cool"), one.get("a", "cool")), (Ok("x=y"), Ok("x=y")));
+        let two = of(&["mock=default,cool=1", "mock=name=b,cool=2"]).unwrap();
+        assert_eq!((two.get(DEFAULT, "cool"), two.get("b", "cool")), (Ok("1"), Ok("2")));
+        let none = of(&["mock=name=a,c=1", "mock=name=b,c=2"]).unwrap();
+        assert!(none.get(DEFAULT, "c").unwrap_err().contains("\"default\""));
+    }
+
+    #[test]
+    fn what_is_not_there_is_told() {
+        assert_eq!(
+            Secrets::default().get(DEFAULT, "a").unwrap_err(),
+            "no secret sources are configured"
+        );
+        assert_eq!(of(&["mock=a=1"]).unwrap().get(DEFAULT, "b").unwrap_err(), "no value");
+        for (sources, told) in [
+            (&["mock=a"][..], "value 1 is not NAME=VALUE"),
+            (&["url=x"], "only `file` and `mock`"),
+            (&[""], "KIND="),
+            (&["file=/nowhere/at/all"], "cannot be read"),
+            (&["mock=a=1", "mock=a=2"], "another source named `mock`"),
+            (&["mock=default,a=1", "mock=name=b,default,a=2"], "another default"),
+        ] {
+            let error = of(sources).unwrap_err().to_string();
+            assert!(error.contains(told), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_has_a_value_in_each_line() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "cool=a b\nelse=c=d").unwrap();
+        let secrets = of(&[&format!("file={}", file.path().display())]).unwrap();
+        assert_eq!(
+            (secrets.get(DEFAULT, "cool"), secrets.get(DEFAULT, "else")),
+            (Ok("a b"), Ok("c=d"))
+        );
+    }
+}

@@ -1,0 +1,208 @@
+//! Scripts that were run by k6 once: the same requests, checks, metrics, messages and exit code have to come here.
+//!
+//! `expected/` holds what k6 v1.8.1 did. With the program in `MADANG_K6` the ignored test runs it again and compares;
+//! with `BLESS=1` it writes those files.
+//!
+//! ```sh
+//! MADANG_K6=target/tools/bin/k6 cargo test -p madang-load --test parity -- --ignored
+//! ```
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
+
+mod server;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use madang_load::{Config, ExitStatus, Layer, Messages};
+use serde_json::{Value, json};
+use server::Server;
+
+fn directory(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity").join(name)
+}
+
+/// The scripts by name, without those that others import.
+fn scripts() -> BTreeMap<String, PathBuf> {
+    let files = std::fs::read_dir(directory("scripts")).unwrap().map(|entry| entry.unwrap().path());
+    let scripts = files.filter(|path| path.extension().is_some_and(|extension| extension == "js"));
+    scripts.map(|path| (path.file_stem().unwrap().to_str().unwrap().to_owned(), path)).collect()
+}
+
+/// What a run did, without what differs from run to run.
+fn found(server: &Server, code: i32, export: Option<&Value>, messages: &[String]) -> Value {
+    let said: Vec<&str> = messages.iter().filter_map(|line| console(line)).collect();
+    json!({
+        "exit_code": code,
+        "console": said,
+        "requests": server.requests(),
+        "root_group": export.map(|export| group(&export["root_group"])),
+        "metrics": export.map(|export| metrics(&export["metrics"])),
+    })
+}
+
+/// Level and text of a line that the script has written.
+fn console(line: &str) -> Option<&str> {
+    let line = line.trim_end().strip_suffix(" source=console")?;
+    line.find("level=").map(|at| &line[at..])
+}
+
+/// Checks and groups by name.
+fn group(group: &Value) -> Value {
+    let children = |name: &str| group[name].as_object().cloned().unwrap_or_default();
+    let checks: BTreeMap<String, Value> = children("checks")
+        .iter()
+        .map(|(name, check)| (name.clone(), json!([check["passes"], check["fails"]])))
+        .collect();
+    let groups: BTreeMap<String, Value> =
+        children("groups").iter().map(|(name, inner)| (name.clone(), self::group(inner))).collect();
+    json!({ "checks": checks, "groups": groups })
+}
+
+/// Counts, and results of thresholds. Of what is a time, only that it was measured.
+fn metrics(metrics: &Value) -> Value {
+    let told = metrics.as_object().unwrap().iter().filter(|(name, _)| {
+        !["data_sent", "data_received", "vus", "vus_max"].contains(&name.as_str())
+    });
+    let told: BTreeMap<String, Value> = told
+        .map(|(name, metric)| {
+            let mut kept = json!({});
+            for field in ["count", "passes", "fails", "thresholds"] {
+                if !metric[field].is_null() {
+                    kept[field] = metric[field].clone();
+                }
+            }
+            (name.clone(), kept)
+        })
+        .collect();
+    json!(told)
+}
+
+fn of_madang(script: &Path) -> Value {
+    let server = Server::start();
+    let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+    let work = tempfile::tempdir().unwrap();
+    let export = work.path().join("export.json");
+    let outcome = madang_load::run(&Config {
+        script: script.to_owned(),
+        environment: BTreeMap::from([("URL".to_owned(), server.url())]),
+        overrides: Layer { user_agent: Some("k6".to_owned()), ..Layer::default() },
+        quiet: true,
+        no_summary: true,
+        summary_export: Some(export.clone()),
+        messages: Messages::Keep(lines.clone()),
+        ..Config::default()
+    });
+    let messages = lines.lock().unwrap().clone();
+    let found = found(&server, code(outcome.status), read(&export).as_ref(), &messages);
+    assert!(found["exit_code"] != 104, "{}: {messages:?}", script.display());
+    found
+}
+
+/// As the program has it.
+fn code(status: ExitStatus) -> i32 {
+    match status {
+        ExitStatus::Success => 0,
+        ExitStatus::Failure => 1,
+        ExitStatus::ThresholdsFailed => 99,
+        ExitStatus::SetupTimeout => 100,
+        ExitStatus::TeardownTimeout => 101,
+        ExitStatus::InvalidConfig => 104,
+        ExitStatus::ExternalAbort => 105,
+        ExitStatus::ScriptException => 107,
+        ExitStatus::ScriptAborted => 108,
+        ExitStatus::MarkedAsFailed => 110,
+    }
+}
+
+fn read(path: &Path) -> Option<Value> {
+    let text = std::fs::read(path).ok()?;
+    Some(serde_json::from_slice(&text).unwrap())
+}
+
+fn of_k6(k6: &Path, script: &Path) -> Value {
+    let server = Server::start();
+    let work = tempfile::tempdir().unwrap();
+    let export = work.path().join("export.json");
+    let ran = Command::new(k6)
+        .args(["run", "--quiet", "--no-color", "--no-usage-report", "--address", "127.0.0.1:0"])
+        .args(["--user-agent", "k6", "--env", &format!("URL={}", server.url())])
+        .arg("--summary-export")
+        .arg(&export)
+        .arg(script)
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap();
+    let messages: Vec<_> =
+        String::from_utf8_lossy(&ran.stderr).lines().map(str::to_owned).collect();
+    found(&server, ran.status.code().unwrap(), read(&export).as_ref(), &messages)
+}
+
+/// Where two documents differ, by path.
+fn differences(path: &str, expected: &Value, found: &Value, told: &mut BTreeMap<String, String>) {
+    match (expected, found) {
+        (Value::Object(expected), Value::Object(found)) => {
+            let names: std::collections::BTreeSet<_> =
+                expected.keys().chain(found.keys()).collect();
+            for name in names {
+                let side =
+                    |of: &serde_json::Map<String, Value>| of.get(name).cloned().unwrap_or_default();
+                differences(&format!("{path}/{name}"), &side(expected), &side(found), told);
+            }
+        }
+        (Value::Array(expected), Value::Array(found)) if expected.len() == found.len() => {
+            for (at, (expected, found)) in expected.iter().zip(found).enumerate() {
+                differences(&format!("{path}/{at}"), expected, found, told);
+            }
+        }
+        _ if expected == found => {}
+        _ => {
+            let text = format!("{path}\n    k6:     {expected}\n    madang: {found}\n");
+            told.insert(path.to_owned(), text);
+        }
+    }
+}
+
+/// What is different here, and known to be: docs/LOAD.md says why.
+const DIFFERENT: [&str; 1] = ["aborts/metrics/iterations/count"];
+
+fn expectation(name: &str) -> PathBuf {
+    directory("expected").join(format!("{name}.json"))
+}
+
+#[test]
+fn scripts_do_what_they_did_in_k6() {
+    let mut told = BTreeMap::new();
+    let scripts = scripts();
+    assert!(scripts.len() > 15, "{scripts:?}");
+    for (name, path) in scripts {
+        let expected =
+            read(&expectation(&name)).unwrap_or_else(|| panic!("{name}: no expectation"));
+        differences(&name, &expected, &of_madang(&path), &mut told);
+    }
+    for known in DIFFERENT {
+        assert!(told.remove(known).is_some(), "{known} is no longer different");
+    }
+    assert!(told.is_empty(), "{}", told.into_values().collect::<String>());
+}
+
+#[test]
+#[ignore = "needs k6, whose path is in MADANG_K6"]
+fn k6_still_does_what_is_expected() {
+    let k6 = std::env::var_os("MADANG_K6").expect("MADANG_K6 is the path of k6");
+    let k6 = std::path::absolute(k6).unwrap();
+    let mut told = BTreeMap::new();
+    for (name, path) in scripts() {
+        // Twice: what differs between two runs of k6 says nothing about another engine.
+        let (first, second) = (of_k6(&k6, &path), of_k6(&k6, &path));
+        differences(&format!("{name} (two runs of k6)"), &first, &second, &mut told);
+        let file = expectation(&name);
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&file, serde_json::to_string_pretty(&first).unwrap() + "\n").unwrap();
+        }
+        let expected = read(&file).unwrap_or_else(|| panic!("{name}: no expectation"));
+        differences(&format!("{name} (expected beside k6)"), &expected, &first, &mut told);
+    }
+    assert!(told.is_empty(), "{}", told.into_values().collect::<String>());
+}

@@ -1,0 +1,1 @@
+throw new Error('in the init code');

@@ -1,0 +1,17 @@
+import http from 'k6/http';
+import { check } from 'k6';
+const url = __ENV.URL;
+export default function () {
+  const answers = [
+    http.get(`${url}/get?a=1&b=2`),
+    http.head(`${url}/head`),
+    http.post(`${url}/post`, 'text'),
+    http.put(`${url}/put`, JSON.stringify({ a: 1 }), { headers: { 'content-type': 'application/json', 'X-Mixed-case': 'v' } }),
+    http.patch(`${url}/patch`, null),
+    http.del(`${url}/del`, 'with a body'),
+    http.options(`${url}/options`),
+    http.request('GET', `${url}/request`),
+    http.post(`${url}/empty`),
+  ];
+  check(answers, { 'all 200': (all) => all.every((r) => r.status === 200) });
+}

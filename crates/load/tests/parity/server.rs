@@ -1,0 +1,145 @@
+//! A server that keeps every byte of its requests, and answers by path.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+pub struct Server {
+    address: SocketAddr,
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    /// On a free port; ends with the test's process.
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+        let log = seen.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (stream, log) = (stream.unwrap(), log.clone());
+                std::thread::spawn(move || serve(&stream, &log));
+            }
+        });
+        Self { address, seen }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The requests so far, each as its bytes, with fixed texts for what differs from run to run.
+    pub fn requests(&self) -> Vec<String> {
+        let seen = self.seen.lock().unwrap();
+        let port = format!(":{}\r\n", self.address.port());
+        let fixed = |text: &String| {
+            settled(&text.replace(&self.address.to_string(), "HOST").replace(&port, ":PORT\r\n"))
+        };
+        seen.iter().map(fixed).collect()
+    }
+}
+
+/// Without the random parts of forms and of answers to challenges.
+fn settled(text: &str) -> String {
+    let mut text = text.to_owned();
+    if let Some(at) = text.find("boundary=") {
+        let boundary: String =
+            text[at + 9..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+        let length = format!(
+            "Content-Length: {}",
+            text.split("\r\n\r\n").skip(1).collect::<Vec<_>>().join("\r\n\r\n").len()
+        );
+        text = text.replace(&boundary, "BOUNDARY").replace(&length, "Content-Length: N");
+    }
+    // Whose parts have no order.
+    if let Some(at) = text.find("Authorization: Digest ") {
+        let from = at + "Authorization: Digest ".len();
+        let to = from + text[from..].find("\r\n").unwrap_or(0);
+        let mut parts: Vec<_> = text[from..to].split(", ").collect();
+        parts.sort_unstable();
+        let parts = parts.join(", ");
+        text.replace_range(from..to, &parts);
+    }
+    for name in ["cnonce=\"", "response=\""] {
+        if let Some(at) = text.find(name) {
+            let from = at + name.len();
+            let to = from + text[from..].find('"').unwrap_or(0);
+            text.replace_range(from..to, "RANDOM");
+        }
+    }
+    text
+}
+
+fn serve(stream: &TcpStream, log: &Mutex<Vec<String>>) {
+    let mut reader = BufReader::new(stream);
+    loop {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if !matches!(reader.read_line(&mut head), Ok(1..)) {
+                return;
+            }
+        }
+        let header = |name: &str| {
+            let line = head.lines().find(|line| {
+                line.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
+            });
+            line.map(|line| line[name.len()..].trim_start_matches([':', ' ']).to_owned())
+        };
+        let length = header("content-length").map_or(0, |text| text.parse().unwrap());
+        let mut body = vec![0; length];
+        if reader.read_exact(&mut body).is_err() {
+            return;
+        }
+        let body = String::from_utf8_lossy(&body).into_owned();
+        log.lock().unwrap().push(format!("{head}{body}"));
+        let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
+        let answer =
+            answer(&target, header("authorization").as_deref(), header("cookie").as_deref());
+        let is_head = head.starts_with("HEAD ");
+        let answer = if is_head {
+            answer.split_inclusive("\r\n\r\n").next().unwrap_or_default()
+        } else {
+            &answer
+        };
+        if (&mut &*stream).write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+fn answer(target: &str, authorization: Option<&str>, cookie: Option<&str>) -> String {
+    let path = target.split('?').next().unwrap_or_default();
+    let with = |status: &str, headers: &str, body: &str| {
+        format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
+    };
+    let html = "Content-Type: text/html; charset=utf-8\r\n";
+    let json = "Content-Type: application/json\r\nX-Custom: one\r\nX-Custom: two\r\n";
+    match path.trim_start_matches('/').split('/').collect::<Vec<_>>()[..] {
+        ["status", code] => with(&format!("{code} Some Status"), "", "a body"),
+        ["redirect", "0"] => with("200 OK", "", "arrived"),
+        ["redirect", left] => {
+            let next = left.parse::<u32>().unwrap_or(1) - 1;
+            with("302 Found", &format!("Location: /redirect/{next}\r\n"), "")
+        }
+        ["cookies", "set"] => {
+            let set = "Set-Cookie: a=1; Path=/\r\nSet-Cookie: b=two; Path=/cookies; HttpOnly\r\n";
+            with("200 OK", set, cookie.unwrap_or("none"))
+        }
+        ["cookies", ..] => with("200 OK", "", cookie.unwrap_or("none")),
+        ["html"] => with("200 OK", html, "<html><body><h1>A title</h1></body></html>"),
+        ["json"] => {
+            let body =
+                r#"{"a":{"b":[1,2,{"c":"d"}]},"text":"한글","none":null,"yes":true,"number":1.5}"#;
+            with("200 OK", json, body)
+        }
+        ["digest"] if authorization.is_some_and(|text| text.starts_with("Digest ")) => {
+            with("200 OK", "", "in")
+        }
+        ["digest"] => {
+            let challenge = "WWW-Authenticate: Digest realm=\"r\", nonce=\"n\", qop=\"auth\"\r\n";
+            with("401 Unauthorized", challenge, "")
+        }
+        _ => with("200 OK", "Content-Type: text/plain\r\n", "ok"),
+    }
+}

@@ -1,0 +1,203 @@
+//! k6's command line: flags that set an option, flags that change nothing here, and why others are refused.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use madang_load::{Layer, OptionsError, Secrets, SecretsError};
+use std::ffi::OsString;
+
+/// Flags whose values are those of the options of the same name.
+#[derive(clap::Args, Debug)]
+pub struct Flags {
+    /// Requests that one http.batch() has under way at a time [default: 20]
+    #[arg(long, value_name = "N")]
+    batch: Option<String>,
+    /// The same, to one host; 0 is no limit [default: 6]
+    #[arg(long, value_name = "N")]
+    batch_per_host: Option<String>,
+    /// Accept any certificate
+    #[arg(long)]
+    insecure_skip_tls_verify: bool,
+    /// Addresses that no request may go to, such as 10.0.0.0/8; may be repeated
+    #[arg(long, value_name = "RANGE")]
+    blacklist_ip: Vec<String>,
+    /// Host names that no request may go to, such as *.example; may be repeated
+    #[arg(long, value_name = "NAMES")]
+    block_hostnames: Vec<String>,
+    /// How names are looked up [default: ttl=5m,select=random,policy=preferIPv4]
+    #[arg(long, value_name = "SETTINGS")]
+    dns: Option<String>,
+    /// Values for k6/secrets, hidden in all messages: file=PATH with a NAME=VALUE in each line, or mock=NAME=VALUE,…;
+    /// may be repeated, with a name=NAME
+    #[arg(long, value_name = "SOURCE")]
+    secret_source: Vec<String>,
+    /// compact (the summary that is printed anyway) or disabled
+    #[arg(long, value_name = "MODE", value_parser = ["compact", "disabled"])]
+    summary_mode: Option<String>,
+    /// Accepted, changes nothing
+    #[arg(long, hide = true)]
+    no_usage_report: bool,
+    /// Accepted, changes nothing: there is one language
+    #[arg(long, hide = true, value_parser = ["extended", "base"])]
+    compatibility_mode: Option<String>,
+    /// Accepted, changes nothing
+    #[arg(long = "type", short = 't', hide = true, value_parser = ["js"])]
+    kind: Option<String>,
+    /// Accepted, changes nothing: there is no server to be asked
+    #[arg(long, short = 'a', hide = true)]
+    address: Option<String>,
+    /// Accepted, changes nothing
+    #[arg(long, short = 'v', hide = true)]
+    verbose: bool,
+}
+
+impl Flags {
+    /// Puts them on top of `layer`.
+    pub fn set(&self, layer: &mut Layer) -> Result<(), OptionsError> {
+        let skip = self.insecure_skip_tls_verify.then(|| "true".to_owned());
+        let list = |list: &[String]| (!list.is_empty()).then(|| list.join(","));
+        for (option, value) in [
+            ("batch", self.batch.clone()),
+            ("batchPerHost", self.batch_per_host.clone()),
+            ("insecureSkipTLSVerify", skip),
+            ("blacklistIPs", list(&self.blacklist_ip)),
+            ("blockHostnames", list(&self.block_hostnames)),
+            ("dns", self.dns.clone()),
+        ] {
+            if let Some(text) = value {
+                layer.set(option, &text)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What `k6/secrets` gives to the script.
+    pub fn secrets(&self) -> Result<Secrets, SecretsError> {
+        let mut secrets = Secrets::default();
+        self.secret_source.iter().try_for_each(|source| secrets.add(source))?;
+        Ok(secrets)
+    }
+
+    /// Whether there is to be no summary.
+    pub fn hides_summary(&self) -> bool {
+        self.summary_mode.as_deref() == Some("disabled")
+    }
+}
+
+/// Flags of k6 that are not there, and what to do instead.
+const REFUSED: &[(&str, &str)] = &[
+    ("--out", "--report FILE writes everything measured, at the end"),
+    ("-o", "--report FILE writes everything measured, at the end"),
+    ("--config", "export `options` from the script, or give flags"),
+    ("-c", "export `options` from the script, or give flags"),
+    ("--rps", "an executor with an arrival rate, or --rate N, starts so many iterations a second"),
+    ("--http-debug", "console.log(JSON.stringify(response)) shows a response and its request"),
+    ("--system-tags", "all of k6's are there"),
+    ("--local-ips", "requests come from the address that the system chooses"),
+    ("--execution-segment", "one process runs the whole test"),
+    ("--execution-segment-sequence", "one process runs the whole test"),
+    ("--paused", "there is no server through which it could go on"),
+    ("-p", "there is no server through which it could go on"),
+    ("--linger", "there is no server that could stay"),
+    ("-l", "there is no server that could stay"),
+    ("--traces-output", "nothing is traced"),
+    ("--new-machine-readable-summary", "--report FILE writes everything measured as JSON"),
+    ("--console-output", "messages go to standard error"),
+    ("--log-output", "messages go to standard error"),
+    ("--log-format", "messages are lines of text"),
+    ("--profiling-enabled", "perf can look at the process"),
+];
+
+/// What to say about a command line of `load` with a flag of k6 that is missing.
+pub fn explain(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    let (flag, instead) = REFUSED.iter().find(|(known, _)| known == flag)?;
+    Some(format!("madang: {flag} is not supported yet; {instead}"))
+}
+
+/// The command line, without the `run` of a command line of k6, and with a flag for `vendor`.
+pub fn without_word(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut args: Vec<_> = args.collect();
+    if args.len() > 3 && args[1] == "load" {
+        if args[2] == "run" {
+            args.remove(2);
+        } else if args[2] == "vendor" {
+            args[2] = "--vendor".into();
+        }
+    }
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+
+    #[derive(clap::Parser, Debug)]
+    struct Typed {
+        #[command(flatten)]
+        args: super::super::Args,
+    }
+
+    /// The flags of `k6 run` in 1.8.1, after its `internal/cmd`.
+    const OF_K6: &str = "--vus --duration --iterations --stage --execution-segment --execution-segment-sequence \
+        --paused --no-setup --no-teardown --max-redirects --batch --batch-per-host --rps --user-agent --http-debug \
+        --insecure-skip-tls-verify --no-connection-reuse --no-vu-connection-reuse --min-iteration-duration --throw \
+        --blacklist-ip --block-hostnames --summary-trend-stats --summary-time-unit --system-tags --tag \
+        --console-output --discard-response-bodies --local-ips --dns --include-system-env-vars \
+        --compatibility-mode --type --env --no-thresholds --no-summary --summary-mode --summary-export \
+        --new-machine-readable-summary --traces-output --out --linger --no-usage-report --secret-source \
+        --log-output --log-format --config --no-color --verbose --quiet --address --profiling-enabled";
+
+    #[test]
+    fn every_flag_of_k6_is_taken_or_refused_by_its_name() {
+        let command = <Typed as clap::CommandFactory>::command();
+        for flag in OF_K6.split_whitespace() {
+            let taken =
+                command.get_arguments().any(|arg| arg.get_long() == flag.strip_prefix("--"));
+            let refused = REFUSED.iter().any(|(known, _)| *known == flag);
+            assert!(taken != refused, "{flag}");
+        }
+    }
+
+    #[test]
+    fn a_missing_flag_is_told_with_what_to_do_instead() {
+        for flag in ["--out=json=x", "-o", "--rps"] {
+            let error = Typed::try_parse_from(["load", "s.js", flag]).unwrap_err();
+            let said = explain(&error).unwrap_or_else(|| panic!("{error}"));
+            assert!(said.contains("is not supported yet; "), "{said}");
+        }
+        let error = Typed::try_parse_from(["load", "s.js", "--vuss", "3"]).unwrap_err();
+        assert_eq!(explain(&error), None);
+    }
+
+    #[test]
+    fn flags_set_options() {
+        let typed =
+            ["load", "s.js", "--batch", "3", "--dns", "select=first", "--blacklist-ip=10.0.0.0/8"];
+        let flags = Typed::try_parse_from(typed).unwrap().args.more;
+        let mut layer = Layer::default();
+        flags.set(&mut layer).unwrap();
+        assert_eq!(
+            (layer.http.batch, layer.http.blacklist_ips.map(|list| list.len())),
+            (Some(3), Some(1))
+        );
+        assert!(layer.http.dns.is_some());
+        let typed = ["load", "s.js", "--block-hostnames", "a b"];
+        let flags = Typed::try_parse_from(typed).unwrap().args.more;
+        assert!(flags.set(&mut Layer::default()).is_err());
+    }
+
+    #[test]
+    fn run_is_left_out_where_k6_has_it() {
+        let left = |line: &str| {
+            let args = without_word(line.split(' ').map(OsString::from));
+            args.join(&OsString::from(" ")).into_string().unwrap()
+        };
+        assert_eq!(left("madang load run s.js -u 1"), "madang load s.js -u 1");
+        assert_eq!(left("madang load vendor s.js"), "madang load --vendor s.js");
+        assert_eq!(left("madang load run"), "madang load run");
+        assert_eq!(left("madang load s.js run"), "madang load s.js run");
+    }
+}
