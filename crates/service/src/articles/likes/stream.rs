@@ -11,7 +11,9 @@
 //!
 //! **When Valkey loses something.** What was acknowledged and not yet folded is lost; with `appendfsync always` and
 //! without eviction that takes the loss of a disk. Nothing else is: each node knows the newest entry that it has seen
-//! of a part (its floor), and a server that knows less begins a new generation, in which nothing is remembered. Entries
+//! of a part (its floor), and a server that knows less begins a new generation, in which nothing is remembered. After each
+//! call that failed a node looks up in the tables what others have seen, before it asks again: the server may be another
+//! one by then, or an old copy. Entries
 //! are named by time and never go back, so none of a new generation looks as if it were folded. Every node counts what
 //! it acknowledged and finds lost ([`LikeFigures::lost`](super::LikeFigures)).
 //!
@@ -31,12 +33,13 @@ use super::{Like, LikeError, Liked, Parts};
 use crate::accounts::UserId;
 use crate::articles::types::ArticleId;
 use crate::http::gate::Permit;
-use crate::store::handover;
+use crate::store::{StoreError, handover};
 use batch::Batches;
 use fold::Folding;
 use madang_valkey::{Error, Purpose, Script, Server, Url};
 use queue::Queue;
 use std::collections::{HashSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -73,6 +76,7 @@ struct Shared {
     /// What all keys begin with, but for the number of the part.
     prefix: String,
     known: [Mutex<Known>; PARTS],
+    doubt: Doubt,
     folding: Folding,
     /// What waits in this process, if it does not wait in the stream.
     queue: Option<Arc<Queue>>,
@@ -95,6 +99,28 @@ struct Known {
     missed: Vec<i64>,
     /// Articles that it knew a while ago.
     articles: HashSet<ArticleId>,
+}
+
+/// Whether the tables have been asked since the last call that failed. They have not at the start.
+#[derive(Debug)]
+struct Doubt {
+    failures: AtomicU64,
+    /// Failures before the tables were asked last.
+    settled: AtomicU64,
+    asking: tokio::sync::Mutex<()>,
+}
+
+impl Default for Doubt {
+    fn default() -> Self {
+        let (settled, asking) = Default::default();
+        Self { failures: AtomicU64::new(1), settled, asking }
+    }
+}
+
+impl Doubt {
+    fn is_settled(&self) -> bool {
+        self.settled.load(Relaxed) == self.failures.load(Relaxed)
+    }
 }
 
 /// How far the tables are with a part.
@@ -122,6 +148,7 @@ impl Stream {
             script: Script::new(CODE.to_owned()),
             prefix: format!("madang:{identity:x}:likes"),
             known: Default::default(),
+            doubt: Doubt::default(),
             folding: Folding::default(),
             queue: queue.map(|every| Arc::new(Queue::new(every))),
         };
@@ -241,6 +268,10 @@ impl Shared {
     }
 
     async fn call(&self, what: &str, parts: Vec<(usize, Vec<String>)>) -> Vec<(usize, Answer)> {
+        if let Err(error) = self.settle_doubt().await {
+            let error = Arc::new(Error::Refused(format!("the tables do not say how far they are: {error}")));
+            return parts.into_iter().map(|(part, _)| (part, Err(Arc::clone(&error)))).collect();
+        }
         let candidate = format!("{:x}", fastrand::u64(..));
         let mut args = vec![what.to_owned(), candidate, parts.len().to_string()];
         let mut keys: Vec<String> = parts.iter().map(|(part, _)| self.key(*part)).collect();
@@ -262,10 +293,28 @@ impl Shared {
                 .map(|(part, told)| (part, Ok(self.learn(part, told))))
                 .collect(),
             Err(error) => {
+                // Who was not asked is the same as before.
+                if !matches!(error, Error::Skipped) {
+                    self.doubt.failures.fetch_add(1, Relaxed);
+                }
                 let error = Arc::new(error);
                 numbers.into_iter().map(|part| (part, Err(Arc::clone(&error)))).collect()
             }
         }
+    }
+
+    /// Learns from the tables how far they are, if a call has failed since that was done.
+    async fn settle_doubt(&self) -> Result<(), StoreError> {
+        if self.doubt.is_settled() {
+            return Ok(());
+        }
+        let _one = self.doubt.asking.lock().await;
+        if !self.doubt.is_settled() {
+            let before = self.doubt.failures.load(Relaxed);
+            self.follow(&self.positions().await?);
+            self.doubt.settled.store(before, Relaxed);
+        }
+        Ok(())
     }
 
     /// The keys of a part that a call is about, beside the first: the stream, and the articles.

@@ -131,10 +131,7 @@ impl Shared {
             return Ok(false);
         }
         let positions = self.positions().await?;
-        for (part, position) in positions.iter().enumerate() {
-            let lost = self.known(part).folded(position);
-            self.folding.lost(lost);
-        }
+        self.follow(&positions);
         if !ours {
             return Ok(false);
         }
@@ -159,8 +156,16 @@ impl Shared {
         Ok(lengths)
     }
 
+    /// Notes how far the tables are.
+    pub(super) fn follow(&self, positions: &[Position; PARTS]) {
+        for (part, position) in positions.iter().enumerate() {
+            let lost = self.known(part).folded(position);
+            self.folding.lost(lost);
+        }
+    }
+
     /// How far the tables are.
-    async fn positions(&self) -> Result<[Position; PARTS], StoreError> {
+    pub(super) async fn positions(&self) -> Result<[Position; PARTS], StoreError> {
         let read = self.parts.store.store.read(|conn| {
             let all = "SELECT part, position, generation, closed FROM like_positions";
             conn.rows(all, &[], |row| {
