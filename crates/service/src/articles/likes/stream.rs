@@ -269,7 +269,9 @@ impl Shared {
 
     async fn call(&self, what: &str, parts: Vec<(usize, Vec<String>)>) -> Vec<(usize, Answer)> {
         if let Err(error) = self.settle_doubt().await {
-            let error = Arc::new(Error::Refused(format!("the tables do not say how far they are: {error}")));
+            let error = Arc::new(Error::Refused(format!(
+                "the tables do not say how far they are: {error}"
+            )));
             return parts.into_iter().map(|(part, _)| (part, Err(Arc::clone(&error)))).collect();
         }
         let candidate = format!("{:x}", fastrand::u64(..));
