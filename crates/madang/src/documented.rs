@@ -94,7 +94,8 @@ fn every_command_in_the_documents_is_one_that_the_program_takes() {
                     continue;
                 }
                 count += 1;
-                let parsed = command_line().try_get_matches_from(&command[at..]);
+                let words = command[at..].iter().map(std::ffi::OsString::from);
+                let parsed = command_line().try_get_matches_from(crate::load::without_word(words));
                 if let Err(error) = parsed
                     && error.use_stderr()
                 {
