@@ -88,6 +88,14 @@ fn what_one_node_acknowledges_the_other_one_answers_at_once() {
 /// as its client was answered last. Answers how many likes there are, and how many changes had to be repeated because
 /// they were refused or their outcome was unknown.
 fn end_as_a_model_does(nodes: &[Server; 2]) -> (i64, usize) {
+    end_as_a_model_does_after(nodes, &|| true)
+}
+
+/// The same, and each goes on, for a hundred times as long at most, until something has happened.
+fn end_as_a_model_does_after(
+    nodes: &[Server; 2],
+    has_happened: &(dyn Fn() -> bool + Sync),
+) -> (i64, usize) {
     let repeated = AtomicUsize::new(0);
     let people: Vec<_> = (0..8).map(|n| nodes[0].somebody(&format!("user-{n}"))).collect();
     let ids: Vec<_> = (0..8).map(|n| write(&nodes[0], &people[0], &format!("a {n}"))).collect();
@@ -99,7 +107,10 @@ fn end_as_a_model_does(nodes: &[Server; 2]) -> (i64, usize) {
                 scope.spawn(move || {
                     let (mut random, mut state) = (fastrand::Rng::with_seed(pair as u64), false);
                     let mut connections = [nodes[0].connect(), nodes[1].connect()];
-                    for _ in 0..20 {
+                    for round in 0..2000 {
+                        if round >= 20 && has_happened() {
+                            break;
+                        }
                         let method = ["PUT", "DELETE", "POST"][random.usize(..3)];
                         state = match method {
                             "PUT" => true,
@@ -203,7 +214,9 @@ fn a_cluster_that_is_being_resharded_answers_nothing_from_before() {
                 moved.fetch_add(move_slots(&cluster), SeqCst);
             }
         });
-        let ended = std::panic::catch_unwind(AssertUnwindSafe(|| end_as_a_model_does(&nodes)));
+        let enough = || moved.load(SeqCst) >= 16;
+        let load = || end_as_a_model_does_after(&nodes, &enough);
+        let ended = std::panic::catch_unwind(AssertUnwindSafe(load));
         over.store(true, SeqCst);
         ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     });
