@@ -45,6 +45,25 @@ pub enum ExitStatus {
     MarkedAsFailed,
 }
 
+impl ExitStatus {
+    /// The number that k6 has for it.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Failure => 1,
+            Self::ThresholdsFailed => 99,
+            Self::SetupTimeout => 100,
+            Self::TeardownTimeout => 101,
+            Self::InvalidConfig => 104,
+            Self::ExternalAbort => 105,
+            Self::ScriptException => 107,
+            Self::ScriptAborted => 108,
+            Self::MarkedAsFailed => 110,
+        }
+    }
+}
+
 /// What to run and what to do with the result.
 #[derive(Debug, Clone, Default)]
 pub struct Config {

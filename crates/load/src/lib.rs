@@ -21,7 +21,7 @@ mod summary;
 
 pub use command::{Config, ExitStatus, Outcome, check, run};
 pub use http::{
-    Dns, NameRules, NetworkRange, Patterns, Policy, Select, Target, TlsSettings, TlsVersion,
+    AddressRange, Dns, NameRules, Patterns, Policy, Select, Target, TlsSettings, TlsVersion,
 };
 pub use log::Messages;
 pub use options::{
@@ -32,3 +32,10 @@ pub use outline::Outline;
 pub use script::{VendorError, vendor};
 pub use secrets::{Secrets, SecretsError};
 pub use stop_signals::StopSignals;
+
+/// In small letters.
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |value: u8| char::from(DIGITS[usize::from(value & 15)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
+}

@@ -1,6 +1,7 @@
 //! Messages to the person who watches, in the two formats k6 has: short on a terminal, one line
 //! of `key=value` pairs elsewhere.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -68,9 +69,12 @@ impl Log {
         }
     }
 
-    fn without_hidden(&self, text: &str) -> String {
+    fn without_hidden<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let hidden = self.hidden.lock().unwrap_or_else(PoisonError::into_inner);
-        hidden.iter().fold(text.to_owned(), |text, one| text.replace(one, "***SECRET_REDACTED***"))
+        hidden.iter().fold(text.into(), |text, one| match text.contains(&**one) {
+            true => text.replace(one, "***SECRET_REDACTED***").into(),
+            false => text,
+        })
     }
 
     /// Writes a message with further fields.
@@ -78,7 +82,7 @@ impl Log {
         let message = &*self.without_hidden(message);
         let fields: Vec<_> =
             fields.iter().map(|(key, value)| (*key, self.without_hidden(value))).collect();
-        let fields: Vec<_> = fields.iter().map(|(key, value)| (*key, value.as_str())).collect();
+        let fields: Vec<_> = fields.iter().map(|(key, value)| (*key, &**value)).collect();
         let fields = &*fields;
         let line = if self.terminal {
             short(level, self.start.elapsed(), message, fields)

@@ -64,10 +64,9 @@ pub enum Ended {
 impl Ended {
     /// The number in [`TABLE`].
     pub const fn code(self) -> u8 {
-        use madang_load::ExitStatus;
         match self {
-            Self::Done | Self::Load(ExitStatus::Success) => 0,
-            Self::Failed | Self::Load(ExitStatus::Failure) => 1,
+            Self::Done => 0,
+            Self::Failed => 1,
             Self::WrongUsage => 2,
             Self::CannotTell => 3,
             Self::AddressTaken => 4,
@@ -75,14 +74,7 @@ impl Ended {
             Self::StoreUnusable => 6,
             Self::FailOn => 7,
             Self::SystemBroken => 8,
-            Self::Load(ExitStatus::ThresholdsFailed) => 99,
-            Self::Load(ExitStatus::SetupTimeout) => 100,
-            Self::Load(ExitStatus::TeardownTimeout) => 101,
-            Self::Load(ExitStatus::InvalidConfig) => 104,
-            Self::Load(ExitStatus::ExternalAbort) => 105,
-            Self::Load(ExitStatus::ScriptException) => 107,
-            Self::Load(ExitStatus::ScriptAborted) => 108,
-            Self::Load(ExitStatus::MarkedAsFailed) => 110,
+            Self::Load(status) => status.code(),
             Self::Other(code) => code,
             Self::Interrupted => 130,
         }

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use md5::{Digest as _, Md5};
 use sha2::Sha256;
 
+use crate::hex;
+
 /// A request that is to be authorised.
 pub(crate) struct Asked<'a> {
     pub(crate) method: &'a str,
@@ -72,10 +74,6 @@ pub(crate) fn authorization(challenge: &str, asked: &Asked<'_>) -> Option<String
 
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 /// `name=value` and `name="value"`, with commas between them.

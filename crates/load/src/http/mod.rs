@@ -25,7 +25,7 @@ pub(crate) use client::{Client, ClientConfig, Exchange, Network, Request};
 pub(crate) use connection::{Peer, Traffic};
 pub(crate) use error::{ErrorCode, RequestError};
 pub(crate) use head::{Head, canonical};
-pub use names::{Dns, NameRules, Network as NetworkRange, Patterns, Policy, Select, Target};
+pub use names::{AddressRange, Dns, NameRules, Patterns, Policy, Select, Target};
 use resolve::Resolver;
 pub(crate) use timings::Timings;
 pub(crate) use tls::TlsInfo;

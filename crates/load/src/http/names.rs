@@ -13,7 +13,7 @@ pub struct NameRules {
     /// Names that no request may go to.
     pub blocked: Patterns<()>,
     /// Addresses that no request may go to.
-    pub blacklist: Vec<Network>,
+    pub blacklist: Vec<AddressRange>,
     /// How names are looked up.
     pub dns: Dns,
 }
@@ -66,6 +66,10 @@ impl<T> Patterns<T> {
         entries.collect::<Result<_, _>>().map(Self)
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// What is said of this name itself, or else of its longest ending.
     pub(super) fn find(&self, name: &str) -> Option<&T> {
         let name = name.to_lowercase();
@@ -98,12 +102,12 @@ fn is_label(text: &str) -> bool {
 
 /// The addresses that begin with the same bits, `10.0.0.0/8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network {
+pub struct AddressRange {
     first: IpAddr,
     bits: u8,
 }
 
-impl Network {
+impl AddressRange {
     /// Whether the address is one of them.
     pub(super) fn contains(&self, address: IpAddr) -> bool {
         match (self.first, address) {
@@ -120,7 +124,7 @@ impl Network {
     }
 }
 
-impl FromStr for Network {
+impl FromStr for AddressRange {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -133,7 +137,7 @@ impl FromStr for Network {
     }
 }
 
-impl fmt::Display for Network {
+impl fmt::Display for AddressRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.first, self.bits)
     }
@@ -244,13 +248,13 @@ mod tests {
             ("2001:db8::/32", "2001:db8:1::1", "2001:db9::"),
             ("::/0", "::1", "127.0.0.1"),
         ] {
-            let parsed: Network = network.parse().unwrap();
+            let parsed: AddressRange = network.parse().unwrap();
             assert_eq!(parsed.to_string(), network);
             assert!(parsed.contains(inside.parse().unwrap()), "{network} {inside}");
             assert!(!parsed.contains(outside.parse().unwrap()), "{network} {outside}");
         }
         for bad in ["10.0.0.0", "10.0.0.0/33", "::/129", "10.0.0/8", "a/8", "10.0.0.0/-1"] {
-            assert!(bad.parse::<Network>().is_err(), "{bad}");
+            assert!(bad.parse::<AddressRange>().is_err(), "{bad}");
         }
     }
 

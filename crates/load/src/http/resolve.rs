@@ -47,7 +47,10 @@ impl Resolver {
             return Err(RequestError::BlockedHostname);
         }
         let hosts = &self.rules.hosts;
-        let target = hosts.find(&format!("{host}:{port}")).or_else(|| hosts.find(host));
+        let target = match hosts.is_empty() {
+            true => None,
+            false => hosts.find(&format!("{host}:{port}")).or_else(|| hosts.find(host)),
+        };
         let (address, looked_up) = match (target, literal) {
             (Some(target), _) => {
                 (SocketAddr::new(target.address, target.port.unwrap_or(port)), false)

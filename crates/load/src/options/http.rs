@@ -6,7 +6,7 @@ use super::OptionsError;
 use super::duration::parse_duration;
 use super::script::{Result, boolean, count, object, positive, text};
 use crate::http::{
-    Dns, NameRules, NetworkRange, Patterns, Policy, Select, Target, TlsSettings, TlsVersion,
+    AddressRange, Dns, NameRules, Patterns, Policy, Select, Target, TlsSettings, TlsVersion,
 };
 
 /// What one source says of requests; `None` where it says nothing.
@@ -27,7 +27,7 @@ pub struct HttpLayer {
     /// Host names that no request may go to.
     pub block_hostnames: Option<Patterns<()>>,
     /// Addresses that no request may go to.
-    pub blacklist_ips: Option<Vec<NetworkRange>>,
+    pub blacklist_ips: Option<Vec<AddressRange>>,
     /// How names are looked up.
     pub dns: Option<Dns>,
 }
@@ -129,7 +129,7 @@ fn patterns<T>(key: &str, entries: Vec<(String, T)>) -> Result<Patterns<T>> {
     Patterns::new(entries).map_err(|name| OptionsError::invalid(key, wrong(name)))
 }
 
-fn ranges(key: &str, value: &Value) -> Result<Vec<NetworkRange>> {
+fn ranges(key: &str, value: &Value) -> Result<Vec<AddressRange>> {
     let parse =
         |text: &str| text.parse().map_err(|error: String| OptionsError::invalid(key, error));
     list(key, value)?.into_iter().map(parse).collect()

@@ -6,7 +6,7 @@ use rquickjs::{Coerced, Ctx, Exception, Function, Module, Object, Result, Value}
 
 use super::source::{self, Import};
 use super::user::User;
-use super::{jslib, life, loader, modules, scan};
+use super::{jslib, life, loader, modules};
 
 /// Where the exports of the CommonJS modules of a virtual user are, by module name.
 const LOADED: &str = "__commonjs__";
@@ -19,12 +19,8 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>) -> Result<()> {
     globals.set("require", Function::new(ctx.clone(), require)?.with_name("require")?)
 }
 
-/// The text of an ES module with the exports of the CommonJS module `name`, which is run for that. An ES module is
-/// left as it is.
-pub(super) fn as_module<'js>(ctx: &Ctx<'js>, name: &str, text: &str) -> Result<Option<String>> {
-    if scan::is_module(text) {
-        return Ok(None);
-    }
+/// The text of an ES module with the exports of the CommonJS module `name`, which is run for that.
+pub(super) fn as_module(ctx: &Ctx<'_>, name: &str, text: &str) -> Result<String> {
     let exports = load(ctx, name, text)?;
     let quoted = serde_json::Value::from(name).to_string();
     let mut module = format!(
@@ -37,7 +33,7 @@ pub(super) fn as_module<'js>(ctx: &Ctx<'js>, name: &str, text: &str) -> Result<O
             module += &format!("const v{at} = m.{key}; export {{ v{at} as {key} }};\n");
         }
     }
-    Ok(Some(module))
+    Ok(module)
 }
 
 /// Whether it can stand behind a dot.
@@ -96,21 +92,16 @@ fn require<'js>(ctx: &Ctx<'js>, specifier: &str) -> Result<Value<'js>> {
             "the \"require\" function is only available in the init stage (i.e. the global scope)",
         ));
     }
-    // Whether this function itself has a level of its own depends on how it is called.
-    let caller = (0..2).find_map(|level| {
-        let name = ctx.script_or_module_name(level)?.to_string().ok()?;
-        name.contains("://").then_some(name)
-    });
-    let caller = caller.unwrap_or_else(|| source::module_name(&user.run.script));
+    let caller = caller(ctx).unwrap_or_else(|| source::module_name(&user.run.script));
     let import = match source::resolve(&caller, specifier) {
         Ok(import) => import,
         Err(error) => return Err(user.refuse(ctx, error)),
     };
     let name = import.name();
     if !matches!(import, Import::BuiltIn(_)) {
-        let text = loader::text(ctx, &user, &name)?;
-        if !scan::is_module(&text) {
-            return Ok(load(ctx, &name, &text)?.into_value());
+        let source = loader::read(ctx, &user, &name)?;
+        if !source.is_module {
+            return Ok(load(ctx, &name, &source.text)?.into_value());
         }
     } else if !jslib::is_built_in(&name) && !modules::is_built_in(&name) {
         return Err(user.refuse(ctx, modules::unknown(&name)));
@@ -126,4 +117,13 @@ fn require<'js>(ctx: &Ctx<'js>, specifier: &str) -> Result<Value<'js>> {
         Some(namespace) => namespace,
         None => Err(Exception::throw_message(ctx, "a module that awaits cannot be required")),
     }
+}
+
+/// The module whose code calls a native function.
+pub(super) fn caller(ctx: &Ctx<'_>) -> Option<String> {
+    // Whether the native function itself has a level of its own depends on how it is called.
+    (0..2).find_map(|level| {
+        let name = ctx.script_or_module_name(level)?.to_string().ok()?;
+        name.contains("://").then_some(name)
+    })
 }

@@ -75,8 +75,8 @@ fn initialise<'js>(ctx: &Ctx<'js>, user: &Rc<User>) -> Result<(Object<'js>, Expo
     let evaluated = (|| {
         install_globals(ctx, user)?;
         let name = source::module_name(&user.run.script);
-        let text = loader::text(ctx, user, &name)?;
-        let (module, promise) = loader::declare(ctx, &name, &text)?.eval()?;
+        let source = loader::read(ctx, user, &name)?;
+        let (module, promise) = loader::declare(ctx, &name, &source)?.eval()?;
         settle(ctx, user, &promise)?;
         drain(ctx, user)?;
         module.namespace()

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
 use rquickjs::{Ctx, Exception, Module, Result};
 
 use super::modules;
+use super::source::{self, Source};
 use super::user::User;
-use super::{commonjs, jslib, source};
+use super::{commonjs, jslib};
 
 /// Resolves and loads the modules of one virtual user.
 pub(super) struct ModuleLoader(pub(super) Rc<User>);
@@ -44,8 +44,7 @@ impl Loader for ModuleLoader {
                     "modules can only be imported in the init code",
                 ));
             }
-            let text = text(ctx, &self.0, name)?;
-            return declare(ctx, name, &text);
+            return declare(ctx, name, &read(ctx, &self.0, name)?);
         }
         match modules::declare(ctx, name) {
             Some(module) => module,
@@ -57,36 +56,31 @@ impl Loader for ModuleLoader {
     }
 }
 
-/// Declares the module `name` with this text, whichever kind it is of.
+/// Declares the module `name`, whichever kind it is of.
 pub(super) fn declare<'js>(
     ctx: &Ctx<'js>,
     name: &str,
-    text: &str,
+    source: &Source,
 ) -> Result<Module<'js, Declared>> {
-    let module = commonjs::as_module(ctx, name, text)?;
-    Module::declare(ctx.clone(), name, module.as_deref().unwrap_or(text))
+    if source.is_module {
+        return Module::declare(ctx.clone(), name, &*source.text);
+    }
+    Module::declare(ctx.clone(), name, commonjs::as_module(ctx, name, &source.text)?)
 }
 
-/// The text of the file or fetched module `name`. Refuses what uses something that is missing.
-pub(super) fn text(ctx: &Ctx<'_>, user: &User, name: &str) -> Result<Arc<str>> {
+/// The file or fetched module `name`. Refuses what uses something that is missing.
+pub(super) fn read(ctx: &Ctx<'_>, user: &User, name: &str) -> Result<Source> {
     let sources = &user.run.sources;
     let read = match name.strip_prefix("file://") {
         Some(path) => sources.read(Path::new(path)),
         None => sources.read_fetched(&user.run.script, name),
     };
-    let text = match read {
-        Ok(text) => text,
-        Err(error) => return Err(user.refuse(ctx, error)),
-    };
-    let text = match text.strip_prefix('\u{feff}') {
-        Some(rest) => rest.into(),
-        None => text,
-    };
-    // Once is enough: virtual users have the same text.
-    if user.id == 0
-        && let Err(error) = modules::refuse_missing_members(&text)
-    {
-        return Err(user.refuse(ctx, error));
-    }
-    Ok(text)
+    let checked = read.and_then(|source| {
+        // Once is enough: virtual users have the same text.
+        if user.id == 0 {
+            modules::refuse_missing_members(&source.text)?;
+        }
+        Ok(source)
+    });
+    checked.map_err(|error| user.refuse(ctx, error))
 }

@@ -14,22 +14,40 @@ const MAX_SOURCE_BYTES: u64 = 64 * 1024 * 1024;
 /// Names of files that k6 strips of their types.
 const TYPESCRIPT: &[&str] = &["ts", "mts", "cts"];
 
+/// A script file.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    /// Without a byte order mark.
+    pub(crate) text: Arc<str>,
+    /// An ES module; otherwise CommonJS.
+    pub(crate) is_module: bool,
+}
+
 /// The files of a run, by absolute path.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    files: Mutex<HashMap<PathBuf, Arc<str>>>,
+    files: Mutex<HashMap<PathBuf, Source>>,
     vendored: OnceLock<Result<Option<Vendored>, ScriptError>>,
 }
 
 impl Sources {
-    /// The text of a file; the same for every virtual user, even if the file changes meanwhile.
+    /// A file; the same for every virtual user, even if it changes meanwhile.
     ///
     /// # Errors
     /// When it cannot be read, is not UTF-8, or is not JavaScript.
-    pub(crate) fn read(&self, path: &Path) -> Result<Arc<str>, ScriptError> {
+    pub(crate) fn read(&self, path: &Path) -> Result<Source, ScriptError> {
+        self.read_once(path, |_| Ok(()))
+    }
+
+    /// A file, whose text is looked at before it is used for the first time.
+    fn read_once(
+        &self,
+        path: &Path,
+        look: impl FnOnce(&str) -> Result<(), ScriptError>,
+    ) -> Result<Source, ScriptError> {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(text) = files.get(path) {
-            return Ok(text.clone());
+        if let Some(source) = files.get(path) {
+            return Ok(source.clone());
         }
         if let Some(extension) = path.extension().and_then(|extension| extension.to_str())
             && TYPESCRIPT.contains(&extension)
@@ -51,16 +69,18 @@ impl Sources {
             return Err(failed(format!("it is larger than {} MiB", MAX_SOURCE_BYTES >> 20)));
         }
         let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-        let text: Arc<str> = text.into();
-        files.insert(path.to_owned(), text.clone());
-        Ok(text)
+        look(&text)?;
+        let text: Arc<str> = text.strip_prefix('\u{feff}').unwrap_or(&text).into();
+        let source = Source { is_module: scan::is_module(&text), text };
+        files.insert(path.to_owned(), source.clone());
+        Ok(source)
     }
 
-    /// The text of the module at `url`, which `script` or something that it imports has named.
+    /// The module at `url`, which `script` or something that it imports has named.
     ///
     /// # Errors
     /// When it has not been fetched, or its file is not what was fetched.
-    pub(crate) fn read_fetched(&self, script: &Path, url: &str) -> Result<Arc<str>, ScriptError> {
+    pub(crate) fn read_fetched(&self, script: &Path, url: &str) -> Result<Source, ScriptError> {
         let vendored = self.vendored.get_or_init(|| Vendored::of(script)).as_ref();
         let vendored = vendored.map_err(Clone::clone)?.as_ref();
         let Some((path, digest)) = vendored.and_then(|vendored| vendored.file(url)) else {
@@ -69,14 +89,15 @@ impl Sources {
                 script.display()
             )));
         };
-        let text = self.read(&path)?;
-        if vendor::digest(text.as_bytes()) != digest {
-            return Err(ScriptError::Read(format!(
+        self.read_once(&path, |text| {
+            if vendor::digest(text.as_bytes()) == digest {
+                return Ok(());
+            }
+            Err(ScriptError::Read(format!(
                 "{} is not what was fetched from {url}: its SHA-256 is another one",
                 path.display()
-            )));
-        }
-        Ok(text)
+            )))
+        })
     }
 
     /// Paths of the files read so far.
@@ -87,7 +108,7 @@ impl Sources {
     /// Variables of `__ENV` that the files read so far use; `None` if one of them computes a name.
     pub(crate) fn variables(&self) -> Option<BTreeSet<String>> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        let variables = files.values().map(|text| scan::variables(text));
+        let variables = files.values().map(|source| scan::variables(&source.text));
         variables.collect::<Option<Vec<_>>>().map(|all| all.into_iter().flatten().collect())
     }
 }

@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::source::{self, Import, Sources};
 use super::{ScriptError, scan};
+use crate::hex;
 use crate::http::{Client, ClientConfig, Network, Request, Url};
 
 /// The directory's name.
@@ -76,7 +77,7 @@ impl Vendored {
 
 /// The digest of a file's bytes as the lock file has it.
 pub(super) fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    hex(&Sha256::digest(bytes))
 }
 
 /// Fetches the modules that `script` imports by URL, and those that they import, into the directory beside it, and
@@ -106,6 +107,7 @@ pub fn vendor(
             sources
                 .read(Path::new(path))
                 .map_err(|error| VendorError(error.to_string()))?
+                .text
                 .to_string()
         } else {
             if fetched.len() >= MAX_MODULES {
@@ -117,7 +119,7 @@ pub fn vendor(
             fetched.insert(name.clone(), bytes);
             text
         };
-        // What cannot be resolved is told when the script is run: it may be code that never is.
+        // An import that cannot be resolved may stand in code that never runs. The run reports it if it does.
         let imports = scan::specifiers(&text).into_iter();
         left.extend(
             imports.filter_map(|specifier| source::resolve(&name, &specifier).ok()).filter_map(

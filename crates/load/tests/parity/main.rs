@@ -1,10 +1,9 @@
 //! Scripts that were run by k6 once: the same requests, checks, metrics, messages and exit code have to come here.
 //!
-//! `expected/` holds what k6 v1.8.1 did. With the program in `MADANG_K6` the ignored test runs it again and compares;
-//! with `BLESS=1` it writes those files.
+//! `expected/` holds what k6 v1.8.1 did. A drill runs k6 again and compares; with `BLESS=1` it writes those files.
 //!
 //! ```sh
-//! MADANG_K6=target/tools/bin/k6 cargo test -p madang-load --test parity -- --ignored
+//! MADANG_DRILLS=1 cargo test -p madang-load --test parity
 //! ```
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
@@ -15,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use madang_load::{Config, ExitStatus, Layer, Messages};
+use madang_load::{Config, Layer, Messages};
 use serde_json::{Value, json};
 use server::Server;
 
@@ -95,25 +94,9 @@ fn of_madang(script: &Path) -> Value {
         ..Config::default()
     });
     let messages = lines.lock().unwrap().clone();
-    let found = found(&server, code(outcome.status), read(&export).as_ref(), &messages);
+    let found = found(&server, i32::from(outcome.status.code()), read(&export).as_ref(), &messages);
     assert!(found["exit_code"] != 104, "{}: {messages:?}", script.display());
     found
-}
-
-/// As the program has it.
-fn code(status: ExitStatus) -> i32 {
-    match status {
-        ExitStatus::Success => 0,
-        ExitStatus::Failure => 1,
-        ExitStatus::ThresholdsFailed => 99,
-        ExitStatus::SetupTimeout => 100,
-        ExitStatus::TeardownTimeout => 101,
-        ExitStatus::InvalidConfig => 104,
-        ExitStatus::ExternalAbort => 105,
-        ExitStatus::ScriptException => 107,
-        ExitStatus::ScriptAborted => 108,
-        ExitStatus::MarkedAsFailed => 110,
-    }
 }
 
 fn read(path: &Path) -> Option<Value> {
@@ -188,14 +171,20 @@ fn scripts_do_what_they_did_in_k6() {
 }
 
 #[test]
-#[ignore = "needs k6, whose path is in MADANG_K6"]
 fn k6_still_does_what_is_expected() {
-    let k6 = std::env::var_os("MADANG_K6").expect("MADANG_K6 is the path of k6");
-    let k6 = std::path::absolute(k6).unwrap();
+    if !madang_testing::drill!() {
+        return;
+    }
+    // As `make drills` installs it.
+    let k6 = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools/bin/k6"));
+    if !k6.exists() {
+        madang_testing::skip!(false, "no k6: it needs Go to be installed");
+        return;
+    }
     let mut told = BTreeMap::new();
     for (name, path) in scripts() {
         // Twice: what differs between two runs of k6 says nothing about another engine.
-        let (first, second) = (of_k6(&k6, &path), of_k6(&k6, &path));
+        let (first, second) = (of_k6(k6, &path), of_k6(k6, &path));
         differences(&format!("{name} (two runs of k6)"), &first, &second, &mut told);
         let file = expectation(&name);
         if std::env::var_os("BLESS").is_some() {

@@ -465,6 +465,35 @@ fn a_stream_that_goes_back_in_time_makes_nothing_undone() {
     assert_eq!(shared.number("SELECT count(*) FROM article_likes"), 2, "both are in the tables");
 }
 
+/// The node has heard nothing of the newest entries when the server is an old copy of itself.
+#[test]
+fn a_node_asks_the_tables_before_it_believes_a_server_that_was_away() {
+    let mut shared = Beside::new();
+    let nodes = nodes(&shared);
+    let mina = nodes[0].somebody("mina");
+    let id = write(&nodes[0], &mina, "liked");
+    assert!(liked(&mut nodes[1].connect(), "PUT", id, &mina).is_some());
+    folded(&shared);
+    shared.cli(&["SAVE"]);
+    let copy = shared.dir.path().join("dump.rdb");
+    let kept = std::fs::read(&copy).unwrap();
+    nodes[1].signal(Signal::STOP);
+    assert_eq!(liked(&mut nodes[0].connect(), "DELETE", id, &mina), Some((false, 0)));
+    folded(&shared);
+    nodes[0].signal(Signal::STOP);
+    shared.signal(Signal::KILL);
+    eventually("it is gone", || shared.redis.exit());
+    std::fs::write(&copy, kept).unwrap();
+    shared.redis.restart(&supervisor()).unwrap();
+    nodes[1].signal(Signal::CONT);
+    // To the copy this would change nothing.
+    let taken = || liked(&mut nodes[1].connect(), "PUT", id, &mina);
+    assert_eq!(eventually("likes are taken again", taken), (true, 1));
+    folded(&shared);
+    assert_eq!(shared.number("SELECT count(*) FROM article_likes"), 1, "it is in the tables");
+    nodes[0].signal(Signal::CONT);
+}
+
 /// A node that was held up writes nothing of what another one has folded meanwhile.
 #[test]
 fn entries_that_another_node_has_folded_are_left_alone() {

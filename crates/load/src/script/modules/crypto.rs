@@ -16,6 +16,7 @@ use rquickjs::{
 
 use super::Members;
 use super::bytes::bytes_of;
+use crate::hex;
 
 pub(super) const MEMBERS: Members = Members {
     present: &[
@@ -123,12 +124,6 @@ fn encode<'js>(ctx: &Ctx<'js>, bytes: &[u8], encoding: Option<Value<'js>>) -> Re
 
 fn invalid_encoding(ctx: &Ctx<'_>, name: &str) -> rquickjs::Error {
     Exception::throw_message(ctx, &format!("invalid output encoding: {name}"))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |value: u8| char::from(DIGITS[usize::from(value & 15)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
 }
 
 fn hex_encode<'js>(ctx: Ctx<'js>, input: Value<'js>) -> Result<String> {

@@ -5,6 +5,7 @@ use std::path::Path;
 use rquickjs::function::Opt;
 use rquickjs::{ArrayBuffer, Coerced, Ctx, Exception, Function, IntoJs, Result, Value};
 
+use crate::script::commonjs;
 use crate::script::source::normalize;
 use crate::script::user::User;
 
@@ -30,12 +31,9 @@ fn open<'js>(
     if path.0.is_empty() {
         return Err(Exception::throw_message(&ctx, "open() can't be used with an empty filename"));
     }
-    // Whether this function itself has a level of its own depends on how it is called.
-    let caller = (0..2).find_map(|level| {
-        let name = ctx.script_or_module_name(level)?.to_string().ok()?;
-        Some(name.strip_prefix("file://")?.to_owned())
-    });
-    let caller = caller.as_deref().map_or(user.run.script.as_path(), Path::new);
+    let caller = commonjs::caller(&ctx);
+    let caller = caller.as_deref().and_then(|name| name.strip_prefix("file://"));
+    let caller = caller.map_or(user.run.script.as_path(), Path::new);
     let given = path.0.strip_prefix("file://").unwrap_or(&path.0);
     let path = normalize(&caller.parent().unwrap_or(Path::new("/")).join(given));
     let content = user
