@@ -34,19 +34,34 @@ fn is_away(node: &Server) -> bool {
     node.metric("madang_guard_store_away", &[]) > 0.5
 }
 
+fn unanswered(nodes: &[Server; 2]) -> f64 {
+    nodes.iter().map(|node| node.metric("madang_guard_store_errors_total", &[])).sum()
+}
+
+/// How many of so many parallel guesses at a new account were compared, while the counter answered each in time. A
+/// node counts by itself what the counter answers too late, which a busy machine can bring about.
+fn compared(nodes: &[Server; 2], guesses: usize) -> usize {
+    for round in 0..10 {
+        let name = format!("mina{round}");
+        assert_eq!(register(&nodes[0], &new_user(&name)).status, 201);
+        let before = (unanswered(nodes), nodes.iter().map(hashed).sum::<f64>());
+        let statuses = at_once(guesses, |i| log_in(&nodes[i % 2], &name, WRONG).status);
+        assert!(statuses.iter().all(|&status| matches!(status, 401 | 429)), "{statuses:?}");
+        let compared = statuses.iter().filter(|&&status| status == 401).count();
+        let hashes = nodes.iter().map(hashed).sum::<f64>() - before.1;
+        assert!((hashes - compared as f64).abs() < 0.5, "{hashes} hashes, {compared} compared");
+        if unanswered(nodes) - before.0 < 0.5 {
+            return compared;
+        }
+    }
+    panic!("the counter was late in ten rounds: {}", nodes[0].log());
+}
+
 #[test]
 fn two_hundred_parallel_guesses_over_two_nodes_are_hashed_as_often_as_allowed() {
     let shared = Beside::new();
     let nodes = nodes(&shared, |setup| setup);
-    assert_eq!(register(&nodes[0], &new_user("mina")).status, 201);
-    let before: f64 = nodes.iter().map(hashed).sum();
-    let statuses = at_once(200, |i| log_in(&nodes[i % 2], "mina", WRONG).status);
-    let compared = statuses.iter().filter(|&&status| status == 401).count();
-    let refused = statuses.iter().filter(|&&status| status == 429).count();
-    assert_eq!((compared, refused), (10, 190));
-    let after: f64 = nodes.iter().map(hashed).sum();
-    assert!((after - before - 10.0).abs() < 0.5, "{}", after - before);
-    // And who knows the password, from elsewhere than the attacker, on either node.
+    assert_eq!(compared(&nodes, 200), 10);
     assert!(nodes.iter().all(|node| !is_away(node)));
 }
 
@@ -120,8 +135,7 @@ fn while_the_counter_is_away_each_node_counts_its_own_and_says_so() {
         });
     }
     // It has lost what it knew: exactly one allowance for both nodes.
-    let compared = at_once(40, |i| log_in(&nodes[i % 2], "yuna", WRONG).status);
-    assert_eq!(compared.iter().filter(|&&status| status == 401).count(), 10);
+    assert_eq!(compared(&nodes, 40), 10);
 }
 
 #[derive(Clone, Copy, Debug)]
