@@ -50,7 +50,9 @@ fn compared(nodes: &[Server; 2], guesses: usize) -> usize {
         let compared = statuses.iter().filter(|&&status| status == 401).count();
         let hashes = nodes.iter().map(hashed).sum::<f64>() - before.1;
         assert!((hashes - compared as f64).abs() < 0.5, "{hashes} hashes, {compared} compared");
-        if unanswered(nodes) - before.0 < 0.5 {
+        let late = unanswered(nodes) - before.0;
+        assert!(compared as f64 <= 10.0 + late, "{compared} compared, {late} not answered in time");
+        if late < 0.5 {
             return compared;
         }
     }
