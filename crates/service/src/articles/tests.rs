@@ -20,6 +20,36 @@ pub(super) struct Bench {
     _dir: tempfile::TempDir,
 }
 
+/// The writer, held up with a job.
+pub(super) struct Held {
+    release: std::sync::mpsc::Sender<()>,
+    job: tokio::task::JoinHandle<Result<(), StoreError>>,
+}
+
+impl Held {
+    /// What is handed to the writer from here on is one group with this job.
+    pub(super) async fn begin(store: &Store) -> Held {
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let started = Arc::new(tokio::sync::Notify::new());
+        let holds = Arc::clone(&started);
+        let store = store.clone();
+        let job = tokio::spawn(async move {
+            let hold = move |_: &mut Tx<'_>| {
+                started.notify_one();
+                held.recv().map_err(|_| StoreError::Closed)
+            };
+            store.write(hold).await
+        });
+        holds.notified().await;
+        Held { release, job }
+    }
+
+    pub(super) async fn release(self) {
+        self.release.send(()).unwrap();
+        self.job.await.unwrap().unwrap();
+    }
+}
+
 impl Bench {
     /// A store with the users 1 to 8, who have no articles yet.
     async fn new() -> Bench {

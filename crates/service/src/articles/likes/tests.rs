@@ -7,7 +7,7 @@ use super::behind::Behind;
 use super::overlay::Pair;
 use super::pass::{Pass, replay};
 use super::*;
-use crate::articles::tests::{Bench, articles, articles_after, comment};
+use crate::articles::tests::{Bench, Held, articles, articles_after, comment};
 use crate::articles::{Articles, Order, Owned};
 use crate::config::LikesWrite;
 use crate::idempotency::Once;

@@ -92,11 +92,7 @@ async fn one_batch_serves_the_good_and_refuses_the_others_for_themselves() {
     let bench = Arc::new(Bench::with_articles(2).await);
     let log = bench.log(Behind);
     // Holds the writer until all of them wait, so that they are one batch.
-    let (release, held) = std::sync::mpsc::channel::<()>();
-    let store = bench.store.clone();
-    let holder = tokio::spawn(async move {
-        store.write(move |_| held.recv().map_err(|_| StoreError::Closed)).await
-    });
+    let held = Held::begin(&bench.store).await;
     let asked = [(1, 1), (99, 1), (2, 77), (1, 2), (99, 77), (2, 3)];
     let likes: Vec<_> = asked
         .into_iter()
@@ -106,8 +102,7 @@ async fn one_batch_serves_the_good_and_refuses_the_others_for_themselves() {
         })
         .collect();
     until_async("all wait", || log.figures().pending >= asked.len() as u64).await;
-    release.send(()).unwrap();
-    holder.await.unwrap().unwrap();
+    held.release().await;
     let mut answers = Vec::new();
     for like in likes {
         answers.push(like.await.unwrap().map(|liked| liked.liked));
@@ -217,11 +212,7 @@ async fn a_direct_like_has_a_commit_of_its_own() {
     let bench = Arc::new(Bench::embedded(1).await);
     let (direct, behind) = (bench.log(Direct), bench.log(Behind));
     let before = bench.store.figures();
-    let (release, held) = std::sync::mpsc::channel::<()>();
-    let store = bench.store.clone();
-    let holder = tokio::spawn(async move {
-        store.write(move |_| held.recv().map_err(|_| StoreError::Closed)).await
-    });
+    let held = Held::begin(&bench.store).await;
     let mut likes = tokio::task::JoinSet::new();
     for user in 1..=4 {
         for log in [&direct, &behind] {
@@ -232,8 +223,7 @@ async fn a_direct_like_has_a_commit_of_its_own() {
     // Four direct ones, and one job for those behind.
     let all_wait = || bench.store.figures().waiting_writes >= 5 && behind.figures().pending >= 4;
     until_async("all wait", all_wait).await;
-    release.send(()).unwrap();
-    holder.await.unwrap().unwrap();
+    held.release().await;
     likes.join_all().await;
     let commits = bench.store.figures().commits - before.commits;
     assert_eq!(commits, 5, "four alone, and the batch");

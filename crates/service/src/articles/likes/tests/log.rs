@@ -215,36 +215,6 @@ async fn batches_are_small_while_the_log_is_long() {
     assert_eq!(batches, [1, 2, 1]);
 }
 
-/// The writer, held up with a job.
-struct Held {
-    release: std::sync::mpsc::Sender<()>,
-    job: tokio::task::JoinHandle<Result<(), StoreError>>,
-}
-
-impl Held {
-    /// What is handed to the writer from here on is one group with this job.
-    async fn begin(store: &Store) -> Held {
-        let (release, held) = std::sync::mpsc::channel::<()>();
-        let started = Arc::new(tokio::sync::Notify::new());
-        let holds = Arc::clone(&started);
-        let store = store.clone();
-        let job = tokio::spawn(async move {
-            let hold = move |_: &mut crate::store::Tx<'_>| {
-                started.notify_one();
-                held.recv().map_err(|_| StoreError::Closed)
-            };
-            store.write(hold).await
-        });
-        holds.notified().await;
-        Held { release, job }
-    }
-
-    async fn release(self) {
-        self.release.send(()).unwrap();
-        self.job.await.unwrap().unwrap();
-    }
-}
-
 /// Hands the writer what a future begins with.
 async fn begun<F: Future>(future: F) -> std::pin::Pin<Box<F>> {
     let mut future = Box::pin(future);
