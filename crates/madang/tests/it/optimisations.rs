@@ -227,10 +227,13 @@ impl Session {
 /// Everything that a server says with this setting.
 fn answers(setting: Option<(&str, &str)>) -> Vec<String> {
     let dir = stores::demo();
-    // The hash of a test account is cheap unless it is what is asked about.
+    // The hash of a test account is cheap unless it is what is asked about. Threads that hash give way to all
+    // others: on a machine whose cores are busy, one hash at full cost takes longer than a request may by default.
     let setup = Setup::new()
         .data(dir.path())
         .cheap_hash()
+        .set("server.request_timeout", "60s")
+        .set("accounts.hash_wait", "60s")
         .set("schedules.limit", "3")
         .set("likes.queue_flush", "100ms");
     let setup = setting.into_iter().fold(setup, |setup, (key, value)| setup.set(key, value));
