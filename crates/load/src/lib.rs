@@ -18,6 +18,7 @@ mod script;
 mod secrets;
 mod stop_signals;
 mod summary;
+mod websocket;
 
 pub use command::{Config, ExitStatus, Outcome, check, run};
 pub use http::{

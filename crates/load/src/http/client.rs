@@ -103,6 +103,11 @@ impl Client {
         Self { network, kept: RefCell::default(), wire: RefCell::default() }
     }
 
+    /// The `User-Agent` header of requests without one; empty for none.
+    pub(crate) fn user_agent(&self) -> &str {
+        &self.network.config.user_agent
+    }
+
     /// Closes every kept connection.
     pub(crate) fn close_connections(&self) {
         self.kept.borrow_mut().clear();
@@ -227,7 +232,7 @@ impl Client {
         Ok((connection, response))
     }
 
-    async fn connect(&self, url: &Url, trace: &mut Trace) -> Result<Connection, RequestError> {
+    pub(super) async fn connect(&self, url: &Url, trace: &mut Trace) -> Result<Connection, RequestError> {
         let start = Instant::now();
         let (address, looked_up) = self.network.resolver.resolve(&url.host, url.port).await?;
         if looked_up {
@@ -320,10 +325,7 @@ impl Client {
                     && request.body.is_some()
                     && name.eq_ignore_ascii_case("content-type"))
                 || (!hop.same_domain && is_secret(name));
-            if name.is_empty()
-                || !name.bytes().all(is_token_byte)
-                || value.bytes().any(|byte| (byte < 0x20 && byte != b'\t') || byte == 0x7f)
-            {
+            if !is_valid_header(name, value) {
                 return Err(RequestError::InvalidHeader(name.to_string()));
             }
             if skip {
@@ -426,6 +428,13 @@ fn decoded(mut exchange: Exchange) -> Exchange {
         Ok(Answer { head, body })
     });
     exchange
+}
+
+/// Whether the name is a token and the value has no control characters.
+pub(crate) fn is_valid_header(name: &str, value: &str) -> bool {
+    !name.is_empty()
+        && name.bytes().all(is_token_byte)
+        && !value.bytes().any(|byte| (byte < 0x20 && byte != b'\t') || byte == 0x7f)
 }
 
 /// Bytes of a token (RFC 9110 §5.6.2).

@@ -133,7 +133,7 @@ impl Connection {
         }
     }
 
-    async fn write(
+    pub(super) async fn write(
         &mut self,
         head: &[u8],
         body: &[u8],
@@ -178,14 +178,26 @@ impl Connection {
 
     /// Reads up to the end of a final head; informational ones (RFC 9110 §15.2) are skipped.
     async fn read_head(&mut self, progress: &mut Progress<'_>) -> Result<Head, RequestError> {
+        match self.read_any_head(progress).await? {
+            Head { status: 101, .. } => {
+                Err(RequestError::Malformed("switched protocols unasked"))
+            }
+            head => Ok(head),
+        }
+    }
+
+    /// As [`Self::read_head`]; the head may be that of a switch to another protocol.
+    pub(super) async fn read_any_head(
+        &mut self,
+        progress: &mut Progress<'_>,
+    ) -> Result<Head, RequestError> {
         loop {
             if self.start < self.buffer.len()
                 && let Some((head, length)) = Head::parse(&self.buffer[self.start..])?
             {
                 self.start += length;
                 match head.status {
-                    101 => return Err(RequestError::Malformed("switched protocols unasked")),
-                    100..200 => continue,
+                    100 | 102..200 => continue,
                     _ => return Ok(head),
                 }
             }
@@ -201,7 +213,7 @@ impl Connection {
     }
 
     /// Reads once into the buffer; 0 means the peer has closed.
-    async fn fill(&mut self, progress: &mut Progress<'_>) -> Result<usize, RequestError> {
+    pub(super) async fn fill(&mut self, progress: &mut Progress<'_>) -> Result<usize, RequestError> {
         if self.start == self.buffer.len() {
             self.buffer.clear();
             self.start = 0;
@@ -218,6 +230,21 @@ impl Connection {
             progress.trace.first_byte = Some(Instant::now());
         }
         Ok(read)
+    }
+
+    /// Bytes that were read and not used yet.
+    pub(super) fn available(&self) -> &[u8] {
+        &self.buffer[self.start..]
+    }
+
+    /// Uses some of [`Self::available`].
+    pub(super) fn consume(&mut self, count: usize) {
+        self.start += count;
+    }
+
+    /// The stream, and what was read of it and not used.
+    pub(super) fn into_parts(mut self) -> (Stream, Peer, Vec<u8>) {
+        (self.stream, self.peer, self.buffer.split_off(self.start))
     }
 
     async fn read_length(

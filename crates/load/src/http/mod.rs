@@ -18,15 +18,17 @@ mod resolve;
 mod stream;
 mod timings;
 mod tls;
+mod upgrade;
 mod url;
 
 use client::is_token_byte;
-pub(crate) use client::{Client, ClientConfig, Exchange, Network, Request};
+pub(crate) use client::{Client, ClientConfig, Exchange, Network, Request, is_valid_header};
 pub(crate) use connection::{Peer, Traffic};
 pub(crate) use error::{ErrorCode, RequestError};
 pub(crate) use head::{Head, canonical};
 pub use names::{AddressRange, Dns, NameRules, Patterns, Policy, Select, Target};
 use resolve::Resolver;
+pub(crate) use stream::Stream;
 pub(crate) use timings::Timings;
 pub(crate) use tls::TlsInfo;
 pub use tls::{TlsSettings, TlsVersion};

@@ -12,7 +12,7 @@ use super::connection::Traffic;
 
 /// TCP, with or without TLS over it.
 #[derive(Debug)]
-pub(super) enum Stream {
+pub(crate) enum Stream {
     Plain(TcpStream),
     /// In a box: its session is many times the size of a socket.
     Tls(Box<TlsStream<Counted>>),
@@ -38,7 +38,7 @@ impl Stream {
 
     /// Bytes on the wire since the last call, with TLS: what k6 counts as data. `None` without,
     /// where they are the bytes of the request and the response.
-    pub(super) fn take_traffic(&mut self) -> Option<Traffic> {
+    pub(crate) fn take_traffic(&mut self) -> Option<Traffic> {
         match self {
             Self::Plain(_) => None,
             Self::Tls(stream) => Some(std::mem::take(&mut stream.get_mut().0.traffic)),
@@ -88,7 +88,7 @@ impl AsyncWrite for Stream {
 
 /// Counts the bytes that go over a socket.
 #[derive(Debug)]
-pub(super) struct Counted {
+pub(crate) struct Counted {
     pub(super) stream: TcpStream,
     pub(super) traffic: Traffic,
 }

@@ -1,4 +1,4 @@
-//! The metrics every run has (k6 `metrics/builtin.go`, without the other protocols).
+//! The metrics every run has (k6 `metrics/builtin.go`, without gRPC and browsers).
 
 use super::{Contains, MetricId, MetricKind};
 
@@ -24,11 +24,17 @@ pub(crate) enum Builtin {
     HttpReqReceiving,
     DataSent,
     DataReceived,
+    WsSessions,
+    WsMsgsSent,
+    WsMsgsReceived,
+    WsPing,
+    WsSessionDuration,
+    WsConnecting,
 }
 
 impl Builtin {
     /// Name, kind and content, in the order of the discriminants.
-    pub(super) const ALL: [(Self, &'static str, MetricKind, Contains); 18] = {
+    pub(super) const ALL: [(Self, &'static str, MetricKind, Contains); 24] = {
         use Contains::{Data, Default, Time};
         use MetricKind::{Counter, Gauge, Rate, Trend};
         [
@@ -50,6 +56,12 @@ impl Builtin {
             (Self::HttpReqReceiving, "http_req_receiving", Trend, Time),
             (Self::DataSent, "data_sent", Counter, Data),
             (Self::DataReceived, "data_received", Counter, Data),
+            (Self::WsSessions, "ws_sessions", Counter, Default),
+            (Self::WsMsgsSent, "ws_msgs_sent", Counter, Default),
+            (Self::WsMsgsReceived, "ws_msgs_received", Counter, Default),
+            (Self::WsPing, "ws_ping", Trend, Time),
+            (Self::WsSessionDuration, "ws_session_duration", Trend, Time),
+            (Self::WsConnecting, "ws_connecting", Trend, Time),
         ]
     };
 

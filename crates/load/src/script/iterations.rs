@@ -141,6 +141,7 @@ impl<'a, 'js> Iterations<'a, 'js> {
         // What a timer throws is as if the function had thrown it, as in k6.
         let result = result.and(drained.map_err(|caught| describe(&caught)));
         self.user.tasks.clear(self.ctx);
+        self.user.sockets.close(self.user);
         if self.user.run.settings().no_vu_connection_reuse {
             self.user.client.close_connections();
         }

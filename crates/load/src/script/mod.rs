@@ -14,6 +14,7 @@ mod modules;
 mod rejections;
 mod scan;
 mod shared;
+mod sockets;
 mod source;
 mod tasks;
 mod under_way;

@@ -3,7 +3,7 @@
 //! A script's functions run one at a time, on its virtual user's stack. When it has nothing left
 //! to run, [`turn`] blocks the virtual user until the next timer is due or the next request is
 //! answered, and calls what was waiting for that; an iteration is over when there is nothing to
-//! wait for. Requests are tasks of the event loop and go on while the script sleeps or computes.
+//! wait for. A source of events, such as a socket, calls its function any number of times. Requests are tasks of the event loop and go on while the script sleeps or computes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -25,6 +25,36 @@ const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Makes what a promise is settled with, once the script's engine is at hand.
 pub(super) type Settle = Box<dyn for<'js> FnOnce(&Ctx<'js>) -> Result<Value<'js>>>;
 
+/// Makes the arguments of an event's function; none when there is nothing to tell any more.
+pub(super) type Happening = Box<dyn for<'js> FnOnce(&Ctx<'js>) -> Result<Vec<Value<'js>>>>;
+
+/// What a task of the event loop has come to.
+enum Done {
+    Settled(Settle),
+    Event(Happening),
+    /// A source of events has no more.
+    Ended,
+}
+
+/// Where a source leaves its events. The source sees to it that they are not too many.
+pub(super) struct Feed {
+    user: Rc<User>,
+    number: u32,
+}
+
+impl Feed {
+    /// Leaves an event to the script.
+    pub(super) fn push(&self, happening: Happening) {
+        self.user.tasks.finish(self.number, Done::Event(happening));
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.user.tasks.finish(self.number, Done::Ended);
+    }
+}
+
 /// The tasks of one virtual user. What is to be called belongs to the script's engine and is kept
 /// in [`Callbacks`], under the same number.
 #[derive(Default)]
@@ -33,7 +63,9 @@ pub(crate) struct Tasks {
     /// By when they are due; with the period of those that repeat.
     timers: RefCell<BTreeMap<(Instant, u32), Option<Duration>>>,
     running: RefCell<HashMap<u32, AbortHandle>>,
-    finished: RefCell<VecDeque<(u32, Settle)>>,
+    finished: RefCell<VecDeque<(u32, Done)>>,
+    /// The last turn was an event: it is the turn of a timer that is due. Events may come faster than they are used.
+    was_event: Cell<bool>,
     wake: Notify,
 }
 
@@ -113,11 +145,35 @@ impl Tasks {
         let finishing = user.clone();
         let handle = tokio::task::spawn_local(async move {
             let settle = work.await;
-            finishing.tasks.finished.borrow_mut().push_back((number, settle));
-            finishing.tasks.wake.notify_one();
+            finishing.tasks.finish(number, Done::Settled(settle));
         });
         user.tasks.running.borrow_mut().insert(number, handle.abort_handle());
         Ok(promise.into_value())
+    }
+
+    /// Calls `function` with every event that `source` leaves in its feed. The iteration goes on until
+    /// `source` is ready.
+    pub(super) fn start_events<'js, F: Future<Output = ()> + 'static>(
+        user: &Rc<User>,
+        ctx: &Ctx<'js>,
+        function: Function<'js>,
+        source: impl FnOnce(Feed) -> F,
+    ) -> Result<()> {
+        let number = user.tasks.number(ctx)?;
+        let list = Array::new(ctx.clone())?;
+        list.set(0, function)?;
+        callbacks(ctx).set(number, list)?;
+        let handle = tokio::task::spawn_local(source(Feed { user: user.clone(), number }));
+        user.tasks.running.borrow_mut().insert(number, handle.abort_handle());
+        Ok(())
+    }
+
+    fn finish(&self, number: u32, done: Done) {
+        // Nobody waits any more for what was cleared.
+        if self.running.borrow().contains_key(&number) {
+            self.finished.borrow_mut().push_back((number, done));
+            self.wake.notify_one();
+        }
     }
 
     /// Ends everything that is still under way.
@@ -149,10 +205,14 @@ impl Tasks {
 pub(super) fn turn(ctx: &Ctx<'_>, user: &User) -> Result<bool> {
     let tasks = &user.tasks;
     loop {
+        let is_due = |(due, _)| due <= Instant::now();
+        if tasks.was_event.take() && tasks.first().is_some_and(is_due) {
+            fire(ctx, tasks)?;
+            return Ok(true);
+        }
         let finished = tasks.finished.borrow_mut().pop_front();
-        if let Some((number, settle)) = finished {
-            tasks.running.borrow_mut().remove(&number);
-            settle_promise(ctx, number, settle)?;
+        if let Some((number, done)) = finished {
+            conclude(ctx, tasks, number, done)?;
             return Ok(true);
         }
         let first = tasks.first();
@@ -177,6 +237,35 @@ pub(super) fn turn(ctx: &Ctx<'_>, user: &User) -> Result<bool> {
             }
         })?;
     }
+}
+
+fn conclude(ctx: &Ctx<'_>, tasks: &Tasks, number: u32, done: Done) -> Result<()> {
+    match done {
+        Done::Settled(settle) => {
+            tasks.running.borrow_mut().remove(&number);
+            settle_promise(ctx, number, settle)
+        }
+        Done::Event(happening) => {
+            tasks.was_event.set(true);
+            tell(ctx, number, happening)
+        }
+        Done::Ended => {
+            tasks.running.borrow_mut().remove(&number);
+            callbacks(ctx).remove(number)
+        }
+    }
+}
+
+/// Calls the function of a source of events.
+fn tell(ctx: &Ctx<'_>, number: u32, happening: Happening) -> Result<()> {
+    let values = happening(ctx)?;
+    if values.is_empty() {
+        return Ok(());
+    }
+    let list: Array<'_> = callbacks(ctx).get(number)?;
+    let mut arguments = rquickjs::function::Args::new(ctx.clone(), values.len());
+    arguments.push_args(values)?;
+    list.get::<Function<'_>>(0)?.call_arg::<Value<'_>>(arguments).map(|_| ())
 }
 
 fn settle_promise(ctx: &Ctx<'_>, number: u32, settle: Settle) -> Result<()> {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use rquickjs::{Ctx, Error, Exception, JsLifetime};
 
 use super::rejections::Rejections;
+use super::sockets::Sockets;
 use super::tasks::Tasks;
 use super::under_way::UnderWay;
 use super::{Control, ExpectedStatuses, Interrupted, ScriptError};
@@ -109,6 +110,7 @@ pub(crate) struct User {
     /// Which statuses the script expects of requests that do not say so themselves.
     pub(crate) expected: RefCell<Rc<ExpectedStatuses>>,
     pub(super) tasks: Tasks,
+    pub(super) sockets: Sockets,
     pub(crate) under_way: UnderWay,
     pub(crate) group: Cell<GroupId>,
     pub(crate) assignment: RefCell<Rc<Assignment>>,
@@ -131,6 +133,7 @@ impl User {
             jar: RefCell::default(),
             expected: RefCell::default(),
             tasks: Tasks::default(),
+            sockets: Sockets::default(),
             under_way: UnderWay::default(),
             group: Cell::new(GroupId::ROOT),
             assignment: RefCell::default(),

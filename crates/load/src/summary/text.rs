@@ -44,7 +44,7 @@ pub(crate) fn text(data: &SummaryData<'_>, options: &TextOptions) -> String {
     let shown: Vec<&SummaryMetric> =
         data.metrics.iter().filter(|metric| section_of(metric).is_some()).collect();
     let layout = Layout::new(&shown, options);
-    for section in ["CUSTOM", "HTTP", "EXECUTION", "NETWORK"] {
+    for section in ["CUSTOM", "HTTP", "EXECUTION", "NETWORK", "WEBSOCKET"] {
         let mut lines: Vec<&SummaryMetric> =
             shown.iter().copied().filter(|metric| section_of(metric) == Some(section)).collect();
         if lines.is_empty() {
@@ -107,6 +107,7 @@ fn section_of(metric: &SummaryMetric) -> Option<&'static str> {
         _ if HTTP.contains(&name) => Some("HTTP"),
         _ if EXECUTION.contains(&name) => Some("EXECUTION"),
         _ if NETWORK.contains(&name) => Some("NETWORK"),
+        _ if name.starts_with("ws_") => Some("WEBSOCKET"),
         _ if HIDDEN.contains(&name) => None,
         _ => Some("CUSTOM"),
     }

@@ -8,6 +8,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 mod server;
+mod sockets;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -61,6 +61,10 @@ fn settled(text: &str) -> String {
         let parts = parts.join(", ");
         text.replace_range(from..to, &parts);
     }
+    if let Some(at) = text.find("Sec-WebSocket-Key: ") {
+        let from = at + "Sec-WebSocket-Key: ".len();
+        text.replace_range(from..from + 24, "RANDOM");
+    }
     for name in ["cnonce=\"", "response=\""] {
         if let Some(at) = text.find(name) {
             let from = at + name.len();
@@ -94,6 +98,9 @@ fn serve(stream: &TcpStream, log: &Mutex<Vec<String>>) {
         let body = String::from_utf8_lossy(&body).into_owned();
         log.lock().unwrap().push(format!("{head}{body}"));
         let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
+        if let Some(key) = header("sec-websocket-key").filter(|_| target.starts_with("/ws")) {
+            return crate::sockets::serve(reader, &target, &key, log);
+        }
         let answer =
             answer(&target, header("authorization").as_deref(), header("cookie").as_deref());
         let is_head = head.starts_with("HEAD ");

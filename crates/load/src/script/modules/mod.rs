@@ -27,6 +27,9 @@ mod secrets;
 mod text_coding;
 mod timers;
 mod web_crypto;
+mod websockets;
+mod ws;
+mod ws_params;
 
 use rquickjs::function::This;
 use rquickjs::module::{Declarations, Declared, Exports};
@@ -42,11 +45,8 @@ const MISSING_MODULES: &[&str] = &[
     "k6/crypto/x509",
     "k6/experimental/redis",
     "k6/experimental/streams",
-    "k6/experimental/websockets",
     "k6/html",
     "k6/net/grpc",
-    "k6/websockets",
-    "k6/ws",
 ];
 
 /// Modules that are written in Rust.
@@ -58,10 +58,13 @@ const NATIVE: &[&str] = &[
     "k6/execution",
     "k6/experimental/csv",
     "k6/experimental/fs",
+    "k6/experimental/websockets",
     "k6/http",
     "k6/metrics",
     "k6/secrets",
     "k6/timers",
+    "k6/websockets",
+    "k6/ws",
 ];
 
 /// Whether it is one of them.
@@ -83,6 +86,10 @@ pub(super) fn declare<'js>(ctx: &Ctx<'js>, name: &str) -> Option<Result<Module<'
         "k6/http" => Some(Module::declare_def::<http::Http, _>(ctx.clone(), name)),
         "k6/secrets" => Some(Module::declare_def::<secrets::Secrets, _>(ctx.clone(), name)),
         "k6/metrics" => Some(Module::declare_def::<metrics::Metrics, _>(ctx.clone(), name)),
+        "k6/websockets" | "k6/experimental/websockets" => {
+            Some(Module::declare_def::<websockets::WebSockets, _>(ctx.clone(), name))
+        }
+        "k6/ws" => Some(Module::declare_def::<ws::Ws, _>(ctx.clone(), name)),
         _ => {
             let source = jslib::source(name)?;
             Some(Module::declare(ctx.clone(), name, source))

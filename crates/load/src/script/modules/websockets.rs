@@ -1,0 +1,271 @@
+//! `k6/websockets`: sockets beside everything else an iteration does. The classes are JavaScript; a task of the event loop
+//! reads and writes for each socket, and the iteration goes on until all of them are closed.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+
+use rquickjs::module::{Declarations, Exports, ModuleDef};
+use rquickjs::{ArrayBuffer, Class, Ctx, Exception, Function, IntoJs, Object, Result, Value};
+
+use super::Members;
+use super::bytes::bytes_of;
+use super::ws_params::{Handle, WsParams, not_in_init};
+use crate::http::Head;
+use crate::script::sockets::{Found, ReadyState, Socket};
+use crate::script::tasks::{Feed, Tasks};
+use crate::script::user::User;
+use crate::websocket::{Dial, End, Incoming, Opcode};
+
+pub(super) const MEMBERS: Members =
+    Members { present: &["Blob", "WebSocket"], missing: &[], prefix: "websockets." };
+
+/// Makes the classes of the functions below.
+const LIBRARY: &str = include_str!("websockets.js");
+
+/// The module `k6/websockets`.
+pub(super) struct WebSockets;
+
+impl ModuleDef for WebSockets {
+    fn declare(declarations: &Declarations<'_>) -> Result<()> {
+        MEMBERS.declare(declarations)
+    }
+
+    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+        let native = Object::new(ctx.clone())?;
+        native.set("check", Function::new(ctx.clone(), check)?)?;
+        native.set("open", Function::new(ctx.clone(), open)?)?;
+        native.set("state", Function::new(ctx.clone(), state)?)?;
+        native.set("unsent", Function::new(ctx.clone(), unsent)?)?;
+        native.set("send", Function::new(ctx.clone(), send)?)?;
+        native.set("ping", Function::new(ctx.clone(), ping)?)?;
+        native.set("close", Function::new(ctx.clone(), close)?)?;
+        native.set("drop", Function::new(ctx.clone(), drop_connection)?)?;
+        native.set("warn", Function::new(ctx.clone(), warn)?)?;
+        native.set("refuse", Function::new(ctx.clone(), refuse)?)?;
+        native.set("encode", Function::new(ctx.clone(), encode)?)?;
+        native.set("decode", Function::new(ctx.clone(), decode)?)?;
+        let library: Function<'js> = ctx.eval(LIBRARY)?;
+        MEMBERS.export(exports, &library.call((native,))?)
+    }
+}
+
+fn check(ctx: Ctx<'_>) -> Result<()> {
+    not_in_init(&ctx, &User::of(&ctx))
+}
+
+/// Begins to connect; `deliver` is called with every event.
+fn open<'js>(
+    ctx: Ctx<'js>,
+    url: String,
+    protocols: Vec<String>,
+    params: Value<'js>,
+    deliver: Function<'js>,
+) -> Result<Class<'js, Handle>> {
+    let user = User::of(&ctx);
+    let params = WsParams::read(&ctx, &user, Some(params), true)?;
+    let WsParams { headers, tags, jar, deflates } = params;
+    // As in k6 the name is the address, and a name of the script's own is the address, too.
+    let own = tags.iter().rev().find(|(key, _)| key == "name").map(|(_, name)| name.clone());
+    let name = own.as_deref().unwrap_or(&url);
+    let socket = Socket::new(&user, &[("url", name), ("name", name)], &tags);
+    let dial = Box::new(Dial { url, headers, protocols, deflates, jar });
+    let (feeder, reader) = (user.clone(), socket.clone());
+    Tasks::start_events(&user, &ctx, deliver, |feed| run(feeder, reader, dial, feed))?;
+    Class::instance(ctx, Handle(socket))
+}
+
+/// The life of a connection.
+async fn run(user: Rc<User>, socket: Rc<Socket>, dial: Box<Dial>, feed: Feed) {
+    // In a box: what connecting needs is many times what reading needs, for as long as the socket is open.
+    let connected = Box::pin(socket.connect(&user, &dial)).await;
+    drop(dial);
+    match connected {
+        Ok(head) => feed_open(&feed, &socket, &head),
+        Err(error) => {
+            socket.forget_session();
+            feed_closed(&feed, &user, &socket, Some(error.to_string()), None);
+            return;
+        }
+    }
+    let end = read(&user, &socket, &feed).await;
+    let (error, close) = match end {
+        Some(End::Closed { code, ref text }) => {
+            if code != 1006 {
+                // A close frame of ours was an answer already.
+                let _ = socket.send_close(code, "");
+            }
+            (end.as_ref(), Some((code, text.clone())))
+        }
+        _ => (end.as_ref(), None),
+    };
+    let error = error.filter(|end| end.is_unexpected()).map(ToString::to_string);
+    socket.finish(&user);
+    feed_closed(&feed, &user, &socket, error, close);
+}
+
+/// Reads until there is nothing left to read; `None` when the script has closed the connection, or the server does not
+/// answer a close frame in time.
+async fn read(user: &Rc<User>, socket: &Rc<Socket>, feed: &Feed) -> Option<End> {
+    loop {
+        let close_by = socket.close_by();
+        let coming = poll_fn(|cx| socket.poll(cx, close_by.is_some()));
+        let found = match close_by {
+            Some(deadline) => tokio::time::timeout_at(deadline, coming).await.ok()?,
+            None => coming.await,
+        };
+        match found {
+            Found::Message(message) => feed_message(feed, user, socket, message),
+            Found::End(end) => return Some(end),
+            Found::Changed if socket.is_connected() => {}
+            Found::Changed => return None,
+        }
+    }
+}
+
+fn feed_open(feed: &Feed, socket: &Rc<Socket>, head: &Head) {
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    let protocol = head.values("sec-websocket-protocol").next().map(text).unwrap_or_default();
+    let extensions: Vec<String> = head.values("sec-websocket-extensions").map(text).collect();
+    let socket = socket.clone();
+    feed.push(Box::new(move |ctx| {
+        let is_awaited = socket.state() == ReadyState::Connecting;
+        if is_awaited {
+            socket.set_state(ReadyState::Open);
+        }
+        let name = if is_awaited { "open" } else { "connected" };
+        Ok(vec![name.into_js(ctx)?, protocol.into_js(ctx)?, extensions.into_js(ctx)?])
+    }));
+}
+
+fn feed_message(feed: &Feed, user: &Rc<User>, socket: &Rc<Socket>, message: Incoming) {
+    let bytes = match &message {
+        Incoming::Text(data) | Incoming::Binary(data) => data.len(),
+        Incoming::Ping(data) | Incoming::Pong(data) => data.len(),
+    };
+    if let Incoming::Pong(payload) = &message {
+        socket.track_pong(user, payload);
+    }
+    let is_data = matches!(message, Incoming::Text(_) | Incoming::Binary(_));
+    socket.hold(bytes);
+    let (user, socket) = (user.clone(), socket.clone());
+    feed.push(Box::new(move |ctx| {
+        socket.release(bytes);
+        match socket.state() {
+            ReadyState::Open => {}
+            ReadyState::Closing if !is_data => {}
+            // As in k6: the script does not see messages after it has closed.
+            _ => return Ok(Vec::new()),
+        }
+        if is_data {
+            socket.count_received(&user);
+        }
+        match message {
+            Incoming::Text(text) => {
+                let text = String::from_utf8_lossy(&text).into_js(ctx)?;
+                Ok(vec!["message".into_js(ctx)?, text])
+            }
+            Incoming::Binary(data) => {
+                let data = ArrayBuffer::new(ctx.clone(), data)?.into_js(ctx)?;
+                Ok(vec!["message".into_js(ctx)?, data])
+            }
+            Incoming::Ping(_) => Ok(vec!["ping".into_js(ctx)?]),
+            Incoming::Pong(_) => Ok(vec!["pong".into_js(ctx)?]),
+        }
+    }));
+}
+
+/// The last event: an error if there was one, and the server's close frame.
+fn feed_closed(
+    feed: &Feed,
+    user: &Rc<User>,
+    socket: &Rc<Socket>,
+    error: Option<String>,
+    close: Option<(u16, String)>,
+) {
+    let (user, socket) = (user.clone(), socket.clone());
+    feed.push(Box::new(move |ctx| {
+        let before = socket.state();
+        socket.set_state(ReadyState::Closed);
+        socket.count_session(&user);
+        if before == ReadyState::Closed {
+            return Ok(Vec::new());
+        }
+        let (code, reason) = close.unzip();
+        let (code, reason) = (code.into_js(ctx)?, reason.into_js(ctx)?);
+        Ok(vec!["closed".into_js(ctx)?, error.into_js(ctx)?, code, reason])
+    }));
+}
+
+fn state(handle: Class<'_, Handle>) -> u8 {
+    Handle::socket(&handle).state() as u8
+}
+
+fn unsent(handle: Class<'_, Handle>) -> f64 {
+    Handle::socket(&handle).unsent() as f64
+}
+
+/// Counts what was sent. A connection that is gone is no error here: its event is on the way.
+fn sent(ctx: &Ctx<'_>, socket: &Socket, result: std::result::Result<(), End>) -> Result<()> {
+    match result {
+        Ok(()) => socket.count_sent(&User::of(ctx)),
+        Err(error @ End::Failed(_)) => {
+            return Err(Exception::throw_message(ctx, &error.to_string()));
+        }
+        Err(_) => {}
+    }
+    Ok(())
+}
+
+fn send<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>, data: Value<'js>) -> Result<()> {
+    let socket = Handle::socket(&handle);
+    let opcode = if data.is_string() { Opcode::Text } else { Opcode::Binary };
+    let result = socket.send(opcode, &bytes_of(&ctx, &data)?);
+    sent(&ctx, &socket, result)
+}
+
+fn ping<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>) -> Result<()> {
+    let socket = Handle::socket(&handle);
+    let result = socket.ping();
+    sent(&ctx, &socket, result)
+}
+
+fn close<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>, code: u16, reason: String) -> Result<()> {
+    let socket = Handle::socket(&handle);
+    let before = socket.state();
+    socket.set_state(ReadyState::Closing);
+    let result = match before {
+        ReadyState::Connecting => {
+            socket.close_early(code, reason);
+            Ok(())
+        }
+        _ => socket.send_close(code, &reason),
+    };
+    sent(&ctx, &socket, result)
+}
+
+/// Closes without a word, after a function of the script has thrown.
+fn drop_connection(ctx: Ctx<'_>, handle: Class<'_, Handle>) {
+    let user = User::of(&ctx);
+    let socket = Handle::socket(&handle);
+    socket.set_state(ReadyState::Closed);
+    socket.finish(&user);
+    socket.count_session(&user);
+}
+
+fn warn(ctx: Ctx<'_>, message: String) {
+    let user = User::of(&ctx);
+    user.run.log.write_limited(crate::log::Level::Warning, &message, &[]);
+}
+
+fn refuse(ctx: Ctx<'_>, feature: String) -> Result<()> {
+    Err(User::of(&ctx).refuse_feature(&ctx, &feature))
+}
+
+fn encode<'js>(ctx: Ctx<'js>, text: Value<'js>) -> Result<ArrayBuffer<'js>> {
+    let bytes = bytes_of(&ctx, &text)?;
+    ArrayBuffer::new(ctx, bytes)
+}
+
+fn decode<'js>(ctx: Ctx<'js>, buffer: Value<'js>) -> Result<String> {
+    Ok(String::from_utf8_lossy(&bytes_of(&ctx, &buffer)?).into_owned())
+}

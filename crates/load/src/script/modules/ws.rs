@@ -1,0 +1,244 @@
+//! `k6/ws`: a session that blocks the virtual user. The part that calls the script's functions is JavaScript.
+
+use std::future::poll_fn;
+use std::time::{Duration, Instant};
+
+use rquickjs::function::Opt;
+use rquickjs::module::{Declarations, Exports, ModuleDef};
+use rquickjs::{Array, ArrayBuffer, Class, Ctx, Exception, Function, IntoJs, Object, Result, Value};
+
+use super::Members;
+use super::bytes::bytes_of;
+use super::ws_params::{Handle, WsParams, not_in_init};
+use crate::http::{Head, canonical};
+use crate::script::sockets::{Found, Socket};
+use crate::script::user::User;
+use crate::websocket::{Dial, End, Incoming, Opcode};
+
+pub(super) const MEMBERS: Members =
+    Members { present: &["connect"], missing: &[], prefix: "ws." };
+
+/// Makes `connect` of the functions below.
+const LIBRARY: &str = include_str!("ws.js");
+
+/// How long writing a close frame may take; k6's limit.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The module `k6/ws`.
+pub(super) struct Ws;
+
+impl ModuleDef for Ws {
+    fn declare(declarations: &Declarations<'_>) -> Result<()> {
+        MEMBERS.declare(declarations)
+    }
+
+    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+        let native = Object::new(ctx.clone())?;
+        native.set("check", Function::new(ctx.clone(), check)?)?;
+        native.set("now", Function::new(ctx.clone(), clock())?)?;
+        native.set("connect", Function::new(ctx.clone(), connect)?)?;
+        native.set("next", Function::new(ctx.clone(), next)?)?;
+        native.set("send", Function::new(ctx.clone(), send)?)?;
+        native.set("ping", Function::new(ctx.clone(), ping)?)?;
+        native.set("close", Function::new(ctx.clone(), close)?)?;
+        native.set("end", Function::new(ctx.clone(), end)?)?;
+        let library: Function<'js> = ctx.eval(LIBRARY)?;
+        let object = Object::new(ctx.clone())?;
+        object.set("connect", library.call::<_, Function<'js>>((native,))?)?;
+        MEMBERS.export(exports, &object)
+    }
+}
+
+fn check(ctx: Ctx<'_>) -> Result<()> {
+    not_in_init(&ctx, &User::of(&ctx))
+}
+
+/// Milliseconds that never go back.
+fn clock() -> impl Fn() -> f64 {
+    let start = Instant::now();
+    move || start.elapsed().as_secs_f64() * 1e3
+}
+
+/// `[response, socket]`; without the socket when there is no connection.
+fn connect<'js>(ctx: Ctx<'js>, url: String, params: Opt<Value<'js>>) -> Result<Array<'js>> {
+    let user = User::of(&ctx);
+    let WsParams { headers, tags, jar, deflates } =
+        WsParams::read(&ctx, &user, params.0, false)?;
+    let socket = Socket::new(&user, &[("url", &url)], &tags);
+    let dial = Dial { url, headers, protocols: Vec::new(), deflates, jar };
+    let result = user.wait(&ctx, Box::pin(socket.connect(&user, &dial)))?;
+    let found = Array::new(ctx.clone())?;
+    match result {
+        Ok(head) => {
+            found.set(0, response(&ctx, &dial.url, Some((&head, &[])), "")?)?;
+            found.set(1, Class::instance(ctx, Handle(socket))?)?;
+        }
+        Err(error) => {
+            socket.count_session(&user);
+            let text = error.to_string();
+            if user.run.settings().throw {
+                return Err(Exception::throw_message(&ctx, &text));
+            }
+            let answer = error.answer();
+            let error = if answer.is_some() { "" } else { &text };
+            found.set(0, response(&ctx, "", answer, error)?)?;
+        }
+    }
+    Ok(found)
+}
+
+fn response<'js>(
+    ctx: &Ctx<'js>,
+    url: &str,
+    answer: Option<(&Head, &[u8])>,
+    error: &str,
+) -> Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    object.set("url", url)?;
+    object.set("status", answer.map_or(0, |(head, _)| head.status))?;
+    object.set("headers", answer.map(|(head, _)| headers(ctx, head)).transpose()?)?;
+    let body = answer.map_or_else(Default::default, |(_, body)| String::from_utf8_lossy(body));
+    object.set("body", &*body)?;
+    object.set("error", error)?;
+    Ok(object)
+}
+
+fn headers<'js>(ctx: &Ctx<'js>, head: &Head) -> Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    for (name, value) in head.headers() {
+        let name = canonical(name);
+        let value = String::from_utf8_lossy(value).into_owned();
+        let value = match object.get::<_, Option<String>>(&*name)? {
+            Some(before) => format!("{before}, {value}"),
+            None => value,
+        };
+        object.set(name, value)?;
+    }
+    Ok(object)
+}
+
+/// What comes from the server within so many milliseconds (for ever, when negative): `[event, data]`, or
+/// `['end', code, error]`; `undefined` when nothing came.
+fn next<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>, wait_ms: f64) -> Result<Value<'js>> {
+    let user = User::of(&ctx);
+    let socket = Handle::socket(&handle);
+    // A server that never pauses must not keep the other virtual users waiting.
+    if user.control.poll_interrupt() {
+        return Err(Exception::throw_message(&ctx, "the iteration was interrupted"));
+    }
+    let coming = poll_fn(|cx| socket.poll(cx, true));
+    let found = match Duration::try_from_secs_f64(wait_ms / 1e3) {
+        Ok(wait) => user.wait(&ctx, tokio::time::timeout(wait, coming))?.ok(),
+        Err(_) => Some(user.wait(&ctx, coming)?),
+    };
+    match found {
+        Some(found) => event(&ctx, &user, &socket, found),
+        None => Ok(Value::new_undefined(ctx)),
+    }
+}
+
+fn event<'js>(ctx: &Ctx<'js>, user: &User, socket: &Socket, found: Found) -> Result<Value<'js>> {
+    let event = Array::new(ctx.clone())?;
+    match found {
+        Found::Message(Incoming::Text(text)) => {
+            socket.count_received(user);
+            event.set(0, "message")?;
+            event.set(1, String::from_utf8_lossy(&text).into_owned())?;
+        }
+        Found::Message(Incoming::Binary(bytes)) => {
+            socket.count_received(user);
+            event.set(0, "binaryMessage")?;
+            event.set(1, ArrayBuffer::new(ctx.clone(), bytes)?)?;
+        }
+        Found::Message(Incoming::Ping(_)) => event.set(0, "ping")?,
+        Found::Message(Incoming::Pong(payload)) => {
+            socket.track_pong(user, &payload);
+            event.set(0, "pong")?;
+        }
+        Found::End(end) => {
+            const GOING_AWAY: u16 = 1001;
+            event.set(0, "end")?;
+            event.set(1, if let End::Closed { code, .. } = end { code } else { GOING_AWAY })?;
+            if end.is_unexpected() {
+                event.set(2, error(ctx, &end)?)?;
+            }
+        }
+        Found::Changed => {
+            event.set(0, "end")?;
+            event.set(1, 1001)?;
+        }
+    }
+    event.into_js(ctx)
+}
+
+/// `[text, code, reason]`, the latter two of a close frame.
+fn error<'js>(ctx: &Ctx<'js>, end: &End) -> Result<Array<'js>> {
+    let error = Array::new(ctx.clone())?;
+    error.set(0, end.to_string())?;
+    if let End::Closed { code, text } = end {
+        error.set(1, *code)?;
+        error.set(2, text.as_str())?;
+    }
+    Ok(error)
+}
+
+/// Waits until everything is written; gives the error, if there was one.
+fn flush<'js>(
+    ctx: &Ctx<'js>,
+    user: &User,
+    socket: &Socket,
+    queued: std::result::Result<(), End>,
+) -> Result<Option<Array<'js>>> {
+    let result = match queued {
+        Ok(()) => user.wait(ctx, poll_fn(|cx| socket.poll_flush(cx)))?,
+        Err(end) => Err(end),
+    };
+    result.err().map(|end| error(ctx, &end)).transpose()
+}
+
+/// Sends a text or a buffer; gives the error, if there was one.
+fn send<'js>(
+    ctx: Ctx<'js>,
+    handle: Class<'js, Handle>,
+    data: Value<'js>,
+) -> Result<Option<Array<'js>>> {
+    let user = User::of(&ctx);
+    let socket = Handle::socket(&handle);
+    let opcode = if data.is_string() { Opcode::Text } else { Opcode::Binary };
+    let queued = socket.send(opcode, &bytes_of(&ctx, &data)?);
+    let error = flush(&ctx, &user, &socket, queued)?;
+    // As in k6, whether it went well or not.
+    socket.count_sent(&user);
+    Ok(error)
+}
+
+/// Sends a ping; gives the error, if there was one.
+fn ping<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>) -> Result<Option<Array<'js>>> {
+    let socket = Handle::socket(&handle);
+    flush(&ctx, &User::of(&ctx), &socket, socket.ping())
+}
+
+/// Sends a close frame and closes; gives the error, if there was one.
+fn close<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>, code: f64) -> Result<Option<Array<'js>>> {
+    let user = User::of(&ctx);
+    let socket = Handle::socket(&handle);
+    // Go's conversion of an integer to 16 bits.
+    let queued = socket.send_close(code as i64 as u16, "");
+    let flushed = tokio::time::timeout(WRITE_TIMEOUT, poll_fn(|cx| socket.poll_flush(cx)));
+    let result = match queued {
+        Ok(()) => user.wait(&ctx, flushed)?.unwrap_or_else(|_| {
+            Err(End::Failed("write: i/o timeout".to_owned()))
+        }),
+        Err(end) => Err(end),
+    };
+    socket.finish(&user);
+    result.err().map(|end| error(&ctx, &end)).transpose()
+}
+
+/// The session is over.
+fn end<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>) {
+    let user = User::of(&ctx);
+    let socket = Handle::socket(&handle);
+    socket.finish(&user);
+    socket.count_session(&user);
+}

@@ -1,0 +1,112 @@
+//! What `ws.connect()` and `new WebSocket()` have in common: their parameters, and the object that stands for a socket
+//! inside of the modules.
+
+use std::rc::Rc;
+
+use rquickjs::class::{JsClass, Readable, Trace, Tracer};
+use rquickjs::function::Constructor;
+use rquickjs::{Class, Coerced, Ctx, Exception, JsLifetime, Object, Result, Value};
+
+use super::arguments::{Tags, headers_from, tags_from};
+use super::cookie_jar::jar_from;
+use crate::http::cookies::Jar;
+use crate::script::sockets::Socket;
+use crate::script::user::User;
+
+/// The last argument.
+pub(super) struct WsParams {
+    pub(super) headers: Vec<(Rc<str>, Rc<str>)>,
+    pub(super) tags: Tags,
+    pub(super) jar: Rc<Jar>,
+    pub(super) deflates: bool,
+}
+
+impl WsParams {
+    /// Reads the parameters. With `is_strict` an unknown one is refused and `compression` may not be empty, as in
+    /// `k6/websockets`.
+    pub(super) fn read<'js>(
+        ctx: &Ctx<'js>,
+        user: &User,
+        value: Option<Value<'js>>,
+        is_strict: bool,
+    ) -> Result<Self> {
+        let jar = user.jar.borrow().clone();
+        let mut params = Self { headers: Vec::new(), tags: Vec::new(), jar, deflates: false };
+        let Some(object) = value.as_ref().and_then(Value::as_object) else { return Ok(params) };
+        for entry in object.props::<String, Value<'js>>() {
+            let (key, value) = entry?;
+            let is_nullish = value.is_null() || value.is_undefined();
+            match key.as_str() {
+                "headers" if !is_nullish => params.headers = headers_from(ctx, value)?,
+                "tags" => params.tags = tags_from(ctx, Some(value))?.unwrap_or_default(),
+                // As in k6 what is no jar is ignored.
+                "jar" if value.is_object() => {
+                    if let Ok(jar) = jar_from(ctx, &value) {
+                        params.jar = jar;
+                    } else {
+                        ctx.catch();
+                    }
+                }
+                "compression" => params.deflates = deflates(ctx, &value, is_strict)?,
+                "headers" | "jar" => {}
+                _ if is_strict => {
+                    let message = format!("unknown WebSocket's option {key}");
+                    return Err(Exception::throw_message(ctx, &message));
+                }
+                _ => {}
+            }
+        }
+        Ok(params)
+    }
+}
+
+fn deflates<'js>(ctx: &Ctx<'js>, value: &Value<'js>, is_strict: bool) -> Result<bool> {
+    let text = value.get::<Coerced<String>>()?.0;
+    match text.trim() {
+        "deflate" => Ok(true),
+        "" if !is_strict => Ok(false),
+        other => {
+            let message = format!(
+                "unsupported compression algorithm '{other}', supported algorithm is 'deflate'"
+            );
+            Err(Exception::throw_message(ctx, &message))
+        }
+    }
+}
+
+/// Refuses what only an iteration, `setup()` or `teardown()` can do.
+pub(super) fn not_in_init(ctx: &Ctx<'_>, user: &User) -> Result<()> {
+    if user.is_initialising() {
+        let message = "using websockets in the init context is not supported";
+        return Err(Exception::throw_message(ctx, message));
+    }
+    Ok(())
+}
+
+/// A [`Socket`] as the JavaScript part of the modules holds it.
+#[derive(JsLifetime)]
+pub(super) struct Handle(pub(super) Rc<Socket>);
+
+impl<'js> Trace<'js> for Handle {
+    fn trace<'a>(&self, _tracer: Tracer<'a, 'js>) {}
+}
+
+impl<'js> JsClass<'js> for Handle {
+    const NAME: &'static str = "Socket";
+    type Mutable = Readable;
+
+    fn prototype(ctx: &Ctx<'js>) -> Result<Option<Object<'js>>> {
+        Object::new(ctx.clone()).map(Some)
+    }
+
+    fn constructor(_ctx: &Ctx<'js>) -> Result<Option<Constructor<'js>>> {
+        Ok(None)
+    }
+}
+
+impl Handle {
+    /// The socket of a native function's argument.
+    pub(super) fn socket(handle: &Class<'_, Self>) -> Rc<Socket> {
+        handle.borrow().0.clone()
+    }
+}
