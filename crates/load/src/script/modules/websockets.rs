@@ -249,7 +249,8 @@ fn drop_connection(ctx: Ctx<'_>, handle: Class<'_, Handle>) {
     let socket = Handle::socket(&handle);
     socket.set_state(ReadyState::Closed);
     socket.finish(&user);
-    socket.count_session(&user);
+    // As in k6, where it ends after the iteration.
+    socket.forget_session();
 }
 
 fn warn(ctx: Ctx<'_>, message: String) {

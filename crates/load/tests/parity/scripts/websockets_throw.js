@@ -3,7 +3,7 @@ import { WebSocket } from 'k6/websockets';
 const URL = __ENV.URL.replace('http', 'ws');
 
 export default function () {
-  const socket = new WebSocket(`${URL}/ws/throws`);
+  const socket = new WebSocket(`${URL}/wsw/throws`);
   socket.onopen = () => socket.send('hello');
   socket.onmessage = () => {
     throw new Error('of a listener');

@@ -11,7 +11,6 @@ export const options = {
     'ws_sessions{status:101}': ['count==10'],
     'ws_sessions{status:404}': ['count==1'],
     'ws_sessions{subproto:v12.stomp}': ['count==1'],
-    [`ws_sessions{url:${URL}/ws/echo}`]: ['count==1'],
   },
 };
 
