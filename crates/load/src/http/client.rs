@@ -232,7 +232,11 @@ impl Client {
         Ok((connection, response))
     }
 
-    pub(super) async fn connect(&self, url: &Url, trace: &mut Trace) -> Result<Connection, RequestError> {
+    pub(super) async fn connect(
+        &self,
+        url: &Url,
+        trace: &mut Trace,
+    ) -> Result<Connection, RequestError> {
         let start = Instant::now();
         let (address, looked_up) = self.network.resolver.resolve(&url.host, url.port).await?;
         if looked_up {

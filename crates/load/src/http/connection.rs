@@ -179,9 +179,7 @@ impl Connection {
     /// Reads up to the end of a final head; informational ones (RFC 9110 §15.2) are skipped.
     async fn read_head(&mut self, progress: &mut Progress<'_>) -> Result<Head, RequestError> {
         match self.read_any_head(progress).await? {
-            Head { status: 101, .. } => {
-                Err(RequestError::Malformed("switched protocols unasked"))
-            }
+            Head { status: 101, .. } => Err(RequestError::Malformed("switched protocols unasked")),
             head => Ok(head),
         }
     }
@@ -213,7 +211,10 @@ impl Connection {
     }
 
     /// Reads once into the buffer; 0 means the peer has closed.
-    pub(super) async fn fill(&mut self, progress: &mut Progress<'_>) -> Result<usize, RequestError> {
+    pub(super) async fn fill(
+        &mut self,
+        progress: &mut Progress<'_>,
+    ) -> Result<usize, RequestError> {
         if self.start == self.buffer.len() {
             self.buffer.clear();
             self.start = 0;

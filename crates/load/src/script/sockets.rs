@@ -81,7 +81,11 @@ pub(super) enum Found {
 
 impl Socket {
     /// A socket that is going to connect, with the tags of this moment and `tags`, of which later ones win.
-    pub(super) fn new(user: &User, address: &[(&str, &str)], tags: &[(String, String)]) -> Rc<Self> {
+    pub(super) fn new(
+        user: &User,
+        address: &[(&str, &str)],
+        tags: &[(String, String)],
+    ) -> Rc<Self> {
         let assignment = user.assignment.borrow().clone();
         let own = address.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         let custom = own.chain(assignment.tags.iter().cloned()).chain(tags.iter().cloned());

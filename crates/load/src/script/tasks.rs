@@ -3,7 +3,8 @@
 //! A script's functions run one at a time, on its virtual user's stack. When it has nothing left
 //! to run, [`turn`] blocks the virtual user until the next timer is due or the next request is
 //! answered, and calls what was waiting for that; an iteration is over when there is nothing to
-//! wait for. A source of events, such as a socket, calls its function any number of times. Requests are tasks of the event loop and go on while the script sleeps or computes.
+//! wait for. A source of events, such as a socket, calls its function any number of times. Requests
+//! are tasks of the event loop and go on while the script sleeps or computes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, VecDeque};

@@ -18,8 +18,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(60);
 /// What a server appends to the key it proves to have read (RFC 6455 §1.3).
 const ACCEPT_SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-const DEFLATE: &str =
-    "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
+const DEFLATE: &str = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
 
 /// A connection to open.
 pub(crate) struct Dial {
@@ -157,7 +156,10 @@ impl Dial {
             }
             let name = canonical(name);
             let is_ours = match name.as_str() {
-                "Upgrade" | "Connection" | "Sec-Websocket-Key" | "Sec-Websocket-Version"
+                "Upgrade"
+                | "Connection"
+                | "Sec-Websocket-Key"
+                | "Sec-Websocket-Version"
                 | "Sec-Websocket-Extensions" => true,
                 "Sec-Websocket-Protocol" => !self.protocols.is_empty(),
                 _ => false,

@@ -229,7 +229,8 @@ impl Decoder {
         let mut payload = std::mem::take(&mut self.message);
         if self.is_compressed {
             let plain = deflate::decompress(&payload);
-            payload = plain.map_err(|error| End::Failed(error.to_string()))?.ok_or(End::TooLarge)?;
+            payload =
+                plain.map_err(|error| End::Failed(error.to_string()))?.ok_or(End::TooLarge)?;
         }
         let opcode = std::mem::take(&mut self.opcode);
         let is_text = opcode == Opcode::Text as u8;

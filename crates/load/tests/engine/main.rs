@@ -17,3 +17,4 @@ mod signals;
 mod support;
 mod tls;
 mod unsupported;
+mod websockets;

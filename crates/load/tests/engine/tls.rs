@@ -113,9 +113,12 @@ fn a_redirect_may_lead_to_tls() {
     script.against(&plain).run().assert_all_checks_passed();
 }
 
+/// What a request is answered, and whether the connection is closed after it; `None` only closes.
+type Reply = Option<(Vec<u8>, bool)>;
+
 /// A server that closes connections without TLS's own farewell. The answer to every request is given
-/// by its path and the serial number of its connection; `None` only closes.
-fn without_farewell(answer: fn(&str, usize) -> Option<(&'static str, bool)>) -> u16 {
+/// by its head and the serial number of its connection.
+fn without_farewell(answer: fn(&str, usize) -> Reply) -> u16 {
     let directory = tempfile::tempdir().unwrap();
     certificate(directory.path());
     let file = |name: &str| directory.path().join(name);
@@ -142,9 +145,8 @@ fn without_farewell(answer: fn(&str, usize) -> Option<(&'static str, bool)>) -> 
                     assert!(stream.read_until(b'\n', &mut head).unwrap() > 0);
                 }
                 let head = String::from_utf8(head).unwrap();
-                let path = head.split(' ').nth(1).unwrap();
-                let Some((answer, close)) = answer(path, connection) else { break };
-                stream.get_mut().write_all(answer.as_bytes()).unwrap();
+                let Some((answer, close)) = answer(&head, connection) else { break };
+                stream.get_mut().write_all(&answer).unwrap();
                 stream.get_mut().flush().unwrap();
                 if close {
                     break;
@@ -157,12 +159,16 @@ fn without_farewell(answer: fn(&str, usize) -> Option<(&'static str, bool)>) -> 
 
 #[test]
 fn a_server_that_closes_without_a_farewell_has_closed() {
-    let port = without_farewell(|path, connection| match (path, connection) {
-        ("/to-the-end", _) => Some(("HTTP/1.1 200 OK\r\n\r\nwhole", true)),
-        ("/short", _) => Some(("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", true)),
-        ("/kept", _) => Some(("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx", false)),
-        ("/again", 2) => None,
-        _ => Some(("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecond", true)),
+    let port = without_farewell(|head, connection| {
+        let path = head.split(' ').nth(1).unwrap();
+        let (answer, close) = match (path, connection) {
+            ("/to-the-end", _) => ("HTTP/1.1 200 OK\r\n\r\nwhole", true),
+            ("/short", _) => ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", true),
+            ("/kept", _) => ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx", false),
+            ("/again", 2) => return None,
+            _ => ("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecond", true),
+        };
+        Some((answer.into(), close))
     });
     let mut script = Script::body(
         "check(http.get(`${URL}/to-the-end`), { whole: (r) => r.status === 200 && r.body === 'whole' });
@@ -170,8 +176,40 @@ fn a_server_that_closes_without_a_farewell_has_closed() {
          check(http.get(`${URL}/kept`), { kept: (r) => r.status === 200 });
          check(http.get(`${URL}/again`), { again: (r) => r.body === 'second' });",
     );
+    trusting(&mut script, port);
+    script.run().assert_all_checks_passed();
+}
+
+/// Makes `URL` the server at this port, whose certificate nobody trusts.
+fn trusting(script: &mut Script, port: u16) {
     script.config.overrides.http.insecure_skip_tls_verify = Some(true);
     script.config.environment =
         crate::support::variable("URL", &format!("https://localhost:{port}"));
+}
+
+#[test]
+fn websockets_are_spoken_over_tls() {
+    let port = without_farewell(|head, _| {
+        let key = head.lines().find_map(|line| line.strip_prefix("Sec-WebSocket-Key: "));
+        // A text, and a close frame with code 1000.
+        let frames = [&[0x81, 8][..], b"over TLS", &[0x88, 2, 0x03, 0xe8]].concat();
+        Some((crate::websockets::switched(key.unwrap(), "", &frames), true))
+    });
+    let mut script = Script::new(
+        "import ws from 'k6/ws'; import { WebSocket } from 'k6/websockets'; import { check } from 'k6';
+         const URL = __ENV.URL.replace('https', 'wss');
+         export default function () {
+            const seen = [];
+            ws.connect(URL, (socket) => {
+                for (const name of ['message', 'error', 'close']) socket.on(name, (data) => seen.push(data));
+            });
+            check(seen.join(), { blocking: (s) => s === 'over TLS,1000' });
+            const socket = new WebSocket(URL);
+            socket.onmessage = (event) => seen.push(event.data);
+            socket.onclose = (event) => check([...seen, event.code].join(),
+                { beside: (s) => s === 'over TLS,1000,over TLS,1000' });
+         }",
+    );
+    trusting(&mut script, port);
     script.run().assert_all_checks_passed();
 }

@@ -13,7 +13,7 @@ fn refused(script: Script, name: &str) {
 
 #[test]
 fn modules() {
-    for name in ["k6/ws", "k6/html", "k6/browser", "k6/x/sql"] {
+    for name in ["k6/net/grpc", "k6/html", "k6/browser", "k6/x/sql"] {
         let script =
             Script::new(&format!("import x from '{name}'; export default function () {{}}"));
         refused(script, &format!("module `{name}`"));
@@ -23,11 +23,11 @@ fn modules() {
 #[test]
 fn all_that_is_missing_is_told_at_once() {
     let script = Script::new(
-        "import ws from 'k6/ws'; import { parseHTML } from 'k6/html';
+        "import grpc from 'k6/net/grpc'; import { parseHTML } from 'k6/html';
          export default function () {}",
     );
     let ran = script.run();
-    let told = "each of module `k6/ws`, module `k6/html` is not supported yet";
+    let told = "each of module `k6/net/grpc`, module `k6/html` is not supported yet";
     assert!(ran.said(told), "{:?}", ran.messages);
 }
 

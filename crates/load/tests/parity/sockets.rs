@@ -14,12 +14,7 @@ const PING: u8 = 9;
 const PONG: u8 = 10;
 
 /// Answers a handshake, then frames until the client is gone.
-pub fn serve(
-    mut reader: BufReader<&TcpStream>,
-    target: &str,
-    key: &str,
-    log: &Mutex<Vec<String>>,
-) {
+pub fn serve(mut reader: BufReader<&TcpStream>, target: &str, key: &str, log: &Mutex<Vec<String>>) {
     let accept = format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
     let accept = BASE64_STANDARD.encode(Sha1::digest(accept));
     let protocol =
@@ -49,7 +44,9 @@ pub fn serve(
             (_, "drop") => return,
             (_, "break") => frame(0x83, b""),
             (_, "ping me") => frame(0x80 | PING, b"from the server"),
-            (_, "close 4001") => frame(0x80 | CLOSE, &[&4001u16.to_be_bytes()[..], b"bye"].concat()),
+            (_, "close 4001") => {
+                frame(0x80 | CLOSE, &[&4001u16.to_be_bytes()[..], b"bye"].concat())
+            }
             (_, "close 1000") => frame(0x80 | CLOSE, &1000u16.to_be_bytes()),
             (_, "fragments") => {
                 [frame(TEXT, b"in "), frame(0, b"three "), frame(0x80, b"parts")].concat()

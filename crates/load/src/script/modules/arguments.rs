@@ -157,7 +157,10 @@ fn is_digest<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<bool> {
     Err(User::of(ctx).refuse_feature(ctx, &feature))
 }
 
-pub(super) fn headers_from<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Vec<(Rc<str>, Rc<str>)>> {
+pub(super) fn headers_from<'js>(
+    ctx: &Ctx<'js>,
+    value: Value<'js>,
+) -> Result<Vec<(Rc<str>, Rc<str>)>> {
     let Some(object) = value.as_object() else {
         return Err(Exception::throw_type(ctx, "headers must be an object"));
     };

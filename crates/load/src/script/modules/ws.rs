@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use rquickjs::function::Opt;
 use rquickjs::module::{Declarations, Exports, ModuleDef};
-use rquickjs::{Array, ArrayBuffer, Class, Ctx, Exception, Function, IntoJs, Object, Result, Value};
+use rquickjs::{
+    Array, ArrayBuffer, Class, Ctx, Exception, Function, IntoJs, Object, Result, Value,
+};
 
 use super::Members;
 use super::bytes::bytes_of;
@@ -15,8 +17,7 @@ use crate::script::sockets::{Found, Socket};
 use crate::script::user::User;
 use crate::websocket::{Dial, End, Incoming, Opcode};
 
-pub(super) const MEMBERS: Members =
-    Members { present: &["connect"], missing: &[], prefix: "ws." };
+pub(super) const MEMBERS: Members = Members { present: &["connect"], missing: &[], prefix: "ws." };
 
 /// Makes `connect` of the functions below.
 const LIBRARY: &str = include_str!("ws.js");
@@ -62,8 +63,7 @@ fn clock() -> impl Fn() -> f64 {
 /// `[response, socket]`; without the socket when there is no connection.
 fn connect<'js>(ctx: Ctx<'js>, url: String, params: Opt<Value<'js>>) -> Result<Array<'js>> {
     let user = User::of(&ctx);
-    let WsParams { headers, tags, jar, deflates } =
-        WsParams::read(&ctx, &user, params.0, false)?;
+    let WsParams { headers, tags, jar, deflates } = WsParams::read(&ctx, &user, params.0, false)?;
     let socket = Socket::new(&user, &[("url", &url)], &tags);
     let dial = Dial { url, headers, protocols: Vec::new(), deflates, jar };
     let result = user.wait(&ctx, Box::pin(socket.connect(&user, &dial)))?;
@@ -226,9 +226,9 @@ fn close<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>, code: f64) -> Result<Op
     let queued = socket.send_close(code as i64 as u16, "");
     let flushed = tokio::time::timeout(WRITE_TIMEOUT, poll_fn(|cx| socket.poll_flush(cx)));
     let result = match queued {
-        Ok(()) => user.wait(&ctx, flushed)?.unwrap_or_else(|_| {
-            Err(End::Failed("write: i/o timeout".to_owned()))
-        }),
+        Ok(()) => user
+            .wait(&ctx, flushed)?
+            .unwrap_or_else(|_| Err(End::Failed("write: i/o timeout".to_owned()))),
         Err(end) => Err(end),
     };
     socket.finish(&user);
