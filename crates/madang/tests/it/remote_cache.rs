@@ -245,7 +245,13 @@ fn a_load_after_a_write_waits_for_nobody() {
     let stats = cli(&shared.redis, &["INFO", "commandstats"]);
     let gets = stats.split("cmdstat_get:calls=").nth(1).unwrap().split(',').next().unwrap();
     let gets: u32 = gets.parse().unwrap();
-    assert!((20..100).contains(&gets), "{gets} looks for 20 reads");
+    // A look that the server does not answer in time is none of a load that nobody does.
+    let missed: f64 = ["madang_cache_failed_total", "madang_cache_skipped_total"]
+        .map(|name| node.metric(name, &[r#"tier="remote""#]))
+        .iter()
+        .sum();
+    let looks = f64::from(gets) + missed;
+    assert!(looks >= 20.0 && gets < 100, "{gets} looks, {missed} failed, for 20 reads");
 }
 
 /// The rights that docs/OPERATIONS.md names are enough.
