@@ -9,6 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::engine::{self, Guarded, Plan};
 use crate::generator;
+use crate::limiter::Limiter;
 use crate::log::{Level, Log, Messages};
 use crate::options::{ExecutorConfig, Layer, Options, OptionsError};
 use crate::outline::Outline;
@@ -16,6 +17,7 @@ use crate::output;
 use crate::progress::{Progress, header};
 use crate::report::Report;
 use crate::run::{Run, Settings};
+use crate::samples::{OutputSpec, Writer};
 use crate::script::ScriptError;
 use crate::secrets::Secrets;
 
@@ -89,6 +91,8 @@ pub struct Config {
     pub report: Option<PathBuf>,
     /// Write here when the recording begins, in seconds since 1970, as soon as that is known.
     pub started: Option<PathBuf>,
+    /// Where single values are written.
+    pub outputs: Vec<OutputSpec>,
     /// Time before the recording begins.
     pub warm_up: Duration,
     /// Event loops; as many as processors may be used when `None`.
@@ -201,9 +205,16 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
         max_redirects: options.max_redirects,
         no_vu_connection_reuse: options.no_vu_connection_reuse,
         min_iteration_duration: options.min_iteration_duration,
+        system_tags: options.system_tags,
         http: options.http.clone(),
     });
+    if options.rps > 0 {
+        let _ = run.limiter.set(Limiter::new(options.rps));
+    }
     let _ = run.options.set(Arc::new(options.clone()));
+    if options.system_tags.has("expected_response") {
+        run.registry().define_expected();
+    }
     let guarded = match config.no_thresholds {
         true => Vec::new(),
         false => guarded(&run, &options)?,
@@ -261,23 +272,47 @@ fn refuse_warm_up_of_iterations(warm_up: Duration, options: &Options) -> Result<
 }
 
 fn execute(config: &Config, run: &Arc<Run>, plan: &Plan) -> Outcome {
+    let writer = match open_outputs(config, run) {
+        Ok(writer) => writer,
+        Err(error) => return Outcome { status: refuse(config, &error), report: None },
+    };
     if !config.quiet {
         let script = config.script.display().to_string();
-        let output = config
-            .report
-            .as_ref()
-            .map_or_else(|| "-".to_owned(), |path| path.display().to_string());
-        output::show(&header(&script, &output, &plan.options));
+        output::show(&header(&script, &output_names(config), &plan.options));
     }
     let mut progress = Progress::new(run.clone(), &plan.options, config.warm_up, config.quiet);
-    match engine::execute(run, plan, &mut progress) {
+    let result = engine::execute(run, plan, &mut progress);
+    let written = writer.is_none_or(|writer| writer.finish(run));
+    match result {
         Err(error) => {
             run.log.write(Level::Error, &error.to_string(), &[]);
             Outcome { status: status_of(&error), report: None }
         }
         Ok(finished) => {
             progress.finish(config.warm_up + finished.duration);
-            output::finish(config, run, plan, &finished)
+            let mut outcome = output::finish(config, run, plan, &finished);
+            if !written && outcome.status == ExitStatus::Success {
+                outcome.status = ExitStatus::Failure;
+            }
+            outcome
         }
     }
+}
+
+/// Opens the outputs of single values; `None` when there are none.
+fn open_outputs(config: &Config, run: &Arc<Run>) -> Result<Option<Writer>, ScriptError> {
+    if config.outputs.is_empty() {
+        return Ok(None);
+    }
+    let writer = Writer::start(&config.outputs, run).map_err(ScriptError::Start)?;
+    let _ = run.samples.set(writer.samples());
+    Ok(Some(writer))
+}
+
+/// What the header of a run has for its outputs.
+fn output_names(config: &Config) -> String {
+    let report = config.report.iter().map(|path| path.display().to_string());
+    let names: Vec<String> =
+        config.outputs.iter().map(OutputSpec::describe).chain(report).collect();
+    if names.is_empty() { "-".to_owned() } else { names.join(", ") }
 }

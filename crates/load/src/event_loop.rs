@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::http::{ClientConfig, Network, RequestError, Url};
-use crate::metrics::{Builtin, Recorder};
+use crate::metrics::{Builtin, Recorder, SampleTags};
 use crate::run::Run;
 use crate::script::user::Assignment;
 
@@ -53,7 +53,10 @@ impl EventLoop {
     /// Counts iterations that could not be started.
     pub(crate) fn dropped(&self, assignment: &Assignment, count: u64) {
         let mut recorder = self.recorder.borrow_mut();
-        recorder.add(Builtin::DroppedIterations.id(), count as f64, &assignment.sample_tags());
+        // No iteration, no group.
+        let enabled = self.run.settings().system_tags.without("group");
+        let tags = SampleTags { enabled, ..assignment.sample_tags() };
+        recorder.add(Builtin::DroppedIterations.id(), count as f64, &tags);
         if let Some(stats) = recorder.scenario(assignment.index) {
             stats.dropped += count;
         }

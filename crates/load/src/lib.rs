@@ -6,6 +6,7 @@ mod event_loop;
 mod executor;
 mod generator;
 mod http;
+mod limiter;
 mod log;
 mod metrics;
 mod options;
@@ -14,6 +15,7 @@ mod output;
 mod progress;
 pub mod report;
 mod run;
+mod samples;
 mod script;
 mod secrets;
 mod stop_signals;
@@ -25,11 +27,13 @@ pub use http::{
     AddressRange, Dns, NameRules, Patterns, Policy, Select, Target, TlsSettings, TlsVersion,
 };
 pub use log::Messages;
+pub use metrics::SystemTags;
 pub use options::{
     DurationError, ExecutorConfig, HttpLayer, Layer, MetricThresholds, OptionsError, Scenario,
     Stage, Threshold, VuPool, parse_duration, parse_stage,
 };
 pub use outline::Outline;
+pub use samples::OutputSpec;
 pub use script::{VendorError, vendor};
 pub use secrets::{Secrets, SecretsError};
 pub use stop_signals::StopSignals;

@@ -8,10 +8,12 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 
+use crate::limiter::Limiter;
 use crate::log::Log;
-use crate::metrics::Registry;
+use crate::metrics::{Registry, SystemTags};
 use crate::options::HttpOptions;
 use crate::options::{Options, Scenario};
+use crate::samples::Samples;
 use crate::script::{Files, ScriptError, SharedArrays, Sources};
 use crate::secrets::Secrets;
 
@@ -24,6 +26,8 @@ pub(crate) struct Settings {
     pub(crate) max_redirects: u32,
     /// Close the connections at the end of every iteration.
     pub(crate) no_vu_connection_reuse: bool,
+    /// Which tags values have.
+    pub(crate) system_tags: SystemTags,
     /// A shorter iteration is followed by a pause that fills it up.
     pub(crate) min_iteration_duration: Duration,
     pub(crate) http: HttpOptions,
@@ -89,6 +93,10 @@ pub(crate) struct Run {
     /// Ids of virtual users given away so far.
     pub(crate) vu_ids: AtomicU32,
     pub(crate) options: OnceLock<Arc<Options>>,
+    /// Where single values go; not set without an output.
+    pub(crate) samples: OnceLock<Arc<Samples>>,
+    /// Spaces the requests of all virtual users (`rps`).
+    pub(crate) limiter: OnceLock<Limiter>,
     /// Iterations of each scenario so far, over all event loops.
     pub(crate) scenario_iterations: OnceLock<Vec<Arc<AtomicU64>>>,
 }
@@ -115,6 +123,8 @@ impl Run {
             setup_data: OnceLock::new(),
             vu_ids: AtomicU32::new(0),
             options: OnceLock::new(),
+            samples: OnceLock::new(),
+            limiter: OnceLock::new(),
             scenario_iterations: OnceLock::new(),
         }
     }

@@ -30,6 +30,7 @@ Examples:
   madang load script.js --check                    are the script and its options right? Loads nothing
   madang load script.js --warm-up 5s --report run.json
                                                    5 s unrecorded; everything measured as JSON
+  madang load script.js --out json=values.json     every single value as a line of JSON, as it is measured
   madang load run script.js                        the same as `madang load script.js`: a command line of k6
   madang load vendor script.js                     fetch once what the script imports by URL; runs use that
 ")]
@@ -257,6 +258,13 @@ pub fn run(args: Args) -> anyhow::Result<Ended> {
             return Ok(Ended::Load(ExitStatus::InvalidConfig));
         }
     };
+    let outputs = match args.more.outputs(|name| std::env::var(name).ok()) {
+        Ok(outputs) => outputs,
+        Err(error) => {
+            crate::compare::tell(&format!("madang: {error}"));
+            return Ok(Ended::Load(ExitStatus::InvalidConfig));
+        }
+    };
     let secrets = match args.more.secrets() {
         Ok(secrets) => secrets,
         Err(error) => {
@@ -275,6 +283,7 @@ pub fn run(args: Args) -> anyhow::Result<Ended> {
         no_color: args.no_color,
         summary_export: args.summary_export,
         report: args.report,
+        outputs,
         started: args.started,
         warm_up: args.warm_up,
         event_loops: args.cpus.map(usize::from),

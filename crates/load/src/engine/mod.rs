@@ -361,6 +361,7 @@ fn assignment(options: &Options, index: usize, iterations: Arc<AtomicU64>) -> Rc
         scenario: scenario.name.clone(),
         executor: scenario.executor.name(),
         tags: [options.tags.as_slice(), scenario.tags.as_slice()].concat(),
+        metadata: Vec::new(),
         iterations,
     })
 }

@@ -15,7 +15,7 @@ use super::thresholds::Board;
 use super::{Clock, Lifecycle, Observer, Phase, Plan};
 use crate::generator;
 use crate::log::Level;
-use crate::metrics::{Builtin, Measured, MetricKind, Sink};
+use crate::metrics::{Builtin, Measured, MetricKind, SampleTags, Sink};
 use crate::run::{Run, RunClock, Stop};
 use crate::script::ScriptError;
 use crate::stop_signals::StopSignals;
@@ -169,8 +169,14 @@ impl Watcher<'_> {
                     if recording && now >= next_sample {
                         next_sample += Duration::from_secs(1);
                         let live = &self.run.live;
-                        watched.vus.add(live.active.load(Ordering::Relaxed) as f64);
-                        watched.vus_max.add(live.initialised.load(Ordering::Relaxed) as f64);
+                        let active = live.active.load(Ordering::Relaxed) as f64;
+                        let made = live.initialised.load(Ordering::Relaxed) as f64;
+                        watched.vus.add(active);
+                        watched.vus_max.add(made);
+                        // As in k6 not at the very beginning.
+                        if now >= record_from + Duration::from_secs(1) {
+                            self.emit_users(now, active, made);
+                        }
                     }
                 }
             }
@@ -179,6 +185,20 @@ impl Watcher<'_> {
         watched.ended_at = SystemTime::now();
         watched.cpu = generator::process_cpu().saturating_sub(cpu_before);
         watched
+    }
+
+    /// Gives the numbers of virtual users to outputs.
+    fn emit_users(&self, now: Instant, active: f64, made: f64) {
+        let Some(samples) = self.run.samples.get() else { return };
+        let values = [(Builtin::Vus.id(), active), (Builtin::VusMax.id(), made)];
+        let custom = &self.plan.options.tags;
+        // Nobody's group: there is no such tag on them.
+        let enabled = self.plan.options.system_tags.without("group");
+        samples.send(
+            now.into_std(),
+            &values,
+            &SampleTags { custom, enabled, ..SampleTags::default() },
+        );
     }
 
     /// Stops the run when a threshold says so.

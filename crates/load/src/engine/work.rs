@@ -48,7 +48,9 @@ pub(super) async fn work(
     let _ = post.ready.send(Ok(()));
     let clock = await_start(&mut post, &staff).await?;
     // Only now are all metrics of all virtual users defined.
-    event_loop.recorder.replace(Recorder::new(&post.run.registry()));
+    let mut recorder = Recorder::new(&post.run.registry());
+    recorder.emit_to(post.run.samples.get());
+    event_loop.recorder.replace(recorder);
     if clock.record_from == clock.start {
         // Without a warm-up nothing may come before the recording, not even an iteration that
         // wakes up in the same moment.

@@ -8,6 +8,7 @@ mod registry;
 mod scenario;
 mod series;
 mod sink;
+mod system_tags;
 mod tags;
 mod waits;
 mod warm_up;
@@ -18,10 +19,11 @@ pub(crate) use measured::{GroupMeasured, Measured, RequestKey};
 pub(crate) use recorder::{
     CheckCount, GroupId, NameStats, Recorder, RequestMark, RequestSample, Totals, Troubles,
 };
-pub(crate) use registry::{Contains, MetricId, MetricKind, Registry, TagFilter};
+pub(crate) use registry::{Contains, Metric, MetricId, MetricKind, Registry, TagFilter};
 pub(crate) use scenario::ScenarioStats;
 pub(crate) use series::Series;
 pub(crate) use sink::Sink;
+pub use system_tags::SystemTags;
 pub(crate) use tags::{RequestTags, SampleTags};
 pub(crate) use waits::Waits;
 pub(crate) use warm_up::{Tally, WarmUp};

@@ -11,6 +11,7 @@ use super::{
     SampleTags, ScenarioStats, Series, Sink, TagFilter, Waits, WarmUp,
 };
 use crate::http::{Exchange, Timings};
+use crate::samples::{Emitter, Samples};
 
 /// Distinct `name` tags, groups and checks kept apart; further ones are counted under
 /// [`OVERFLOW_NAME`]. A script that puts an id into every URL must not exhaust the memory.
@@ -19,6 +20,9 @@ const MAX_GROUPS: usize = 1000;
 const MAX_CHECKS: usize = 5000;
 /// What stands for everything beyond a limit.
 pub(crate) const OVERFLOW_NAME: &str = "(other)";
+
+/// Values of a request in the order of outputs; the last one is whether it failed.
+const REQUEST_VALUES: usize = 9;
 
 /// A group's place in one event loop's recorder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -187,6 +191,8 @@ pub(crate) struct Recorder {
     failures: Troubles,
     exceptions: Troubles,
     series: Series,
+    /// Where single values go; `None` without an output.
+    emitter: Option<Box<Emitter>>,
     /// Values are kept from here on; `None` while warming up.
     recording_since: Option<Instant>,
 }
@@ -223,8 +229,20 @@ impl Recorder {
             failures: Troubles::default(),
             exceptions: Troubles::default(),
             series: Series::default(),
+            emitter: None,
             recording_since: None,
         }
+    }
+
+    /// Gives every recorded value to outputs, too.
+    pub(crate) fn emit_to(&mut self, samples: Option<&Arc<Samples>>) {
+        self.emitter = samples.map(|samples| Box::new(Emitter::new(samples.clone())));
+    }
+
+    /// The way to the outputs; `None` without one and while nothing is recorded.
+    fn emitter(&mut self) -> Option<&mut Emitter> {
+        self.recording_since?;
+        self.emitter.as_deref_mut()
     }
 
     /// Keeps values from `start` on.
@@ -238,6 +256,14 @@ impl Recorder {
 
     /// Adds a value of any metric but those of requests and checks.
     pub(crate) fn add(&mut self, metric: MetricId, value: f64, tags: &SampleTags<'_>) {
+        self.count(metric, value, tags);
+        if let Some(emitter) = self.emitter() {
+            emitter.send(Instant::now(), &[(metric, value)], tags);
+        }
+    }
+
+    /// Adds a value to a metric and its sub-metrics.
+    fn count(&mut self, metric: MetricId, value: f64, tags: &SampleTags<'_>) {
         self.keep(metric, value);
         if self.subs.is_empty() {
             return;
@@ -258,7 +284,6 @@ impl Recorder {
         let duration_ms = milliseconds(timings.duration());
         let values = [
             (Builtin::HttpReqs, 1.0),
-            (Builtin::HttpReqFailed, f64::from(u8::from(!sample.expected))),
             (Builtin::HttpReqDuration, duration_ms),
             (Builtin::HttpReqBlocked, milliseconds(blocked)),
             (Builtin::HttpReqConnecting, milliseconds(connecting)),
@@ -266,6 +291,7 @@ impl Recorder {
             (Builtin::HttpReqSending, milliseconds(sending)),
             (Builtin::HttpReqWaiting, milliseconds(waiting)),
             (Builtin::HttpReqReceiving, milliseconds(receiving)),
+            (Builtin::HttpReqFailed, f64::from(u8::from(!sample.expected))),
             (Builtin::DataSent, traffic.sent as f64),
             (Builtin::DataReceived, traffic.received as f64),
         ];
@@ -273,9 +299,16 @@ impl Recorder {
             if metric == Builtin::HttpReqFailed && !sample.judged {
                 continue;
             }
-            self.add(metric.id(), value, &sample.tags);
+            self.count(metric.id(), value, &sample.tags);
         }
-        if sample.expected && sample.judged {
+        if let Some(emitter) = self.emitter() {
+            // Bytes are values of iterations there, and are sent at their ends.
+            let values = values.map(|(metric, value)| (metric.id(), value));
+            let length = if sample.judged { REQUEST_VALUES } else { REQUEST_VALUES - 1 };
+            emitter.send(*end, &values[..length], &sample.tags);
+            emitter.add_traffic(sample.tags.vu.0, *traffic);
+        }
+        if sample.expected && sample.judged && sample.tags.enabled.allows("expected_response") {
             let id = self.expected_duration;
             self.keep(id, duration_ms);
         }
@@ -307,6 +340,13 @@ impl Recorder {
         step.requests += 1;
         step.durations.record(duration_ms);
         RequestMark::Recorded { second, name }
+    }
+
+    /// Tells the outputs that an iteration is over.
+    pub(crate) fn end_iteration(&mut self, tags: &SampleTags<'_>) {
+        if let Some(emitter) = self.emitter() {
+            emitter.end_iteration(tags);
+        }
     }
 
     /// Notes how long requests that are answered or cut off have waited; `None` while nothing is

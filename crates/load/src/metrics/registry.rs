@@ -87,6 +87,11 @@ impl TagFilter {
         })
     }
 
+    /// The tags and their values, by the alphabet.
+    pub(crate) fn pairs(&self) -> &[(String, String)] {
+        &self.0
+    }
+
     /// Whether this is `{expected_response:true}`, which every run shows.
     pub(crate) fn is_expected_response(&self) -> bool {
         matches!(self.0.as_slice(), [(key, value)] if key == "expected_response" && value == "true")
@@ -136,19 +141,23 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// The built-in metrics and `http_req_duration{expected_response:true}`.
+    /// The built-in metrics.
     pub(crate) fn new() -> Self {
         let mut registry = Self { metrics: Vec::new(), by_name: HashMap::new() };
         for (_, name, kind, contains) in Builtin::ALL {
             registry.push(Metric { name: name.into(), kind, contains, sub: None });
         }
-        let expected = vec![("expected_response".to_owned(), "true".to_owned())];
-        registry.define_sub(
+        registry
+    }
+
+    /// Defines `http_req_duration{expected_response:true}`, which k6 always shows where that tag is set.
+    pub(crate) fn define_expected(&mut self) -> MetricId {
+        let tag = vec![("expected_response".to_owned(), "true".to_owned())];
+        self.define_sub(
             "http_req_duration{expected_response:true}",
             Builtin::HttpReqDuration.id(),
-            TagFilter::new(expected),
-        );
-        registry
+            TagFilter::new(tag),
+        )
     }
 
     /// The metric of that name; defines it when it is new.

@@ -1,8 +1,11 @@
-//! Tags of values, for sub-metrics.
+//! Tags of values, for sub-metrics and for outputs of single values.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 
-/// The tags of one value, looked at only when some sub-metric asks.
+use super::SystemTags;
+
+/// The tags of one value, looked at only when some sub-metric or output asks.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SampleTags<'a> {
     pub(crate) scenario: &'a str,
@@ -11,6 +14,12 @@ pub(crate) struct SampleTags<'a> {
     /// Tags of the run, the scenario and the call; later ones win.
     pub(crate) custom: &'a [(String, String)],
     pub(crate) request: Option<RequestTags<'a>>,
+    /// What `vu.metrics.metadata` has, for outputs alone.
+    pub(crate) metadata: &'a [(String, String)],
+    /// The virtual user and its iteration, for outputs alone.
+    pub(crate) vu: (u32, u64),
+    /// Which of the tags but the custom ones are set.
+    pub(crate) enabled: SystemTags,
 }
 
 /// The tags only requests have.
@@ -26,12 +35,34 @@ pub(crate) struct RequestTags<'a> {
     /// `None` when the script wants no such tag (`setResponseCallback(null)`).
     pub(crate) expected_response: Option<bool>,
     pub(crate) tls_version: &'a str,
+    /// Who answered.
+    pub(crate) ip: Option<IpAddr>,
 }
+
+/// Names of the tags that a value may have beside the custom ones.
+const KEYS: [&str; 13] = [
+    "check",
+    "error",
+    "error_code",
+    "expected_response",
+    "group",
+    "ip",
+    "method",
+    "name",
+    "proto",
+    "scenario",
+    "status",
+    "tls_version",
+    "url",
+];
 
 impl SampleTags<'_> {
     pub(crate) fn get(&self, key: &str) -> Option<Cow<'_, str>> {
         if let Some((_, value)) = self.custom.iter().rev().find(|(found, _)| found == key) {
             return Some(value.as_str().into());
+        }
+        if !self.enabled.allows(key) {
+            return None;
         }
         let text = |text: &'_ str| (!text.is_empty()).then(|| Cow::Owned(text.to_owned()));
         match key {
@@ -55,7 +86,34 @@ impl SampleTags<'_> {
                 request.expected_response.map(|expected| expected.to_string().into())
             }
             "tls_version" => text(request.tls_version),
+            "ip" => {
+                let ip = request.ip.filter(|_| self.enabled.has("ip"));
+                ip.map(|ip| ip.to_string().into())
+            }
             _ => None,
         }
+    }
+
+    /// All of them by the alphabet, in a form that can leave the thread.
+    pub(crate) fn pairs(&self) -> Vec<(String, String)> {
+        let own = self.custom.iter().map(|(key, _)| key.as_str());
+        let mut keys: Vec<&str> = own.chain(KEYS).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let pair = |key: &str| Some((key.to_owned(), self.get(key)?.into_owned()));
+        keys.into_iter().filter_map(pair).collect()
+    }
+
+    /// What a value has beside its tags, by the alphabet.
+    pub(crate) fn metadata_pairs(&self) -> Vec<(String, String)> {
+        let mut pairs = self.metadata.to_vec();
+        for (key, value) in [("vu", u64::from(self.vu.0)), ("iter", self.vu.1)] {
+            if self.enabled.has(key) {
+                pairs.retain(|(known, _)| known != key);
+                pairs.push((key.to_owned(), value.to_string()));
+            }
+        }
+        pairs.sort();
+        pairs
     }
 }

@@ -36,6 +36,8 @@ pub(crate) fn document(options: &Options) -> Value {
         "noVUConnectionReuse": options.no_vu_connection_reuse,
         "summaryTimeUnit": options.summary_time_unit,
         "summaryTrendStats": options.summary_trend_stats,
+        "systemTags": options.system_tags.names(),
+        "rps": (options.rps > 0).then_some(options.rps),
         "throw": options.throw,
         "userAgent": options.user_agent,
     })

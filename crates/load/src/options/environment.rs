@@ -32,6 +32,8 @@ const OPTIONS: &[(&str, &str)] = &[
     ("K6_MIN_ITERATION_DURATION", "minIterationDuration"),
     ("K6_NO_SETUP", "noSetup"),
     ("K6_NO_TEARDOWN", "noTeardown"),
+    ("K6_RPS", "rps"),
+    ("K6_SYSTEM_TAGS", "systemTags"),
     ("K6_SETUP_TIMEOUT", "setupTimeout"),
     ("K6_TEARDOWN_TIMEOUT", "teardownTimeout"),
 ];
@@ -51,13 +53,10 @@ const MISSING: &[&str] = &[
     "K6_NEW_MACHINE_READABLE_SUMMARY",
     "K6_NO_SUMMARY",
     "K6_NO_THRESHOLDS",
-    "K6_OUT",
     "K6_PAUSED",
-    "K6_RPS",
     "K6_SECRET_SOURCE",
     "K6_SUMMARY_EXPORT",
     "K6_SUMMARY_MODE",
-    "K6_SYSTEM_TAGS",
     "K6_THRESHOLDS",
     "K6_TLSAUTH",
     "K6_TLS_CIPHER_SUITES",
@@ -102,7 +101,7 @@ impl Layer {
 /// The text of an environment variable in the form the option has in a script.
 fn value(option: &str, text: &str) -> Result<Value> {
     Ok(match option {
-        "vus" | "maxRedirects" | "iterations" | "batch" | "batchPerHost" => {
+        "vus" | "maxRedirects" | "iterations" | "batch" | "batchPerHost" | "rps" => {
             text.parse::<u64>().map_or_else(|_| Value::from(text), Value::from)
         }
         "noConnectionReuse"

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::OptionsError;
 use super::duration::parse_duration;
-use super::script::{Result, boolean, count, object, positive, text};
+use super::script::{Result, boolean, count, list, object, positive, text};
 use crate::http::{
     AddressRange, Dns, NameRules, Patterns, Policy, Select, Target, TlsSettings, TlsVersion,
 };
@@ -133,17 +133,6 @@ fn ranges(key: &str, value: &Value) -> Result<Vec<AddressRange>> {
     let parse =
         |text: &str| text.parse().map_err(|error: String| OptionsError::invalid(key, error));
     list(key, value)?.into_iter().map(parse).collect()
-}
-
-/// A list of texts, or one text with commas, as variables and flags have them.
-fn list<'v>(key: &str, value: &'v Value) -> Result<Vec<&'v str>> {
-    if let Some(text) = value.as_str() {
-        return Ok(text.split(',').filter(|part| !part.is_empty()).collect());
-    }
-    let list = value
-        .as_array()
-        .ok_or_else(|| OptionsError::invalid(key, "a list of texts is expected"))?;
-    list.iter().map(|one| text(key, one)).collect()
 }
 
 /// `{ ttl, select, policy }`, or `ttl=5m,select=first,policy=any` as variables and flags have it.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::metrics::SystemTags;
+
 use super::{HttpLayer, MetricThresholds, Scenario, Stage};
 
 /// What one source (script, environment, command line) says; `None` where it says nothing.
@@ -49,6 +51,10 @@ pub struct Layer {
     pub teardown_timeout: Option<Duration>,
     /// How long `handleSummary()` may take.
     pub handle_summary_timeout: Option<Duration>,
+    /// Which of the engine's own tags values have.
+    pub system_tags: Option<SystemTags>,
+    /// Requests per second over all virtual users; 0 is no limit.
+    pub rps: Option<u32>,
     /// A shorter iteration is followed by a pause that fills it up.
     pub min_iteration_duration: Option<Duration>,
 }
@@ -93,6 +99,8 @@ impl Layer {
             setup_timeout: upper.setup_timeout.or(self.setup_timeout),
             teardown_timeout: upper.teardown_timeout.or(self.teardown_timeout),
             handle_summary_timeout: upper.handle_summary_timeout.or(self.handle_summary_timeout),
+            system_tags: upper.system_tags.or(self.system_tags),
+            rps: upper.rps.or(self.rps),
             min_iteration_duration: upper.min_iteration_duration.or(self.min_iteration_duration),
             ..self
         }

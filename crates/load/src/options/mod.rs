@@ -47,7 +47,7 @@ pub enum OptionsError {
 }
 
 impl OptionsError {
-    fn invalid(option: impl Into<String>, problem: impl Into<String>) -> Self {
+    pub(crate) fn invalid(option: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::Invalid { option: option.into(), problem: problem.into() }
     }
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use super::executors::checked_ramp;
 use super::scenario::{DEFAULT_GRACE, DEFAULT_MAX_DURATION};
+use crate::metrics::SystemTags;
+
 use super::{ExecutorConfig, HttpOptions, Layer, MetricThresholds, OptionsError, Scenario};
 
 /// Columns of trends unless the options say otherwise; k6's.
@@ -43,6 +45,9 @@ pub(crate) struct Options {
     pub(crate) teardown_timeout: Duration,
     pub(crate) handle_summary_timeout: Duration,
     pub(crate) min_iteration_duration: Duration,
+    pub(crate) system_tags: SystemTags,
+    /// Requests per second over all virtual users; 0 is no limit.
+    pub(crate) rps: u32,
 }
 
 impl Options {
@@ -85,6 +90,8 @@ impl Options {
             teardown_timeout: layer.teardown_timeout.unwrap_or(LIFECYCLE_TIMEOUT),
             handle_summary_timeout: layer.handle_summary_timeout.unwrap_or(HANDLE_SUMMARY_TIMEOUT),
             min_iteration_duration: layer.min_iteration_duration.unwrap_or_default(),
+            system_tags: layer.system_tags.unwrap_or_default(),
+            rps: layer.rps.unwrap_or_default(),
         })
     }
 

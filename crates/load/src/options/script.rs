@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 use super::duration::parse_duration;
 use super::executors::scenarios;
 use super::threshold::thresholds;
+use crate::metrics::SystemTags;
+
 use super::{HttpLayer, Layer, OptionsError, Stage};
 
 pub(super) type Result<T> = std::result::Result<T, OptionsError>;
@@ -21,8 +23,6 @@ const MISSING: &[&str] = &[
     "linger",
     "localIPs",
     "paused",
-    "rps",
-    "systemTags",
     "tlsAuth",
     "tlsCipherSuites",
 ];
@@ -70,6 +70,8 @@ pub(super) fn read_option(layer: &mut Layer, key: &str, value: &Value) -> Result
         "teardownTimeout" => layer.teardown_timeout = Some(duration(key, value)?),
         "handleSummaryTimeout" => layer.handle_summary_timeout = Some(duration(key, value)?),
         "minIterationDuration" => layer.min_iteration_duration = Some(duration(key, value)?),
+        "systemTags" => layer.system_tags = Some(system_tags(key, value)?),
+        "rps" => layer.rps = Some(count(key, value)?),
         http if HttpLayer::KEYS.contains(&http) => layer.http.read(key, value)?,
         idle if WITHOUT_EFFECT.contains(&idle) => {}
         missing if MISSING.contains(&missing) => {
@@ -182,6 +184,26 @@ pub fn parse_stage(key: &str, stage: &str) -> Result<Stage> {
         duration: parse_duration(duration).map_err(|_| problem())?,
         target: target.parse().map_err(|_| problem())?,
     })
+}
+
+/// A list of names, also as one text with commas, as variables and flags have it.
+fn system_tags(key: &str, value: &Value) -> Result<SystemTags> {
+    let names = list(key, value)?;
+    SystemTags::of(names.into_iter().map(str::trim)).map_err(|name| match name.as_str() {
+        "ocsp_status" => OptionsError::Unsupported(format!("option `{key}` with `{name}`")),
+        _ => OptionsError::invalid(key, format!("`{name}` is no tag of k6's")),
+    })
+}
+
+/// A list of texts, or one text with commas, as variables and flags have them.
+pub(super) fn list<'v>(key: &str, value: &'v Value) -> Result<Vec<&'v str>> {
+    if let Some(text) = value.as_str() {
+        return Ok(text.split(',').filter(|part| !part.is_empty()).collect());
+    }
+    let list = value
+        .as_array()
+        .ok_or_else(|| OptionsError::invalid(key, "a list of texts is expected"))?;
+    list.iter().map(|one| text(key, one)).collect()
 }
 
 fn trend_stats(key: &str, value: &Value) -> Result<Vec<String>> {

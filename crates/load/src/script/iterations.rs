@@ -170,13 +170,16 @@ impl<'a, 'js> Iterations<'a, 'js> {
         let counted = u64::from(self.user.event_loop.recorder.borrow().is_recording());
         // After an exception some may be left that nobody waits for any more.
         let waiting = self.user.under_way.give_up();
+        if !matches!(outcome, Outcome::Interrupted) {
+            self.user.group.set(GroupId::ROOT);
+        }
+        self.user.end_iteration();
         match outcome {
             Outcome::Interrupted => {
                 live.interrupted.fetch_add(counted, Ordering::Relaxed);
                 self.user.add_interrupted(waiting);
             }
             Outcome::Complete | Outcome::Threw(_) => {
-                self.user.group.set(GroupId::ROOT);
                 self.user.add_iteration(duration);
                 live.complete.fetch_add(counted, Ordering::Relaxed);
             }
@@ -238,6 +241,7 @@ impl<'a, 'js> Iterations<'a, 'js> {
             Err(text) => (Returned::default(), Err(text)),
         };
         let outcome = self.conclude(failed);
+        user.end_iteration();
         user.under_way.give_up();
         user.settle_iteration();
         match outcome {

@@ -46,6 +46,8 @@ pub(crate) struct Assignment {
     pub(crate) executor: &'static str,
     /// Tags of the run and the scenario, on every value.
     pub(crate) tags: Vec<(String, String)>,
+    /// What outputs have beside the tags (`vu.metrics.metadata`).
+    pub(crate) metadata: Vec<(String, String)>,
     /// Iterations of the scenario so far, on all event loops.
     pub(crate) iterations: Arc<AtomicU64>,
 }
@@ -53,7 +55,12 @@ pub(crate) struct Assignment {
 impl Assignment {
     /// The tags of a value outside of all groups.
     pub(crate) fn sample_tags(&self) -> SampleTags<'_> {
-        SampleTags { scenario: &self.scenario, custom: &self.tags, ..SampleTags::default() }
+        SampleTags {
+            scenario: &self.scenario,
+            custom: &self.tags,
+            metadata: &self.metadata,
+            ..SampleTags::default()
+        }
     }
 }
 
@@ -197,6 +204,13 @@ impl User {
         self.refused.borrow_mut().take()
     }
 
+    /// The tags of a value inside of a group.
+    fn sample_tags<'t>(&self, assignment: &'t Assignment, group: &'t str) -> SampleTags<'t> {
+        let vu = (self.id, self.position.get().own);
+        let enabled = self.run.settings().system_tags;
+        SampleTags { group, vu, enabled, ..assignment.sample_tags() }
+    }
+
     /// Adds a value to a metric, with the tags of this moment and `tags`.
     pub(crate) fn add(&self, metric: MetricId, value: f64, tags: Option<&[(String, String)]>) {
         let assignment = self.assignment.borrow().clone();
@@ -204,13 +218,16 @@ impl User {
         let custom = merged.as_deref().unwrap_or(&assignment.tags);
         let mut recorder = self.event_loop.recorder.borrow_mut();
         let group = recorder.group_path(self.group.get());
-        let tags = SampleTags {
-            scenario: &assignment.scenario,
-            group: &group,
-            custom,
-            ..SampleTags::default()
-        };
+        let tags = SampleTags { custom, ..self.sample_tags(&assignment, &group) };
         recorder.add(metric, value, &tags);
+    }
+
+    /// Tells the outputs that an iteration or a function of the life-cycle is over.
+    pub(crate) fn end_iteration(&self) {
+        let assignment = self.assignment.borrow();
+        let mut recorder = self.event_loop.recorder.borrow_mut();
+        let group = recorder.group_path(self.group.get());
+        recorder.end_iteration(&self.sample_tags(&assignment, &group));
     }
 
     /// Counts a check.
@@ -220,8 +237,7 @@ impl User {
         let custom = merged.as_deref().unwrap_or(&assignment.tags);
         let mut recorder = self.event_loop.recorder.borrow_mut();
         let group = recorder.group_path(self.group.get());
-        let scenario = &assignment.scenario;
-        let tags = SampleTags { scenario, group: &group, check: name, custom, request: None };
+        let tags = SampleTags { check: name, custom, ..self.sample_tags(&assignment, &group) };
         recorder.check(self.group.get(), name, passed, &tags);
         if let Some(stats) = recorder.scenario(assignment.index) {
             stats.checks.passes += u64::from(passed);
@@ -267,10 +283,10 @@ impl User {
             error: error.as_deref().unwrap_or_default(),
             expected_response: judged,
             tls_version: exchange.peer.and_then(|peer| peer.tls).map_or("", |tls| tls.version),
+            ip: exchange.peer.map(|peer| peer.address.ip()),
         };
-        let scenario = &assignment.scenario;
-        let tags =
-            SampleTags { scenario, group: &group, check: "", custom, request: Some(request) };
+        let request = Some(request);
+        let tags = SampleTags { custom, request, ..self.sample_tags(&assignment, &group) };
         let mark = recorder.request(&RequestSample {
             exchange,
             status,
@@ -389,7 +405,7 @@ impl User {
         let assignment = self.assignment.borrow();
         let recorder = self.event_loop.recorder.borrow();
         let group = recorder.group_path(self.group.get());
-        let tags = SampleTags { group: &group, ..assignment.sample_tags() };
+        let tags = self.sample_tags(&assignment, &group);
         tags.get(key).map(std::borrow::Cow::into_owned)
     }
 
@@ -410,6 +426,25 @@ impl User {
         let mut assignment = Assignment::clone(&self.assignment.borrow());
         assignment.tags.retain(|(known, _)| known != key);
         assignment.tags.extend(value.map(|value| (key.to_owned(), value)));
+        self.assignment.replace(Rc::new(assignment));
+    }
+
+    /// What outputs have beside the tags of everything that is measured now.
+    pub(crate) fn metadata(&self, key: &str) -> Option<String> {
+        let assignment = self.assignment.borrow();
+        assignment.metadata.iter().find(|(known, _)| known == key).map(|(_, value)| value.clone())
+    }
+
+    /// The keys [`Self::metadata`] has values for.
+    pub(crate) fn metadata_keys(&self) -> Vec<String> {
+        self.assignment.borrow().metadata.iter().map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Sets or removes metadata of everything that is measured from now on.
+    pub(crate) fn set_metadata(&self, key: &str, value: Option<String>) {
+        let mut assignment = Assignment::clone(&self.assignment.borrow());
+        assignment.metadata.retain(|(known, _)| known != key);
+        assignment.metadata.extend(value.map(|value| (key.to_owned(), value)));
         self.assignment.replace(Rc::new(assignment));
     }
 

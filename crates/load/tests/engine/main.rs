@@ -11,6 +11,7 @@ mod imports;
 mod lifecycle;
 mod metrics;
 mod modules;
+mod outputs;
 mod requests;
 mod scenarios;
 mod signals;

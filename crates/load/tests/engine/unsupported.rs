@@ -81,8 +81,7 @@ fn typescript_in_the_script_and_in_what_it_imports() {
 #[test]
 fn options_and_executors() {
     for (options, name) in [
-        ("{ rps: 5 }", "option `rps`"),
-        ("{ systemTags: [] }", "option `systemTags`"),
+        ("{ systemTags: ['ocsp_status'] }", "option `systemTags` with `ocsp_status`"),
         (
             "{ scenarios: { s: { executor: 'externally-controlled' } } }",
             "executor `externally-controlled` (scenario `s`)",

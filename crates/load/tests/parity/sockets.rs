@@ -28,10 +28,10 @@ pub fn serve(mut reader: BufReader<&TcpStream>, target: &str, key: &str, log: &M
     while let Some((first, payload)) = read_frame(&mut reader) {
         let text = String::from_utf8_lossy(&payload).into_owned();
         // What is long is told by its length. `k6/ws` does not wait for the answer to its close frame, which may be read
-        // after the next request.
+        // after the run.
         let told = if text.len() > 100 { text.len().to_string() } else { text.clone() };
         if first & 0x0f != CLOSE || target.starts_with("/wsw") {
-            log.lock().unwrap().push(format!("{target} {first:#04x} {told}"));
+            keep(&mut log.lock().unwrap(), target, format!("{target} {first:#04x} {told}"));
         }
         let answer = match (first & 0x0f, text.as_str()) {
             (PONG, _) => continue,
@@ -57,6 +57,13 @@ pub fn serve(mut reader: BufReader<&TcpStream>, target: &str, key: &str, log: &M
             return;
         }
     }
+}
+
+/// Keeps a frame behind what came before it on its connection: the next connection may have been quicker.
+fn keep(log: &mut Vec<String>, target: &str, frame: String) {
+    let is_of_connection = |told: &String| told.split(' ').take(2).any(|word| word == target);
+    let last = log.iter().rposition(is_of_connection).expect("the request is kept");
+    log.insert(last + 1, frame);
 }
 
 /// First byte and payload of a masked frame.

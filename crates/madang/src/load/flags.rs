@@ -1,7 +1,7 @@
 //! k6's command line: flags that set an option, flags that change nothing here, and why others are refused.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use madang_load::{Layer, OptionsError, Secrets, SecretsError};
+use madang_load::{Layer, OptionsError, OutputSpec, Secrets, SecretsError};
 use std::ffi::OsString;
 
 /// Flags whose values are those of the options of the same name.
@@ -25,6 +25,16 @@ pub struct Flags {
     /// How names are looked up [default: ttl=5m,select=random,policy=preferIPv4]
     #[arg(long, value_name = "SETTINGS")]
     dns: Option<String>,
+    /// Requests per second over all virtual users
+    #[arg(long, value_name = "N")]
+    rps: Option<String>,
+    /// Which of the engine's own tags values have, such as status,url; also vu, iter and ip
+    #[arg(long, value_name = "NAMES")]
+    system_tags: Option<String>,
+    /// Write every single value: json=FILE, csv=FILE, or csv=fileName=FILE,timeFormat=unix_milli,saveInterval=1s; `-` is
+    /// standard output, a name with .gz is compressed; may be repeated
+    #[arg(long, short = 'o', value_name = "OUTPUT")]
+    out: Vec<String>,
     /// Values for k6/secrets, hidden in all messages: file=PATH with a NAME=VALUE in each line, or mock=NAME=VALUE,…;
     /// may be repeated, with a name=NAME
     #[arg(long, value_name = "SOURCE")]
@@ -61,12 +71,25 @@ impl Flags {
             ("blacklistIPs", list(&self.blacklist_ip)),
             ("blockHostnames", list(&self.block_hostnames)),
             ("dns", self.dns.clone()),
+            ("rps", self.rps.clone()),
+            ("systemTags", self.system_tags.clone()),
         ] {
             if let Some(text) = value {
                 layer.set(option, &text)?;
             }
         }
         Ok(())
+    }
+
+    /// Where single values are written: what the flags say, or without them K6_OUT.
+    pub fn outputs(
+        &self,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Vec<OutputSpec>, OptionsError> {
+        let given = variable("K6_OUT").filter(|_| self.out.is_empty()).unwrap_or_default();
+        let given = given.split(',').filter(|output| !output.is_empty());
+        let outputs = self.out.iter().map(String::as_str).chain(given);
+        outputs.map(|output| OutputSpec::parse(output, &variable)).collect()
     }
 
     /// What `k6/secrets` gives to the script.
@@ -84,13 +107,9 @@ impl Flags {
 
 /// Flags of k6 that are not there, and what to do instead.
 const REFUSED: &[(&str, &str)] = &[
-    ("--out", "--report FILE writes everything measured, at the end"),
-    ("-o", "--report FILE writes everything measured, at the end"),
     ("--config", "export `options` from the script, or give flags"),
     ("-c", "export `options` from the script, or give flags"),
-    ("--rps", "an executor with an arrival rate, or --rate N, starts so many iterations a second"),
     ("--http-debug", "console.log(JSON.stringify(response)) shows a response and its request"),
-    ("--system-tags", "all of k6's are there"),
     ("--local-ips", "requests come from the address that the system chooses"),
     ("--execution-segment", "one process runs the whole test"),
     ("--execution-segment-sequence", "one process runs the whole test"),
@@ -163,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_missing_flag_is_told_with_what_to_do_instead() {
-        for flag in ["--out=json=x", "-o", "--rps"] {
+        for flag in ["--config=x", "-c", "--local-ips"] {
             let error = Typed::try_parse_from(["load", "s.js", flag]).unwrap_err();
             let said = explain(&error).unwrap_or_else(|| panic!("{error}"));
             assert!(said.contains("is not supported yet; "), "{said}");
@@ -187,6 +206,20 @@ mod tests {
         let typed = ["load", "s.js", "--block-hostnames", "a b"];
         let flags = Typed::try_parse_from(typed).unwrap().args.more;
         assert!(flags.set(&mut Layer::default()).is_err());
+    }
+
+    #[test]
+    fn outputs_of_flags_win_over_those_of_the_environment() {
+        let names = |typed: &[&str]| {
+            let flags =
+                Typed::try_parse_from([&["load", "s.js"], typed].concat()).unwrap().args.more;
+            let variable =
+                |name: &str| (name == "K6_OUT").then(|| "json=a.json,csv=a.csv".to_owned());
+            flags.outputs(variable).map(|outputs| outputs.len()).map_err(|error| error.to_string())
+        };
+        assert_eq!((names(&[]), names(&["-o", "json"])), (Ok(2), Ok(1)));
+        let error = names(&["--out", "json", "--out=influxdb=http://x"]).unwrap_err();
+        assert_eq!(error, "the output `influxdb` is not supported yet");
     }
 
     #[test]

@@ -203,10 +203,46 @@ fn vu<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     object.set("tags", tags.clone())?;
     let metrics = Object::new(ctx.clone())?;
     metrics.set("tags", tags)?;
-    // Metadata is for outputs that keep single values; there are none.
-    metrics.set("metadata", Object::new(ctx.clone())?)?;
+    // Seldom used, and every virtual user would have one.
+    member(&metrics, "metadata", |ctx, _| metadata(ctx))?;
     object.set("metrics", metrics)?;
     Ok(object)
+}
+
+/// The text of a tag or of metadata; throws when it is none.
+fn simple<'js>(ctx: &Ctx<'js>, what: &str, key: &str, value: &Value<'js>) -> Result<String> {
+    if value.is_string() || value.is_number() || value.is_bool() {
+        return Ok(value.get::<Coerced<String>>()?.0);
+    }
+    let message = format!(
+        "the {what} `{key}` must be a string, a number or a boolean, and not {}",
+        value.type_name()
+    );
+    Err(Exception::throw_type(ctx, &message))
+}
+
+/// `vu.metrics.metadata`: what outputs have beside the tags.
+fn metadata<'js>(ctx: &Ctx<'js>) -> Result<Value<'js>> {
+    let get = |ctx: Ctx<'js>, key: String| -> Result<Value<'js>> {
+        let user = User::of(&ctx);
+        not_in_init(&ctx, &user, "VU information")?;
+        user.metadata(&key).into_js(&ctx)
+    };
+    let set = |ctx: Ctx<'js>, key: String, value: Value<'js>| -> Result<()> {
+        let user = User::of(&ctx);
+        not_in_init(&ctx, &user, "VU information")?;
+        let text = simple(&ctx, "metadata", &key, &value)?;
+        user.set_metadata(&key, Some(text));
+        Ok(())
+    };
+    let remove = |ctx: Ctx<'js>, key: String| User::of(&ctx).set_metadata(&key, None);
+    let keys = |ctx: Ctx<'js>| User::of(&ctx).metadata_keys();
+    proxy([
+        Function::new(ctx.clone(), get)?,
+        Function::new(ctx.clone(), set)?,
+        Function::new(ctx.clone(), remove)?,
+        Function::new(ctx.clone(), keys)?,
+    ])
 }
 
 /// `vu.metrics.tags`: tags of everything the virtual user measures from now on.
@@ -222,23 +258,22 @@ fn tags<'js>(ctx: &Ctx<'js>) -> Result<Value<'js>> {
     let set = |ctx: Ctx<'js>, key: String, value: Value<'js>| -> Result<()> {
         let user = User::of(&ctx);
         not_in_init(&ctx, &user, "VU information")?;
-        if !(value.is_string() || value.is_number() || value.is_bool()) {
-            let message = format!(
-                "the tag `{key}` must be a string, a number or a boolean, and not {}",
-                value.type_name()
-            );
-            return Err(Exception::throw_type(&ctx, &message));
-        }
-        user.set_tag(&key, Some(value.get::<Coerced<String>>()?.0));
+        let text = simple(&ctx, "tag", &key, &value)?;
+        user.set_tag(&key, Some(text));
         Ok(())
     };
     let remove = |ctx: Ctx<'js>, key: String| User::of(&ctx).set_tag(&key, None);
     let keys = |ctx: Ctx<'js>| User::of(&ctx).tag_keys();
-    let proxy: Function<'js> = ctx.eval(TAGS)?;
-    proxy.call((
+    proxy([
         Function::new(ctx.clone(), get)?,
         Function::new(ctx.clone(), set)?,
         Function::new(ctx.clone(), remove)?,
         Function::new(ctx.clone(), keys)?,
-    ))
+    ])
+}
+
+/// An object whose members are read, set, removed and listed by these functions.
+fn proxy<'js>([get, set, remove, keys]: [Function<'js>; 4]) -> Result<Value<'js>> {
+    let make: Function<'js> = get.ctx().eval(TAGS)?;
+    make.call((get, set, remove, keys))
 }

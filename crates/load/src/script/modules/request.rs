@@ -182,6 +182,9 @@ pub(super) async fn perform(user: &User, prepared: Prepared) -> Performed {
 }
 
 async fn send(user: &User, request: &Request, redirected: impl FnMut(&Exchange)) -> Exchange {
+    if let Some(limiter) = user.run.limiter.get() {
+        tokio::time::sleep_until(limiter.reserve(tokio::time::Instant::now())).await;
+    }
     let number = user.under_way.begin();
     let exchange = user.client.send(request, redirected).await;
     user.end_request(number, &exchange);

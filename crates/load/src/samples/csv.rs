@@ -1,0 +1,142 @@
+//! k6's rows (its `internal/output/csv`): a column for each system tag, all other tags in one.
+
+use std::io::{self, Write};
+use std::time::{Duration, UNIX_EPOCH};
+
+use super::Batch;
+use super::number::rfc_3339_nano;
+use crate::log::rfc_3339;
+use crate::metrics::{Registry, SystemTags};
+
+/// How times are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum TimeFormat {
+    #[default]
+    Unix,
+    UnixMilli,
+    UnixMicro,
+    UnixNano,
+    Rfc3339,
+    Rfc3339Nano,
+}
+
+impl TimeFormat {
+    /// Reads k6's name of it, whatever its capitals.
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        match name.to_ascii_lowercase().as_str() {
+            "unix" => Some(Self::Unix),
+            "unix_milli" => Some(Self::UnixMilli),
+            "unix_micro" => Some(Self::UnixMicro),
+            "unix_nano" => Some(Self::UnixNano),
+            "rfc3339" => Some(Self::Rfc3339),
+            "rfc3339_nano" => Some(Self::Rfc3339Nano),
+            _ => None,
+        }
+    }
+
+    fn write(self, time: std::time::SystemTime) -> String {
+        let since: Duration = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        match self {
+            Self::Unix => since.as_secs().to_string(),
+            Self::UnixMilli => since.as_millis().to_string(),
+            Self::UnixMicro => since.as_micros().to_string(),
+            Self::UnixNano => since.as_nanos().to_string(),
+            Self::Rfc3339 => rfc_3339(time),
+            Self::Rfc3339Nano => rfc_3339_nano(time),
+        }
+    }
+}
+
+/// What writes the rows.
+#[derive(Debug)]
+pub(super) struct Csv {
+    time_format: TimeFormat,
+    columns: Vec<&'static str>,
+}
+
+impl Csv {
+    pub(super) fn new(time_format: TimeFormat, tags: SystemTags) -> Self {
+        Self { time_format, columns: tags.columns() }
+    }
+
+    /// Writes the names of the columns.
+    pub(super) fn write_header(&self, to: &mut impl Write) -> io::Result<()> {
+        let first = ["metric_name", "timestamp", "metric_value"];
+        let last = ["extra_tags", "metadata"];
+        let names: Vec<&str> = first.iter().chain(&self.columns).chain(&last).copied().collect();
+        writeln!(to, "{}", names.join(","))
+    }
+
+    /// Writes the values of a batch.
+    pub(super) fn write(
+        &self,
+        to: &mut impl Write,
+        batch: &Batch,
+        registry: &Registry,
+    ) -> io::Result<()> {
+        let time = self.time_format.write(batch.time);
+        let mut rest = String::new();
+        for column in &self.columns {
+            rest.push(',');
+            let found = batch.tags.iter().find(|(key, _)| key == column);
+            field(&mut rest, found.map_or("", |(_, value)| value));
+        }
+        let others = batch.tags.iter().filter(|(key, _)| !self.columns.contains(&&**key));
+        for joined in [pairs(others), pairs(batch.metadata.iter())] {
+            rest.push(',');
+            field(&mut rest, &joined);
+        }
+        for (metric, value) in &batch.values {
+            writeln!(to, "{},{time},{value:.6}{rest}", registry.get(*metric).name)?;
+        }
+        Ok(())
+    }
+}
+
+/// `key=value&key=value`. As in k6 nothing in them is escaped.
+fn pairs<'p>(pairs: impl Iterator<Item = &'p (String, String)>) -> String {
+    let pairs: Vec<String> = pairs.map(|(key, value)| format!("{key}={value}")).collect();
+    pairs.join("&")
+}
+
+/// A field with the quotes of Go's `encoding/csv`.
+fn field(row: &mut String, text: &str) {
+    let needs_quotes = text == "\\."
+        || text.contains(['"', ',', '\n', '\r'])
+        || text.starts_with(char::is_whitespace);
+    if needs_quotes {
+        row.push('"');
+        row.push_str(&text.replace('"', "\"\""));
+        row.push('"');
+    } else {
+        row.push_str(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Builtin;
+
+    #[test]
+    fn system_tags_are_columns_and_all_others_one() {
+        let tag = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let batch = Batch {
+            time: UNIX_EPOCH + Duration::from_millis(2500),
+            tags: vec![tag("a", "1"), tag("b", "x,\"y\""), tag("url", " u")],
+            metadata: vec![tag("trace", "t")],
+            values: vec![(Builtin::HttpReqs.id(), 1.0), (Builtin::DataSent.id(), 1e6)],
+        };
+        let csv = Csv::new(TimeFormat::UnixMilli, SystemTags::of(["url", "vu", "name"]).unwrap());
+        let mut bytes = Vec::new();
+        csv.write_header(&mut bytes).unwrap();
+        csv.write(&mut bytes, &batch, &Registry::new()).unwrap();
+        let rest = "2500,{},,\" u\",\"a=1&b=x,\"\"y\"\"\",trace=t";
+        let expected = format!(
+            "metric_name,timestamp,metric_value,name,url,extra_tags,metadata\nhttp_reqs,{}\ndata_sent,{}\n",
+            rest.replace("{}", "1.000000"),
+            rest.replace("{}", "1000000.000000"),
+        );
+        assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+    }
+}

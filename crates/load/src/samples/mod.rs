@@ -1,0 +1,145 @@
+//! Outputs of single values (`--out`). The event loops put what they measure into a queue, a thread of
+//! its own writes it. The queue is bounded by its bytes. When it is full, values are dropped and
+//! counted rather than waited for: an event loop that waits for a disk would not be a load any more.
+
+mod csv;
+mod json;
+mod number;
+mod spec;
+mod writer;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Instant, SystemTime};
+
+use crate::http::Traffic;
+use crate::metrics::{Builtin, MetricId, SampleTags};
+
+pub use spec::OutputSpec;
+pub(crate) use writer::Writer;
+
+/// Most bytes of values that wait to be written; about a quarter of a million requests.
+const MAX_QUEUED_BYTES: usize = 256 << 20;
+
+/// Text fragments of one value cost so much beside their bytes.
+const PAIR_BYTES: usize = 64;
+
+/// Values of one moment with the same tags.
+#[derive(Debug)]
+struct Batch {
+    time: SystemTime,
+    /// By the alphabet.
+    tags: Vec<(String, String)>,
+    metadata: Vec<(String, String)>,
+    values: Vec<(MetricId, f64)>,
+}
+
+impl Batch {
+    /// About as much memory as it takes.
+    fn bytes(&self) -> usize {
+        let pairs = self.tags.iter().chain(&self.metadata);
+        let texts: usize = pairs.map(|(key, value)| key.len() + value.len() + PAIR_BYTES).sum();
+        size_of::<Self>() + texts + self.values.len() * size_of::<(MetricId, f64)>()
+    }
+}
+
+#[derive(Debug)]
+enum Message {
+    Values(Batch),
+    /// Nothing follows.
+    End,
+}
+
+/// The way from all event loops to the writing thread.
+#[derive(Debug)]
+pub(crate) struct Samples {
+    sender: mpsc::Sender<Message>,
+    queued: Arc<AtomicUsize>,
+    max_queued: usize,
+    dropped: AtomicU64,
+    /// The same moment by both clocks.
+    origin: (Instant, SystemTime),
+}
+
+impl Samples {
+    fn new(sender: mpsc::Sender<Message>, queued: Arc<AtomicUsize>) -> Self {
+        let origin = (Instant::now(), SystemTime::now());
+        Self { sender, queued, max_queued: MAX_QUEUED_BYTES, dropped: AtomicU64::new(0), origin }
+    }
+
+    /// Queues values of one moment, or drops them when too many wait.
+    pub(crate) fn send(&self, time: Instant, values: &[(MetricId, f64)], tags: &SampleTags<'_>) {
+        let (tags, metadata) = (tags.pairs(), tags.metadata_pairs());
+        let time = match time.checked_duration_since(self.origin.0) {
+            Some(later) => self.origin.1 + later,
+            None => self.origin.1 - self.origin.0.duration_since(time),
+        };
+        let batch = Batch { time, tags, metadata, values: values.to_vec() };
+        let bytes = batch.bytes();
+        let fits = self.queued.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.max_queued;
+        // Without a receiver the writing thread has failed, and said so.
+        if !fits || self.sender.send(Message::Values(batch)).is_err() {
+            self.queued.fetch_sub(bytes, Ordering::Relaxed);
+            self.dropped.fetch_add(values.len() as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Values that were not written because the queue was full.
+    fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+}
+
+/// What a recorder has when there is an output.
+#[derive(Debug)]
+pub(crate) struct Emitter {
+    samples: Arc<Samples>,
+    /// Bytes of the current iterations by virtual user: k6 has them as values of iterations, not of requests.
+    traffic: HashMap<u32, Traffic>,
+}
+
+impl Emitter {
+    pub(crate) fn new(samples: Arc<Samples>) -> Self {
+        Self { samples, traffic: HashMap::new() }
+    }
+
+    pub(crate) fn send(&self, time: Instant, values: &[(MetricId, f64)], tags: &SampleTags<'_>) {
+        self.samples.send(time, values, tags);
+    }
+
+    /// Adds the bytes of a request to those of its iteration.
+    pub(crate) fn add_traffic(&mut self, vu: u32, traffic: Traffic) {
+        let sum = self.traffic.entry(vu).or_default();
+        sum.sent += traffic.sent;
+        sum.received += traffic.received;
+    }
+
+    /// Sends the bytes of an iteration that is over.
+    pub(crate) fn end_iteration(&mut self, tags: &SampleTags<'_>) {
+        let Traffic { sent, received } = self.traffic.remove(&tags.vu.0).unwrap_or_default();
+        let values =
+            [(Builtin::DataSent.id(), sent as f64), (Builtin::DataReceived.id(), received as f64)];
+        self.send(Instant::now(), &values, tags);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_queue_drops_and_counts() {
+        let (sender, receiver) = mpsc::channel();
+        let mut samples = Samples::new(sender, Arc::default());
+        let values = [(Builtin::HttpReqs.id(), 1.0), (Builtin::HttpReqFailed.id(), 0.0)];
+        samples.send(Instant::now(), &values, &SampleTags::default());
+        let Ok(Message::Values(batch)) = receiver.try_recv() else { panic!("queued") };
+        assert_eq!((batch.values.len(), samples.dropped()), (2, 0));
+        samples.max_queued = 0;
+        samples.send(Instant::now(), &values, &SampleTags::default());
+        assert!(receiver.try_recv().is_err());
+        assert_eq!(samples.dropped(), 2);
+        assert_eq!(samples.queued.load(Ordering::Relaxed), batch.bytes());
+    }
+}

@@ -1,0 +1,176 @@
+//! What `--out` asks for.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::csv::TimeFormat;
+use crate::options::{OptionsError, parse_duration};
+
+/// How often JSON lines are written to the file; k6's.
+const JSON_INTERVAL: Duration = Duration::from_millis(200);
+
+/// The same for rows, unless `saveInterval` says otherwise.
+const CSV_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Outputs of k6 that are not there.
+const MISSING: &[&str] = &[
+    "cloud",
+    "experimental-opentelemetry",
+    "experimental-prometheus-rw",
+    "influxdb",
+    "opentelemetry",
+    "summary",
+    "web-dashboard",
+];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Format {
+    Json,
+    Csv(TimeFormat),
+}
+
+/// Where single values are written, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputSpec {
+    pub(super) format: Format,
+    /// `None` for standard output.
+    pub(super) file: Option<PathBuf>,
+    pub(super) flush_interval: Duration,
+}
+
+impl OutputSpec {
+    /// Reads `json=FILE`, `csv=FILE` or `csv=fileName=FILE,timeFormat=unix_milli`. `variable` gives the settings
+    /// of rows that the environment has (`K6_CSV_TIME_FORMAT`, …).
+    ///
+    /// # Errors
+    /// For an output that is missing, and for settings that make no sense.
+    pub fn parse(
+        text: &str,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, OptionsError> {
+        let (kind, argument) = text.split_once('=').unwrap_or((text, ""));
+        match kind {
+            "json" => Ok(Self {
+                format: Format::Json,
+                file: file(argument),
+                flush_interval: JSON_INTERVAL,
+            }),
+            "csv" => csv(argument, variable),
+            missing if MISSING.contains(&missing) => {
+                Err(OptionsError::Unsupported(format!("the output `{missing}`")))
+            }
+            _ => Err(OptionsError::invalid("out", format!("`{kind}` is neither json nor csv"))),
+        }
+    }
+
+    /// As the header of a run has it.
+    pub(crate) fn describe(&self) -> String {
+        let name = match self.format {
+            Format::Json => "json",
+            Format::Csv(_) => "csv",
+        };
+        match (&self.file, &self.format) {
+            (Some(file), _) => format!("{name} ({})", file.display()),
+            // k6's own difference.
+            (None, Format::Json) => "json(stdout)".to_owned(),
+            (None, Format::Csv(_)) => "csv (stdout)".to_owned(),
+        }
+    }
+}
+
+fn file(name: &str) -> Option<PathBuf> {
+    (!matches!(name, "" | "-")).then(|| name.into())
+}
+
+fn csv(
+    argument: &str,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<OutputSpec, OptionsError> {
+    let mut name = "file.csv".to_owned();
+    let mut format = TimeFormat::default();
+    let mut interval = CSV_INTERVAL;
+    let mut set = |key: &str, value: &str| {
+        let wrong = |problem: &str| OptionsError::invalid("out", format!("csv: {problem}"));
+        match key {
+            "fileName" => value.clone_into(&mut name),
+            "timeFormat" => {
+                let problem = format!(
+                    "`{value}` is not one of unix, unix_milli, unix_micro, unix_nano, rfc3339, rfc3339_nano"
+                );
+                format = TimeFormat::parse(value).ok_or_else(|| wrong(&problem))?;
+            }
+            "saveInterval" => {
+                let given = parse_duration(value).ok().filter(|given| !given.is_zero());
+                let problem = format!("`{value}` is not a duration such as 1s");
+                interval = given.ok_or_else(|| wrong(&problem))?;
+            }
+            _ => return Err(wrong(&format!("unknown setting `{key}`"))),
+        }
+        Ok(())
+    };
+    for (name, key) in [
+        ("K6_CSV_FILENAME", "fileName"),
+        ("K6_CSV_SAVE_INTERVAL", "saveInterval"),
+        ("K6_CSV_TIME_FORMAT", "timeFormat"),
+    ] {
+        if let Some(value) = variable(name).filter(|value| !value.is_empty()) {
+            set(key, &value)?;
+        }
+    }
+    match argument {
+        "" => {}
+        name if !name.contains('=') => set("fileName", name)?,
+        pairs => pairs.split(',').try_for_each(|pair| {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            set(key, value)
+        })?,
+    }
+    Ok(OutputSpec { format: Format::Csv(format), file: file(&name), flush_interval: interval })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<OutputSpec, String> {
+        let variable = |name: &str| match name {
+            "K6_CSV_TIME_FORMAT" => Some("rfc3339".to_owned()),
+            "K6_CSV_FILENAME" => Some("v.csv".to_owned()),
+            _ => None,
+        };
+        OutputSpec::parse(text, variable).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn outputs_are_files_or_the_standard_output() {
+        let file = |text: &str| parse(text).unwrap().file;
+        assert_eq!(file("json=a=b.json"), Some("a=b.json".into()));
+        assert_eq!((file("json"), file("json=-"), file("csv=-")), (None, None, None));
+        assert_eq!((file("csv"), file("csv=o.csv")), (Some("v.csv".into()), Some("o.csv".into())));
+    }
+
+    #[test]
+    fn settings_of_rows_win_over_their_variables() {
+        let spec = parse("csv=fileName=x.csv,saveInterval=2s,timeFormat=UNIX_nano").unwrap();
+        assert_eq!(spec.format, Format::Csv(TimeFormat::UnixNano));
+        assert_eq!(
+            (spec.file, spec.flush_interval),
+            (Some("x.csv".into()), Duration::from_secs(2))
+        );
+        assert_eq!(parse("csv=o.csv").unwrap().format, Format::Csv(TimeFormat::Rfc3339));
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_told() {
+        for (text, expected) in [
+            ("influxdb=http://x", "the output `influxdb` is not supported yet"),
+            ("jsn=x", "`jsn` is neither json nor csv"),
+            ("csv=timeFormat=iso", "`iso` is not one of unix"),
+            ("csv=saveInterval=0", "`0` is not a duration"),
+            ("csv=name=x", "unknown setting `name`"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Outputs of single values, and the limit on requests per second.
+
+use std::io::Read as _;
+use std::time::{Duration, Instant};
+
+use madang_load::{ExitStatus, Layer, OutputSpec};
+
+use crate::support::{Script, Server, ok};
+
+fn output(text: &str) -> OutputSpec {
+    OutputSpec::parse(text, |_| None).unwrap()
+}
+
+#[test]
+fn every_value_of_all_loops_is_in_all_files() {
+    let server = Server::start(|_| ok("fine"));
+    let mut script = Script::body("http.get(URL)").against(&server);
+    let (plain, packed) = (script.path("values.json"), script.path("values.csv.gz"));
+    script.config.outputs = vec![
+        output(&format!("json={}", plain.display())),
+        output(&format!("csv={}", packed.display())),
+    ];
+    script.config.event_loops = Some(2);
+    let layer = Layer { vus: Some(4), iterations: Some(200), ..Layer::default() };
+    let ran = script.options(layer).run_and_keep(|| {
+        let json = std::fs::read_to_string(&plain).unwrap();
+        let values: Vec<serde_json::Value> =
+            json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let of = |name: &str| {
+            let is = |line: &&serde_json::Value| line["type"] == "Point" && line["metric"] == name;
+            values.iter().filter(is).count()
+        };
+        assert_eq!((of("http_reqs"), of("iterations"), of("data_sent")), (200, 200, 200));
+        let mut csv = String::new();
+        let file = std::fs::File::open(&packed).unwrap();
+        flate2::read::GzDecoder::new(file).read_to_string(&mut csv).unwrap();
+        let of = |name: &str| csv.lines().filter(|line| line.starts_with(name)).count();
+        assert_eq!((of("http_req_duration,"), of("metric_name,")), (200, 1));
+    });
+    assert_eq!(ran.status, ExitStatus::Success, "{:?}", ran.messages);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_told() {
+    let mut script = Script::body("");
+    script.config.outputs = vec![output("json=/does/not/exist")];
+    let ran = script.run_once();
+    assert_eq!(ran.status, ExitStatus::Failure);
+    assert!(ran.said("cannot write the output json (/does/not/exist)"), "{:?}", ran.messages);
+    script.config.outputs = vec![output("csv=/dev/full")];
+    let ran = script.run();
+    assert_eq!(ran.status, ExitStatus::Failure);
+    assert!(ran.said("cannot write the output csv (/dev/full)"), "{:?}", ran.messages);
+}
+
+#[test]
+fn requests_of_all_users_are_spaced() {
+    let server = Server::start(|_| ok(""));
+    let script = Script::body("http.get(URL)").against(&server);
+    let layer = Layer { vus: Some(4), iterations: Some(9), rps: Some(40), ..Layer::default() };
+    let begin = Instant::now();
+    let ran = script.options(layer).run();
+    // Eight gaps of 25 ms.
+    assert!(begin.elapsed() >= Duration::from_millis(200), "{:?}", begin.elapsed());
+    assert_eq!(ran.report().requests.total, 9);
+}
