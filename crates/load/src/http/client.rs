@@ -191,7 +191,8 @@ impl Client {
             && trace.first_byte.is_none()
             && error.is_of_a_closed_connection()
         {
-            result = self.exchange(None, &wire, body, request, hop, trace, traffic, peer).await;
+            let again = self.exchange(None, &wire, body, request, hop, trace, traffic, peer);
+            result = Box::pin(again).await;
         }
         self.wire.replace(wire);
         let (connection, response) = result?;
@@ -218,7 +219,9 @@ impl Client {
     ) -> Result<(Connection, RawResponse), RequestError> {
         let mut connection = match kept {
             Some(connection) => connection,
-            None => self.connect(&hop.url, trace).await?,
+            // In a box, as all that is seldom done here: its state would be part of every frame below, and the
+            // pages of a stack that were touched once stay with the virtual user.
+            None => Box::pin(self.connect(&hop.url, trace)).await?,
         };
         *peer = Some(connection.peer);
         trace.connected = Some(Instant::now());

@@ -16,11 +16,8 @@ use super::stream::Stream;
 use super::timings::Trace;
 use super::tls::{self, Tls, TlsInfo};
 
-/// Free space offered to one read. Kept small: every virtual user has such a buffer.
+/// Free space offered to one read.
 const READ_BYTES: usize = 8 * 1024;
-
-/// A longer buffer is given back once its response is read.
-const KEPT_BUFFER_BYTES: usize = 16 * 1024;
 
 /// Largest body that is read before giving up.
 pub(super) const MAX_BODY_BYTES: usize = 256 * 1024 * 1024;
@@ -169,9 +166,9 @@ impl Connection {
         let reusable =
             head.keeps_alive() && framing != Framing::UntilClose && self.start == self.buffer.len();
         if self.start == self.buffer.len() {
-            self.buffer.clear();
+            // Every virtual user has a connection, and most of them wait for their next request.
+            self.buffer = Vec::new();
             self.start = 0;
-            self.buffer.shrink_to(KEPT_BUFFER_BYTES);
         }
         Ok(RawResponse { head, body: sink.body, reusable })
     }

@@ -176,14 +176,15 @@ mod tests {
         }
     }
 
-    /// All of them, after `envconfig` in k6 1.8.1 and what its commands look up themselves.
+    /// All of them, after `envconfig` in k6 1.8.1 and what its commands look up themselves; without `K6_OUT`, which is
+    /// no option: whoever reads `--out` reads it.
     #[test]
     fn every_option_of_k6_that_a_variable_sets_is_known() {
         for name in "BATCH BATCH_PER_HOST BLACKLIST_IPS BLOCK_HOSTNAMES CONSOLE_OUTPUT \
                      DISCARD_RESPONSE_BODIES DNS DURATION HOSTS HTTP_DEBUG INSECURE_SKIP_TLS_VERIFY \
                      ITERATIONS LINGER LOCAL_IPS MAX_REDIRECTS MIN_ITERATION_DURATION \
                      NO_CONNECTION_REUSE NO_COOKIES_RESET NO_SETUP NO_SUMMARY NO_TEARDOWN \
-                     NO_THRESHOLDS NO_VU_CONNECTION_REUSE OUT PAUSED RPS SETUP_TIMEOUT STAGES \
+                     NO_THRESHOLDS NO_VU_CONNECTION_REUSE PAUSED RPS SETUP_TIMEOUT STAGES \
                      SUMMARY_EXPORT SUMMARY_MODE SUMMARY_TIME_UNIT SUMMARY_TREND_STATS SYSTEM_TAGS \
                      TAGS TEARDOWN_TIMEOUT THRESHOLDS THROW TLSAUTH TLS_CIPHER_SUITES USER_AGENT VUS"
             .split_whitespace()

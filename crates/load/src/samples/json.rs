@@ -160,7 +160,8 @@ mod tests {
     fn a_metric_is_described_before_its_first_value_alone() {
         let mut registry = Registry::new();
         registry.resolve("http_reqs{status:200}").unwrap();
-        let abort = Threshold { abort_on_fail: true, ..Threshold::parse("rate>1").unwrap() };
+        let mut abort = Threshold::parse("rate>1").unwrap();
+        abort.abort_on_fail = true;
         let rules = vec![Threshold::parse("count<5").unwrap(), abort];
         let thresholds = [MetricThresholds { metric: "http_reqs".into(), thresholds: rules }];
         let batch = Batch {

@@ -23,8 +23,9 @@ use std::pin::{Pin, pin};
 use std::ptr::NonNull;
 use std::task::{Context, Poll, Waker};
 
-use corosensei::stack::DefaultStack;
+use corosensei::stack::{DefaultStack, Stack as _};
 use corosensei::{CoroutineResult, Yielder};
+use rustix::mm::{Advice, madvise};
 
 /// Stack of one virtual user. Only the pages that are touched cost memory; the rest is address
 /// space, below which corosensei places a guard page.
@@ -34,8 +35,13 @@ pub(crate) const STACK_BYTES: usize = 512 * 1024;
 /// below it: native functions, the HTTP client, the event loop's timers.
 pub(crate) const SCRIPT_STACK_BYTES: usize = 320 * 1024;
 
+/// So much below the running function stays when [`release_unused`] gives a stack back: room for that function itself.
+const KEPT_BYTES: usize = 4 * 1024;
+
 /// Lives on the coroutine's own stack for as long as its body runs.
 struct Frame<'y> {
+    /// The lowest address of the stack.
+    limit: usize,
     yielder: &'y Yielder<Waker, ()>,
     /// Wakes the task that polls this coroutine; replaced at every resumption.
     waker: RefCell<Waker>,
@@ -68,9 +74,10 @@ impl Coroutine {
     /// When the operating system refuses the memory map.
     pub(crate) fn new(body: impl FnOnce() + 'static) -> io::Result<Self> {
         let stack = DefaultStack::new(STACK_BYTES)?;
+        let limit = stack.limit().get();
         let inner =
             corosensei::Coroutine::with_stack(stack, move |yielder: &Yielder<Waker, ()>, waker| {
-                let frame = Frame { yielder, waker: RefCell::new(waker) };
+                let frame = Frame { limit, yielder, waker: RefCell::new(waker) };
                 CURRENT.set(Some(NonNull::from(&frame).cast()));
                 body();
             });
@@ -121,6 +128,23 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
         CURRENT.set(Some(current));
         frame.waker.replace(next);
     }
+}
+
+/// Gives memory of the running coroutine's stack back that only deeper calls than the present one have used. For a long
+/// pause: the next deep call costs a page fault for each 4 KiB.
+#[inline(never)]
+pub(crate) fn release_unused() {
+    let Some(current) = CURRENT.get() else { return };
+    // SAFETY: as in `block_on`.
+    let limit = unsafe { current.as_ref() }.limit;
+    let here = (&raw const current).addr();
+    let end = here.saturating_sub(KEPT_BYTES) & !(rustix::param::page_size() - 1);
+    let length = end.saturating_sub(limit);
+    let start = std::ptr::with_exposed_provenance_mut(limit);
+    // SAFETY: nothing lives on a stack below the frame of the running function, and all that this one calls fits into
+    // `KEPT_BYTES`. Pages given back read as zeros when they are used again.
+    let released = unsafe { madvise(start, length, Advice::LinuxDontNeed) };
+    debug_assert!(released.is_ok(), "the range is a part of the stack's mapping: {released:?}");
 }
 
 /// Lets the event loop run everything else that is ready, timers and sockets included, then
@@ -176,6 +200,44 @@ mod tests {
             // Tokio's timers count in milliseconds.
             let waited = before.elapsed().as_secs_f64();
             assert!((5.0..=5.001).contains(&waited), "{waited}");
+        });
+    }
+
+    /// What is resident of the mapping that holds `address`, in KiB.
+    fn resident_kib(address: usize) -> usize {
+        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut lines = smaps.lines().skip_while(|line| {
+            let range = line.split_once(' ').and_then(|(range, _)| range.split_once('-'));
+            let at = |text| usize::from_str_radix(text, 16).ok();
+            let range = range.and_then(|(start, end)| Some(at(start)?..at(end)?));
+            !range.is_some_and(|range| range.contains(&address))
+        });
+        let line = lines.find(|line| line.starts_with("Rss:")).expect("the mapping is listed");
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    #[inline(never)]
+    fn use_stack() -> u8 {
+        let used = std::hint::black_box([1_u8; 200 * 1024]);
+        used[used.len() / 2]
+    }
+
+    #[test]
+    fn a_stack_that_is_released_keeps_what_the_present_call_needs() {
+        on_event_loop(async {
+            let coroutine = Coroutine::new(|| {
+                let kept = std::hint::black_box([7_u8; 1024]);
+                let here = kept.as_ptr().addr();
+                assert_eq!(use_stack(), 1);
+                assert!(resident_kib(here) >= 200, "{} KiB", resident_kib(here));
+                release_unused();
+                // Reading the figure itself takes some of the stack again.
+                assert!(resident_kib(here) < 100, "{} KiB", resident_kib(here));
+                yield_now();
+                assert_eq!(use_stack(), 1);
+                assert_eq!(std::hint::black_box(kept), [7; 1024]);
+            });
+            coroutine.unwrap().await;
         });
     }
 

@@ -47,6 +47,8 @@ pub(crate) fn live(
             user.end_initialising();
             // Nobody waits when the run has been given up meanwhile.
             if ready.send(Ok(exports)).is_ok() {
+                // Init code goes deeper than most iterations.
+                coroutine::release_unused();
                 Iterations::new(&ctx, user, &namespace).serve(mailbox);
             }
         }

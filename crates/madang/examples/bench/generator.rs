@@ -4,9 +4,11 @@ use crate::stats::{ratios, spread};
 use crate::tools::{k6, madang, supervisor, version};
 use anyhow::{Context as _, ensure};
 use madang_stack::nginx::{Nginx, StaticSite};
+use madang_stack::{Output, Spec};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 use tempfile::TempDir;
 
 const ROUNDS: usize = 3;
@@ -100,6 +102,78 @@ pub fn against_k6() -> anyhow::Result<String> {
         spread(&our_rate, 0),
         spread(&ratios(&ours, &theirs), 2)
     ))
+}
+
+/// Memory of virtual users that make a request, check it and sleep for a second. Nothing where k6 is not installed.
+pub fn memory() -> anyhow::Result<String> {
+    if version(&k6(), &["version"]).contains("not found") {
+        return Ok(String::new());
+    }
+    let (config, site, work) = (TempDir::new()?, TempDir::new()?, TempDir::new()?);
+    std::fs::write(site.path().join("index.json"), r#"{"ok":true}"#)?;
+    let nginx = Nginx::static_site(
+        &supervisor()?,
+        config.path(),
+        &StaticSite { root: site.path().to_owned(), workers: 1 },
+    )?;
+    let own = madang()?;
+    let name = version(&k6(), &["version"]);
+    let name = name.split(" (").next().unwrap_or("k6");
+    let mut rows = String::new();
+    for (users, seconds, rounds) in [(1_000, 12, 3), (10_000, 40, 1)] {
+        let script = work.path().join("script.js");
+        std::fs::write(
+            &script,
+            SCRIPT
+                .replace("{ check }", "{ check, sleep }")
+                .replace(
+                    "vus: 64, duration: '4s'",
+                    &format!("vus: {users}, duration: '{seconds}s'"),
+                )
+                .replace("200 });\n", "200 });\n  sleep(1);\n"),
+        )?;
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            let k6 = k6();
+            theirs.push(resident(
+                Path::new(&k6),
+                &["run", "--quiet", "--no-usage-report"],
+                &script,
+                &nginx.url(),
+            )?);
+            ours.push(resident(&own, &["load", "--quiet"], &script, &nginx.url())?);
+        }
+        rows += &format!(
+            "| {users} | {} | {} | **{}** |\n",
+            spread(&theirs, 0),
+            spread(&ours, 0),
+            spread(&ratios(&ours, &theirs), 2)
+        );
+    }
+    Ok(format!(
+        "### Memory of virtual users against k6\n\n`http.get`, `check`, `sleep(1)` against nginx with a small file; MB resident: the median of four samples a second in the second half of a run. 3 runs of 12 s in turn with 1,000 virtual users, one of 40 s with 10,000. Median (range).\n\n| virtual users | {name} | madang load | ratio |\n|---|---|---|---|\n{rows}\n"
+    ))
+}
+
+/// Resident megabytes of a run.
+fn resident(program: &Path, args: &[&str], script: &Path, url: &str) -> anyhow::Result<f64> {
+    let spec = Spec::new(program)
+        .args(args)
+        .args(["-e", &format!("BASE_URL={url}")])
+        .arg(script)
+        .stderr(Output::Capture);
+    let process = supervisor()?.spawn(&spec)?;
+    let mut samples = Vec::new();
+    let exit = loop {
+        match process.wait(Duration::from_millis(250)) {
+            Some(exit) => break exit,
+            None => samples.push(process.sample()?.rss_bytes),
+        }
+    };
+    ensure!(exit.is_success(), "{} failed: {}", program.display(), process.stderr_tail());
+    let mut late = samples.split_off(samples.len() / 2);
+    late.sort_unstable();
+    Ok(*late.get(late.len() / 2).context("a run of more than 250 ms")? as f64 / 1e6)
 }
 
 /// CPU in µs for each request, and requests each second.

@@ -27,7 +27,7 @@ use std::path::PathBuf;
 /// A part of the page: its name, which is that of its block and of its file, and what measures it.
 type Part = (&'static str, fn() -> anyhow::Result<String>);
 
-const PARTS: [Part; 21] = [
+const PARTS: [Part; 22] = [
     ("serving", serving::cached_against_nginx),
     ("settings", serving::settings_off),
     ("footprint", serving::footprint),
@@ -42,6 +42,7 @@ const PARTS: [Part; 21] = [
     ("cluster_likes", cluster::likes),
     ("galera", cluster::galera),
     ("load", generator::against_k6),
+    ("memory", generator::memory),
     ("hashing", generator::hashing),
     ("starts", starts::lag),
     ("users", components::users),

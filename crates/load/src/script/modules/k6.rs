@@ -11,6 +11,7 @@ use super::Members;
 use super::arguments::tags_from;
 use super::response::Response;
 use crate::metrics::Builtin;
+use crate::script::coroutine;
 use crate::script::user::User;
 
 pub(super) const MEMBERS: Members = Members {
@@ -21,6 +22,9 @@ pub(super) const MEMBERS: Members = Members {
 
 /// Longest sleep; a year is as good as for ever.
 const MAX_SLEEP: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// From here on the memory of a stack that is given back is worth more than the page faults of touching it again.
+const LONG_SLEEP: Duration = Duration::from_secs(1);
 
 /// The module `k6`.
 pub(super) struct K6;
@@ -163,6 +167,9 @@ fn sleep(ctx: Ctx<'_>, seconds: Opt<Coerced<f64>>) -> Result<()> {
     let seconds = seconds.0.map_or(0.0, |seconds| seconds.0);
     let duration =
         Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(MAX_SLEEP).min(MAX_SLEEP);
+    if duration >= LONG_SLEEP {
+        coroutine::release_unused();
+    }
     user.wait(&ctx, tokio::time::sleep(duration))
 }
 

@@ -154,7 +154,8 @@ pub(super) async fn perform(user: &User, prepared: Prepared) -> Performed {
             };
             let (request, exchange, is_first) = match &request.url.user_info.clone() {
                 Some(user_info) if params.is_digest => {
-                    send_authorised(user, request, user_info, &tagging, redirected).await
+                    let sent = send_authorised(user, request, user_info, &tagging, redirected);
+                    Box::pin(sent).await
                 }
                 _ => {
                     let exchange = send(user, &request, redirected).await;
