@@ -1,22 +1,18 @@
 //! The client of one virtual user: its kept connections, redirects, timeouts.
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
-
-use super::connection::{Connection, Peer, Progress, RawResponse, Traffic};
-use super::cookies::{Jar, RequestCookie, cookie_header, unix_now};
+use super::connection::{self, Connection, Dialled, Peer, Progress, RawResponse, Traffic};
+use super::cookies::{Jar, RequestCookie};
 use super::encoding;
+use super::http2::Http2;
+use super::outgoing::OutgoingHead;
+use super::pool::{Link, Pool};
 use super::timings::Trace;
-use super::tls::Tls;
-use super::{Head, NameRules, RequestError, Resolver, Timings, TlsSettings, Url, canonical};
-
-/// Kept connections of one virtual user, over all hosts. The oldest goes first.
-const MAX_KEPT_CONNECTIONS: usize = 64;
+use super::tls::{Offer, Tls};
+use super::{Head, NameRules, RequestError, Resolver, Timings, TlsSettings, Url};
 
 /// Settings that hold for every request of a run.
 #[derive(Debug, Clone, Default)]
@@ -84,23 +80,17 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
 }
 
-struct Kept {
-    authority: Rc<str>,
-    secure: bool,
-    connection: Connection,
-}
-
 /// Sends requests, several at a time if need be; keeps connections between them.
 pub(crate) struct Client {
     network: Rc<Network>,
-    kept: RefCell<Vec<Kept>>,
+    pool: Pool,
     /// Reused for every head that is written.
     wire: RefCell<Vec<u8>>,
 }
 
 impl Client {
     pub(crate) fn new(network: Rc<Network>) -> Self {
-        Self { network, kept: RefCell::default(), wire: RefCell::default() }
+        Self { network, pool: Pool::default(), wire: RefCell::default() }
     }
 
     /// The `User-Agent` header of requests without one; empty for none.
@@ -110,7 +100,7 @@ impl Client {
 
     /// Closes every kept connection.
     pub(crate) fn close_connections(&self) {
-        self.kept.borrow_mut().clear();
+        self.pool.clear();
     }
 
     /// Sends `request`, follows redirects, and hands every exchange but the last to `on_redirect`.
@@ -132,10 +122,9 @@ impl Client {
         };
         let mut followed = 0;
         loop {
-            let mut trace = Trace::begin();
-            let mut traffic = Traffic::default();
-            let mut peer = None;
-            let attempt = self.attempt(request, &hop, &mut trace, &mut traffic, &mut peer);
+            let mut track =
+                Track { trace: Trace::begin(), traffic: Traffic::default(), peer: None };
+            let attempt = self.attempt(request, &hop, &mut track);
             let outcome = match tokio::time::timeout_at(deadline, attempt).await {
                 Ok(outcome) => outcome,
                 Err(_) => Err(RequestError::Timeout),
@@ -151,6 +140,7 @@ impl Client {
                 _ => None,
             };
             let Hop { method, url, .. } = hop.clone();
+            let Track { trace, traffic, peer } = track;
             let timings = trace.finish(end);
             let exchange = Exchange { method, url, timings, traffic, end, outcome, peer };
             match next {
@@ -165,223 +155,158 @@ impl Client {
         }
     }
 
-    /// One exchange; a second try when a kept connection turns out to be closed.
+    /// One exchange, and more where the transport of Go, which k6 uses, tries again: once when a kept connection
+    /// turns out to be closed and the request may be repeated safely; several times when an HTTP/2 server says
+    /// that it has not looked at the request.
     async fn attempt(
         &self,
         request: &Request,
         hop: &Hop,
-        trace: &mut Trace,
-        traffic: &mut Traffic,
-        peer: &mut Option<Peer>,
+        track: &mut Track,
     ) -> Result<Answer, RequestError> {
-        // Taken, not borrowed: another request of a batch may need one meanwhile.
-        let mut wire = self.wire.take();
-        wire.clear();
-        self.write_head(&mut wire, request, hop)?;
-        let body = hop.body.as_deref().unwrap_or_default();
-        let kept = self.take_kept(&hop.url);
-        let reused = kept.is_some();
-        let mut result = self.exchange(kept, &wire, body, request, hop, trace, traffic, peer).await;
-        // The rule of Go's transport, which k6 uses: what may be repeated safely is, once, when
-        // the server had closed the kept connection before it said anything.
+        let head = OutgoingHead::new(request, hop, &self.network.config)?;
         let repeatable = matches!(&*hop.method, "GET" | "HEAD" | "OPTIONS" | "TRACE");
-        if let Err(error) = &result
-            && reused
-            && repeatable
-            && trace.first_byte.is_none()
-            && error.is_of_a_closed_connection()
-        {
-            let again = self.exchange(None, &wire, body, request, hop, trace, traffic, peer);
-            result = Box::pin(again).await;
+        let mut kept = self.pool.take(&hop.url);
+        let mut retries = 0;
+        loop {
+            let reused = kept.is_some();
+            let mut link = match kept {
+                Some(link) => link,
+                // In a box, as all that is seldom done here: its state would be part of every frame below, and the
+                // pages of a stack that were touched once stay with the virtual user.
+                None => Box::pin(self.connect(&hop.url, track)).await?,
+            };
+            let error = match self.exchange(&mut link, &head, request, hop, track).await {
+                Ok(response) => {
+                    if response.reusable && !self.network.config.no_connection_reuse {
+                        self.pool.keep(&hop.url, link);
+                    }
+                    return Ok(Answer { head: response.head, body: response.body });
+                }
+                Err(error) => error,
+            };
+            let unanswered = track.trace.first_byte.is_none();
+            if unanswered && error.is_unprocessed() && retries < MAX_RETRIES {
+                Box::pin(tokio::time::sleep(pause_before(retries))).await;
+                kept = self.pool.take(&hop.url);
+            } else if unanswered
+                && repeatable
+                && reused
+                && retries == 0
+                && error.is_of_a_closed_connection()
+                && matches!(link, Link::Alone(_))
+            {
+                kept = None;
+            } else {
+                return Err(error);
+            }
+            retries += 1;
         }
-        self.wire.replace(wire);
-        let (connection, response) = result?;
-        if response.reusable && !self.network.config.no_connection_reuse {
-            self.keep(&hop.url, connection);
-        }
-        Ok(Answer { head: response.head, body: response.body })
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one private call site; all borrowed parts of one exchange"
-    )]
     async fn exchange(
         &self,
-        kept: Option<Connection>,
-        wire: &[u8],
-        body: &[u8],
+        link: &mut Link,
+        head: &OutgoingHead<'_>,
         request: &Request,
         hop: &Hop,
-        trace: &mut Trace,
-        traffic: &mut Traffic,
-        peer: &mut Option<Peer>,
-    ) -> Result<(Connection, RawResponse), RequestError> {
-        let mut connection = match kept {
-            Some(connection) => connection,
-            // In a box, as all that is seldom done here: its state would be part of every frame below, and the
-            // pages of a stack that were touched once stay with the virtual user.
-            None => Box::pin(self.connect(&hop.url, trace)).await?,
-        };
-        *peer = Some(connection.peer);
-        trace.connected = Some(Instant::now());
+        track: &mut Track,
+    ) -> Result<RawResponse, RequestError> {
+        track.peer = Some(link.peer());
+        track.trace.connected = Some(Instant::now());
+        let body = hop.body.as_deref().unwrap_or_default();
         let mut progress = Progress {
-            trace,
-            traffic,
+            trace: &mut track.trace,
+            traffic: &mut track.traffic,
             to_head_request: &*hop.method == "HEAD",
             discard_body: request.discard_body,
         };
-        let response = connection.exchange(wire, body, &mut progress).await?;
-        Ok((connection, response))
+        match link {
+            Link::Alone(connection) => {
+                // Taken, not borrowed: another request of a batch may need one meanwhile.
+                let mut wire = self.wire.take();
+                wire.clear();
+                head.write_http1(&mut wire);
+                let result = connection.exchange(&wire, body, &mut progress).await;
+                self.wire.replace(wire);
+                result
+            }
+            // In a box: users of HTTP/1.1 need no room for it.
+            Link::Shared(connection) => {
+                Box::pin(connection.exchange(head, body, &mut progress)).await
+            }
+        }
     }
 
-    pub(super) async fn connect(
+    /// A new connection. With HTTP/2 the requests that run at the same time share one: as in Go each has dialled,
+    /// the first to get through is used, and the others are closed.
+    async fn connect(&self, url: &Url, track: &mut Track) -> Result<Link, RequestError> {
+        let trace = &mut track.trace;
+        let Dialled { stream, peer, http2 } = self.dial(url, Offer::Http2, trace).await?;
+        if !http2 {
+            return Ok(Link::Alone(Connection::new(stream, peer)));
+        }
+        if let Some(shared) = self.pool.take(url) {
+            trace.connecting = Duration::ZERO;
+            trace.tls_handshaking = Duration::ZERO;
+            track.traffic.add(stream.counter().take());
+            return Ok(shared);
+        }
+        let connection = Http2::start(stream, peer).await?;
+        if !self.network.config.no_connection_reuse {
+            self.pool.keep(url, Link::Shared(connection.clone()));
+        }
+        Ok(Link::Shared(connection))
+    }
+
+    /// A new stream to the server of `url`.
+    pub(super) async fn dial(
         &self,
         url: &Url,
+        offer: Offer,
         trace: &mut Trace,
-    ) -> Result<Connection, RequestError> {
+    ) -> Result<Dialled, RequestError> {
         let start = Instant::now();
         let (address, looked_up) = self.network.resolver.resolve(&url.host, url.port).await?;
         if looked_up {
             trace.looking_up = start.elapsed();
         }
-        Connection::connect(url, address, &self.network.tls, trace).await
-    }
-
-    /// A kept connection to the host of `url` that is still open; closed ones found on the way go.
-    fn take_kept(&self, url: &Url) -> Option<Connection> {
-        let kept = &mut *self.kept.borrow_mut();
-        let same = |kept: &Kept| kept.authority == url.authority && kept.secure == url.secure;
-        while let Some(at) = kept.iter().rposition(same) {
-            let mut found = kept.swap_remove(at);
-            if found.connection.is_idle() {
-                return Some(found.connection);
-            }
-        }
-        None
-    }
-
-    fn keep(&self, url: &Url, connection: Connection) {
-        let kept = &mut *self.kept.borrow_mut();
-        if kept.len() >= MAX_KEPT_CONNECTIONS {
-            kept.remove(0);
-        }
-        kept.push(Kept { authority: url.authority.clone(), secure: url.secure, connection });
-    }
-
-    fn write_head(
-        &self,
-        wire: &mut Vec<u8>,
-        request: &Request,
-        hop: &Hop,
-    ) -> Result<(), RequestError> {
-        if hop.method.is_empty() || !hop.method.bytes().all(is_token_byte) {
-            return Err(RequestError::InvalidHeader(hop.method.to_string()));
-        }
-        let given = |name: &str| {
-            request.headers.iter().rev().find(|(found, _)| found.eq_ignore_ascii_case(name))
-        };
-        let mut line = |parts: [&str; 4]| {
-            parts.iter().for_each(|part| wire.extend_from_slice(part.as_bytes()));
-        };
-        line([&hop.method, " ", &hop.url.target, " HTTP/1.1\r\n"]);
-        let host =
-            given("host").filter(|_| hop.keeps_host).map_or(&hop.url.authority, |(_, own)| own);
-        line(["Host", ": ", host, "\r\n"]);
-        let user_agent =
-            given("user-agent").map_or(&*self.network.config.user_agent, |(_, own)| own);
-        if !user_agent.is_empty() {
-            line(["User-Agent", ": ", user_agent, "\r\n"]);
-        }
-        let has_body_method = matches!(&*hop.method, "POST" | "PUT" | "PATCH");
-        if hop.body.is_some() || has_body_method {
-            let length = hop.body.as_ref().map_or(0, |body| body.len()).to_string();
-            line(["Content-Length", ": ", &length, "\r\n"]);
-        }
-        // The others in the order and with the capitals of Go, which keeps them in a map and writes them by name.
-        let mut headers = self.headers(request, hop)?;
-        headers.sort_by(|(one, _), (other, _)| one.cmp(other));
-        for (name, value) in &headers {
-            line([name, ": ", value, "\r\n"]);
-        }
-        if self.network.config.no_connection_reuse && given("connection").is_none() {
-            line(["Connection", ": ", "close", "\r\n"]);
-        }
-        wire.extend_from_slice(b"\r\n");
-        Ok(())
-    }
-
-    /// Headers whose names may have any order, by their canonical names: the script's, and those of redirects, users and
-    /// cookies.
-    fn headers<'a>(
-        &self,
-        request: &'a Request,
-        hop: &'a Hop,
-    ) -> Result<Vec<Header<'a>>, RequestError> {
-        let given = |name: &str| {
-            request.headers.iter().rev().find(|(found, _)| found.eq_ignore_ascii_case(name))
-        };
-        let mut headers: Vec<Header<'a>> = Vec::new();
-        for (name, value) in &request.headers {
-            let skip = name.eq_ignore_ascii_case("content-length")
-                || name.eq_ignore_ascii_case("host")
-                || name.eq_ignore_ascii_case("user-agent")
-                || name.eq_ignore_ascii_case("cookie")
-                || name.eq_ignore_ascii_case("transfer-encoding")
-                || (hop.body.is_none()
-                    && request.body.is_some()
-                    && name.eq_ignore_ascii_case("content-type"))
-                || (!hop.same_domain && is_secret(name));
-            if !is_valid_header(name, value) {
-                return Err(RequestError::InvalidHeader(name.to_string()));
-            }
-            if skip {
-                continue;
-            }
-            let name = canonical(name);
-            // As in a map: the last one of a name counts.
-            headers.retain(|(known, _)| *known != name);
-            headers.push((name.into(), (&**value).into()));
-        }
-        if let Some(referer) = hop.referer.as_ref().filter(|_| given("referer").is_none()) {
-            headers.push(("Referer".into(), (&**referer).into()));
-        }
-        if let Some(user_info) = &hop.url.user_info
-            && given("authorization").filter(|_| hop.same_domain).is_none()
-        {
-            let basic = format!("Basic {}", BASE64_STANDARD.encode(&**user_info));
-            headers.push(("Authorization".into(), basic.into()));
-        }
-        // As in k6, a header the script wrote itself ends at the first redirect.
-        let given_cookies = given("cookie").filter(|_| hop.is_first).map(|(_, value)| &**value);
-        if given_cookies.is_some() || !request.cookies.is_empty() || !request.jar.is_empty() {
-            let kept = request.jar.matching(&hop.url, unix_now());
-            let cookies = cookie_header(given_cookies, &kept, &request.cookies);
-            if !cookies.is_empty() {
-                headers.push(("Cookie".into(), cookies.into()));
-            }
-        }
-        Ok(headers)
+        connection::dial(url, address, &self.network.tls, offer, trace).await
     }
 }
 
-/// Name and value.
-type Header<'a> = (Cow<'a, str>, Cow<'a, str>);
+/// Tries of one request beyond the first, of which the server says that it has not looked at them; Go's number.
+const MAX_RETRIES: u32 = 7;
+
+/// The pause before another try: none before the first, then 1 s, twice as long each time, and up to a tenth more;
+/// Go's times.
+fn pause_before(retries: u32) -> Duration {
+    let seconds = retries.checked_sub(1).map_or(0, |exponent| 1 << exponent);
+    Duration::from_secs(seconds).mul_f64(1.0 + 0.1 * fastrand::f64())
+}
+
+/// What is noted while a request is on its way.
+struct Track {
+    trace: Trace,
+    traffic: Traffic,
+    /// Who answers; `None` when nobody could be reached.
+    peer: Option<Peer>,
+}
 
 /// Where the next exchange goes.
 #[derive(Debug, Clone)]
-struct Hop {
-    method: Rc<str>,
-    url: Rc<Url>,
-    body: Option<Rc<[u8]>>,
+pub(super) struct Hop {
+    pub(super) method: Rc<str>,
+    pub(super) url: Rc<Url>,
+    pub(super) body: Option<Rc<[u8]>>,
     /// No redirect has left the domain of the first host: credentials may still be sent.
-    same_domain: bool,
+    pub(super) same_domain: bool,
     /// No redirect has named a server: a `Host` header of the script still holds.
-    keeps_host: bool,
+    pub(super) keeps_host: bool,
     /// No redirect has been followed.
-    is_first: bool,
+    pub(super) is_first: bool,
     /// The address that led here, for the header of that name.
-    referer: Option<Rc<str>>,
+    pub(super) referer: Option<Rc<str>>,
 }
 
 impl Hop {
@@ -416,12 +341,6 @@ impl Hop {
     }
 }
 
-/// Headers that only the domain they were meant for may see; Go's list.
-fn is_secret(name: &str) -> bool {
-    let secret = ["authorization", "www-authenticate", "proxy-authorization", "proxy-authenticate"];
-    secret.iter().any(|secret| name.eq_ignore_ascii_case(secret))
-}
-
 /// Undoes the codings of a body. Not for redirects, whose bodies nobody sees, and not part of the
 /// timings: they end with the last byte from the network.
 fn decoded(mut exchange: Exchange) -> Exchange {
@@ -435,16 +354,4 @@ fn decoded(mut exchange: Exchange) -> Exchange {
         Ok(Answer { head, body })
     });
     exchange
-}
-
-/// Whether the name is a token and the value has no control characters.
-pub(crate) fn is_valid_header(name: &str, value: &str) -> bool {
-    !name.is_empty()
-        && name.bytes().all(is_token_byte)
-        && !value.bytes().any(|byte| (byte < 0x20 && byte != b'\t') || byte == 0x7f)
-}
-
-/// Bytes of a token (RFC 9110 §5.6.2).
-pub(super) fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

@@ -1,4 +1,4 @@
-//! One connection: write a request, read a response.
+//! One connection of HTTP/1.1: write a request, read a response.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,13 +14,13 @@ use super::error::CONNECT_TIMEOUT;
 use super::head::{Framing, Head};
 use super::stream::Stream;
 use super::timings::Trace;
-use super::tls::{self, Tls, TlsInfo};
+use super::tls::{self, Offer, Secured, Tls, TlsInfo};
 
 /// Free space offered to one read.
 const READ_BYTES: usize = 8 * 1024;
 
 /// Largest body that is read before giving up.
-pub(super) const MAX_BODY_BYTES: usize = 256 * 1024 * 1024;
+const MAX_BODY_BYTES: usize = 256 * 1024 * 1024;
 
 /// Space reserved on the word of a `Content-Length` alone.
 const TRUSTED_BODY_BYTES: u64 = 1024 * 1024;
@@ -30,6 +30,13 @@ const TRUSTED_BODY_BYTES: u64 = 1024 * 1024;
 pub(crate) struct Traffic {
     pub(crate) sent: u64,
     pub(crate) received: u64,
+}
+
+impl Traffic {
+    pub(super) fn add(&mut self, other: Self) {
+        self.sent += other.sent;
+        self.received += other.received;
+    }
 }
 
 /// What a request needs while it is on the wire, apart from its bytes.
@@ -68,36 +75,48 @@ pub(super) struct Connection {
     start: usize,
 }
 
+/// A stream to a server, before the first request.
+#[derive(Debug)]
+pub(super) struct Dialled {
+    pub(super) stream: Stream,
+    pub(super) peer: Peer,
+    /// The server speaks HTTP/2 on it.
+    pub(super) http2: bool,
+}
+
+/// Connects to `address` and, for `https`, shakes hands.
+///
+/// # Errors
+/// Whatever went wrong first.
+pub(super) async fn dial(
+    url: &Url,
+    address: SocketAddr,
+    tls: &Tls,
+    offer: Offer,
+    trace: &mut Trace,
+) -> Result<Dialled, RequestError> {
+    let start = Instant::now();
+    let stream = match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return Err(RequestError::Connect(error)),
+        Err(_) => return Err(RequestError::ConnectTimeout),
+    };
+    // Requests are written whole; waiting for more would only delay them.
+    stream.set_nodelay(true).map_err(RequestError::Connect)?;
+    let connected = Instant::now();
+    trace.connecting = connected.duration_since(start);
+    if !url.secure {
+        let peer = Peer { address, tls: None };
+        return Ok(Dialled { stream: Stream::Plain(stream), peer, http2: false });
+    }
+    let Secured { stream, info, http2 } = tls.handshake(url, stream, offer).await?;
+    trace.tls_handshaking = connected.elapsed();
+    Ok(Dialled { stream, peer: Peer { address, tls: Some(info) }, http2 })
+}
+
 impl Connection {
-    /// Connects to `address` and, for `https`, shakes hands.
-    ///
-    /// # Errors
-    /// Whatever went wrong first.
-    pub(super) async fn connect(
-        url: &Url,
-        address: SocketAddr,
-        tls: &Tls,
-        trace: &mut Trace,
-    ) -> Result<Self, RequestError> {
-        let start = Instant::now();
-        let stream = match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await
-        {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return Err(RequestError::Connect(error)),
-            Err(_) => return Err(RequestError::ConnectTimeout),
-        };
-        // Requests are written whole; waiting for more would only delay them.
-        stream.set_nodelay(true).map_err(RequestError::Connect)?;
-        let connected = Instant::now();
-        trace.connecting = connected.duration_since(start);
-        if !url.secure {
-            let peer = Peer { address, tls: None };
-            return Ok(Self { stream: Stream::Plain(stream), peer, buffer: Vec::new(), start: 0 });
-        }
-        let (stream, info) = tls.handshake(url, stream).await?;
-        trace.tls_handshaking = connected.elapsed();
-        let peer = Peer { address, tls: Some(info) };
-        Ok(Self { stream, peer, buffer: Vec::new(), start: 0 })
+    pub(super) fn new(stream: Stream, peer: Peer) -> Self {
+        Self { stream, peer, buffer: Vec::new(), start: 0 }
     }
 
     /// Whether an idle connection still looks usable: open, and silent as it must be.
@@ -155,7 +174,7 @@ impl Connection {
     ) -> Result<RawResponse, RequestError> {
         let head = self.read_head(progress).await?;
         let framing = head.framing(progress.to_head_request)?;
-        let mut sink = Sink { body: Vec::new(), length: 0, discard: progress.discard_body };
+        let mut sink = Sink::new(progress.discard_body);
         match framing {
             Framing::None => {}
             Framing::Length(length) => self.read_length(length, &mut sink, progress).await?,
@@ -251,12 +270,7 @@ impl Connection {
         sink: &mut Sink,
         progress: &mut Progress<'_>,
     ) -> Result<(), RequestError> {
-        if length > MAX_BODY_BYTES as u64 && !sink.discard {
-            return Err(RequestError::BodyTooLarge(MAX_BODY_BYTES));
-        }
-        if !sink.discard {
-            sink.body.reserve_exact(length.min(TRUSTED_BODY_BYTES) as usize);
-        }
+        sink.expect(length)?;
         let mut remaining = length;
         while remaining > 0 {
             if self.start == self.buffer.len() && self.fill(progress).await? == 0 {
@@ -317,14 +331,38 @@ fn is_of_tls(error: &io::Error) -> bool {
 }
 
 /// Where a body goes.
-struct Sink {
-    body: Vec<u8>,
+pub(super) struct Sink {
+    pub(super) body: Vec<u8>,
     length: u64,
     discard: bool,
 }
 
 impl Sink {
-    fn take(&mut self, data: &[u8]) -> Result<(), RequestError> {
+    /// With `discard` bytes are counted and not kept.
+    pub(super) fn new(discard: bool) -> Self {
+        Self { body: Vec::new(), length: 0, discard }
+    }
+
+    /// Makes room for a body whose length was announced.
+    ///
+    /// # Errors
+    /// `BodyTooLarge`.
+    pub(super) fn expect(&mut self, length: u64) -> Result<(), RequestError> {
+        if self.discard {
+            return Ok(());
+        }
+        if length > MAX_BODY_BYTES as u64 {
+            return Err(RequestError::BodyTooLarge(MAX_BODY_BYTES));
+        }
+        self.body.reserve_exact(length.min(TRUSTED_BODY_BYTES) as usize);
+        Ok(())
+    }
+
+    /// Takes a part of the body.
+    ///
+    /// # Errors
+    /// `BodyTooLarge`.
+    pub(super) fn take(&mut self, data: &[u8]) -> Result<(), RequestError> {
         self.length += data.len() as u64;
         if self.discard {
             return Ok(());

@@ -1,5 +1,6 @@
 //! Why a request got no response, with k6's error codes.
 
+use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
@@ -43,12 +44,107 @@ impl ErrorCode {
     pub(crate) const X509_UNKNOWN_AUTHORITY: Self = Self(1310);
     /// The server's certificate is for another host.
     pub(crate) const X509_HOSTNAME: Self = Self(1311);
+    /// An HTTP/2 server said farewell, with a code RFC 9113 does not have; others follow.
+    pub(crate) const HTTP2_GO_AWAY: Self = Self(1610);
+    /// An HTTP/2 server reset a request, likewise.
+    pub(crate) const HTTP2_STREAM: Self = Self(1630);
+    /// The frames of an HTTP/2 server are wrong, likewise.
+    pub(crate) const HTTP2_CONNECTION: Self = Self(1650);
     /// The body is not what its `Content-Encoding` says.
     pub(crate) const DECOMPRESSION: Self = Self(1701);
 
     /// The code of a response by its status: k6 numbers 4xx as 1400 + x, 5xx as 1500 + x.
     pub(crate) fn of_status(status: u16) -> Option<Self> {
         (400..600).contains(&status).then_some(Self(1000 + status))
+    }
+}
+
+/// What of HTTP/2 has failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Http2Scope {
+    /// One request: RST_STREAM.
+    Stream,
+    /// This side found the server's frames to be wrong.
+    Connection,
+    /// The server said farewell and closed before it had answered.
+    GoAway,
+    /// The server said farewell and had not seen this request.
+    Unseen,
+    /// The same for the first request of a connection, with a complaint.
+    FirstRefused,
+    /// The connection was closed when this request was about to be sent.
+    Unusable,
+}
+
+/// A failure of HTTP/2, with k6's messages and numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("{}", self.message())]
+pub(crate) struct Http2Error {
+    pub(super) scope: Http2Scope,
+    /// RFC 9113 §7.
+    pub(super) code: u32,
+    /// The server has not looked at the request: it may be sent again, whatever it is.
+    pub(super) unprocessed: bool,
+}
+
+impl Http2Error {
+    pub(super) fn unusable(unprocessed: bool) -> Self {
+        Self { scope: Http2Scope::Unusable, code: 0, unprocessed }
+    }
+
+    fn message(self) -> String {
+        let code = http2_code_name(self.code);
+        match self.scope {
+            Http2Scope::Stream => format!("http2: stream error with http2 ErrCode {code}"),
+            Http2Scope::Connection => format!("http2: connection error with http2 ErrCode {code}"),
+            Http2Scope::GoAway => format!("http2: received GoAway with http2 ErrCode {code}"),
+            Http2Scope::Unseen => {
+                "http2: Transport received Server's graceful shutdown GOAWAY".to_owned()
+            }
+            Http2Scope::FirstRefused => {
+                format!("http2: Transport received GOAWAY from server ErrCode:{code}")
+            }
+            Http2Scope::Unusable => "http2: client conn not usable".to_owned(),
+        }
+    }
+
+    /// A number of its own for each code RFC 9113 has, the first of the kind for any other.
+    fn number(self) -> ErrorCode {
+        let first = match self.scope {
+            Http2Scope::GoAway => ErrorCode::HTTP2_GO_AWAY,
+            Http2Scope::Stream => ErrorCode::HTTP2_STREAM,
+            Http2Scope::Connection => ErrorCode::HTTP2_CONNECTION,
+            Http2Scope::Unseen | Http2Scope::FirstRefused | Http2Scope::Unusable => {
+                return ErrorCode::GENERIC;
+            }
+        };
+        let known = (self.code as usize) < HTTP2_CODES.len();
+        if known { ErrorCode(first.0 + 1 + self.code as u16) } else { first }
+    }
+}
+
+/// Names of the codes of RFC 9113 §7, by number.
+const HTTP2_CODES: [&str; 14] = [
+    "NO_ERROR",
+    "PROTOCOL_ERROR",
+    "INTERNAL_ERROR",
+    "FLOW_CONTROL_ERROR",
+    "SETTINGS_TIMEOUT",
+    "STREAM_CLOSED",
+    "FRAME_SIZE_ERROR",
+    "REFUSED_STREAM",
+    "CANCEL",
+    "COMPRESSION_ERROR",
+    "CONNECT_ERROR",
+    "ENHANCE_YOUR_CALM",
+    "INADEQUATE_SECURITY",
+    "HTTP_1_1_REQUIRED",
+];
+
+fn http2_code_name(code: u32) -> Cow<'static, str> {
+    match HTTP2_CODES.get(code as usize) {
+        Some(name) => (*name).into(),
+        None => format!("unknown error code 0x{code:x}").into(),
     }
 }
 
@@ -62,6 +158,11 @@ pub(crate) enum RequestError {
     UnsupportedScheme(String),
     #[error("invalid header `{0}`: names are tokens and values may not contain control characters")]
     InvalidHeader(String),
+    /// A header of HTTP/1.1's connections.
+    #[error("invalid {name} request header: [\"{value}\"]")]
+    NotForHttp2 { name: String, value: String },
+    #[error(transparent)]
+    Http2(#[from] Http2Error),
     #[error("request timeout")]
     Timeout,
     #[error("lookup: no such host")]
@@ -139,15 +240,22 @@ impl RequestError {
                 _ => ErrorCode::TCP,
             },
             Self::Tls { code, .. } => *code,
+            Self::Http2(error) => error.number(),
             Self::Decompression(_) => ErrorCode::DECOMPRESSION,
             Self::UnsupportedScheme(_)
             | Self::InvalidHeader(_)
+            | Self::NotForHttp2 { .. }
             | Self::ClosedBeforeResponse
             | Self::ClosedInsideResponse
             | Self::Malformed(_)
             | Self::HeadTooLarge(_)
             | Self::BodyTooLarge(_) => ErrorCode::GENERIC,
         }
+    }
+
+    /// Whether an HTTP/2 server has not looked at the request.
+    pub(super) fn is_unprocessed(&self) -> bool {
+        matches!(self, Self::Http2(error) if error.unprocessed)
     }
 
     /// Whether a kept connection may simply have been closed by the server between two requests, if
@@ -168,3 +276,22 @@ impl RequestError {
 
 /// How long a TCP handshake may take; k6's dialer has the same limit.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_of_http2_have_the_numbers_and_messages_of_k6() {
+        let of = |scope, code| {
+            let error = RequestError::from(Http2Error { scope, code, unprocessed: false });
+            (error.code().0, error.to_string())
+        };
+        let stream = "http2: stream error with http2 ErrCode";
+        assert_eq!(of(Http2Scope::Stream, 8), (1639, format!("{stream} CANCEL")));
+        assert_eq!(of(Http2Scope::Stream, 14), (1630, format!("{stream} unknown error code 0xe")));
+        assert_eq!(of(Http2Scope::GoAway, 0).0, 1611);
+        assert_eq!(of(Http2Scope::Connection, 13).0, 1664);
+        assert_eq!(of(Http2Scope::Unseen, 0).0, 1000);
+    }
+}

@@ -3,6 +3,8 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
+use http::{HeaderMap, StatusCode};
+
 use super::RequestError;
 
 /// Largest head that is read before giving up.
@@ -14,6 +16,28 @@ const USUAL_HEADERS: usize = 48;
 /// Most headers a response may have.
 const MAX_HEADERS: usize = 1024;
 
+/// The version of HTTP a response came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Version {
+    /// HTTP/1.0: a connection is closed after each response unless the server says otherwise.
+    Http10,
+    /// HTTP/1.1, RFC 9112.
+    Http11,
+    /// HTTP/2, RFC 9113.
+    Http2,
+}
+
+impl Version {
+    /// As k6 names it in `response.proto` and in the tag `proto`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Http10 => "HTTP/1.0",
+            Self::Http11 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2.0",
+        }
+    }
+}
+
 /// A parsed head. Keeps the bytes as they came; names and values are looked up on demand, because
 /// most scripts read none of them.
 #[derive(Debug, Clone)]
@@ -23,8 +47,7 @@ pub(crate) struct Head {
     reason: Range<u32>,
     /// The status code, 100–999.
     pub(crate) status: u16,
-    /// HTTP/1.`minor_version`.
-    pub(crate) minor_version: u8,
+    pub(crate) version: Version,
 }
 
 /// How the end of a body is found (RFC 9112 §6.3).
@@ -69,6 +92,29 @@ impl Head {
             }
             other => Ok(other),
         })
+    }
+
+    /// The head of an HTTP/2 response, with the reason phrase Go has for its status: on the wire there is none.
+    ///
+    /// # Errors
+    /// `Malformed` when it has more than 1024 headers.
+    pub(super) fn of_http2(status: StatusCode, fields: &HeaderMap) -> Result<Self, RequestError> {
+        if fields.len() > MAX_HEADERS {
+            return Err(RequestError::Malformed("more than 1024 headers"));
+        }
+        let mut bytes = Vec::new();
+        let mut add = |part: &[u8]| {
+            let start = bytes.len() as u32;
+            bytes.extend_from_slice(part);
+            start..bytes.len() as u32
+        };
+        let headers = fields
+            .iter()
+            .map(|(name, value)| (add(name.as_str().as_bytes()), add(value.as_bytes())))
+            .collect();
+        let reason = add(reason_of(status).as_bytes());
+        let (bytes, status, version) = (bytes.into(), status.as_u16(), Version::Http2);
+        Ok(Self { bytes, headers, reason, status, version })
     }
 
     /// All headers in the order they came, names as they came.
@@ -131,7 +177,18 @@ impl Head {
                 .flat_map(|value| value.split(|byte| *byte == b','))
                 .any(|item| item.trim_ascii().eq_ignore_ascii_case(option.as_bytes()))
         };
-        if self.minor_version == 0 { has("keep-alive") } else { !has("close") }
+        if self.version == Version::Http10 { has("keep-alive") } else { !has("close") }
+    }
+}
+
+/// Go's phrase for a status, which is what k6 shows; that of the `http` crate but for four.
+fn reason_of(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        203 => "Non-Authoritative Information",
+        413 => "Request Entity Too Large",
+        414 => "Request URI Too Long",
+        416 => "Requested Range Not Satisfiable",
+        _ => status.canonical_reason().unwrap_or_default(),
     }
 }
 
@@ -172,7 +229,7 @@ fn parse_into<'b>(
         headers,
         reason: range(response.reason.unwrap_or_default().as_bytes()),
         status: response.code.unwrap_or_default(),
-        minor_version: response.version.unwrap_or(1),
+        version: if response.version == Some(0) { Version::Http10 } else { Version::Http11 },
     };
     Ok(Some((head, length)))
 }
@@ -272,6 +329,31 @@ mod tests {
         assert!(!keeps("HTTP/1.1 200 OK\r\nConnection: x, Close\r\n\r\n"));
         assert!(!keeps("HTTP/1.0 200 OK\r\n\r\n"));
         assert!(keeps("HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\n\r\n"));
+    }
+
+    #[test]
+    fn a_head_of_http2_has_the_reason_phrases_of_go() {
+        let mut fields = HeaderMap::new();
+        fields.insert("content-type", "text/plain".parse().unwrap());
+        fields.append("set-cookie", "a=1".parse().unwrap());
+        fields.append("set-cookie", "b=2".parse().unwrap());
+        let head = |status| Head::of_http2(StatusCode::from_u16(status).unwrap(), &fields).unwrap();
+        assert_eq!(head(200).values("Set-Cookie").collect::<Vec<_>>(), [b"a=1", b"b=2"]);
+        assert_eq!(head(200).headers().next(), Some(("content-type", &b"text/plain"[..])));
+        assert_eq!((head(200).reason().as_str(), head(200).version.name()), ("OK", "HTTP/2.0"));
+        assert_eq!(
+            (head(413).reason().as_str(), head(599).reason().as_str()),
+            ("Request Entity Too Large", "")
+        );
+    }
+
+    #[test]
+    fn a_head_of_http2_may_not_have_endlessly_many_headers() {
+        let mut fields = HeaderMap::new();
+        for _ in 0..=MAX_HEADERS {
+            fields.append("x", "1".parse().unwrap());
+        }
+        assert!(matches!(Head::of_http2(StatusCode::OK, &fields), Err(RequestError::Malformed(_))));
     }
 
     proptest! {

@@ -1,9 +1,10 @@
-//! The HTTP/1.1 client of virtual users.
+//! The HTTP client of virtual users: HTTP/1.1, and HTTP/2 where a TLS server prefers it.
 //!
 //! Why not an existing client: k6 reports where the time of every request went (blocked, looking
 //! up, connecting, sending, waiting, receiving), keeps connections per virtual user, and a load
 //! generator must spend as little as possible per request. The client is a thin layer over
-//! `TcpStream`, with rustls for TLS: it writes a request, reads a response, and notes five instants on the way.
+//! `TcpStream`, with rustls for TLS and h2 for the frames of HTTP/2: it writes a request, reads a response, and notes
+//! five instants on the way.
 
 mod body;
 mod client;
@@ -13,7 +14,10 @@ pub(crate) mod digest;
 pub(crate) mod encoding;
 mod error;
 mod head;
+mod http2;
 mod names;
+mod outgoing;
+mod pool;
 mod resolve;
 mod stream;
 mod timings;
@@ -21,12 +25,13 @@ mod tls;
 mod upgrade;
 mod url;
 
-use client::is_token_byte;
-pub(crate) use client::{Client, ClientConfig, Exchange, Network, Request, is_valid_header};
+pub(crate) use client::{Client, ClientConfig, Exchange, Network, Request};
 pub(crate) use connection::{Peer, Traffic};
 pub(crate) use error::{ErrorCode, RequestError};
 pub(crate) use head::{Head, canonical};
 pub use names::{AddressRange, Dns, NameRules, Patterns, Policy, Select, Target};
+use outgoing::is_token_byte;
+pub(crate) use outgoing::is_valid_header;
 use resolve::Resolver;
 pub(crate) use stream::Stream;
 pub(crate) use timings::Timings;

@@ -1,7 +1,9 @@
 //! What a connection reads from and writes to: TCP, with or without TLS.
 
+use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -41,7 +43,15 @@ impl Stream {
     pub(crate) fn take_traffic(&mut self) -> Option<Traffic> {
         match self {
             Self::Plain(_) => None,
-            Self::Tls(stream) => Some(std::mem::take(&mut stream.get_mut().0.traffic)),
+            Self::Tls(stream) => Some(stream.get_ref().0.traffic.take()),
+        }
+    }
+
+    /// The counter [`Self::take_traffic`] reads, for a stream that others own.
+    pub(super) fn counter(&self) -> Rc<Cell<Traffic>> {
+        match self {
+            Self::Plain(_) => Rc::default(),
+            Self::Tls(stream) => stream.get_ref().0.traffic.clone(),
         }
     }
 }
@@ -90,7 +100,17 @@ impl AsyncWrite for Stream {
 #[derive(Debug)]
 pub(crate) struct Counted {
     pub(super) stream: TcpStream,
-    pub(super) traffic: Traffic,
+    /// Shared, because HTTP/2 keeps the stream to itself.
+    pub(super) traffic: Rc<Cell<Traffic>>,
+}
+
+impl Counted {
+    fn add(&self, sent: usize, received: usize) {
+        let mut traffic = self.traffic.get();
+        traffic.sent += sent as u64;
+        traffic.received += received as u64;
+        self.traffic.set(traffic);
+    }
 }
 
 impl AsyncRead for Counted {
@@ -102,7 +122,7 @@ impl AsyncRead for Counted {
         let this = self.get_mut();
         let before = buffer.filled().len();
         let result = Pin::new(&mut this.stream).poll_read(cx, buffer);
-        this.traffic.received += (buffer.filled().len() - before) as u64;
+        this.add(0, buffer.filled().len() - before);
         result
     }
 }
@@ -116,7 +136,7 @@ impl AsyncWrite for Counted {
         let this = self.get_mut();
         let result = Pin::new(&mut this.stream).poll_write(cx, bytes);
         if let Poll::Ready(Ok(written)) = &result {
-            this.traffic.sent += *written as u64;
+            this.add(*written, 0);
         }
         result
     }

@@ -7,6 +7,7 @@
 
 use std::cell::OnceCell;
 use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use rustls::client::Resumption;
@@ -20,7 +21,6 @@ use rustls::{
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::connection::Traffic;
 use super::error::ErrorCode;
 use super::stream::{Counted, Stream};
 use super::{RequestError, Url};
@@ -60,16 +60,54 @@ pub(crate) struct TlsInfo {
     pub(crate) cipher_suite: &'static str,
 }
 
+/// A stream after its handshake.
+#[derive(Debug)]
+pub(super) struct Secured {
+    pub(super) stream: Stream,
+    pub(super) info: TlsInfo,
+    /// The server has chosen HTTP/2.
+    pub(super) http2: bool,
+}
+
+/// What a server may choose from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Offer {
+    /// HTTP/1.1 alone, for what is to become another protocol.
+    Http1,
+    /// HTTP/2 or HTTP/1.1.
+    Http2,
+}
+
+/// HTTP/2 by its name for ALPN (RFC 9113 §3.1).
+const H2: &[u8] = b"h2";
+
+/// A configuration for each [`Offer`]; they share the roots.
+#[derive(Debug)]
+struct Configs {
+    http1: Arc<rustls::ClientConfig>,
+    http2: Arc<rustls::ClientConfig>,
+}
+
+impl Configs {
+    fn new(settings: TlsSettings) -> Result<Self, rustls::Error> {
+        let mut http1 = client_config(settings)?;
+        http1.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let mut http2 = http1.clone();
+        http2.alpn_protocols.insert(0, H2.to_vec());
+        Ok(Self { http1: http1.into(), http2: http2.into() })
+    }
+}
+
 /// Makes TLS connections; reads the system's roots when the first one is made.
 #[derive(Debug, Default)]
 pub(super) struct Tls {
     settings: TlsSettings,
-    config: OnceCell<Arc<rustls::ClientConfig>>,
+    configs: OnceCell<Configs>,
 }
 
 impl Tls {
     pub(super) fn new(settings: TlsSettings) -> Self {
-        Self { settings, config: OnceCell::new() }
+        Self { settings, configs: OnceCell::new() }
     }
 
     /// Shakes hands with the server of `url` over `tcp`.
@@ -80,22 +118,14 @@ impl Tls {
         &self,
         url: &Url,
         tcp: TcpStream,
-    ) -> Result<(Stream, TlsInfo), RequestError> {
+        offer: Offer,
+    ) -> Result<Secured, RequestError> {
         let name = ServerName::try_from(url.host.to_string()).map_err(|_| RequestError::Tls {
             message: format!("`{}` is not a name a certificate can have", url.host),
             code: ErrorCode::X509_HOSTNAME,
         })?;
-        let config = match self.config.get() {
-            Some(config) => config.clone(),
-            None => {
-                let built = client_config(self.settings).map_err(|error| RequestError::Tls {
-                    message: error.to_string(),
-                    code: ErrorCode::TLS,
-                })?;
-                self.config.get_or_init(|| Arc::new(built)).clone()
-            }
-        };
-        let counted = Counted { stream: tcp, traffic: Traffic::default() };
+        let config = self.config(offer)?;
+        let counted = Counted { stream: tcp, traffic: Rc::default() };
         let stream =
             TlsConnector::from(config).connect(name, counted).await.map_err(|e| failed(&e))?;
         let session = stream.get_ref().1;
@@ -109,7 +139,25 @@ impl Tls {
                 .negotiated_cipher_suite()
                 .map_or("", |suite| suite_name(suite.suite())),
         };
-        Ok((Stream::Tls(Box::new(stream)), info))
+        let http2 = session.alpn_protocol() == Some(H2);
+        Ok(Secured { stream: Stream::Tls(Box::new(stream)), info, http2 })
+    }
+
+    fn config(&self, offer: Offer) -> Result<Arc<rustls::ClientConfig>, RequestError> {
+        let configs = match self.configs.get() {
+            Some(configs) => configs,
+            None => {
+                let built = Configs::new(self.settings).map_err(|error| RequestError::Tls {
+                    message: error.to_string(),
+                    code: ErrorCode::TLS,
+                })?;
+                self.configs.get_or_init(|| built)
+            }
+        };
+        Ok(match offer {
+            Offer::Http1 => configs.http1.clone(),
+            Offer::Http2 => configs.http2.clone(),
+        })
     }
 }
 
@@ -135,7 +183,6 @@ fn client_config(settings: TlsSettings) -> Result<rustls::ClientConfig, rustls::
         builder.with_root_certificates(roots).with_no_client_auth()
     };
     config.resumption = Resumption::disabled();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }
 

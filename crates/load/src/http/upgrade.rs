@@ -2,10 +2,11 @@
 
 use super::body::ChunkedDecoder;
 use super::client::Client;
-use super::connection::{Connection, Peer, Progress, Traffic};
+use super::connection::{Connection, Dialled, Peer, Progress, Traffic};
 use super::head::Framing;
 use super::stream::Stream;
 use super::timings::Trace;
+use super::tls::Offer;
 use super::{Head, RequestError, Url};
 
 /// Bytes of the body that are read when a server refuses.
@@ -35,7 +36,8 @@ impl Client {
         traffic: &mut Traffic,
     ) -> Result<Upgrade, RequestError> {
         let mut trace = Trace::begin();
-        let connection = self.connect(url, &mut trace).await?;
+        let Dialled { stream, peer, .. } = self.dial(url, Offer::Http1, &mut trace).await?;
+        let connection = Connection::new(stream, peer);
         let mut progress =
             Progress { trace: &mut trace, traffic, to_head_request: false, discard_body: false };
         upgrade(connection, request, &mut progress).await

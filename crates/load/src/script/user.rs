@@ -277,12 +277,16 @@ impl User {
             name,
             url: name,
             method: &exchange.method,
-            proto: exchange.outcome.as_ref().map_or("", |answer| proto(answer.head.minor_version)),
+            proto: exchange.outcome.as_ref().map_or("", |answer| answer.head.version.name()),
             status,
             error_code: code.map_or(0, |code| code.0),
             error: error.as_deref().unwrap_or_default(),
             expected_response: judged,
-            tls_version: exchange.peer.and_then(|peer| peer.tls).map_or("", |tls| tls.version),
+            tls_version: exchange
+                .peer
+                .filter(|_| exchange.outcome.is_ok())
+                .and_then(|peer| peer.tls)
+                .map_or("", |tls| tls.version),
             ip: exchange.peer.map(|peer| peer.address.ip()),
         };
         let request = Some(request);
@@ -454,11 +458,6 @@ impl User {
         self.run.request_stop(Stop::Script(message.map(str::to_owned)));
         self.control.interrupt();
     }
-}
-
-/// The protocol as k6 names it.
-pub(crate) fn proto(minor_version: u8) -> &'static str {
-    if minor_version == 0 { "HTTP/1.0" } else { "HTTP/1.1" }
 }
 
 /// The tags of a call on top of those of the scenario; `None` when the call has none.

@@ -7,6 +7,8 @@ mod cookies;
 mod executors;
 mod hostile;
 mod http;
+mod http2;
+mod http2_servers;
 mod imports;
 mod lifecycle;
 mod metrics;

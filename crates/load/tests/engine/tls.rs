@@ -25,7 +25,7 @@ impl Drop for TlsServer {
     }
 }
 
-fn certificate(directory: &Path) {
+pub fn certificate(directory: &Path) {
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
         .args(["-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=localhost"])
@@ -113,17 +113,13 @@ fn a_redirect_may_lead_to_tls() {
     script.against(&plain).run().assert_all_checks_passed();
 }
 
-/// What a request is answered, and whether the connection is closed after it; `None` only closes.
-type Reply = Option<(Vec<u8>, bool)>;
-
-/// A server that closes connections without TLS's own farewell. The answer to every request is given
-/// by its head and the serial number of its connection.
-fn without_farewell(answer: fn(&str, usize) -> Reply) -> u16 {
+/// A server with such a certificate that speaks the given protocols, by their names for ALPN.
+pub fn server_config(protocols: &[&[u8]]) -> Arc<rustls::ServerConfig> {
     let directory = tempfile::tempdir().unwrap();
     certificate(directory.path());
     let file = |name: &str| directory.path().join(name);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
@@ -132,7 +128,17 @@ fn without_farewell(answer: fn(&str, usize) -> Reply) -> u16 {
             PrivateKeyDer::from_pem_file(file("key.pem")).unwrap(),
         )
         .unwrap();
-    let config = Arc::new(config);
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+    Arc::new(config)
+}
+
+/// What a request is answered, and whether the connection is closed after it; `None` only closes.
+type Reply = Option<(Vec<u8>, bool)>;
+
+/// A server that closes connections without TLS's own farewell. The answer to every request is given
+/// by its head and the serial number of its connection.
+fn without_farewell(protocols: &[&[u8]], answer: fn(&str, usize) -> Reply) -> u16 {
+    let config = server_config(protocols);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
@@ -159,7 +165,7 @@ fn without_farewell(answer: fn(&str, usize) -> Reply) -> u16 {
 
 #[test]
 fn a_server_that_closes_without_a_farewell_has_closed() {
-    let port = without_farewell(|head, connection| {
+    let port = without_farewell(&[], |head, connection| {
         let path = head.split(' ').nth(1).unwrap();
         let (answer, close) = match (path, connection) {
             ("/to-the-end", _) => ("HTTP/1.1 200 OK\r\n\r\nwhole", true),
@@ -189,7 +195,8 @@ fn trusting(script: &mut Script, port: u16) {
 
 #[test]
 fn websockets_are_spoken_over_tls() {
-    let port = without_farewell(|head, _| {
+    // It would rather speak HTTP/2, which is not to be offered here.
+    let port = without_farewell(&[b"h2", b"http/1.1"], |head, _| {
         let key = head.lines().find_map(|line| line.strip_prefix("Sec-WebSocket-Key: "));
         // A text, and a close frame with code 1000.
         let frames = [&[0x81, 8][..], b"over TLS", &[0x88, 2, 0x03, 0xe8]].concat();

@@ -20,7 +20,7 @@ use crate::http::cookies::SetCookie;
 use crate::http::{
     ErrorCode, Exchange, Head, Peer, Request, RequestError, Timings, TlsInfo, canonical,
 };
-use crate::script::user::{RequestRef, User, proto};
+use crate::script::user::{RequestRef, User};
 
 /// `expires` of a cookie that has none: what k6 makes of Go's zero time.
 const NEVER: f64 = -6_795_364_578_871.0;
@@ -272,8 +272,9 @@ const PROPERTIES: &[&str] = &[
 /// Properties and methods k6 has and this engine does not.
 const MISSING: &[&str] = &["clickLink", "html", "ocsp", "submitForm"];
 
+/// As in k6, nothing where there is no response.
 fn tls(received: &Received) -> Option<TlsInfo> {
-    received.peer.and_then(|peer| peer.tls)
+    received.peer.filter(|_| received.head.is_some()).and_then(|peer| peer.tls)
 }
 
 fn compute<'js>(name: &str, received: &Received, ctx: &Ctx<'js>) -> Result<Value<'js>> {
@@ -281,7 +282,7 @@ fn compute<'js>(name: &str, received: &Received, ctx: &Ctx<'js>) -> Result<Value
         "url" => received.url.as_str().into_js(ctx),
         "status" => received.status().into_js(ctx),
         "status_text" => received.status_text().into_js(ctx),
-        "proto" => received.head.as_ref().map_or("", |head| proto(head.minor_version)).into_js(ctx),
+        "proto" => received.head.as_ref().map_or("", |head| head.version.name()).into_js(ctx),
         "headers" => received.headers().into_js(ctx),
         "body" => received.body(ctx),
         "timings" => received.timings(ctx),

@@ -1,0 +1,415 @@
+//! One connection of HTTP/2 (RFC 9113), which the requests of a virtual user share.
+//!
+//! The `h2` crate knows the frames; a task of the event loop reads and writes them, so that pings are answered and
+//! a farewell is seen between requests too. Limits of what a server may do:
+//!
+//! - a header list of 256 KiB, announced and enforced, as for HTTP/1.1;
+//! - windows as large as those of Go: a body is read as it arrives and ends at the limit for bodies;
+//! - frames that are cheap to send and not to receive (CONTINUATION, empty DATA, RST_STREAM): counted by `h2`,
+//!   which closes the connection;
+//! - bytes that come while no request is open: [`MAX_IDLE_BYTES`], then the connection is closed. A request has its
+//!   timeout, whatever else is sent meanwhile;
+//! - pings whose answers the server does not read: no more is read once the socket has no room for them.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Instant;
+
+use bytes::Bytes;
+use h2::client::{Builder, ResponseFuture, SendRequest};
+use h2::{Reason, RecvStream, SendStream};
+use tokio::task::AbortHandle;
+
+use super::RequestError;
+use super::connection::{Peer, Progress, RawResponse, Sink, Traffic};
+use super::error::{Http2Error, Http2Scope};
+use super::head::{Head, MAX_HEAD_BYTES};
+use super::outgoing::OutgoingHead;
+use super::stream::Stream;
+use super::timings::Trace;
+
+/// Bytes of one response on their way; Go's number.
+const STREAM_WINDOW: u32 = 4 << 20;
+
+/// Bytes of all responses on their way; Go's number.
+const CONNECTION_WINDOW: u32 = 1 << 30;
+
+/// Requests at a time until the server has said how many it wants; Go's number.
+const FIRST_MAX_STREAMS: usize = 100;
+
+/// Requests at a time when the server sets no limit; Go's number.
+const MAX_STREAMS: usize = 1000;
+
+/// Responses given up whose late frames are recognised.
+const MAX_RESET_STREAMS: usize = 256;
+
+/// Bytes a server may send while no request is open: more than one window, because a response that was given up
+/// may still be on its way.
+const MAX_IDLE_BYTES: u64 = 2 * STREAM_WINDOW as u64;
+
+/// What unread DATA frames of less than 256 bytes may lack to 256 bytes, all together: a quarter of a million frames of
+/// one byte. The default follows the window of the connection and is 512 MiB.
+const SMALL_FRAMES_BYTES: usize = 64 << 20;
+
+type Frames = h2::client::Connection<Stream, Bytes>;
+
+/// A handle on a connection; the last one closes it.
+#[derive(Debug, Clone)]
+pub(super) struct Http2(Rc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    sender: RefCell<SendRequest<Bytes>>,
+    wire: Rc<Wire>,
+    peer: Peer,
+    /// No further request may use it.
+    retired: Cell<bool>,
+    task: AbortHandle,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.task.abort();
+        self.wire.close();
+    }
+}
+
+impl Http2 {
+    /// Begins HTTP/2 on a stream whose server has chosen it.
+    ///
+    /// # Errors
+    /// A stream that cannot be written to.
+    pub(super) async fn start(stream: Stream, peer: Peer) -> Result<Self, RequestError> {
+        let traffic = stream.counter();
+        let (sender, frames) = Builder::new()
+            .enable_push(false)
+            .initial_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .initial_max_send_streams(FIRST_MAX_STREAMS)
+            .max_header_list_size(MAX_HEAD_BYTES as u32)
+            .max_concurrent_reset_streams(MAX_RESET_STREAMS)
+            .data_frame_budget(SMALL_FRAMES_BYTES)
+            .handshake(stream)
+            .await
+            .map_err(|error| {
+                RequestError::Write(error.into_io().unwrap_or_else(|| io::ErrorKind::Other.into()))
+            })?;
+        let wire = Rc::new(Wire::new(frames, traffic));
+        let driven = wire.clone();
+        let task = tokio::task::spawn_local(poll_fn(move |cx| driven.drive(cx)));
+        Ok(Self(Rc::new(Shared {
+            sender: RefCell::new(sender),
+            wire,
+            peer,
+            retired: Cell::new(false),
+            task: task.abort_handle(),
+        })))
+    }
+
+    pub(super) fn peer(&self) -> Peer {
+        self.0.peer
+    }
+
+    /// Whether further requests may be sent, now or later.
+    pub(super) fn is_open(&self) -> bool {
+        !self.0.retired.get() && self.0.wire.is_open() && self.0.farewell().is_none()
+    }
+
+    /// Whether a request may be sent now. As in Go another connection is opened where not.
+    pub(super) fn has_room(&self) -> bool {
+        let limit = self.0.sender.borrow().current_max_send_streams();
+        self.0.wire.open_streams.get() < limit.min(MAX_STREAMS)
+    }
+
+    /// Sends a request and reads its response.
+    ///
+    /// # Errors
+    /// Whatever went wrong first. One that `is_unprocessed` may be sent again.
+    pub(super) async fn exchange(
+        &self,
+        head: &OutgoingHead<'_>,
+        body: &[u8],
+        progress: &mut Progress<'_>,
+    ) -> Result<RawResponse, RequestError> {
+        let Progress { trace, traffic, to_head_request, discard_body } = progress;
+        let request = head.to_http2()?;
+        let _open = OpenStream::new(&self.0, traffic);
+        let mut sender = self.0.sender.borrow().clone();
+        let (response, stream) = sender
+            .send_request(request, body.is_empty())
+            .map_err(|error| Http2Error::unusable(error.is_io() || error.is_go_away()))?;
+        drop(sender);
+        if head.wants_close() {
+            self.0.retired.set(true);
+        }
+        let is_first = response.stream_id().as_u32() == 1;
+        let mut sink = Sink::new(*discard_body);
+        let upload = pin!(upload(stream, body));
+        let talk = Talk { wire: &self.0.wire, upload, uploaded: false, trace };
+        let head =
+            talk.run(response, *to_head_request, &mut sink).await.map_err(|error| match error {
+                Broken::Http2(error) => self.0.failed(&error, is_first),
+                Broken::Other(error) => error,
+            })?;
+        Ok(RawResponse { head, body: sink.body, reusable: false })
+    }
+}
+
+impl Shared {
+    /// What ended the connection for new requests, if anything has.
+    fn farewell(&self) -> Option<h2::Error> {
+        let mut cx = Context::from_waker(Waker::noop());
+        match self.sender.borrow_mut().poll_ready(&mut cx) {
+            Poll::Ready(Err(error)) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// An error of a stream as k6 would see it.
+    fn failed(&self, error: &h2::Error, is_first: bool) -> RequestError {
+        let code = error.reason().map_or(0, u32::from);
+        if error.is_reset() {
+            let from_peer = error.is_remote();
+            let is_protocol = from_peer && code == u32::from(Reason::PROTOCOL_ERROR);
+            if is_protocol {
+                self.retired.set(true);
+            }
+            let unprocessed = is_protocol || code == u32::from(Reason::REFUSED_STREAM);
+            return Http2Error { scope: Http2Scope::Stream, code, unprocessed }.into();
+        }
+        if error.is_go_away() && error.is_remote() {
+            // The server has not seen this request. One that complains about the first of a connection would do
+            // so again.
+            let scope =
+                if is_first && code != 0 { Http2Scope::FirstRefused } else { Http2Scope::Unseen };
+            let unprocessed = scope == Http2Scope::Unseen;
+            return Http2Error { scope, code, unprocessed }.into();
+        }
+        if error.is_go_away() {
+            let scope = Http2Scope::Connection;
+            return Http2Error { scope, code, unprocessed: false }.into();
+        }
+        match self.farewell().filter(h2::Error::is_remote).and_then(|farewell| farewell.reason()) {
+            Some(reason) => {
+                let (scope, code) = (Http2Scope::GoAway, u32::from(reason));
+                Http2Error { scope, code, unprocessed: false }.into()
+            }
+            None => self.wire.failure(error),
+        }
+    }
+}
+
+/// Counts a request among the open ones, and its bytes when it ends, however that is.
+struct OpenStream<'a> {
+    shared: &'a Shared,
+    traffic: &'a mut Traffic,
+}
+
+impl<'a> OpenStream<'a> {
+    fn new(shared: &'a Shared, traffic: &'a mut Traffic) -> Self {
+        let open = &shared.wire.open_streams;
+        open.set(open.get() + 1);
+        Self { shared, traffic }
+    }
+}
+
+impl Drop for OpenStream<'_> {
+    fn drop(&mut self) {
+        let wire = &self.shared.wire;
+        let open = wire.open_streams.get() - 1;
+        wire.open_streams.set(open);
+        self.traffic.add(wire.traffic.take());
+        if open == 0 && self.shared.retired.get() {
+            wire.close();
+        }
+    }
+}
+
+/// The frames of a connection, and what the task that moves them needs.
+struct Wire {
+    /// `None` once it is closed.
+    frames: RefCell<Option<Frames>>,
+    /// Of the task: whoever else polls the frames leaves the wake-ups to it.
+    waker: RefCell<Waker>,
+    /// Why the socket failed.
+    failure: Cell<Option<io::ErrorKind>>,
+    /// Bytes since the last request ended.
+    traffic: Rc<Cell<Traffic>>,
+    open_streams: Cell<usize>,
+}
+
+impl fmt::Debug for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wire").field("open_streams", &self.open_streams).finish_non_exhaustive()
+    }
+}
+
+impl Wire {
+    fn new(frames: Frames, traffic: Rc<Cell<Traffic>>) -> Self {
+        Self {
+            frames: RefCell::new(Some(frames)),
+            waker: RefCell::new(Waker::noop().clone()),
+            failure: Cell::default(),
+            traffic,
+            open_streams: Cell::default(),
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.frames.borrow().is_some()
+    }
+
+    /// Closes the socket. Whoever still waits for a response is told.
+    fn close(&self) {
+        self.frames.take();
+    }
+
+    /// The task; ends with the connection.
+    fn drive(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.waker.borrow().will_wake(cx.waker()) {
+            self.waker.replace(cx.waker().clone());
+        }
+        let polled = self.poll(cx);
+        if self.open_streams.get() == 0 && self.traffic.get().received > MAX_IDLE_BYTES {
+            self.close();
+            return Poll::Ready(());
+        }
+        polled
+    }
+
+    /// Sends what is queued now, instead of when the task has its turn: the time of sending is part of what is
+    /// measured.
+    fn flush(&self) {
+        let waker = self.waker.borrow().clone();
+        let _ended = self.poll(&mut Context::from_waker(&waker));
+    }
+
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut slot = self.frames.borrow_mut();
+        let Some(frames) = slot.as_mut() else { return Poll::Ready(()) };
+        if let Err(error) = ready!(Pin::new(frames).poll(cx)) {
+            self.failure.set(error.get_io().map(io::Error::kind));
+        }
+        *slot = None;
+        Poll::Ready(())
+    }
+
+    /// The error of a stream whose socket has failed or was closed. `h2` reports a close as a broken pipe, and a
+    /// pipe that is broken was closed.
+    fn failure(&self, error: &h2::Error) -> RequestError {
+        match self.failure.get().or_else(|| error.get_io().map(io::Error::kind)) {
+            None | Some(io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe) => {
+                RequestError::ClosedInsideResponse
+            }
+            Some(kind) => RequestError::Read(kind.into()),
+        }
+    }
+}
+
+/// What ended a request: the connection, or what was made of the response.
+enum Broken {
+    Http2(h2::Error),
+    Other(RequestError),
+}
+
+impl From<h2::Error> for Broken {
+    fn from(error: h2::Error) -> Self {
+        Self::Http2(error)
+    }
+}
+
+impl From<RequestError> for Broken {
+    fn from(error: RequestError) -> Self {
+        Self::Other(error)
+    }
+}
+
+/// A request and its response under way, at the same time.
+struct Talk<'a, U> {
+    wire: &'a Wire,
+    upload: Pin<&'a mut U>,
+    uploaded: bool,
+    trace: &'a mut Trace,
+}
+
+impl<U: Future> Talk<'_, U> {
+    async fn run(
+        mut self,
+        mut response: ResponseFuture,
+        to_head_request: bool,
+        sink: &mut Sink,
+    ) -> Result<Head, Broken> {
+        let response = poll_fn(|cx| {
+            self.poll_upload(cx);
+            Pin::new(&mut response).poll(cx)
+        })
+        .await?;
+        self.trace.first_byte = Some(Instant::now());
+        let (parts, body) = response.into_parts();
+        let head = Head::of_http2(parts.status, &parts.headers)?;
+        // As in Go: a server that refuses does not want the rest of the body.
+        self.uploaded |= head.status > 299;
+        if let Some(length) = announced(&head).filter(|_| !to_head_request) {
+            sink.expect(length)?;
+        }
+        self.read(body, sink).await?;
+        Ok(head)
+    }
+
+    async fn read(&mut self, mut body: RecvStream, sink: &mut Sink) -> Result<(), Broken> {
+        loop {
+            let part = poll_fn(|cx| {
+                self.poll_upload(cx);
+                body.poll_data(cx)
+            });
+            let part = match part.await {
+                None => return Ok(()),
+                // A server that has answered and does not want the rest of the request (RFC 9113 §8.1).
+                Some(Err(error)) if is_no_error(&error) => return Ok(()),
+                Some(part) => part?,
+            };
+            sink.take(&part)?;
+            body.flow_control().release_capacity(part.len())?;
+        }
+    }
+
+    fn poll_upload(&mut self, cx: &mut Context<'_>) {
+        if self.uploaded {
+            return;
+        }
+        self.uploaded = self.upload.as_mut().poll(cx).is_ready();
+        self.wire.flush();
+        if self.uploaded {
+            self.trace.sent = Some(Instant::now());
+        }
+    }
+}
+
+fn is_no_error(error: &h2::Error) -> bool {
+    error.is_reset() && error.is_remote() && error.reason() == Some(Reason::NO_ERROR)
+}
+
+/// The length of a body by its header.
+fn announced(head: &Head) -> Option<u64> {
+    let length = head.values("content-length").next()?;
+    std::str::from_utf8(length).ok()?.parse().ok()
+}
+
+/// Sends a body as the server makes room for it. Errors are those of the stream, which its response has as well.
+async fn upload(mut stream: SendStream<Bytes>, mut body: &[u8]) -> Option<()> {
+    while !body.is_empty() {
+        stream.reserve_capacity(body.len());
+        let room = poll_fn(|cx| stream.poll_capacity(cx)).await?.ok()?;
+        let (part, rest) = body.split_at(room.min(body.len()));
+        if !part.is_empty() {
+            stream.send_data(Bytes::copy_from_slice(part), rest.is_empty()).ok()?;
+        }
+        body = rest;
+    }
+    Some(())
+}

@@ -1,0 +1,232 @@
+//! What a request says before its body, whatever the protocol it goes by.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+
+use super::client::{ClientConfig, Hop, Request};
+use super::cookies::{cookie_header, unix_now};
+use super::{RequestError, canonical};
+
+/// Name and value.
+type Header<'a> = (Cow<'a, str>, Cow<'a, str>);
+
+/// The head of a request: where it goes, and its headers in the order they are sent.
+#[derive(Debug)]
+pub(super) struct OutgoingHead<'a> {
+    method: &'a str,
+    host: &'a str,
+    target: &'a str,
+    /// Empty sends none.
+    user_agent: &'a str,
+    /// Bytes of the body; `None` when nothing is said about it.
+    content_length: Option<usize>,
+    /// The others, by their canonical names.
+    headers: Vec<Header<'a>>,
+    /// The connection is closed after this request, and HTTP/1.1 has to say so.
+    closes: bool,
+}
+
+impl<'a> OutgoingHead<'a> {
+    /// Puts together what the script, the redirects and the cookies want to be sent.
+    ///
+    /// # Errors
+    /// `InvalidHeader` for a method or header that cannot be sent.
+    pub(super) fn new(
+        request: &'a Request,
+        hop: &'a Hop,
+        config: &'a ClientConfig,
+    ) -> Result<Self, RequestError> {
+        if hop.method.is_empty() || !hop.method.bytes().all(is_token_byte) {
+            return Err(RequestError::InvalidHeader(hop.method.to_string()));
+        }
+        let given = |name: &str| given(request, name);
+        let has_body_method = matches!(&*hop.method, "POST" | "PUT" | "PATCH");
+        let says_length = hop.body.is_some() || has_body_method;
+        // The others in the order and with the capitals of Go, which keeps them in a map and writes them by name.
+        let mut headers = headers(request, hop)?;
+        headers.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(Self {
+            method: &hop.method,
+            host: given("host").filter(|_| hop.keeps_host).unwrap_or(&hop.url.authority),
+            target: &hop.url.target,
+            user_agent: given("user-agent").unwrap_or(&config.user_agent),
+            content_length: says_length.then(|| hop.body.as_ref().map_or(0, |body| body.len())),
+            headers,
+            closes: config.no_connection_reuse && given("connection").is_none(),
+        })
+    }
+
+    /// Writes the head as HTTP/1.1 has it (RFC 9112 §3, §5).
+    pub(super) fn write_http1(&self, wire: &mut Vec<u8>) {
+        let mut line = |parts: [&str; 4]| {
+            parts.iter().for_each(|part| wire.extend_from_slice(part.as_bytes()));
+        };
+        line([self.method, " ", self.target, " HTTP/1.1\r\n"]);
+        line(["Host", ": ", self.host, "\r\n"]);
+        if !self.user_agent.is_empty() {
+            line(["User-Agent", ": ", self.user_agent, "\r\n"]);
+        }
+        if let Some(length) = self.content_length {
+            line(["Content-Length", ": ", &length.to_string(), "\r\n"]);
+        }
+        for (name, value) in &self.headers {
+            line([name, ": ", value, "\r\n"]);
+        }
+        if self.closes {
+            line(["Connection", ": ", "close", "\r\n"]);
+        }
+        wire.extend_from_slice(b"\r\n");
+    }
+
+    /// The head as HTTP/2 has it (RFC 9113 §8.3), with what Go leaves out left out.
+    ///
+    /// # Errors
+    /// `NotForHttp2` for a header of connections that Go refuses as well.
+    pub(super) fn to_http2(&self) -> Result<http::Request<()>, RequestError> {
+        let invalid = |_| RequestError::InvalidHeader("Host".to_owned());
+        let uri = http::Uri::builder()
+            .scheme("https")
+            .authority(self.host)
+            .path_and_query(self.target)
+            .build()
+            .map_err(invalid)?;
+        let mut fields = Fields(http::HeaderMap::with_capacity(self.headers.len() + 2));
+        if !self.user_agent.is_empty() {
+            fields.add("user-agent", self.user_agent)?;
+        }
+        for (name, value) in &self.headers {
+            match &**name {
+                "Cookie" => value.split("; ").try_for_each(|one| fields.add("cookie", one))?,
+                _ if is_of_connection(name, value)? => {}
+                _ => fields.add(name, value)?,
+            }
+        }
+        let is_worth_telling = |length: &usize| *length > 0 || self.has_body_method();
+        if let Some(length) = self.content_length.filter(is_worth_telling) {
+            fields.add("content-length", &length.to_string())?;
+        }
+        let mut request = http::Request::new(());
+        *request.method_mut() = http::Method::from_bytes(self.method.as_bytes())
+            .map_err(|_| RequestError::InvalidHeader(self.method.to_owned()))?;
+        *request.uri_mut() = uri;
+        *request.headers_mut() = fields.0;
+        Ok(request)
+    }
+
+    /// The script wants the connection to be closed after this request.
+    pub(super) fn wants_close(&self) -> bool {
+        self.headers
+            .iter()
+            .any(|(name, value)| &**name == "Connection" && value.eq_ignore_ascii_case("close"))
+    }
+
+    fn has_body_method(&self) -> bool {
+        matches!(self.method, "POST" | "PUT" | "PATCH")
+    }
+}
+
+/// Headers of an HTTP/2 request.
+struct Fields(http::HeaderMap);
+
+impl Fields {
+    fn add(&mut self, name: &str, value: &str) -> Result<(), RequestError> {
+        let invalid = || RequestError::InvalidHeader(name.to_owned());
+        let field = http::HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
+        let value = http::HeaderValue::from_bytes(value.as_bytes()).map_err(|_| invalid())?;
+        self.0.append(field, value);
+        Ok(())
+    }
+}
+
+/// Whether a header is one of HTTP/1.1's connections, which HTTP/2 does not have (RFC 9113 §8.2.2).
+/// Go leaves those out that say nothing, and refuses the others.
+fn is_of_connection(name: &str, value: &str) -> Result<bool, RequestError> {
+    let harmless = match name {
+        "Connection" => {
+            ["", "close", "keep-alive"].iter().any(|one| value.eq_ignore_ascii_case(one))
+        }
+        "Upgrade" => matches!(value, "" | "chunked"),
+        "Te" => {
+            return if value == "trailers" { Ok(false) } else { Err(not_for_http2("TE", value)) };
+        }
+        _ => return Ok(matches!(name, "Proxy-Connection" | "Keep-Alive")),
+    };
+    if harmless { Ok(true) } else { Err(not_for_http2(name, value)) }
+}
+
+fn not_for_http2(name: &str, value: &str) -> RequestError {
+    RequestError::NotForHttp2 { name: name.to_owned(), value: value.to_owned() }
+}
+
+/// What the script set for a header; the last one counts.
+fn given<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
+    let mut headers = request.headers.iter().rev();
+    headers.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| &**value)
+}
+
+/// Headers whose names may have any order, by their canonical names: the script's, and those of redirects, users and
+/// cookies.
+fn headers<'a>(request: &'a Request, hop: &'a Hop) -> Result<Vec<Header<'a>>, RequestError> {
+    let given = |name: &str| given(request, name);
+    let mut headers: Vec<Header<'a>> = Vec::new();
+    for (name, value) in &request.headers {
+        let skip = name.eq_ignore_ascii_case("content-length")
+            || name.eq_ignore_ascii_case("host")
+            || name.eq_ignore_ascii_case("user-agent")
+            || name.eq_ignore_ascii_case("cookie")
+            || name.eq_ignore_ascii_case("transfer-encoding")
+            || (hop.body.is_none()
+                && request.body.is_some()
+                && name.eq_ignore_ascii_case("content-type"))
+            || (!hop.same_domain && is_secret(name));
+        if !is_valid_header(name, value) {
+            return Err(RequestError::InvalidHeader(name.to_string()));
+        }
+        if skip {
+            continue;
+        }
+        let name = canonical(name);
+        // As in a map: the last one of a name counts.
+        headers.retain(|(known, _)| *known != name);
+        headers.push((name.into(), (&**value).into()));
+    }
+    if let Some(referer) = hop.referer.as_ref().filter(|_| given("referer").is_none()) {
+        headers.push(("Referer".into(), (&**referer).into()));
+    }
+    if let Some(user_info) = &hop.url.user_info
+        && given("authorization").filter(|_| hop.same_domain).is_none()
+    {
+        let basic = format!("Basic {}", BASE64_STANDARD.encode(&**user_info));
+        headers.push(("Authorization".into(), basic.into()));
+    }
+    // As in k6, a header the script wrote itself ends at the first redirect.
+    let given_cookies = given("cookie").filter(|_| hop.is_first);
+    if given_cookies.is_some() || !request.cookies.is_empty() || !request.jar.is_empty() {
+        let kept = request.jar.matching(&hop.url, unix_now());
+        let cookies = cookie_header(given_cookies, &kept, &request.cookies);
+        if !cookies.is_empty() {
+            headers.push(("Cookie".into(), cookies.into()));
+        }
+    }
+    Ok(headers)
+}
+
+/// Headers that only the domain they were meant for may see; Go's list.
+fn is_secret(name: &str) -> bool {
+    let secret = ["authorization", "www-authenticate", "proxy-authorization", "proxy-authenticate"];
+    secret.iter().any(|secret| name.eq_ignore_ascii_case(secret))
+}
+
+/// Whether the name is a token and the value has no control characters.
+pub(crate) fn is_valid_header(name: &str, value: &str) -> bool {
+    !name.is_empty()
+        && name.bytes().all(is_token_byte)
+        && !value.bytes().any(|byte| (byte < 0x20 && byte != b'\t') || byte == 0x7f)
+}
+
+/// Bytes of a token (RFC 9110 §5.6.2).
+pub(super) fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
