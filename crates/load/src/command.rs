@@ -71,6 +71,8 @@ impl ExitStatus {
 pub struct Config {
     /// The script.
     pub script: PathBuf,
+    /// Options that the script's win over: those of a file.
+    pub defaults: Layer,
     /// Options that win over the script's: the environment's with the command line's on top.
     pub overrides: Layer,
     /// `__ENV` of the script.
@@ -185,7 +187,7 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
                        are not used";
         run.log.write(Level::Warning, message, &[]);
     }
-    let layer = from_script.apply(config.overrides.clone());
+    let layer = config.defaults.clone().apply(from_script).apply(config.overrides.clone());
     if layer.stages.as_ref().is_some_and(Vec::is_empty) {
         run.log.write(Level::Warning, "`stages` is empty and has no effect", &[]);
     }

@@ -29,8 +29,8 @@ pub use http::{
 pub use log::Messages;
 pub use metrics::SystemTags;
 pub use options::{
-    DurationError, ExecutorConfig, HttpLayer, Layer, MetricThresholds, OptionsError, Scenario,
-    Stage, Threshold, VuPool, parse_duration, parse_stage,
+    ConfigFile, DurationError, ExecutorConfig, HttpLayer, Layer, MetricThresholds, OptionsError,
+    Scenario, Stage, Threshold, VuPool, parse_duration, parse_stage,
 };
 pub use outline::Outline;
 pub use samples::OutputSpec;

@@ -19,7 +19,7 @@ use madang_load::{
 #[command(after_help = "\
 The script is one for k6: `import http from 'k6/http'`, `export const options`, a default function.
 What k6 has and this engine does not is refused by name. Flags win over the environment (K6_VUS,
-K6_DURATION, …), which wins over the script.
+K6_DURATION, …), which wins over the script, which wins over the file of --config.
 
 Examples:
   madang load script.js                            as the script's options say
@@ -251,31 +251,30 @@ pub fn run(args: Args) -> anyhow::Result<Ended> {
     if args.vendor {
         return vendor(&args.script);
     }
-    let overrides = match args.overrides() {
-        Ok(layer) => layer,
+    let (checks, outline) = (args.check, args.outline.clone());
+    let config = match config(args) {
+        Ok(config) => config,
         Err(error) => {
-            crate::compare::tell(&format!("madang: {error}"));
+            crate::compare::tell(&format!("madang: {error:#}"));
             return Ok(Ended::Load(ExitStatus::InvalidConfig));
         }
     };
-    let outputs = match args.more.outputs(|name| std::env::var(name).ok()) {
-        Ok(outputs) => outputs,
-        Err(error) => {
-            crate::compare::tell(&format!("madang: {error}"));
-            return Ok(Ended::Load(ExitStatus::InvalidConfig));
-        }
-    };
-    let secrets = match args.more.secrets() {
-        Ok(secrets) => secrets,
-        Err(error) => {
-            crate::compare::tell(&format!("madang: {error}"));
-            return Ok(Ended::Load(ExitStatus::InvalidConfig));
-        }
-    };
-    let config = Config {
-        overrides,
+    if checks {
+        return check(&config, outline.as_deref());
+    }
+    Ok(Ended::Load(madang_load::run(&config).status))
+}
+
+/// What the arguments, the environment and the file of options say.
+fn config(args: Args) -> anyhow::Result<Config> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let file = args.more.config_file(variable)?;
+    Ok(Config {
+        outputs: args.more.outputs(variable, &file)?,
+        defaults: file.options,
+        overrides: args.overrides()?,
         environment: args.environment(),
-        secrets,
+        secrets: args.more.secrets()?,
         script: args.script,
         quiet: args.quiet,
         no_summary: args.no_summary || args.more.hides_summary(),
@@ -283,15 +282,10 @@ pub fn run(args: Args) -> anyhow::Result<Ended> {
         no_color: args.no_color,
         summary_export: args.summary_export,
         report: args.report,
-        outputs,
         started: args.started,
         warm_up: args.warm_up,
         event_loops: args.cpus.map(usize::from),
         on_second_signal: Some(|| Ended::Load(ExitStatus::ExternalAbort).at_once()),
         ..Config::default()
-    };
-    if args.check {
-        return check(&config, args.outline.as_deref());
-    }
-    Ok(Ended::Load(madang_load::run(&config).status))
+    })
 }

@@ -40,7 +40,6 @@ const OPTIONS: &[(&str, &str)] = &[
 
 /// Variables of k6 that this engine would have to obey and does not.
 const MISSING: &[&str] = &[
-    "K6_CONFIG",
     "K6_CONSOLE_OUTPUT",
     "K6_EXIT_ON_RUNNING",
     "K6_HOSTS",

@@ -7,6 +7,7 @@ mod document;
 pub(crate) mod duration;
 mod environment;
 mod executors;
+mod file;
 mod http;
 mod layer;
 mod resolve;
@@ -16,6 +17,7 @@ mod threshold;
 
 pub(crate) use document::document;
 pub use duration::{DurationError, parse_duration};
+pub use file::ConfigFile;
 pub use http::HttpLayer;
 pub(crate) use http::HttpOptions;
 pub use layer::Layer;

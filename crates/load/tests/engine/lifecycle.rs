@@ -1,6 +1,6 @@
 //! Modules, globals, exports: what a script finds around it.
 
-use madang_load::{ExitStatus, Layer};
+use madang_load::{ConfigFile, ExitStatus, Layer};
 
 use crate::support::Script;
 
@@ -74,6 +74,16 @@ fn options_may_depend_on_the_environment_and_flags_win() {
     script.config.overrides = Layer { vus: Some(2), iterations: Some(3), ..Layer::default() };
     let ran = script.run();
     assert_eq!((ran.report().vus_max, ran.report().iterations.complete), (2, 3));
+}
+
+#[test]
+fn options_of_the_script_win_over_those_of_a_file() {
+    let mut script =
+        Script::new("export const options = { iterations: 8 }; export default function () {}");
+    let file = ConfigFile::parse(r#"{ "vus": 3, "duration": "10m" }"#).unwrap();
+    script.config.defaults = file.options;
+    let ran = script.run();
+    assert_eq!((ran.report().vus_max, ran.report().iterations.complete), (3, 8));
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! k6's command line: flags that set an option, flags that change nothing here, and why others are refused.
 
+use anyhow::Context as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use madang_load::{Layer, OptionsError, OutputSpec, Secrets, SecretsError};
+use madang_load::{ConfigFile, Layer, OptionsError, OutputSpec, Secrets, SecretsError};
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 /// Flags whose values are those of the options of the same name.
 #[derive(clap::Args, Debug)]
@@ -25,6 +27,9 @@ pub struct Flags {
     /// How names are looked up [default: ttl=5m,select=random,policy=preferIPv4]
     #[arg(long, value_name = "SETTINGS")]
     dns: Option<String>,
+    /// Options as JSON that the script's own win over [environment: K6_CONFIG]
+    #[arg(long, short = 'c', value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Requests per second over all virtual users
     #[arg(long, value_name = "N")]
     rps: Option<String>,
@@ -81,15 +86,31 @@ impl Flags {
         Ok(())
     }
 
-    /// Where single values are written: what the flags say, or without them K6_OUT.
+    /// The file of options, empty without one.
+    pub fn config_file(
+        &self,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> anyhow::Result<ConfigFile> {
+        let named = variable("K6_CONFIG").filter(|name| !name.is_empty()).map(PathBuf::from);
+        let Some(path) = self.config.clone().or(named) else { return Ok(ConfigFile::default()) };
+        let file = |path: &Path| {
+            Ok::<_, anyhow::Error>(ConfigFile::parse(&std::fs::read_to_string(path)?)?)
+        };
+        file(&path).with_context(|| format!("the file of options {}", path.display()))
+    }
+
+    /// Where single values are written: what the flags say, without them K6_OUT, without that the file of options.
     pub fn outputs(
         &self,
         variable: impl Fn(&str) -> Option<String>,
+        file: &ConfigFile,
     ) -> Result<Vec<OutputSpec>, OptionsError> {
-        let given = variable("K6_OUT").filter(|_| self.out.is_empty()).unwrap_or_default();
-        let given = given.split(',').filter(|output| !output.is_empty());
-        let outputs = self.out.iter().map(String::as_str).chain(given);
-        outputs.map(|output| OutputSpec::parse(output, &variable)).collect()
+        let named = variable("K6_OUT").unwrap_or_default();
+        let named: Vec<_> =
+            named.split(',').filter(|one| !one.is_empty()).map(str::to_owned).collect();
+        let sources = [&self.out, &named, &file.outputs];
+        let outputs = sources.into_iter().find(|list| !list.is_empty());
+        outputs.into_iter().flatten().map(|one| OutputSpec::parse(one, &variable)).collect()
     }
 
     /// What `k6/secrets` gives to the script.
@@ -107,8 +128,6 @@ impl Flags {
 
 /// Flags of k6 that are not there, and what to do instead.
 const REFUSED: &[(&str, &str)] = &[
-    ("--config", "export `options` from the script, or give flags"),
-    ("-c", "export `options` from the script, or give flags"),
     ("--http-debug", "console.log(JSON.stringify(response)) shows a response and its request"),
     ("--local-ips", "requests come from the address that the system chooses"),
     ("--execution-segment", "one process runs the whole test"),
@@ -182,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_missing_flag_is_told_with_what_to_do_instead() {
-        for flag in ["--config=x", "-c", "--local-ips"] {
+        for flag in ["--local-ips=x", "-p", "--linger"] {
             let error = Typed::try_parse_from(["load", "s.js", flag]).unwrap_err();
             let said = explain(&error).unwrap_or_else(|| panic!("{error}"));
             assert!(said.contains("is not supported yet; "), "{said}");
@@ -209,17 +228,41 @@ mod tests {
     }
 
     #[test]
-    fn outputs_of_flags_win_over_those_of_the_environment() {
-        let names = |typed: &[&str]| {
+    fn outputs_of_flags_win_over_those_of_the_environment_and_these_over_the_file() {
+        let of = |typed: &[&str], set: &str| {
             let flags =
                 Typed::try_parse_from([&["load", "s.js"], typed].concat()).unwrap().args.more;
-            let variable =
-                |name: &str| (name == "K6_OUT").then(|| "json=a.json,csv=a.csv".to_owned());
-            flags.outputs(variable).map(|outputs| outputs.len()).map_err(|error| error.to_string())
+            let variable = |name: &str| (name == "K6_OUT").then(|| set.to_owned());
+            let file = ConfigFile::parse(r#"{ "out": ["json=1", "json=2", "json=3"] }"#).unwrap();
+            let outputs = flags.outputs(variable, &file);
+            outputs.map(|outputs| outputs.len()).map_err(|error| error.to_string())
         };
+        let names = |typed: &[&str]| of(typed, "json=a.json,csv=a.csv");
         assert_eq!((names(&[]), names(&["-o", "json"])), (Ok(2), Ok(1)));
+        assert_eq!(of(&[], ""), Ok(3));
         let error = names(&["--out", "json", "--out=influxdb=http://x"]).unwrap_err();
         assert_eq!(error, "the output `influxdb` is not supported yet");
+    }
+
+    #[test]
+    fn a_file_of_options_is_named_by_the_flag_or_else_by_the_environment() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+        for (name, text) in [("one", r#"{ "vus": 1 }"#), ("two", r#"{ "vus": 2 }"#), ("bad", "{")] {
+            std::fs::write(path(name), text).unwrap();
+        }
+        let read = |typed: &[&str]| {
+            let flags =
+                Typed::try_parse_from([&["load", "s.js"], typed].concat()).unwrap().args.more;
+            let file = flags.config_file(|name| (name == "K6_CONFIG").then(|| path("one")));
+            file.map(|file| file.options.vus).map_err(|error| format!("{error:#}"))
+        };
+        assert_eq!(read(&[]), Ok(Some(1)));
+        assert_eq!(read(&["-c", &path("two")]), Ok(Some(2)));
+        for name in ["bad", "none"] {
+            let error = read(&["--config", &path(name)]).unwrap_err();
+            assert!(error.contains(&path(name)), "{error}");
+        }
     }
 
     #[test]

@@ -1,0 +1,72 @@
+//! Reading the file of `--config`: options that hold where nothing else says another.
+
+use serde_json::Value;
+
+use super::script::{Result, boolean, list, object, read_option};
+use super::{Layer, OptionsError};
+
+/// Keys of k6's file that change nothing in a run on one's own machine.
+const WITHOUT_EFFECT: &[&str] = &["collectors", "noArchiveUpload", "webDashboard"];
+
+/// What a file of settings says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ConfigFile {
+    /// Options below those of the script.
+    pub options: Layer,
+    /// Where single values are written (`out`), when nothing else says it.
+    pub outputs: Vec<String>,
+}
+
+impl ConfigFile {
+    /// Reads k6's JSON: options by their names in scripts, and `out`.
+    ///
+    /// # Errors
+    /// For what is no JSON object, and every key or value that cannot be honoured.
+    pub fn parse(text: &str) -> Result<Self> {
+        let wrong = |error: serde_json::Error| OptionsError::invalid("--config", error.to_string());
+        let json: Value = serde_json::from_str(text).map_err(wrong)?;
+        let mut file = Self::default();
+        for (key, value) in object("--config", &json)? {
+            match &**key {
+                _ if value.is_null() => {}
+                "out" => {
+                    file.outputs = list(key, value)?.into_iter().map(str::to_owned).collect();
+                }
+                "linger" if !boolean(key, value)? => {}
+                idle if WITHOUT_EFFECT.contains(&idle) => {}
+                _ => read_option(&mut file.options, key, value)?,
+            }
+        }
+        Ok(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_and_outputs_are_read() {
+        let file = ConfigFile::parse(
+            r#"{ "vus": 3, "userAgent": null, "out": ["json=a.json"], "linger": false,
+                 "collectors": { "cloud": {} }, "noUsageReport": true }"#,
+        );
+        let options = Layer { vus: Some(3), ..Layer::default() };
+        assert_eq!(file, Ok(ConfigFile { options, outputs: vec!["json=a.json".to_owned()] }));
+    }
+
+    #[test]
+    fn what_cannot_be_honoured_is_named() {
+        for (text, named) in [
+            ("vus: 3", "--config"),
+            ("[]", "an object is expected"),
+            (r#"{ "vsu": 3 }"#, "unknown option `vsu`"),
+            (r#"{ "linger": true }"#, "option `linger` is not supported yet"),
+            (r#"{ "out": 3 }"#, "option `out`"),
+            (r#"{ "vus": -1 }"#, "option `vus`"),
+        ] {
+            let error = ConfigFile::parse(text).unwrap_err().to_string();
+            assert!(error.contains(named), "{error}");
+        }
+    }
+}
