@@ -25,9 +25,7 @@ const HASHES: u32 = 50_000;
 
 /// A script that computes: what a proof of work in a script costs. Nothing where k6 is not installed.
 pub fn hashing() -> anyhow::Result<String> {
-    if version(&k6(), &["version"]).contains("not found") {
-        return Ok(String::new());
-    }
+    let Some(name) = k6_name() else { return Ok(String::new()) };
     let work = TempDir::new()?;
     let scripts = ["sha", "none"].map(|name| work.path().join(format!("{name}.js")));
     // The same script without the work is what starting costs, and is taken off.
@@ -53,7 +51,7 @@ pub fn hashing() -> anyhow::Result<String> {
     }
     Ok(format!(
         "### Hashing in a script\n\n{HASHES} × `crypto.sha256('message …', 'hex')` in one iteration, {ROUNDS} rounds in turn; CPU of the process without that of the same script hashing nothing. Median (range).\n\n| | µs a hash |\n|---|---|\n| {} | {} |\n| madang load | {} |\n| **ratio** | **{}** |\n\n",
-        version(&k6(), &["version"]).split(" (").next().unwrap_or("k6"),
+        name,
         spread(&theirs, 2),
         spread(&ours, 2),
         spread(&ratios(&ours, &theirs), 2)
@@ -62,9 +60,7 @@ pub fn hashing() -> anyhow::Result<String> {
 
 /// The same script in both, in turn, against nginx. Nothing where k6 is not installed.
 pub fn against_k6() -> anyhow::Result<String> {
-    if version(&k6(), &["version"]).contains("not found") {
-        return Ok(String::new());
-    }
+    let Some(name) = k6_name() else { return Ok(String::new()) };
     let (config, site, work) = (TempDir::new()?, TempDir::new()?, TempDir::new()?);
     std::fs::write(site.path().join("index.json"), r#"{"ok":true}"#)?;
     let script = work.path().join("script.js");
@@ -95,7 +91,7 @@ pub fn against_k6() -> anyhow::Result<String> {
     }
     Ok(format!(
         "### Load engine against k6\n\n`http.get` + `check`, 64 VUs for 4 s against nginx with a small file, {ROUNDS} rounds in turn. CPU is user + system of the generator's process, start included. Median (range).\n\n| | generator CPU, µs a request | requests/s |\n|---|---|---|\n| {} | {} | {} |\n| madang load | {} | {} |\n| **ratio** | **{}** | |\n\n",
-        version(&k6(), &["version"]).split(" (").next().unwrap_or("k6"),
+        name,
         spread(&theirs, 1),
         spread(&their_rate, 0),
         spread(&ours, 1),
@@ -106,9 +102,7 @@ pub fn against_k6() -> anyhow::Result<String> {
 
 /// Memory of virtual users that make a request, check it and sleep for a second. Nothing where k6 is not installed.
 pub fn memory() -> anyhow::Result<String> {
-    if version(&k6(), &["version"]).contains("not found") {
-        return Ok(String::new());
-    }
+    let Some(name) = k6_name() else { return Ok(String::new()) };
     let (config, site, work) = (TempDir::new()?, TempDir::new()?, TempDir::new()?);
     std::fs::write(site.path().join("index.json"), r#"{"ok":true}"#)?;
     let nginx = Nginx::static_site(
@@ -117,8 +111,6 @@ pub fn memory() -> anyhow::Result<String> {
         &StaticSite { root: site.path().to_owned(), workers: 1 },
     )?;
     let own = madang()?;
-    let name = version(&k6(), &["version"]);
-    let name = name.split(" (").next().unwrap_or("k6");
     let mut rows = String::new();
     for (users, seconds, rounds) in [(1_000, 12, 3), (10_000, 40, 1)] {
         let script = work.path().join("script.js");
@@ -198,8 +190,15 @@ fn run(
     Ok((cpu * 1e6 / figure("count")?, figure("rate")?))
 }
 
+/// k6 by its name and version, where it is installed.
+pub fn k6_name() -> Option<String> {
+    let version = version(&k6(), &["version"]);
+    let name = version.split(" (").next().unwrap_or("k6").to_owned();
+    (!version.contains("not found")).then_some(name)
+}
+
 /// Processor time of a run in seconds.
-fn cpu(
+pub fn cpu(
     program: &Path,
     args: &[impl AsRef<OsStr>],
     script: &Path,

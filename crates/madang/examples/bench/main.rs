@@ -8,6 +8,7 @@
 
 mod cluster;
 mod components;
+mod delays;
 mod document;
 mod generator;
 mod lab;
@@ -27,7 +28,7 @@ use std::path::PathBuf;
 /// A part of the page: its name, which is that of its block and of its file, and what measures it.
 type Part = (&'static str, fn() -> anyhow::Result<String>);
 
-const PARTS: [Part; 22] = [
+const PARTS: [Part; 23] = [
     ("serving", serving::cached_against_nginx),
     ("settings", serving::settings_off),
     ("footprint", serving::footprint),
@@ -43,6 +44,7 @@ const PARTS: [Part; 22] = [
     ("galera", cluster::galera),
     ("load", generator::against_k6),
     ("memory", generator::memory),
+    ("delays", delays::delays),
     ("hashing", generator::hashing),
     ("starts", starts::lag),
     ("users", components::users),
