@@ -264,7 +264,7 @@ impl Wire {
         self.frames.borrow().is_some()
     }
 
-    /// Closes the socket. Whoever still waits for a response is told.
+    /// Closes the socket; requests still open fail.
     fn close(&self) {
         self.frames.take();
     }

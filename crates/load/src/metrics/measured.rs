@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::recorder::{Group, Troubles};
+use super::Troubles;
+use super::recorder::Group;
 use super::{CheckCount, NameStats, ScenarioStats, Series, Sink, Totals, Waits, WarmUp};
 
 /// Whose requests are counted together.

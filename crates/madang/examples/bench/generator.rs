@@ -61,15 +61,10 @@ pub fn hashing() -> anyhow::Result<String> {
 /// The same script in both, in turn, against nginx. Nothing where k6 is not installed.
 pub fn against_k6() -> anyhow::Result<String> {
     let Some(name) = k6_name() else { return Ok(String::new()) };
-    let (config, site, work) = (TempDir::new()?, TempDir::new()?, TempDir::new()?);
-    std::fs::write(site.path().join("index.json"), r#"{"ok":true}"#)?;
+    let work = TempDir::new()?;
     let script = work.path().join("script.js");
     std::fs::write(&script, SCRIPT)?;
-    let nginx = Nginx::static_site(
-        &supervisor()?,
-        config.path(),
-        &StaticSite { root: site.path().to_owned(), workers: 2 },
-    )?;
+    let (nginx, _dirs) = small_file(2)?;
     let own = madang()?;
     let (mut ours, mut theirs, mut our_rate, mut their_rate) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -103,13 +98,8 @@ pub fn against_k6() -> anyhow::Result<String> {
 /// Memory of virtual users that make a request, check it and sleep for a second. Nothing where k6 is not installed.
 pub fn memory() -> anyhow::Result<String> {
     let Some(name) = k6_name() else { return Ok(String::new()) };
-    let (config, site, work) = (TempDir::new()?, TempDir::new()?, TempDir::new()?);
-    std::fs::write(site.path().join("index.json"), r#"{"ok":true}"#)?;
-    let nginx = Nginx::static_site(
-        &supervisor()?,
-        config.path(),
-        &StaticSite { root: site.path().to_owned(), workers: 1 },
-    )?;
+    let work = TempDir::new()?;
+    let (nginx, _dirs) = small_file(1)?;
     let own = madang()?;
     let mut rows = String::new();
     for (users, seconds, rounds) in [(1_000, 12, 3), (10_000, 40, 1)] {
@@ -145,6 +135,15 @@ pub fn memory() -> anyhow::Result<String> {
     Ok(format!(
         "### Memory of virtual users against k6\n\n`http.get`, `check`, `sleep(1)` against nginx with a small file; MB resident: the median of four samples a second in the second half of a run. 3 runs of 12 s in turn with 1,000 virtual users, one of 40 s with 10,000. Median (range).\n\n| virtual users | {name} | madang load | ratio |\n|---|---|---|---|\n{rows}\n"
     ))
+}
+
+/// nginx with a small file, and the directories it needs.
+fn small_file(workers: usize) -> anyhow::Result<(Nginx, [TempDir; 2])> {
+    let (config, site) = (TempDir::new()?, TempDir::new()?);
+    std::fs::write(site.path().join("index.json"), r#"{"ok":true}"#)?;
+    let root = site.path().to_owned();
+    let nginx = Nginx::static_site(&supervisor()?, config.path(), &StaticSite { root, workers })?;
+    Ok((nginx, [config, site]))
 }
 
 /// Resident megabytes of a run.

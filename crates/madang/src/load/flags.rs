@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use madang_load::{ConfigFile, Layer, OptionsError, OutputSpec, Secrets, SecretsError};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Flags whose values are those of the options of the same name.
 #[derive(clap::Args, Debug)]
@@ -93,10 +93,9 @@ impl Flags {
     ) -> anyhow::Result<ConfigFile> {
         let named = variable("K6_CONFIG").filter(|name| !name.is_empty()).map(PathBuf::from);
         let Some(path) = self.config.clone().or(named) else { return Ok(ConfigFile::default()) };
-        let file = |path: &Path| {
-            Ok::<_, anyhow::Error>(ConfigFile::parse(&std::fs::read_to_string(path)?)?)
-        };
-        file(&path).with_context(|| format!("the file of options {}", path.display()))
+        let named = || format!("the file of options {}", path.display());
+        let text = std::fs::read_to_string(&path).with_context(named)?;
+        ConfigFile::parse(&text).with_context(named)
     }
 
     /// Where single values are written: what the flags say, without them K6_OUT, without that the file of options.
