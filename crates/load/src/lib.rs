@@ -5,6 +5,7 @@ mod engine;
 mod event_loop;
 mod executor;
 mod generator;
+mod html;
 mod http;
 mod limiter;
 mod log;

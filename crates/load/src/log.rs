@@ -154,7 +154,34 @@ fn key_value(level: Level, time: SystemTime, message: &str, fields: &[(&str, &st
 /// Quotes what is more than a word.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._/@^+".contains(c);
-    if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("{text:?}") }
+    if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { quote(text) }
+}
+
+/// As Go's `strconv.Quote`.
+fn quote(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\x07' => quoted.push_str("\\a"),
+            '\x08' => quoted.push_str("\\b"),
+            '\x0c' => quoted.push_str("\\f"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\x0b' => quoted.push_str("\\v"),
+            '\0'..=' ' if c != ' ' => _ = write!(quoted, "\\x{:02x}", c as u32),
+            '\x7f' => quoted.push_str("\\x7f"),
+            // Behind a letter, so that what only goes with one, such as an accent, is printed.
+            _ if !format!("a{c}").escape_debug().skip(1).eq([c]) && c != '\'' => match c as u32 {
+                code @ ..0x10000 => _ = write!(quoted, "\\u{code:04x}"),
+                code => _ = write!(quoted, "\\U{code:08x}"),
+            },
+            _ => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 /// A time in UTC with whole seconds, `2026-11-20T18:05:32Z`.

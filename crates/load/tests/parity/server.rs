@@ -115,6 +115,11 @@ fn serve(stream: &TcpStream, log: &Mutex<Vec<String>>) {
     }
 }
 
+const SEARCH: &str = r##"<form action="/find?x=1#y"><input name=q value="1 2"><input type=checkbox name=c checked="checked">
+<input type=submit name=s value=Go></form><a href="/first?a=1#b">1</a><a id=rel href="deep/../two">2</a><a href="?only">3</a>
+<form method=post><select name=m multiple><option selected>1<option selected>2</select><textarea name=t>
+a</textarea></form>"##;
+
 fn answer(target: &str, authorization: Option<&str>, cookie: Option<&str>) -> String {
     let path = target.split('?').next().unwrap_or_default();
     let with = |status: &str, headers: &str, body: &str| {
@@ -135,6 +140,8 @@ fn answer(target: &str, authorization: Option<&str>, cookie: Option<&str>) -> St
         }
         ["cookies", ..] => with("200 OK", "", cookie.unwrap_or("none")),
         ["html"] => with("200 OK", html, "<html><body><h1>A title</h1></body></html>"),
+        ["pages", "all"] => with("200 OK", html, include_str!("scripts/lib/page.html")),
+        ["pages", "search"] => with("200 OK", html, SEARCH),
         ["json"] => {
             let body =
                 r#"{"a":{"b":[1,2,{"c":"d"}]},"text":"한글","none":null,"yes":true,"number":1.5}"#;

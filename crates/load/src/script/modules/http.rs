@@ -108,17 +108,7 @@ fn define_methods<'js>(ctx: &Ctx<'js>, object: &Object<'js>) -> Result<()> {
 
 /// The functions that take the method as an argument.
 fn define_requests<'js>(ctx: &Ctx<'js>, object: &Object<'js>) -> Result<()> {
-    let request = Function::new(
-        ctx.clone(),
-        |ctx: Ctx<'js>,
-         method: Coerced<String>,
-         url: Value<'js>,
-         body: Opt<Value<'js>>,
-         params: Opt<Value<'js>>| {
-            send(&ctx, &method.0.to_ascii_uppercase(), &url, body.0, params.0)
-        },
-    )?;
-    object.set("request", request.with_name("request")?)?;
+    object.set("request", Function::new(ctx.clone(), request)?.with_name("request")?)?;
     let async_request = Function::new(
         ctx.clone(),
         |ctx: Ctx<'js>,
@@ -131,6 +121,17 @@ fn define_requests<'js>(ctx: &Ctx<'js>, object: &Object<'js>) -> Result<()> {
     )?;
     object.set("asyncRequest", async_request.with_name("asyncRequest")?)?;
     object.set("batch", Function::new(ctx.clone(), batch::batch)?.with_name("batch")?)
+}
+
+/// `http.request(method, url, body?, params?)`.
+pub(super) fn request<'js>(
+    ctx: Ctx<'js>,
+    method: Coerced<String>,
+    url: Value<'js>,
+    body: Opt<Value<'js>>,
+    params: Opt<Value<'js>>,
+) -> Result<Class<'js, Response>> {
+    send(&ctx, &method.0.to_ascii_uppercase(), &url, body.0, params.0)
 }
 
 fn define_helpers<'js>(ctx: &Ctx<'js>, object: &Object<'js>) -> Result<()> {

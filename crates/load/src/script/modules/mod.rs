@@ -15,6 +15,7 @@ mod execution;
 pub(crate) mod expected_statuses;
 mod files;
 mod form;
+mod html;
 mod http;
 mod json_path;
 mod k6;
@@ -45,7 +46,6 @@ const MISSING_MODULES: &[&str] = &[
     "k6/crypto/x509",
     "k6/experimental/redis",
     "k6/experimental/streams",
-    "k6/html",
     "k6/net/grpc",
 ];
 
@@ -59,6 +59,7 @@ const NATIVE: &[&str] = &[
     "k6/experimental/csv",
     "k6/experimental/fs",
     "k6/experimental/websockets",
+    "k6/html",
     "k6/http",
     "k6/metrics",
     "k6/secrets",
@@ -83,6 +84,7 @@ pub(super) fn declare<'js>(ctx: &Ctx<'js>, name: &str) -> Option<Result<Module<'
         "k6/experimental/csv" => Some(Module::declare_def::<files::Csv, _>(ctx.clone(), name)),
         "k6/experimental/fs" => Some(Module::declare_def::<files::Fs, _>(ctx.clone(), name)),
         "k6/timers" => Some(Module::declare_def::<timers::Timers, _>(ctx.clone(), name)),
+        "k6/html" => Some(Module::declare_def::<html::Html, _>(ctx.clone(), name)),
         "k6/http" => Some(Module::declare_def::<http::Http, _>(ctx.clone(), name)),
         "k6/secrets" => Some(Module::declare_def::<secrets::Secrets, _>(ctx.clone(), name)),
         "k6/metrics" => Some(Module::declare_def::<metrics::Metrics, _>(ctx.clone(), name)),

@@ -15,7 +15,7 @@ use rquickjs::{
 };
 
 use super::cookie_jar::push;
-use super::json_path;
+use super::{html, json_path};
 use crate::http::cookies::SetCookie;
 use crate::http::{
     ErrorCode, Exchange, Head, Peer, Request, RequestError, Timings, TlsInfo, canonical,
@@ -270,7 +270,7 @@ const PROPERTIES: &[&str] = &[
 ];
 
 /// Properties and methods k6 has and this engine does not.
-const MISSING: &[&str] = &["clickLink", "html", "ocsp", "submitForm"];
+const MISSING: &[&str] = &["ocsp"];
 
 /// As in k6, nothing where there is no response.
 fn tls(received: &Received) -> Option<TlsInfo> {
@@ -311,6 +311,7 @@ impl<'js> JsClass<'js> for Response {
             lazy(&prototype, name)?;
         }
         super::refuse_members(&prototype, "response.", MISSING)?;
+        html::define_on_responses(ctx, &prototype)?;
         prototype.set("json", Function::new(ctx.clone(), json)?.with_name("json")?)?;
         prototype.set("toJSON", Function::new(ctx.clone(), to_json)?.with_name("toJSON")?)?;
         Ok(Some(prototype))

@@ -1,0 +1,513 @@
+//! CSS selectors, those of cascadia: k6 takes any other for one that nothing matches.
+
+use std::borrow::Borrow;
+use std::fmt;
+
+use cssparser::{CowRcStr, Parser as Input, ToCss};
+use html5ever::Namespace;
+use precomputed_hash::PrecomputedHash;
+use selectors::attr::{AttrSelectorOperation, CaseSensitivity, NamespaceConstraint};
+use selectors::bloom::BloomFilter;
+use selectors::context::{
+    MatchingContext, MatchingForInvalidation, MatchingMode, NeedsSelectorFlags, QuirksMode,
+    SelectorCaches,
+};
+use selectors::matching::{ElementSelectorFlags, matches_selector_list};
+use selectors::parser::{ParseRelative, Parser, SelectorList, SelectorParseErrorKind};
+use selectors::{Element as _, OpaqueElement, SelectorImpl};
+
+use super::tree::{Data, Document, Element};
+
+type ParseError = cssparser::ParseError<SelectorParseErrorKind>;
+
+/// A list of selectors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Selector(SelectorList<Language>);
+
+/// Why a selector cannot be used.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum SelectorError {
+    /// It is none in k6 either.
+    Invalid,
+    /// k6 has it and this engine has not.
+    Unsupported(&'static str),
+}
+
+impl Selector {
+    pub(crate) fn parse(text: &str) -> Result<Self, SelectorError> {
+        let parse = |text: &str| {
+            let list = SelectorList::parse(&Language, &mut Input::new(text), ParseRelative::No);
+            list.map(Self)
+        };
+        parse(text).or_else(|_| parse(&without_unequal(text))).map_err(|_| {
+            // What the parser refuses and cascadia does not.
+            let lower = text.to_ascii_lowercase();
+            let known = [":matches(", ":matchesown(", "#="];
+            known
+                .into_iter()
+                .find(|part| lower.contains(part))
+                .map_or(SelectorError::Invalid, SelectorError::Unsupported)
+        })
+    }
+
+    /// Those of the nodes that match.
+    pub(crate) fn filter(
+        &self,
+        document: &Document,
+        nodes: impl IntoIterator<Item = usize>,
+    ) -> Vec<usize> {
+        let mut caches = SelectorCaches::default();
+        let mut matches = |at: &usize| {
+            document.element(*at).is_some() && {
+                let mut context = MatchingContext::new(
+                    MatchingMode::Normal,
+                    None,
+                    &mut caches,
+                    QuirksMode::NoQuirks,
+                    NeedsSelectorFlags::No,
+                    MatchingForInvalidation::No,
+                );
+                matches_selector_list(&self.0, &Place { document, at: *at }, &mut context)
+            }
+        };
+        nodes.into_iter().filter(|at| matches(at)).collect()
+    }
+}
+
+/// The text with `[name!=value]` as `:not([name=value])`.
+fn without_unequal(text: &str) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut rest = text;
+    while let Some((before, value)) = rest.split_once("!=") {
+        let Some(open) = before.rfind('[') else { break };
+        let end = match value.trim_start().chars().next() {
+            Some(quote @ ('"' | '\'')) => {
+                let begin = value.find(quote).map_or(0, |at| at + 1);
+                let closed = value[begin..].find(quote).map(|at| begin + at);
+                closed.and_then(|at| value[at..].find(']').map(|more| at + more))
+            }
+            _ => value.find(']'),
+        };
+        let Some(end) = end else { break };
+        parts.push(format!("{}:not([{}={}])", &before[..open], &before[open + 1..], &value[..end]));
+        rest = &value[end + 1..];
+    }
+    parts.concat() + rest
+}
+
+/// An element as the matcher sees it.
+#[derive(Clone)]
+struct Place<'d> {
+    document: &'d Document,
+    at: usize,
+}
+
+impl fmt::Debug for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.at.fmt(f)
+    }
+}
+
+impl Place<'_> {
+    fn at(&self, at: usize) -> Option<Self> {
+        self.element_at(at).map(|_| Self { document: self.document, at })
+    }
+
+    fn element_at(&self, at: usize) -> Option<&Element> {
+        self.document.element(at)
+    }
+
+    fn attribute(&self, name: &str) -> Option<&str> {
+        self.element_at(self.at)?.attribute(name)
+    }
+
+    fn name(&self) -> &str {
+        self.element_at(self.at).map_or("", |element| &element.name.local)
+    }
+
+    /// The text that is directly in it.
+    fn own_text(&self) -> String {
+        let texts =
+            self.document.children(self.at).filter_map(|at| match &self.document.nodes[at].data {
+                Data::Text(text) => Some(&**text),
+                _ => None,
+            });
+        texts.collect()
+    }
+
+    /// Whether it is in a disabled fieldset, and not in the first legend of it.
+    fn is_in_disabled_fieldset(&self) -> bool {
+        let mut inside = self.clone();
+        while let Some(parent) = inside.parent_element() {
+            let is_legend = |place: &Self| place.name() == "legend";
+            if parent.name() == "fieldset"
+                && parent.attribute("disabled").is_some()
+                && (!is_legend(&inside) || inside.previous().any(|before| is_legend(&before)))
+            {
+                return true;
+            }
+            inside = parent;
+        }
+        false
+    }
+
+    fn previous(&self) -> impl Iterator<Item = Self> {
+        std::iter::successors(self.prev_sibling_element(), Self::prev_sibling_element)
+    }
+
+    /// Whether it, or else an element it is in, says that it is in this language.
+    fn is_in_language(&self, wanted: &str) -> bool {
+        let parents = std::iter::successors(Some(self.clone()), Self::parent_element);
+        parents.into_iter().any(|place| {
+            let rest = place.attribute("lang").and_then(|lang| lang.strip_prefix(wanted));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        })
+    }
+
+    fn is_enabled(&self) -> bool {
+        match self.name() {
+            "a" | "area" | "link" => self.attribute("href").is_some(),
+            "optgroup" | "menuitem" | "fieldset" => self.attribute("disabled").is_none(),
+            "button" | "input" | "select" | "textarea" | "option" => {
+                self.attribute("disabled").is_none() && !self.is_in_disabled_fieldset()
+            }
+            _ => false,
+        }
+    }
+
+    fn is_disabled(&self) -> bool {
+        match self.name() {
+            "optgroup" | "menuitem" | "fieldset" => self.attribute("disabled").is_some(),
+            "button" | "input" | "select" | "textarea" | "option" => {
+                self.attribute("disabled").is_some() || self.is_in_disabled_fieldset()
+            }
+            _ => false,
+        }
+    }
+
+    fn is_checked(&self) -> bool {
+        match self.name() {
+            "input" | "menuitem" => {
+                let kind = self.attribute("type").unwrap_or_default().to_ascii_lowercase();
+                matches!(&*kind, "checkbox" | "radio") && self.attribute("checked").is_some()
+            }
+            "option" => self.attribute("selected").is_some(),
+            _ => false,
+        }
+    }
+}
+
+impl selectors::Element for Place<'_> {
+    type Impl = Language;
+
+    fn opaque(&self) -> OpaqueElement {
+        OpaqueElement::new(&self.document.nodes[self.at])
+    }
+
+    fn parent_element(&self) -> Option<Self> {
+        self.at(self.document.nodes[self.at].parent?)
+    }
+
+    fn prev_sibling_element(&self) -> Option<Self> {
+        let before = |at: &usize| self.document.nodes[*at].previous;
+        std::iter::successors(before(&self.at), before).find_map(|at| self.at(at))
+    }
+
+    fn next_sibling_element(&self) -> Option<Self> {
+        let after = |at: &usize| self.document.next(*at);
+        std::iter::successors(after(&self.at), after).find_map(|at| self.at(at))
+    }
+
+    fn first_element_child(&self) -> Option<Self> {
+        self.document.children(self.at).find_map(|at| self.at(at))
+    }
+
+    /// Names are compared in lower case in any case, and values as they are, `type` too.
+    fn is_html_element_in_html_document(&self) -> bool {
+        false
+    }
+
+    fn has_local_name(&self, name: &str) -> bool {
+        self.name() == name
+    }
+
+    fn has_namespace(&self, namespace: &Namespace) -> bool {
+        self.element_at(self.at).is_some_and(|element| element.name.ns == *namespace)
+    }
+
+    fn is_same_type(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+
+    fn attr_matches(
+        &self,
+        _namespace: &NamespaceConstraint<&Namespace>,
+        name: &Name,
+        operation: &AttrSelectorOperation<&Text>,
+    ) -> bool {
+        let attributes = self.element_at(self.at).map_or(&[][..], |element| &element.attributes);
+        attributes.iter().any(|attribute| {
+            *attribute.name.local == *name.0 && operation.eval_str(&attribute.value)
+        })
+    }
+
+    fn match_non_ts_pseudo_class(
+        &self,
+        class: &PseudoClass,
+        _context: &mut MatchingContext<'_, Language>,
+    ) -> bool {
+        let any =
+            |list: &Selector, nodes: Vec<usize>| !list.filter(self.document, nodes).is_empty();
+        match class {
+            PseudoClass::Never => false,
+            PseudoClass::Input => {
+                matches!(self.name(), "input" | "select" | "textarea" | "button")
+            }
+            PseudoClass::Link => {
+                matches!(self.name(), "a" | "area" | "link") && self.attribute("href").is_some()
+            }
+            PseudoClass::Enabled => self.is_enabled(),
+            PseudoClass::Disabled => self.is_disabled(),
+            PseudoClass::Checked => self.is_checked(),
+            PseudoClass::Contains(text) => {
+                self.document.text(self.at).to_lowercase().contains(text)
+            }
+            PseudoClass::ContainsOwn(text) => self.own_text().to_lowercase().contains(text),
+            PseudoClass::Lang(wanted) => self.is_in_language(wanted),
+            PseudoClass::Has(list) => {
+                any(list, (self.at + 1..self.document.nodes[self.at].end).collect())
+            }
+            PseudoClass::HasChild(list) => any(list, self.document.children(self.at).collect()),
+        }
+    }
+
+    fn has_id(&self, id: &Text, case: CaseSensitivity) -> bool {
+        self.attribute("id").is_some_and(|known| case.eq(known.as_bytes(), id.0.as_bytes()))
+    }
+
+    fn has_class(&self, name: &Text, case: CaseSensitivity) -> bool {
+        let classes = self.attribute("class").unwrap_or_default().split_ascii_whitespace();
+        classes.into_iter().any(|class| case.eq(class.as_bytes(), name.0.as_bytes()))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.document.children(self.at).all(|at| match &self.document.nodes[at].data {
+            Data::Element(_) => false,
+            Data::Text(text) => text.trim().is_empty(),
+            _ => true,
+        })
+    }
+
+    fn is_root(&self) -> bool {
+        self.parent_element().is_none()
+    }
+
+    fn is_link(&self) -> bool {
+        false
+    }
+
+    // Nothing of the following is in a page that was only parsed.
+
+    fn parent_node_is_shadow_root(&self) -> bool {
+        false
+    }
+
+    fn containing_shadow_host(&self) -> Option<Self> {
+        None
+    }
+
+    fn is_pseudo_element(&self) -> bool {
+        false
+    }
+
+    fn match_pseudo_element(
+        &self,
+        element: &PseudoElement,
+        _context: &mut MatchingContext<'_, Language>,
+    ) -> bool {
+        match *element {}
+    }
+
+    fn apply_selector_flags(&self, _flags: ElementSelectorFlags) {}
+
+    fn is_html_slot_element(&self) -> bool {
+        false
+    }
+
+    fn has_custom_state(&self, _name: &Text) -> bool {
+        false
+    }
+
+    fn imported_part(&self, _name: &Text) -> Option<Text> {
+        None
+    }
+
+    fn is_part(&self, _name: &Text) -> bool {
+        false
+    }
+
+    fn add_element_unique_hashes(&self, _filter: &mut BloomFilter) -> bool {
+        false
+    }
+}
+
+/// The selectors there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Language;
+
+impl SelectorImpl for Language {
+    type ExtraMatchingData<'a> = ();
+    type AttrValue = Text;
+    type Identifier = Text;
+    type LocalName = Name;
+    type NamespaceUrl = Namespace;
+    type NamespacePrefix = Text;
+    type BorrowedLocalName = str;
+    type BorrowedNamespaceUrl = Namespace;
+    type NonTSPseudoClass = PseudoClass;
+    type PseudoElement = PseudoElement;
+}
+
+impl<'i> Parser<'i> for Language {
+    type Impl = Self;
+    type Error = SelectorParseErrorKind;
+
+    fn parse_non_ts_pseudo_class(&self, name: CowRcStr<'i>) -> Result<PseudoClass, ParseError> {
+        Ok(match &*name.to_ascii_lowercase() {
+            "input" => PseudoClass::Input,
+            "link" => PseudoClass::Link,
+            "enabled" => PseudoClass::Enabled,
+            "disabled" => PseudoClass::Disabled,
+            "checked" => PseudoClass::Checked,
+            "visited" | "hover" | "active" | "focus" | "target" => PseudoClass::Never,
+            _ => return Err(unknown()),
+        })
+    }
+
+    fn parse_non_ts_functional_pseudo_class(
+        &self,
+        name: CowRcStr<'i>,
+        arguments: &mut Input<'i>,
+        _after_part: bool,
+    ) -> Result<PseudoClass, ParseError> {
+        let list = |arguments: &mut Input<'i>| {
+            SelectorList::parse(self, arguments, ParseRelative::No)
+                .map(|list| Box::new(Selector(list)))
+        };
+        let text = |arguments: &mut Input<'i>| -> Result<String, ParseError> {
+            Ok(arguments.expect_ident_or_string()?.to_lowercase())
+        };
+        Ok(match &*name.to_ascii_lowercase() {
+            "has" => PseudoClass::Has(list(arguments)?),
+            "haschild" => PseudoClass::HasChild(list(arguments)?),
+            "contains" => PseudoClass::Contains(text(arguments)?),
+            "lang" => PseudoClass::Lang(text(arguments)?),
+            "containsown" => PseudoClass::ContainsOwn(text(arguments)?),
+            _ => return Err(unknown()),
+        })
+    }
+}
+
+fn unknown() -> ParseError {
+    ParseError::custom(SelectorParseErrorKind::UnsupportedPseudoClassOrElement)
+}
+
+/// A value, an id or a class.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Text(String);
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl AsRef<str> for Text {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl ToCss for Text {
+    fn to_css<W: fmt::Write>(&self, to: &mut W) -> fmt::Result {
+        cssparser::serialize_string(&self.0, to)
+    }
+}
+
+impl PrecomputedHash for Text {
+    fn precomputed_hash(&self) -> u32 {
+        0 // Only for a filter of ancestors, which is not used.
+    }
+}
+
+/// The name of an element or attribute, in lower case.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Name(String);
+
+impl From<&str> for Name {
+    fn from(name: &str) -> Self {
+        Self(name.to_ascii_lowercase())
+    }
+}
+
+impl Borrow<str> for Name {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl ToCss for Name {
+    fn to_css<W: fmt::Write>(&self, to: &mut W) -> fmt::Result {
+        cssparser::serialize_identifier(&self.0, to)
+    }
+}
+
+impl PrecomputedHash for Name {
+    fn precomputed_hash(&self) -> u32 {
+        0
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum PseudoClass {
+    Input,
+    Link,
+    Enabled,
+    Disabled,
+    Checked,
+    Contains(String),
+    ContainsOwn(String),
+    Lang(String),
+    Has(Box<Selector>),
+    HasChild(Box<Selector>),
+    /// Of a page that somebody looks at.
+    Never,
+}
+
+impl ToCss for PseudoClass {
+    fn to_css<W: fmt::Write>(&self, to: &mut W) -> fmt::Result {
+        write!(to, ":{self:?}")
+    }
+}
+
+impl selectors::parser::NonTSPseudoClass for PseudoClass {
+    fn is_active_or_hover(&self) -> bool {
+        false
+    }
+
+    fn is_user_action_state(&self) -> bool {
+        false
+    }
+}
+
+/// There are none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum PseudoElement {}
+
+impl ToCss for PseudoElement {
+    fn to_css<W: fmt::Write>(&self, _to: &mut W) -> fmt::Result {
+        match *self {}
+    }
+}
+
+impl selectors::parser::PseudoElement for PseudoElement {}

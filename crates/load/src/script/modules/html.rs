@@ -1,0 +1,219 @@
+//! `k6/html`, and what responses have of it. The library is made when a script first uses it.
+
+use std::rc::Rc;
+
+use rquickjs::class::{JsClass, Readable, Trace, Tracer};
+use rquickjs::function::{Constructor, Opt, This};
+use rquickjs::module::{Declarations, Exports, ModuleDef};
+use rquickjs::object::Property;
+use rquickjs::{Class, Ctx, Exception, Function, JsLifetime, Object, Result, Value};
+
+use super::http;
+use super::response::Response;
+use crate::html::{Data, Document, Selector, SelectorError};
+use crate::script::user::User;
+
+/// Selections, as goquery has them; forms and links of responses.
+const LIBRARY: &str = include_str!("html.js");
+
+/// What elements are asked for.
+const ELEMENTS: &str = include_str!("html_elements.js");
+
+/// Where the library of a virtual user is.
+const LOADED: &str = "__html__";
+
+/// The module `k6/html`.
+pub(super) struct Html;
+
+impl ModuleDef for Html {
+    fn declare(declarations: &Declarations<'_>) -> Result<()> {
+        declarations.declare("default")?;
+        declarations.declare("parseHTML")?;
+        Ok(())
+    }
+
+    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+        let module = Object::new(ctx.clone())?;
+        module.set("parseHTML", library(ctx)?.get::<_, Value<'js>>("parseHTML")?)?;
+        exports.export("parseHTML", module.get::<_, Value<'js>>("parseHTML")?)?;
+        exports.export("default", module)?;
+        Ok(())
+    }
+}
+
+/// Methods of responses that need the library.
+const OF_RESPONSES: [&str; 3] = ["html", "submitForm", "clickLink"];
+
+/// Gives responses their methods.
+pub(super) fn define_on_responses<'js>(ctx: &Ctx<'js>, prototype: &Object<'js>) -> Result<()> {
+    for name in OF_RESPONSES {
+        let call = move |ctx: Ctx<'js>,
+                         this: This<Class<'js, Response>>,
+                         argument: Opt<Value<'js>>|
+              -> Result<Value<'js>> {
+            let method: Function<'js> = library(&ctx)?.get(name)?;
+            match argument.0 {
+                Some(argument) => method.call((this.0, argument)),
+                None => method.call((this.0,)),
+            }
+        };
+        prototype.set(name, Function::new(ctx.clone(), call)?.with_name(name)?)?;
+    }
+    Ok(())
+}
+
+fn library<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let globals = ctx.globals();
+    if let Some(known) = globals.get::<_, Option<Object<'js>>>(LOADED)? {
+        return Ok(known);
+    }
+    let native = Object::new(ctx.clone())?;
+    let define = |name: &str, function: Function<'js>| native.set(name, function);
+    define("parse", Function::new(ctx.clone(), parse)?)?;
+    define("find", Function::new(ctx.clone(), find)?)?;
+    define("filter", Function::new(ctx.clone(), filter)?)?;
+    define("type", Function::new(ctx.clone(), node_type)?)?;
+    define("name", Function::new(ctx.clone(), name)?)?;
+    define("namespace", Function::new(ctx.clone(), namespace)?)?;
+    define("parent", Function::new(ctx.clone(), parent)?)?;
+    define("next", Function::new(ctx.clone(), next)?)?;
+    define("previous", Function::new(ctx.clone(), previous)?)?;
+    define("children", Function::new(ctx.clone(), children)?)?;
+    define("contains", Function::new(ctx.clone(), contains)?)?;
+    define("text", Function::new(ctx.clone(), text)?)?;
+    define("html", Function::new(ctx.clone(), inner_html)?)?;
+    define("attribute", Function::new(ctx.clone(), attribute)?)?;
+    define("attributes", Function::new(ctx.clone(), attributes)?)?;
+    define("request", Function::new(ctx.clone(), http::request)?)?;
+    let elements: Function<'js> = ctx.eval(ELEMENTS)?;
+    let make: Function<'js> = ctx.eval(LIBRARY)?;
+    let library: Object<'js> = make.call((native, elements))?;
+    globals.prop(LOADED, Property::from(library.clone()))?;
+    Ok(library)
+}
+
+/// A page that a script holds. Its nodes are numbers.
+#[derive(JsLifetime)]
+struct Page(Rc<Document>);
+
+impl<'js> Trace<'js> for Page {
+    fn trace<'a>(&self, _tracer: Tracer<'a, 'js>) {}
+}
+
+impl<'js> JsClass<'js> for Page {
+    const NAME: &'static str = "Page";
+    type Mutable = Readable;
+
+    fn constructor(_ctx: &Ctx<'js>) -> Result<Option<Constructor<'js>>> {
+        Ok(None)
+    }
+}
+
+type PageRef<'js> = Class<'js, Page>;
+
+fn parse(ctx: Ctx<'_>, html: String) -> Result<Class<'_, Page>> {
+    match Document::parse(&html) {
+        Ok(document) => Class::instance(ctx, Page(Rc::new(document))),
+        Err(error) => Err(Exception::throw_message(&ctx, &error.to_string())),
+    }
+}
+
+/// The selector; `None` if there is no such.
+fn selector(ctx: &Ctx<'_>, text: &str) -> Result<Option<Selector>> {
+    match Selector::parse(text) {
+        Ok(selector) => Ok(Some(selector)),
+        Err(SelectorError::Invalid) => Ok(None),
+        Err(SelectorError::Unsupported(part)) => {
+            Err(User::of(ctx).refuse_feature(ctx, &format!("the selector {part}")))
+        }
+    }
+}
+
+/// The descendants of a node that match.
+fn find<'js>(ctx: Ctx<'js>, page: PageRef<'js>, at: usize, text: String) -> Result<Vec<usize>> {
+    let page = page.borrow().0.clone();
+    let Some(selector) = selector(&ctx, &text)? else { return Ok(Vec::new()) };
+    Ok(selector.filter(&page, at + 1..page.nodes[at].end))
+}
+
+/// Those of the nodes that match.
+fn filter<'js>(
+    ctx: Ctx<'js>,
+    page: PageRef<'js>,
+    nodes: Vec<usize>,
+    text: String,
+) -> Result<Vec<usize>> {
+    let page = page.borrow().0.clone();
+    Ok(selector(&ctx, &text)?.map_or_else(Vec::new, |selector| selector.filter(&page, nodes)))
+}
+
+/// The number that DOM has for it.
+fn node_type(page: PageRef<'_>, at: usize) -> u8 {
+    match page.borrow().0.nodes[at].data {
+        Data::Element(_) => 1,
+        Data::Text(_) => 3,
+        Data::Comment(_) => 8,
+        Data::Document => 9,
+        Data::Doctype { .. } => 10,
+    }
+}
+
+fn name(page: PageRef<'_>, at: usize) -> String {
+    match &page.borrow().0.nodes[at].data {
+        Data::Element(element) => element.name.local.to_string(),
+        Data::Text(_) => "#text".to_owned(),
+        Data::Comment(_) => "#comment".to_owned(),
+        Data::Document => "#document".to_owned(),
+        Data::Doctype { name, .. } => name.to_string(),
+    }
+}
+
+/// The address of an element's kind of document.
+fn namespace(page: PageRef<'_>, at: usize) -> String {
+    let page = page.borrow().0.clone();
+    page.element(at).map_or(&html5ever::ns!(html), |element| &element.name.ns).to_string()
+}
+
+fn parent(page: PageRef<'_>, at: usize) -> Option<usize> {
+    page.borrow().0.nodes[at].parent
+}
+
+fn next(page: PageRef<'_>, at: usize) -> Option<usize> {
+    page.borrow().0.next(at)
+}
+
+fn previous(page: PageRef<'_>, at: usize) -> Option<usize> {
+    page.borrow().0.nodes[at].previous
+}
+
+fn children(page: PageRef<'_>, at: usize) -> Vec<usize> {
+    page.borrow().0.children(at).collect()
+}
+
+fn contains(page: PageRef<'_>, at: usize, other: usize) -> bool {
+    other > at && other < page.borrow().0.nodes[at].end
+}
+
+fn text(page: PageRef<'_>, at: usize) -> String {
+    page.borrow().0.text(at)
+}
+
+fn inner_html(page: PageRef<'_>, at: usize) -> String {
+    page.borrow().0.inner_html(at)
+}
+
+/// The value of an attribute.
+fn attribute(page: PageRef<'_>, at: usize, name: String) -> Option<String> {
+    page.borrow().0.element(at)?.attribute(&name).map(str::to_owned)
+}
+
+/// Name, value and namespace of each attribute.
+fn attributes(page: PageRef<'_>, at: usize) -> Vec<Vec<String>> {
+    let page = page.borrow().0.clone();
+    let attributes = page.element(at).map_or(&[][..], |element| &element.attributes);
+    let parts = attributes.iter().map(|attribute| {
+        let namespace = attribute.name.prefix.as_deref().unwrap_or_default();
+        vec![attribute.name.local.to_string(), attribute.value.to_string(), namespace.to_owned()]
+    });
+    parts.collect()
+}
