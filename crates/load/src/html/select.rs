@@ -1,11 +1,9 @@
 //! CSS selectors, those of cascadia: k6 takes any other for one that nothing matches.
 
-use std::borrow::Borrow;
 use std::fmt;
 
-use cssparser::{CowRcStr, Parser as Input, ToCss};
+use cssparser::Parser as Input;
 use html5ever::Namespace;
-use precomputed_hash::PrecomputedHash;
 use selectors::attr::{AttrSelectorOperation, CaseSensitivity, NamespaceConstraint};
 use selectors::bloom::BloomFilter;
 use selectors::context::{
@@ -13,12 +11,11 @@ use selectors::context::{
     SelectorCaches,
 };
 use selectors::matching::{ElementSelectorFlags, matches_selector_list};
-use selectors::parser::{ParseRelative, Parser, SelectorList, SelectorParseErrorKind};
-use selectors::{Element as _, OpaqueElement, SelectorImpl};
+use selectors::parser::{ParseRelative, SelectorList};
+use selectors::{Element as _, OpaqueElement};
 
+use super::language::{Language, Name, PseudoClass, PseudoElement, Text};
 use super::tree::{Data, Document, Element};
-
-type ParseError = cssparser::ParseError<SelectorParseErrorKind>;
 
 /// A list of selectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +28,12 @@ pub(crate) enum SelectorError {
     Invalid,
     /// k6 has it and this engine has not.
     Unsupported(&'static str),
+}
+
+impl From<SelectorList<Language>> for Selector {
+    fn from(list: SelectorList<Language>) -> Self {
+        Self(list)
+    }
 }
 
 impl Selector {
@@ -350,164 +353,3 @@ impl selectors::Element for Place<'_> {
         false
     }
 }
-
-/// The selectors there are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Language;
-
-impl SelectorImpl for Language {
-    type ExtraMatchingData<'a> = ();
-    type AttrValue = Text;
-    type Identifier = Text;
-    type LocalName = Name;
-    type NamespaceUrl = Namespace;
-    type NamespacePrefix = Text;
-    type BorrowedLocalName = str;
-    type BorrowedNamespaceUrl = Namespace;
-    type NonTSPseudoClass = PseudoClass;
-    type PseudoElement = PseudoElement;
-}
-
-impl<'i> Parser<'i> for Language {
-    type Impl = Self;
-    type Error = SelectorParseErrorKind;
-
-    fn parse_non_ts_pseudo_class(&self, name: CowRcStr<'i>) -> Result<PseudoClass, ParseError> {
-        Ok(match &*name.to_ascii_lowercase() {
-            "input" => PseudoClass::Input,
-            "link" => PseudoClass::Link,
-            "enabled" => PseudoClass::Enabled,
-            "disabled" => PseudoClass::Disabled,
-            "checked" => PseudoClass::Checked,
-            "visited" | "hover" | "active" | "focus" | "target" => PseudoClass::Never,
-            _ => return Err(unknown()),
-        })
-    }
-
-    fn parse_non_ts_functional_pseudo_class(
-        &self,
-        name: CowRcStr<'i>,
-        arguments: &mut Input<'i>,
-        _after_part: bool,
-    ) -> Result<PseudoClass, ParseError> {
-        let list = |arguments: &mut Input<'i>| {
-            SelectorList::parse(self, arguments, ParseRelative::No)
-                .map(|list| Box::new(Selector(list)))
-        };
-        let text = |arguments: &mut Input<'i>| -> Result<String, ParseError> {
-            Ok(arguments.expect_ident_or_string()?.to_lowercase())
-        };
-        Ok(match &*name.to_ascii_lowercase() {
-            "has" => PseudoClass::Has(list(arguments)?),
-            "haschild" => PseudoClass::HasChild(list(arguments)?),
-            "contains" => PseudoClass::Contains(text(arguments)?),
-            "lang" => PseudoClass::Lang(text(arguments)?),
-            "containsown" => PseudoClass::ContainsOwn(text(arguments)?),
-            _ => return Err(unknown()),
-        })
-    }
-}
-
-fn unknown() -> ParseError {
-    ParseError::custom(SelectorParseErrorKind::UnsupportedPseudoClassOrElement)
-}
-
-/// A value, an id or a class.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-struct Text(String);
-
-impl From<&str> for Text {
-    fn from(text: &str) -> Self {
-        Self(text.to_owned())
-    }
-}
-
-impl AsRef<str> for Text {
-    fn as_ref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl ToCss for Text {
-    fn to_css<W: fmt::Write>(&self, to: &mut W) -> fmt::Result {
-        cssparser::serialize_string(&self.0, to)
-    }
-}
-
-impl PrecomputedHash for Text {
-    fn precomputed_hash(&self) -> u32 {
-        0 // Only for a filter of ancestors, which is not used.
-    }
-}
-
-/// The name of an element or attribute, in lower case.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Name(String);
-
-impl From<&str> for Name {
-    fn from(name: &str) -> Self {
-        Self(name.to_ascii_lowercase())
-    }
-}
-
-impl Borrow<str> for Name {
-    fn borrow(&self) -> &str {
-        &self.0
-    }
-}
-
-impl ToCss for Name {
-    fn to_css<W: fmt::Write>(&self, to: &mut W) -> fmt::Result {
-        cssparser::serialize_identifier(&self.0, to)
-    }
-}
-
-impl PrecomputedHash for Name {
-    fn precomputed_hash(&self) -> u32 {
-        0
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum PseudoClass {
-    Input,
-    Link,
-    Enabled,
-    Disabled,
-    Checked,
-    Contains(String),
-    ContainsOwn(String),
-    Lang(String),
-    Has(Box<Selector>),
-    HasChild(Box<Selector>),
-    /// Of a page that somebody looks at.
-    Never,
-}
-
-impl ToCss for PseudoClass {
-    fn to_css<W: fmt::Write>(&self, to: &mut W) -> fmt::Result {
-        write!(to, ":{self:?}")
-    }
-}
-
-impl selectors::parser::NonTSPseudoClass for PseudoClass {
-    fn is_active_or_hover(&self) -> bool {
-        false
-    }
-
-    fn is_user_action_state(&self) -> bool {
-        false
-    }
-}
-
-/// There are none.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum PseudoElement {}
-
-impl ToCss for PseudoElement {
-    fn to_css<W: fmt::Write>(&self, _to: &mut W) -> fmt::Result {
-        match *self {}
-    }
-}
-
-impl selectors::parser::PseudoElement for PseudoElement {}

@@ -192,10 +192,12 @@ impl Session {
         }
         self.second_page(&format!("{one}/comments?limit=2"));
         self.reads(&[&one]);
-        // Counts of a listing follow.
+        // Counts of a listing follow. Two likes are those of the end; one was there before, too.
+        let other = self.server.somebody("hana");
+        self.sends("PUT", &format!("{one}/like"), Some(&other), &json!({}));
         let listing = "/v1/articles?limit=3";
-        crate::harness::eventually("the listing shows the like", || {
-            (self.server.get(listing).json()["items"][0]["likeCount"] == 1).then_some(())
+        crate::harness::eventually("the listing shows both likes", || {
+            (self.server.get(listing).json()["items"][0]["likeCount"] == 2).then_some(())
         });
         self.reads(&[listing]);
     }
