@@ -21,6 +21,7 @@ mod script;
 mod secrets;
 mod stop_signals;
 mod summary;
+mod web_crypto;
 mod websocket;
 
 pub use command::{Config, ExitStatus, Outcome, check, run};

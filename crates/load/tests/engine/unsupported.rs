@@ -33,9 +33,11 @@ fn all_that_is_missing_is_told_at_once() {
 
 #[test]
 fn members_reached_only_while_running_even_when_the_script_catches() {
-    let script =
-        Script::body("while (true) { try { crypto['sub' + 'tle'].digest(); } catch (e) {} }");
-    refused(script, "`crypto.subtle`");
+    let server = Server::start(|_| ok("x"));
+    let script = Script::body(
+        "const answer = http.get(URL); while (true) { try { answer['oc' + 'sp'].status; } catch (e) {} }",
+    );
+    refused(script.against(&server), "`response.ocsp`");
 }
 
 #[test]

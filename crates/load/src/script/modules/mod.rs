@@ -25,6 +25,7 @@ mod open;
 mod request;
 mod response;
 mod secrets;
+mod subtle;
 mod text_coding;
 mod timers;
 mod web_crypto;

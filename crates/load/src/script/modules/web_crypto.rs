@@ -1,9 +1,9 @@
-//! The global `crypto` of browsers, without `subtle`.
+//! The global `crypto` of browsers.
 
 use rquickjs::{Ctx, Exception, Function, Object, Result, TypedArray, Value};
 
 use super::crypto::fill_random;
-use super::refuse_members;
+use super::subtle;
 
 /// Most bytes one call fills (Web Cryptography, §10.1.1).
 const MAX_BYTES: usize = 65_536;
@@ -27,7 +27,7 @@ pub(super) fn install(ctx: &Ctx<'_>) -> Result<()> {
     let fill = Function::new(ctx.clone(), get_random_values)?.with_name("getRandomValues")?;
     crypto.set("getRandomValues", fill)?;
     crypto.set("randomUUID", Function::new(ctx.clone(), random_uuid)?.with_name("randomUUID")?)?;
-    refuse_members(&crypto, "crypto.", &["subtle"])?;
+    subtle::define(&crypto)?;
     ctx.globals().set("crypto", crypto)
 }
 

@@ -1,0 +1,112 @@
+//! The operations of `crypto.subtle`, on bytes. Keys are raw bytes, or DER: PKCS #8 for private keys, SPKI for public
+//! ones. What is asked for by which name is in `script/modules/subtle.js`.
+
+mod aes;
+mod curves;
+mod hash;
+mod rsa;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use hash::Hash;
+
+/// Most bytes that are made at once: of a key, or derived from one.
+const MAX_BYTES: usize = 1 << 20;
+
+/// Most rounds of PBKDF2, some seconds: a thread that computes cannot be stopped.
+const MAX_ROUNDS: usize = 10_000_000;
+
+/// What an operation works on; each uses what it needs.
+#[derive(Debug, Default)]
+pub(crate) struct Arguments {
+    /// Of a mode, scheme or curve.
+    pub(crate) name: String,
+    pub(crate) hash: Option<Hash>,
+    pub(crate) key: Vec<u8>,
+    pub(crate) data: Vec<u8>,
+    /// A signature, the key of somebody else, a salt, an initialization vector or a label.
+    pub(crate) other: Vec<u8>,
+    /// Additional authenticated data.
+    pub(crate) extra: Vec<u8>,
+    /// Parts of a key, from a JSON Web Key.
+    pub(crate) parts: Vec<Vec<u8>>,
+    /// Bits, bytes or rounds.
+    pub(crate) number: usize,
+    pub(crate) length: usize,
+}
+
+/// What an operation gives.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Bytes(Vec<Vec<u8>>),
+    Verified(bool),
+}
+
+impl From<Vec<u8>> for Outcome {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(vec![bytes])
+    }
+}
+
+/// Why there is no outcome.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("the key is not valid")]
+    Key,
+    #[error("the parameters are not valid")]
+    Parameters,
+    #[error("the data is not valid")]
+    Data,
+}
+
+/// Runs the operation of this name. Some take a while: not for an event loop.
+///
+/// # Errors
+/// [`Failure`], also for a name that is none.
+pub(crate) fn run(operation: &str, arguments: &Arguments) -> Result<Outcome, Failure> {
+    let hash = || arguments.hash.ok_or(Failure::Parameters);
+    match operation {
+        "random" => random(arguments.number).map(Outcome::from),
+        "digest" => Ok(hash()?.digest(&arguments.data).into()),
+        "hmac" => Ok(hash()?.hmac(&arguments.key, &arguments.data).into()),
+        "verifyHmac" => {
+            let is_same = hash()?.is_hmac(&arguments.key, &arguments.data, &arguments.other);
+            Ok(Outcome::Verified(is_same))
+        }
+        "deriveBits" => {
+            let Arguments { key, other, number, length, .. } = arguments;
+            if *number > MAX_ROUNDS || *length > MAX_BYTES {
+                return Err(Failure::Parameters);
+            }
+            Ok(hash()?.pbkdf2(key, other, *number as u32, *length).into())
+        }
+        "encryptAes" => aes::encrypt(arguments).map(Outcome::from),
+        "decryptAes" => aes::decrypt(arguments).map(Outcome::from),
+        "generateRsa" => rsa::generate(arguments.number).map(Outcome::Bytes),
+        "encryptRsa" => rsa::encrypt(hash()?, arguments).map(Outcome::from),
+        "decryptRsa" => rsa::decrypt(hash()?, arguments).map(Outcome::from),
+        "signRsa" => rsa::sign(hash()?, arguments).map(Outcome::from),
+        "verifyRsa" => rsa::verify(hash()?, arguments).map(Outcome::Verified),
+        "partsOfRsa" => rsa::parts(&arguments.key).map(Outcome::Bytes),
+        "rsaOfParts" => rsa::of_parts(&arguments.parts).map(Outcome::from),
+        "generateCurve" => curves::generate(&arguments.name).map(Outcome::Bytes),
+        "signCurve" => curves::sign(hash()?, arguments).map(Outcome::from),
+        "verifyCurve" => curves::verify(hash()?, arguments).map(Outcome::Verified),
+        "agreeCurve" => curves::agree(&arguments.key, &arguments.other).map(Outcome::from),
+        "rawOfCurve" => curves::raw(&arguments.key).map(Outcome::from),
+        "curveOfRaw" => curves::of_raw(&arguments.name, &arguments.data).map(Outcome::from),
+        "partsOfCurve" => curves::parts(&arguments.key).map(Outcome::Bytes),
+        "curveOfParts" => curves::of_parts(&arguments.name, &arguments.parts).map(Outcome::from),
+        _ => Err(Failure::Parameters),
+    }
+}
+
+fn random(bytes: usize) -> Result<Vec<u8>, Failure> {
+    if bytes > MAX_BYTES {
+        return Err(Failure::Parameters);
+    }
+    let mut random = vec![0; bytes];
+    getrandom::fill(&mut random).map_err(|_| Failure::Parameters)?;
+    Ok(random)
+}
