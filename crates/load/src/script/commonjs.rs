@@ -100,7 +100,7 @@ fn require<'js>(ctx: &Ctx<'js>, specifier: &str) -> Result<Value<'js>> {
     let name = import.name();
     if !matches!(import, Import::BuiltIn(_)) {
         let source = loader::read(ctx, &user, &name)?;
-        if !source.is_module {
+        if !source.syntax.is_module {
             return Ok(load(ctx, &name, &source.text)?.into_value());
         }
     } else if !jslib::is_built_in(&name) && !modules::is_built_in(&name) {

@@ -11,6 +11,7 @@ use super::modules;
 use super::source::{self, Source};
 use super::user::User;
 use super::{commonjs, jslib};
+use crate::log::Level;
 
 /// Resolves and loads the modules of one virtual user.
 pub(super) struct ModuleLoader(pub(super) Rc<User>);
@@ -62,7 +63,7 @@ pub(super) fn declare<'js>(
     name: &str,
     source: &Source,
 ) -> Result<Module<'js, Declared>> {
-    if source.is_module {
+    if source.syntax.is_module {
         return Module::declare(ctx.clone(), name, &*source.text);
     }
     Module::declare(ctx.clone(), name, commonjs::as_module(ctx, name, &source.text)?)
@@ -78,7 +79,10 @@ pub(super) fn read(ctx: &Ctx<'_>, user: &User, name: &str) -> Result<Source> {
     let checked = read.and_then(|source| {
         // Once is enough: virtual users have the same text.
         if user.id == 0 {
-            modules::refuse_missing_members(&source.text)?;
+            modules::refuse_missing(&source.syntax)?;
+            for unknown in modules::unknown_members(&source.syntax) {
+                user.run.log.write(Level::Warning, &format!("{name}, {unknown}"), &[]);
+            }
         }
         Ok(source)
     });

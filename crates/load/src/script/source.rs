@@ -4,23 +4,20 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::syntax::{self, Language, Syntax};
 use super::vendor::{self, Vendored};
-use super::{ScriptError, jslib, scan};
+use super::{ScriptError, jslib};
 use crate::http::Url;
 
 /// Largest script file.
 const MAX_SOURCE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Names of files that k6 strips of their types.
-const TYPESCRIPT: &[&str] = &["ts", "mts", "cts"];
-
 /// A script file.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
-    /// Without a byte order mark.
+    /// As JavaScript, without a byte order mark.
     pub(crate) text: Arc<str>,
-    /// An ES module; otherwise CommonJS.
-    pub(crate) is_module: bool,
+    pub(crate) syntax: Arc<Syntax>,
 }
 
 /// The files of a run, by absolute path.
@@ -49,12 +46,6 @@ impl Sources {
         if let Some(source) = files.get(path) {
             return Ok(source.clone());
         }
-        if let Some(extension) = path.extension().and_then(|extension| extension.to_str())
-            && TYPESCRIPT.contains(&extension)
-        {
-            let what = format!("TypeScript (`{}`)", path.display());
-            return Err(ScriptError::Unsupported(what));
-        }
         let failed = |reason: String| {
             ScriptError::Read(format!(
                 "the script file {} couldn't be read: {reason}",
@@ -70,8 +61,10 @@ impl Sources {
         }
         let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
         look(&text)?;
-        let text: Arc<str> = text.strip_prefix('\u{feff}').unwrap_or(&text).into();
-        let source = Source { is_module: scan::is_module(&text), text };
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned();
+        let name = path.display().to_string();
+        let (syntax, text) = syntax::read(text, Language::of(path), &name)?;
+        let source = Source { text: text.into(), syntax: syntax.into() };
         files.insert(path.to_owned(), source.clone());
         Ok(source)
     }
@@ -108,7 +101,7 @@ impl Sources {
     /// Variables of `__ENV` that the files read so far use; `None` if one of them computes a name.
     pub(crate) fn variables(&self) -> Option<BTreeSet<String>> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        let variables = files.values().map(|source| scan::variables(&source.text));
+        let variables = files.values().map(|source| source.syntax.variables.clone());
         variables.collect::<Option<Vec<_>>>().map(|all| all.into_iter().flatten().collect())
     }
 }

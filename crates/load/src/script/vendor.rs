@@ -8,8 +8,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use super::ScriptError;
 use super::source::{self, Import, Sources};
-use super::{ScriptError, scan};
+use super::syntax::{self, Language};
 use crate::hex;
 use crate::http::{Client, ClientConfig, Network, Request, Url};
 
@@ -95,6 +96,7 @@ pub fn vendor(
         .enable_all()
         .build()
         .map_err(|error| VendorError(error.to_string()))?;
+    let wrong = |error: ScriptError| VendorError(error.to_string());
     let sources = Sources::default();
     let mut fetched: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     let mut seen = BTreeSet::new();
@@ -103,12 +105,9 @@ pub fn vendor(
         if !seen.insert(name.clone()) {
             continue;
         }
-        let text = if let Some(path) = name.strip_prefix("file://") {
-            sources
-                .read(Path::new(path))
-                .map_err(|error| VendorError(error.to_string()))?
-                .text
-                .to_string()
+        let specifiers = if let Some(path) = name.strip_prefix("file://") {
+            let source = sources.read(Path::new(path)).map_err(wrong)?;
+            source.syntax.specifiers.clone()
         } else {
             if fetched.len() >= MAX_MODULES {
                 return Err(VendorError(format!("more than {MAX_MODULES} modules are imported")));
@@ -117,17 +116,17 @@ pub fn vendor(
             told(&name, bytes.len());
             let text = String::from_utf8_lossy(&bytes).into_owned();
             fetched.insert(name.clone(), bytes);
-            text
+            syntax::read(text, Language::of(Path::new(&name)), &name).map_err(wrong)?.0.specifiers
         };
         // An import that cannot be resolved may stand in code that never runs. The run reports it if it does.
-        let imports = scan::specifiers(&text).into_iter();
         left.extend(
-            imports.filter_map(|specifier| source::resolve(&name, &specifier).ok()).filter_map(
-                |import| match import {
+            specifiers
+                .into_iter()
+                .filter_map(|specifier| source::resolve(&name, &specifier).ok())
+                .filter_map(|import| match import {
                     Import::BuiltIn(_) => None,
                     other => Some(other.name()),
-                },
-            ),
+                }),
         );
     }
     if fetched.is_empty() {

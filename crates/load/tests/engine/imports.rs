@@ -28,6 +28,44 @@ fn a_script_may_be_commonjs() {
 }
 
 #[test]
+fn types_are_taken_out_of_typescript() {
+    let files = |script: &str| {
+        let mut ran = Script::body("").file("load.ts", script).file(
+            "one.ts",
+            "export interface One { one: number } export enum Kind { A = 'a' } export const one: One = { one: 1 };",
+        );
+        ran.config.script = ran.path("load.ts");
+        ran.run()
+    };
+    let ran = files(
+        "import { check } from 'k6'; import { Options } from 'k6/options'; import { one, One, Kind } from './one.ts';
+         export const options: Options = { iterations: 2 };
+         export default function (): void { const known: One = one; check(known, { it: (a: One) => a.one === 1 && Kind.A === 'a' }); }",
+    );
+    ran.assert_all_checks_passed();
+    assert_eq!(ran.report().iterations.complete, 2);
+    let ran = files("export const a = 1;\nexport const b: = 2;");
+    assert!(ran.said("SyntaxError") && ran.said("load.ts:2"), "{:?}", ran.messages);
+    assert_eq!(ran.status, ExitStatus::ScriptException);
+}
+
+#[test]
+fn a_member_that_no_module_has_is_named_before_the_test_begins() {
+    let ran = Script::new(
+        "import http, { get } from 'k6/http'; import * as k6 from 'k6';
+         const { sleeep } = k6;
+         const client = http;
+         export default function () { if (client.gett) sleeep(1); client.post; (k6) => k6.nothing; }",
+    )
+    .run();
+    assert!(ran.said("script.js, line 2: `k6` has no member `sleeep`"), "{:?}", ran.messages);
+    assert!(ran.said("script.js, line 4: `k6/http` has no member `gett`"), "{:?}", ran.messages);
+    let told = ran.messages.iter().filter(|message| message.contains("has no member"));
+    assert_eq!(told.count(), 2, "{:?}", ran.messages);
+    assert_eq!(ran.status, ExitStatus::Success);
+}
+
+#[test]
 fn an_es_module_imports_commonjs_by_name_and_as_a_whole() {
     Script::new(
         "import { check } from 'k6';

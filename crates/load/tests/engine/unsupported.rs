@@ -68,18 +68,6 @@ fn parts_of_a_response() {
 }
 
 #[test]
-fn typescript_in_the_script_and_in_what_it_imports() {
-    let mut script = Script::body("").file("load.ts", "export default function (): void {}");
-    script.config.script = script.path("load.ts");
-    let name = format!("TypeScript (`{}`)", script.config.script.display());
-    refused(script, &name);
-    let script = Script::new("import { one } from './one.ts'; export default function () {}")
-        .file("one.ts", "export const one: number = 1;");
-    let name = format!("TypeScript (`{}`)", script.path("one.ts").display());
-    refused(script, &name);
-}
-
-#[test]
 fn options_and_executors() {
     for (options, name) in [
         ("{ systemTags: ['ocsp_status'] }", "option `systemTags` with `ocsp_status`"),

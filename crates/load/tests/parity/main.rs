@@ -26,7 +26,9 @@ fn directory(name: &str) -> PathBuf {
 /// The scripts by name, without those that others import.
 fn scripts() -> BTreeMap<String, PathBuf> {
     let files = std::fs::read_dir(directory("scripts")).unwrap().map(|entry| entry.unwrap().path());
-    let scripts = files.filter(|path| path.extension().is_some_and(|extension| extension == "js"));
+    let scripts = files.filter(|path| {
+        path.extension().is_some_and(|extension| extension == "js" || extension == "ts")
+    });
     scripts.map(|path| (path.file_stem().unwrap().to_str().unwrap().to_owned(), path)).collect()
 }
 

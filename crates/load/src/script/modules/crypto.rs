@@ -35,8 +35,6 @@ pub(super) const MEMBERS: Members = Members {
         "sha512_224",
         "sha512_256",
     ],
-    missing: &[],
-    prefix: "crypto.",
 };
 
 /// Most bytes of one `randomBytes`; a larger request is a mistake.

@@ -13,8 +13,7 @@ use rquickjs::{Array, Coerced, Ctx, Exception, Function, Object, Result, Value};
 use super::Members;
 use crate::script::user::User;
 
-pub(super) const MEMBERS: Members =
-    Members { present: &["SharedArray"], missing: &[], prefix: "data." };
+pub(super) const MEMBERS: Members = Members { present: &["SharedArray"] };
 
 /// Makes an array out of a length and a function that gives elements: reading goes to the
 /// function, everything that would change the array throws. The target of the proxy is an array,

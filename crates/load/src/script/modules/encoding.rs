@@ -10,8 +10,7 @@ use rquickjs::{ArrayBuffer, Coerced, Ctx, Exception, Function, IntoJs, Object, R
 use super::Members;
 use super::bytes::bytes_of;
 
-pub(super) const MEMBERS: Members =
-    Members { present: &["b64decode", "b64encode"], missing: &[], prefix: "encoding." };
+pub(super) const MEMBERS: Members = Members { present: &["b64decode", "b64encode"] };
 
 /// The module `k6/encoding`.
 pub(super) struct Encoding;

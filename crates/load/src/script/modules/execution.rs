@@ -18,8 +18,7 @@ use crate::log::Level;
 use crate::options::{ExecutorConfig, Scenario, document};
 use crate::script::user::User;
 
-pub(super) const MEMBERS: Members =
-    Members { present: &["instance", "scenario", "test", "vu"], missing: &[], prefix: "exec." };
+pub(super) const MEMBERS: Members = Members { present: &["instance", "scenario", "test", "vu"] };
 
 /// Makes an object whose members are looked up by functions.
 const TAGS: &str = "(get, set, remove, keys) => new Proxy({}, {

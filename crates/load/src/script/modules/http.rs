@@ -49,8 +49,6 @@ pub(super) const MEMBERS: Members = Members {
         "setResponseCallback",
         "url",
     ],
-    missing: &[],
-    prefix: "http.",
 };
 
 /// Constants with names of their own; those of OCSP are their names in lower case.

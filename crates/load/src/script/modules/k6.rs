@@ -14,11 +14,8 @@ use crate::metrics::Builtin;
 use crate::script::coroutine;
 use crate::script::user::User;
 
-pub(super) const MEMBERS: Members = Members {
-    present: &["check", "fail", "group", "randomSeed", "sleep"],
-    missing: &[],
-    prefix: "k6.",
-};
+pub(super) const MEMBERS: Members =
+    Members { present: &["check", "fail", "group", "randomSeed", "sleep"] };
 
 /// Longest sleep; a year is as good as for ever.
 const MAX_SLEEP: Duration = Duration::from_secs(365 * 24 * 3600);

@@ -13,8 +13,7 @@ use crate::metrics::{Contains, MetricId, MetricKind};
 use crate::script::error::to_text;
 use crate::script::user::User;
 
-pub(super) const MEMBERS: Members =
-    Members { present: &["Counter", "Gauge", "Rate", "Trend"], missing: &[], prefix: "metrics." };
+pub(super) const MEMBERS: Members = Members { present: &["Counter", "Gauge", "Rate", "Trend"] };
 
 /// The module `k6/metrics`.
 pub(super) struct Metrics;

@@ -38,8 +38,9 @@ use rquickjs::module::{Declarations, Declared, Exports};
 use rquickjs::object::{Accessor, Property};
 use rquickjs::{Ctx, Module, Object, Result, Value};
 
+use super::syntax::{Syntax, Use};
 use super::user::User;
-use super::{ScriptError, jslib, scan};
+use super::{ScriptError, jslib};
 
 /// Modules k6 has and this engine does not.
 const MISSING_MODULES: &[&str] = &[
@@ -100,31 +101,38 @@ pub(super) fn declare<'js>(ctx: &Ctx<'js>, name: &str) -> Option<Result<Module<'
     }
 }
 
-/// Modules and their members that `source` uses and that are missing here.
+/// Modules that a source imports and that are missing here.
 ///
 /// # Errors
 /// `Unsupported` with the names of all of them.
-pub(super) fn refuse_missing_members(source: &str) -> std::result::Result<(), ScriptError> {
-    let imported = scan::specifiers(source).into_iter().filter(|name| is_missing(name));
+pub(super) fn refuse_missing(source: &Syntax) -> std::result::Result<(), ScriptError> {
+    let imported = source.specifiers.iter().filter(|name| is_missing(name));
     let mut missing: Vec<_> = imported.map(|name| format!("module `{name}`")).collect();
-    for used in scan::uses(source) {
-        let members = match used.module.as_str() {
-            "k6" => &k6::MEMBERS,
-            "k6/http" => &http::MEMBERS,
-            "k6/metrics" => &metrics::MEMBERS,
-            // Nothing of the other modules is missing.
-            _ => continue,
-        };
-        if members.missing.contains(&used.member.as_str()) {
-            missing.push(format!("`{}{}`", members.prefix, used.member));
-        }
-    }
     missing.dedup();
     match missing.len() {
         0 => Ok(()),
         1 => Err(ScriptError::Unsupported(missing.remove(0))),
         _ => Err(ScriptError::Unsupported(format!("each of {}", missing.join(", ")))),
     }
+}
+
+/// What is used of a built-in module that has no such member: a call would fail in the middle of a test.
+pub(super) fn unknown_members(source: &Syntax) -> impl Iterator<Item = String> + '_ {
+    source.uses.iter().filter_map(|used| {
+        let members = match used.module.as_str() {
+            "k6" => &k6::MEMBERS,
+            "k6/crypto" => &crypto::MEMBERS,
+            "k6/data" => &data::MEMBERS,
+            "k6/encoding" => &encoding::MEMBERS,
+            "k6/execution" => &execution::MEMBERS,
+            "k6/http" => &http::MEMBERS,
+            "k6/metrics" => &metrics::MEMBERS,
+            _ => return None,
+        };
+        let Use { module, member, line } = used;
+        let is_known = member == "default" || members.present.contains(&member.as_str());
+        (!is_known).then(|| format!("line {line}: `{module}` has no member `{member}`"))
+    })
 }
 
 /// Whether it is a module that k6 has and this engine has not.
@@ -160,10 +168,6 @@ pub(super) fn install_globals(ctx: &Ctx<'_>) -> Result<()> {
 /// Names a built-in module exports: one by one, and all as the default object.
 struct Members {
     present: &'static [&'static str],
-    /// Exported by k6, refused by name here.
-    missing: &'static [&'static str],
-    /// What users call the default object.
-    prefix: &'static str,
 }
 
 impl Members {
@@ -179,7 +183,6 @@ impl Members {
         for name in self.present {
             exports.export(*name, object.get::<_, Value<'js>>(*name)?)?;
         }
-        refuse_members(object, self.prefix, self.missing)?;
         exports.export("default", object.clone())?;
         Ok(())
     }

@@ -9,11 +9,8 @@ use rquickjs::{Coerced, Ctx, Exception, Function, Object, Result, Value};
 use super::Members;
 use crate::script::user::User;
 
-pub(super) const MEMBERS: Members = Members {
-    present: &["clearInterval", "clearTimeout", "setInterval", "setTimeout"],
-    missing: &[],
-    prefix: "timers.",
-};
+pub(super) const MEMBERS: Members =
+    Members { present: &["clearInterval", "clearTimeout", "setInterval", "setTimeout"] };
 
 /// The module `k6/timers`.
 pub(super) struct Timers;

@@ -16,8 +16,7 @@ use crate::script::tasks::{Feed, Tasks};
 use crate::script::user::User;
 use crate::websocket::{Dial, End, Incoming, Opcode};
 
-pub(super) const MEMBERS: Members =
-    Members { present: &["Blob", "WebSocket"], missing: &[], prefix: "websockets." };
+pub(super) const MEMBERS: Members = Members { present: &["Blob", "WebSocket"] };
 
 /// Makes the classes of the functions below.
 const LIBRARY: &str = include_str!("websockets.js");

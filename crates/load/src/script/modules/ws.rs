@@ -17,7 +17,7 @@ use crate::script::sockets::{Found, Socket};
 use crate::script::user::User;
 use crate::websocket::{Dial, End, Incoming, Opcode};
 
-pub(super) const MEMBERS: Members = Members { present: &["connect"], missing: &[], prefix: "ws." };
+pub(super) const MEMBERS: Members = Members { present: &["connect"] };
 
 /// Makes `connect` of the functions below.
 const LIBRARY: &str = include_str!("ws.js");

@@ -1,0 +1,371 @@
+//! What a script says before it runs: what it imports, which members of the built-in modules it uses, which variables
+//! it reads. So that what is missing is told at the start and not in the middle of a test.
+//!
+//! Names are followed through scopes, aliases and destructuring. A member whose name is computed is refused when it is
+//! reached.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+
+use oxc_allocator::Allocator;
+use oxc_ast::AstKind;
+use oxc_ast::ast::{
+    Argument, BindingPattern, CallExpression, Expression, ImportDeclarationSpecifier, Program,
+    PropertyKey, Statement,
+};
+use oxc_codegen::Codegen;
+use oxc_parser::Parser;
+use oxc_semantic::{Semantic, SemanticBuilder, SymbolId};
+use oxc_span::{GetSpan, SourceType};
+use oxc_transformer::{TransformOptions, Transformer};
+
+use super::ScriptError;
+
+/// The parser calls itself for each level of a script's nesting.
+const STACK_BYTES: usize = 256 << 20;
+
+/// Brackets that may be open at once; QuickJS stops at fewer.
+const MAX_NESTING: usize = 20_000;
+
+/// Which language a file is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Language {
+    JavaScript,
+    TypeScript,
+}
+
+impl Language {
+    /// By the ending of its name, as k6 does.
+    pub(crate) fn of(path: &Path) -> Self {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("ts" | "mts" | "cts") => Self::TypeScript,
+            _ => Self::JavaScript,
+        }
+    }
+}
+
+/// A member of a module, and the line on which it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Use {
+    pub(crate) module: String,
+    pub(crate) member: String,
+    pub(crate) line: usize,
+}
+
+/// What the text of a script says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Syntax {
+    /// It imports, exports, or awaits outside of all functions: an ES module. As k6 decides it.
+    pub(crate) is_module: bool,
+    /// What it imports, exports from elsewhere, or requires, as it is written.
+    pub(crate) specifiers: Vec<String>,
+    /// Members of modules that it uses.
+    pub(crate) uses: Vec<Use>,
+    /// Variables that it reads from `__ENV`; `None` if it computes a name or passes `__ENV` on, because then any may be
+    /// read.
+    pub(crate) variables: Option<BTreeSet<String>>,
+}
+
+/// What a script says, and its text as JavaScript.
+///
+/// # Errors
+/// For what is no TypeScript, or nested too deeply. What is no JavaScript is told by the engine that runs it.
+pub(crate) fn read(
+    text: String,
+    language: Language,
+    name: &str,
+) -> Result<(Syntax, String), ScriptError> {
+    if nesting(&text) > MAX_NESTING {
+        return Err(ScriptError::Exception(format!("SyntaxError: {name} is nested too deeply")));
+    }
+    let name = name.to_owned();
+    let work = move || analyse(text, language, &name);
+    let thread = std::thread::Builder::new().name("syntax".to_owned()).stack_size(STACK_BYTES);
+    let failed =
+        |reason: String| ScriptError::Read(format!("no thread to read a script: {reason}"));
+    let thread = thread.spawn(work).map_err(|error| failed(error.to_string()))?;
+    thread.join().unwrap_or_else(|_| Err(failed("it panicked".to_owned())))
+}
+
+/// Most brackets that are open at once, at most: those in texts count, too.
+fn nesting(text: &str) -> usize {
+    let (mut open, mut most) = (0_usize, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' => {
+                open += 1;
+                most = most.max(open);
+            }
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    most
+}
+
+fn analyse(text: String, language: Language, name: &str) -> Result<(Syntax, String), ScriptError> {
+    let allocator = Allocator::default();
+    let source_type = match language {
+        Language::JavaScript => SourceType::unambiguous(),
+        Language::TypeScript => SourceType::ts(),
+    };
+    let parsed = Parser::new(&allocator, &text, source_type).parse();
+    if language == Language::TypeScript
+        && let Some(problem) = parsed.diagnostics.iter().next()
+    {
+        let at = problem.labels.first().map_or(0, |label| label.offset() as usize);
+        let message = format!("SyntaxError: {} ({name}:{})", problem.message, line(&text, at));
+        return Err(ScriptError::Exception(message));
+    }
+    let has_module_syntax = parsed.module_record.has_module_syntax;
+    let mut program = parsed.program;
+    let semantic = SemanticBuilder::new_compiler().with_build_nodes(true).build(&program).semantic;
+    let syntax = Finder::new(&text, &semantic).find(&program, has_module_syntax);
+    if language == Language::JavaScript {
+        drop(semantic);
+        return Ok((syntax, text));
+    }
+    drop(semantic);
+    let scoping = SemanticBuilder::new_compiler().with_enum_eval(true).build(&program);
+    let scoping = scoping.semantic.into_scoping();
+    let options = TransformOptions::default();
+    let transformed = Transformer::new(&allocator, Path::new(name), &options)
+        .build_with_scoping(scoping, &mut program);
+    if let Some(problem) = transformed.diagnostics.iter().next() {
+        return Err(ScriptError::Exception(format!("SyntaxError: {} ({name})", problem.message)));
+    }
+    let code = Codegen::new().build(&program).code;
+    // Imports of types alone are gone now.
+    Ok((analyse(code.clone(), Language::JavaScript, name)?.0, code))
+}
+
+/// From 1 on.
+fn line(text: &str, at: usize) -> usize {
+    text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
+}
+
+/// Goes through the nodes of a script.
+struct Finder<'s, 'a> {
+    text: &'s str,
+    semantic: &'s Semantic<'a>,
+    /// Names that stand for a module.
+    modules: HashMap<SymbolId, String>,
+    found: Vec<(u32, String)>,
+    uses: Vec<(u32, String, String)>,
+}
+
+impl<'s, 'a> Finder<'s, 'a> {
+    fn new(text: &'s str, semantic: &'s Semantic<'a>) -> Self {
+        let (modules, found, uses) = Default::default();
+        Self { text, semantic, modules, found, uses }
+    }
+
+    fn find(mut self, program: &Program<'a>, has_module_syntax: bool) -> Syntax {
+        for statement in &program.body {
+            self.read_import(statement);
+        }
+        // An alias may stand before what it is an alias of only in code that runs later, so twice is enough for all
+        // but aliases of those.
+        for _ in 0..2 {
+            for node in self.semantic.nodes().iter() {
+                self.read_binding(node.kind());
+            }
+        }
+        let mut awaits = false;
+        let mut variables = Some(BTreeSet::new());
+        for node in self.semantic.nodes().iter() {
+            let parent = self.semantic.nodes().parent_kind(node.id());
+            match node.kind() {
+                AstKind::CallExpression(call) => {
+                    if let Some(module) = required(call) {
+                        self.found.push((call.span.start, module.clone()));
+                        self.read_member(call.span, &module, parent);
+                    }
+                }
+                AstKind::ImportExpression(import) => {
+                    if let Expression::StringLiteral(source) = &import.source {
+                        self.found.push((import.span.start, source.value.to_string()));
+                    }
+                }
+                AstKind::IdentifierReference(name) => {
+                    let module = self.module_of(name.reference_id.get());
+                    if let Some(module) = module {
+                        self.read_member(name.span, &module, parent);
+                    } else if name.name == "__ENV" {
+                        read_variables(name.span, parent, &mut variables);
+                    }
+                }
+                AstKind::StaticMemberExpression(member) if member.property.name == "__ENV" => {
+                    read_variables(member.span, parent, &mut variables);
+                }
+                AstKind::AwaitExpression(_) => awaits |= self.is_outside_of_functions(node.id()),
+                AstKind::ForOfStatement(of) if of.r#await => {
+                    awaits |= self.is_outside_of_functions(node.id());
+                }
+                _ => {}
+            }
+        }
+        self.found.sort();
+        self.uses.sort();
+        self.uses.dedup();
+        let text = self.text;
+        let uses = self.uses.into_iter().map(|(at, module, member)| Use {
+            module,
+            member,
+            line: line(text, at as usize),
+        });
+        Syntax {
+            is_module: has_module_syntax || awaits,
+            specifiers: self.found.into_iter().map(|(_, specifier)| specifier).collect(),
+            uses: uses.collect(),
+            variables,
+        }
+    }
+
+    fn is_outside_of_functions(&self, node: oxc_semantic::NodeId) -> bool {
+        self.semantic
+            .nodes()
+            .ancestor_kinds(node)
+            .all(|kind| !matches!(kind, AstKind::Function(_) | AstKind::ArrowFunctionExpression(_)))
+    }
+
+    fn module_of(&self, reference: Option<oxc_semantic::ReferenceId>) -> Option<String> {
+        let symbol = self.semantic.scoping().get_reference(reference?).symbol_id()?;
+        self.modules.get(&symbol).cloned()
+    }
+
+    /// A declaration that imports, or exports from elsewhere.
+    fn read_import(&mut self, statement: &Statement<'a>) {
+        let import = match statement {
+            Statement::ImportDeclaration(import) if !import.import_kind.is_type() => import,
+            Statement::ExportFromDeclaration(export) => {
+                let module = export.source.value.to_string();
+                self.found.push((export.span.start, module.clone()));
+                for specifier in &export.specifiers {
+                    let member = specifier.local.name().to_string();
+                    self.uses.push((specifier.span.start, module.clone(), member));
+                }
+                return;
+            }
+            Statement::ExportAllDeclaration(export) => {
+                self.found.push((export.span.start, export.source.value.to_string()));
+                return;
+            }
+            _ => return,
+        };
+        let module = import.source.value.to_string();
+        self.found.push((import.span.start, module.clone()));
+        for specifier in import.specifiers.iter().flatten() {
+            let local = specifier.local();
+            match specifier {
+                ImportDeclarationSpecifier::ImportSpecifier(named) => {
+                    let member = named.imported.name().to_string();
+                    if member != "default" {
+                        self.uses.push((named.span.start, module.clone(), member));
+                        continue;
+                    }
+                }
+                ImportDeclarationSpecifier::ImportDefaultSpecifier(_)
+                | ImportDeclarationSpecifier::ImportNamespaceSpecifier(_) => {}
+            }
+            if let Some(symbol) = local.symbol_id.get() {
+                self.modules.insert(symbol, module.clone());
+            }
+        }
+    }
+
+    /// A declaration of another name for a module, or for members of one.
+    fn read_binding(&mut self, kind: AstKind<'a>) {
+        let AstKind::VariableDeclarator(declarator) = kind else { return };
+        let module = match &declarator.init {
+            Some(Expression::Identifier(name)) => self.module_of(name.reference_id.get()),
+            Some(Expression::CallExpression(call)) => required(call),
+            _ => None,
+        };
+        let Some(module) = module else { return };
+        match &declarator.id {
+            BindingPattern::BindingIdentifier(name) => {
+                if let Some(symbol) = name.symbol_id.get() {
+                    self.modules.insert(symbol, module);
+                }
+            }
+            BindingPattern::ObjectPattern(pattern) => {
+                for property in &pattern.properties {
+                    if let Some(member) = static_name(&property.key) {
+                        self.uses.push((property.span.start, module.clone(), member));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A member of what stands for a module.
+    fn read_member(&mut self, object: oxc_span::Span, module: &str, parent: AstKind<'a>) {
+        if let Some((at, member)) = member_of(object, parent) {
+            self.uses.push((at, module.to_owned(), member));
+        }
+    }
+}
+
+/// The module that a call requires.
+fn required(call: &CallExpression<'_>) -> Option<String> {
+    match (&call.callee, call.arguments.first()) {
+        (Expression::Identifier(name), Some(Argument::StringLiteral(module)))
+            if name.name == "require" =>
+        {
+            Some(module.value.to_string())
+        }
+        _ => None,
+    }
+}
+
+/// Name and place of the member that `parent` takes of the object at `object`, if it is not computed.
+fn member_of(object: oxc_span::Span, parent: AstKind<'_>) -> Option<(u32, String)> {
+    match parent {
+        AstKind::StaticMemberExpression(member) if member.object.span() == object => {
+            Some((member.property.span.start, member.property.name.to_string()))
+        }
+        AstKind::ComputedMemberExpression(member) if member.object.span() == object => {
+            let name = match &member.expression {
+                Expression::StringLiteral(name) => name.value.to_string(),
+                Expression::TemplateLiteral(name) if name.expressions.is_empty() => {
+                    name.quasis.first()?.value.cooked?.to_string()
+                }
+                _ => return None,
+            };
+            Some((member.span.start, name))
+        }
+        _ => None,
+    }
+}
+
+fn static_name(key: &PropertyKey<'_>) -> Option<String> {
+    key.static_name().map(|name| name.to_string())
+}
+
+/// What is read of `__ENV` at `object`.
+fn read_variables(
+    object: oxc_span::Span,
+    parent: AstKind<'_>,
+    variables: &mut Option<BTreeSet<String>>,
+) {
+    let names = match parent {
+        // `globalThis.__ENV`: told by the member it is.
+        AstKind::StaticMemberExpression(member) if member.property.span == object => return,
+        AstKind::VariableDeclarator(declarator) => match &declarator.id {
+            BindingPattern::ObjectPattern(pattern) if pattern.rest.is_none() => {
+                pattern.properties.iter().map(|property| static_name(&property.key)).collect()
+            }
+            _ => None,
+        },
+        _ => member_of(object, parent).map(|(_, name)| BTreeSet::from([name])),
+    };
+    match (names, &mut *variables) {
+        (Some(names), Some(known)) => known.extend(names),
+        _ => *variables = None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
