@@ -1,5 +1,5 @@
 // `k6/html` and the pages of responses; what they need of the engine comes as `native`.
-(native, makeElements) => {
+(native) => {
   'use strict';
   const PAGE = Symbol('page');
   const NODES = Symbol('nodes');
@@ -348,11 +348,14 @@
     return String(Number(text)) === text ? Number(text) : text;
   }
 
-  const { toElement, nodesOfElement, resolve } = makeElements({ native, PAGE, NODES, Selection, valueOrHtml });
+  // Elements are made when they are first asked for: most scripts do with selections, and each virtual user has its own.
+  let made;
+  const elements = () => (made ??= native.elements()({ native, PAGE, NODES, Selection, valueOrHtml }));
+  const toElement = (selection) => (selection.size() === 0 ? undefined : elements().toElement(selection));
 
   // The nodes of a selection or element; undefined for anything else.
   function nodesIn(value) {
-    return value instanceof Selection ? value[NODES] : nodesOfElement(value);
+    return value instanceof Selection ? value[NODES] : made?.nodesOfElement(value);
   }
 
   const parseHTML = (text) => new Selection(native.parse(String(text)), [0], null, '');
@@ -367,7 +370,7 @@
   }
 
   function resolved(response, reference) {
-    const url = resolve(response.url, reference);
+    const url = elements().resolve(response.url, reference);
     if (url === undefined) throw new Error(`parse ${JSON.stringify(reference)}: invalid URL`);
     return url;
   }

@@ -85,9 +85,10 @@ fn library<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     define("attribute", Function::new(ctx.clone(), attribute)?)?;
     define("attributes", Function::new(ctx.clone(), attributes)?)?;
     define("request", Function::new(ctx.clone(), http::request)?)?;
-    let elements: Function<'js> = ctx.eval(ELEMENTS)?;
+    let elements = |ctx: Ctx<'js>| ctx.eval::<Function<'js>, _>(ELEMENTS);
+    define("elements", Function::new(ctx.clone(), elements)?)?;
     let make: Function<'js> = ctx.eval(LIBRARY)?;
-    let library: Object<'js> = make.call((native, elements))?;
+    let library: Object<'js> = make.call((native,))?;
     globals.prop(LOADED, Property::from(library.clone()))?;
     Ok(library)
 }
