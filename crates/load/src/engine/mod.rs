@@ -337,7 +337,7 @@ fn client_config(options: &Options) -> ClientConfig {
     ClientConfig {
         user_agent: options.user_agent.clone(),
         no_connection_reuse: options.no_connection_reuse,
-        tls: options.http.tls,
+        tls: options.http.tls.clone(),
         names: options.http.names.clone(),
     }
 }

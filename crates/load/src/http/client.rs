@@ -35,7 +35,7 @@ pub(crate) struct Network {
 
 impl Network {
     pub(crate) fn new(config: ClientConfig) -> Self {
-        let tls = Tls::new(config.tls);
+        let tls = Tls::new(config.tls.clone());
         let resolver = Resolver::new(config.names.clone());
         Self { config, resolver, tls }
     }

@@ -35,6 +35,6 @@ pub(crate) use outgoing::is_valid_header;
 use resolve::Resolver;
 pub(crate) use stream::Stream;
 pub(crate) use timings::Timings;
-pub(crate) use tls::TlsInfo;
-pub use tls::{TlsSettings, TlsVersion};
+pub use tls::{ClientCertificate, TlsSettings, TlsVersion};
+pub(crate) use tls::{TlsInfo, cipher_suite};
 pub(crate) use url::Url;

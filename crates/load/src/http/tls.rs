@@ -10,10 +10,12 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::sign::CertifiedKey;
 use rustls::{
     CertificateError, CipherSuite, DigitallySignedStruct, ProtocolVersion, RootCertStore,
     SignatureScheme, SupportedProtocolVersion,
@@ -34,8 +36,70 @@ pub enum TlsVersion {
     Tls13,
 }
 
+/// A certificate to show to servers that ask for one, with those that vouch for it, and its private key.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ClientCertificate {
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+}
+
+impl ClientCertificate {
+    /// From PEM.
+    ///
+    /// # Errors
+    /// A text that says what is wrong, also for a key that is not that of the certificate.
+    pub(crate) fn from_pem(certificate: &str, key: &str) -> Result<Self, String> {
+        let chain =
+            CertificateDer::pem_slice_iter(certificate.as_bytes()).collect::<Result<_, _>>();
+        let chain: Vec<_> = chain.map_err(|error| format!("the certificate: {error}"))?;
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes());
+        let key = key.map_err(|error| format!("the private key: {error}"))?;
+        let certificate = Self { chain, key };
+        certificate
+            .certified(&rustls::crypto::ring::default_provider())
+            .map_err(|e| e.to_string())?;
+        Ok(certificate)
+    }
+
+    fn certified(&self, provider: &CryptoProvider) -> Result<CertifiedKey, rustls::Error> {
+        CertifiedKey::from_der(self.chain.clone(), self.key.clone_key(), provider)
+    }
+}
+
+/// Shows the first certificate that the server takes: one that an authority it names has signed.
+#[derive(Debug)]
+struct ClientCertificates(Vec<Arc<CertifiedKey>>);
+
+impl ResolvesClientCert for ClientCertificates {
+    fn resolve(
+        &self,
+        authorities: &[&[u8]],
+        schemes: &[SignatureScheme],
+    ) -> Option<Arc<CertifiedKey>> {
+        // The name of the issuer stands in a certificate as it stands in the server's list.
+        let names = |certificate: &CertificateDer<'_>| {
+            authorities.iter().any(|name| certificate.windows(name.len()).any(|part| part == *name))
+        };
+        let found = self.0.iter().find(|key| {
+            key.key.choose_scheme(schemes).is_some()
+                && (authorities.is_empty() || key.cert.iter().any(names))
+        });
+        found.cloned()
+    }
+
+    fn has_certs(&self) -> bool {
+        !self.0.is_empty()
+    }
+}
+
+/// The suite of this name, if this client has it.
+pub(crate) fn cipher_suite(name: &str) -> Option<CipherSuite> {
+    let suites = rustls::crypto::ring::ALL_CIPHER_SUITES.iter().map(|suite| suite.suite());
+    suites.into_iter().find(|suite| suite_name(*suite) == name)
+}
+
 /// Settings of TLS that hold for a whole run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsSettings {
     /// Accept any certificate.
     pub insecure: bool,
@@ -43,11 +107,17 @@ pub struct TlsSettings {
     pub min: TlsVersion,
     /// The highest version to offer.
     pub max: TlsVersion,
+    /// The suites to offer for TLS 1.2; all if there are none.
+    pub(crate) cipher_suites: Vec<CipherSuite>,
+    /// Certificates for servers that ask for one.
+    pub(crate) certificates: Vec<Arc<ClientCertificate>>,
 }
 
 impl Default for TlsSettings {
     fn default() -> Self {
-        Self { insecure: false, min: TlsVersion::Tls12, max: TlsVersion::Tls13 }
+        let (cipher_suites, certificates) = Default::default();
+        let (min, max) = (TlsVersion::Tls12, TlsVersion::Tls13);
+        Self { insecure: false, min, max, cipher_suites, certificates }
     }
 }
 
@@ -89,7 +159,7 @@ struct Configs {
 }
 
 impl Configs {
-    fn new(settings: TlsSettings) -> Result<Self, rustls::Error> {
+    fn new(settings: &TlsSettings) -> Result<Self, rustls::Error> {
         let mut http1 = client_config(settings)?;
         http1.alpn_protocols = vec![b"http/1.1".to_vec()];
         let mut http2 = http1.clone();
@@ -147,7 +217,7 @@ impl Tls {
         let configs = match self.configs.get() {
             Some(configs) => configs,
             None => {
-                let built = Configs::new(self.settings).map_err(|error| RequestError::Tls {
+                let built = Configs::new(&self.settings).map_err(|error| RequestError::Tls {
                     message: error.to_string(),
                     code: ErrorCode::TLS,
                 })?;
@@ -161,8 +231,17 @@ impl Tls {
     }
 }
 
-fn client_config(settings: TlsSettings) -> Result<rustls::ClientConfig, rustls::Error> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+fn client_config(settings: &TlsSettings) -> Result<rustls::ClientConfig, rustls::Error> {
+    let mut provider = rustls::crypto::ring::default_provider();
+    if !settings.cipher_suites.is_empty() {
+        // As in Go, those of TLS 1.3 are always offered.
+        provider.cipher_suites.retain(|suite| {
+            suite.tls13().is_some() || settings.cipher_suites.contains(&suite.suite())
+        });
+    }
+    let certified = settings.certificates.iter().map(|one| one.certified(&provider).map(Arc::new));
+    let certificates = ClientCertificates(certified.collect::<Result<_, _>>()?);
+    let provider = Arc::new(provider);
     let versions: Vec<&SupportedProtocolVersion> = [
         (TlsVersion::Tls13, &rustls::version::TLS13),
         (TlsVersion::Tls12, &rustls::version::TLS12),
@@ -173,15 +252,16 @@ fn client_config(settings: TlsSettings) -> Result<rustls::ClientConfig, rustls::
     .collect();
     let builder = rustls::ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&versions)?;
-    let mut config = if settings.insecure {
+    let config = if settings.insecure {
         let verifier = Arc::new(AnyCertificate(provider));
-        builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
+        builder.dangerous().with_custom_certificate_verifier(verifier)
     } else {
         let mut roots = RootCertStore::empty();
         // A root that cannot be read is one that signs nothing; the handshake will say so.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        builder.with_root_certificates(roots).with_no_client_auth()
+        builder.with_root_certificates(roots)
     };
+    let mut config = config.with_client_cert_resolver(Arc::new(certificates));
     config.resumption = Resumption::disabled();
     Ok(config)
 }

@@ -1,12 +1,15 @@
 //! Options of requests: how many at once, cookies, TLS, where names lead.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::OptionsError;
 use super::duration::parse_duration;
 use super::script::{Result, boolean, count, list, object, positive, text};
 use crate::http::{
-    AddressRange, Dns, NameRules, Patterns, Policy, Select, Target, TlsSettings, TlsVersion,
+    AddressRange, ClientCertificate, Dns, NameRules, Patterns, Policy, Select, Target, TlsSettings,
+    TlsVersion, cipher_suite,
 };
 
 /// What one source says of requests; `None` where it says nothing.
@@ -22,6 +25,10 @@ pub struct HttpLayer {
     pub insecure_skip_tls_verify: Option<bool>,
     /// Lowest and highest version of TLS.
     pub tls_version: Option<(TlsVersion, TlsVersion)>,
+    /// Certificates for servers that ask for one.
+    pub tls_auth: Option<Vec<Arc<ClientCertificate>>>,
+    /// Suites to offer for TLS 1.2.
+    pub tls_cipher_suites: Option<Vec<rustls::CipherSuite>>,
     /// Addresses of host names.
     pub hosts: Option<Patterns<Target>>,
     /// Host names that no request may go to.
@@ -53,6 +60,8 @@ impl HttpLayer {
         "hosts",
         "insecureSkipTLSVerify",
         "noCookiesReset",
+        "tlsAuth",
+        "tlsCipherSuites",
         "tlsVersion",
     ];
 
@@ -67,6 +76,8 @@ impl HttpLayer {
             "dns" => self.dns = Some(dns(key, value)?),
             "hosts" => self.hosts = Some(hosts(key, value)?),
             "noCookiesReset" => self.no_cookies_reset = Some(boolean(key, value)?),
+            "tlsAuth" => self.tls_auth = Some(certificates(key, value)?),
+            "tlsCipherSuites" => self.tls_cipher_suites = Some(cipher_suites(key, value)?),
             _ => self.tls_version = Some(tls_versions(key, value)?),
         }
         Ok(())
@@ -81,6 +92,8 @@ impl HttpLayer {
                 .insecure_skip_tls_verify
                 .or(self.insecure_skip_tls_verify),
             tls_version: upper.tls_version.or(self.tls_version),
+            tls_auth: upper.tls_auth.or(self.tls_auth),
+            tls_cipher_suites: upper.tls_cipher_suites.or(self.tls_cipher_suites),
             hosts: upper.hosts.or(self.hosts),
             block_hostnames: upper.block_hostnames.or(self.block_hostnames),
             blacklist_ips: upper.blacklist_ips.or(self.blacklist_ips),
@@ -96,7 +109,13 @@ impl HttpLayer {
             batch: self.batch.unwrap_or(20),
             batch_per_host: self.batch_per_host.unwrap_or(6),
             no_cookies_reset: self.no_cookies_reset.unwrap_or(false),
-            tls: TlsSettings { insecure, min, max },
+            tls: TlsSettings {
+                insecure,
+                min,
+                max,
+                cipher_suites: self.tls_cipher_suites.unwrap_or_default(),
+                certificates: self.tls_auth.unwrap_or_default(),
+            },
             names: NameRules {
                 hosts: self.hosts.unwrap_or_default(),
                 blocked: self.block_hostnames.unwrap_or_default(),
@@ -192,6 +211,49 @@ fn dns(key: &str, value: &Value) -> Result<Dns> {
         }
     }
     Ok(dns)
+}
+
+/// A list of `{ cert, key }` as PEM. `domains` has no effect, as in k6: which certificate is shown depends on what the
+/// server asks for.
+fn certificates(key: &str, value: &Value) -> Result<Vec<Arc<ClientCertificate>>> {
+    let wrong = || OptionsError::invalid(key, "a list of { cert, key } is expected");
+    let entries = value.as_array().ok_or_else(wrong)?.iter().map(|entry| {
+        let fields = object(key, entry)?;
+        for (name, value) in fields {
+            match name.as_str() {
+                "cert" | "key" | "domains" => {}
+                "password" if value.is_null() => {}
+                "password" => {
+                    return Err(OptionsError::Unsupported(format!("option `{key}.password`")));
+                }
+                _ => return Err(OptionsError::Unknown(format!("{key}.{name}"))),
+            }
+        }
+        let pem =
+            |name: &str| text(&format!("{key}.{name}"), fields.get(name).unwrap_or(&Value::Null));
+        let certificate = ClientCertificate::from_pem(pem("cert")?, pem("key")?);
+        certificate.map(Arc::new).map_err(|error| OptionsError::invalid(key, error))
+    });
+    entries.collect()
+}
+
+/// Names of IANA; suites that k6 has and this client has not are refused: a server would see others.
+fn cipher_suites(key: &str, value: &Value) -> Result<Vec<rustls::CipherSuite>> {
+    let suites = list(key, value)?.into_iter().map(|name| {
+        cipher_suite(name).ok_or_else(|| {
+            if name.starts_with("TLS_") {
+                OptionsError::Unsupported(format!("option `{key}` with `{name}`"))
+            } else {
+                OptionsError::invalid(
+                    key,
+                    format!(
+                        "`{name}` is no cipher suite such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"
+                    ),
+                )
+            }
+        })
+    });
+    suites.collect()
 }
 
 /// `'tls1.3'`, or `{ min, max }`.

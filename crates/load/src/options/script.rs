@@ -23,8 +23,6 @@ const MISSING: &[&str] = &[
     "linger",
     "localIPs",
     "paused",
-    "tlsAuth",
-    "tlsCipherSuites",
 ];
 
 /// Options of k6 that change nothing in a run on one's own machine.

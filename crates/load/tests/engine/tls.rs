@@ -15,7 +15,7 @@ use crate::support::{Script, Server, response};
 struct TlsServer {
     child: Child,
     port: u16,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Drop for TlsServer {
@@ -38,11 +38,16 @@ pub fn certificate(directory: &Path) {
 
 impl TlsServer {
     fn start(version: &str) -> Self {
+        Self::start_with(&[version])
+    }
+
+    fn start_with(flags: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         certificate(directory.path());
         let mut child = Command::new("openssl")
             .args(["s_server", "-accept", "127.0.0.1:0", "-cert", "cert.pem", "-key", "key.pem"])
-            .args(["-www", version])
+            .arg("-www")
+            .args(flags)
             .current_dir(directory.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -53,7 +58,7 @@ impl TlsServer {
         let output = BufReader::new(child.stdout.take().unwrap());
         let line = output.lines().map_while(Result::ok).find(|line| line.starts_with("ACCEPT"));
         let port = line.unwrap().rsplit(':').next().unwrap().trim().parse().unwrap();
-        Self { child, port, _directory: directory }
+        Self { child, port, directory }
     }
 
     fn script(&self, options: &str, body: &str) -> Script {
@@ -99,6 +104,56 @@ fn a_server_without_the_wanted_version_fails_the_request() {
     let options = "{ insecureSkipTLSVerify: true, tlsVersion: { min: 'tls1.3' } }";
     let body = "check(http.get(URL), { refused: (r) => r.status === 0 && r.error_code === 1300 });";
     server.script(options, body).run().assert_all_checks_passed();
+}
+
+#[test]
+fn a_server_that_asks_for_a_certificate_is_shown_one() {
+    let wants = ["-Verify", "1", "-verify_return_error", "-CAfile", "cert.pem"];
+    for version in ["-tls1_2", "-tls1_3"] {
+        let server = TlsServer::start_with(&[&wants[..], &[version]].concat());
+        let read = |name| std::fs::read_to_string(server.directory.path().join(name)).unwrap();
+        let (cert, key) = (read("cert.pem"), read("key.pem"));
+        // Of an authority that the server does not name.
+        let other = tempfile::tempdir().unwrap();
+        let made = Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=other"])
+            .args(["-keyout", "key.pem", "-out", "cert.pem"])
+            .current_dir(other.path())
+            .output();
+        assert!(made.unwrap().status.success());
+        let read = |name| std::fs::read_to_string(other.path().join(name)).unwrap();
+        let (other_cert, other_key) = (read("cert.pem"), read("key.pem"));
+        let both = format!(
+            "{{ insecureSkipTLSVerify: true, tlsAuth: [
+                {{ cert: {other_cert:?}, key: {other_key:?} }}, {{ domains: ['localhost'], cert: {cert:?}, key: {key:?} }}] }}"
+        );
+        let body = "check(http.get(URL), { shown: (r) => r.status === 200 && /Client certificate/.test(r.body) && /CN *= *localhost/.test(r.body) });";
+        server.script(&both, body).run().assert_all_checks_passed();
+        let body =
+            "check(http.get(URL), { refused: (r) => r.status === 0 && r.error_code === 1300 });";
+        server.script("{ insecureSkipTLSVerify: true }", body).run().assert_all_checks_passed();
+        let mixed = format!("{{ tlsAuth: [{{ cert: {cert:?}, key: {other_key:?} }}] }}");
+        let ran = server.script(&mixed, "").run();
+        assert!(ran.said("invalid option `tlsAuth`") || ran.said("tlsAuth"), "{:?}", ran.messages);
+        assert_eq!(ran.status, madang_load::ExitStatus::InvalidConfig);
+    }
+}
+
+#[test]
+fn the_suites_of_tls_1_2_can_be_chosen() {
+    let server = TlsServer::start("-tls1_2");
+    for suite in
+        ["TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"]
+    {
+        let options = format!("{{ insecureSkipTLSVerify: true, tlsCipherSuites: ['{suite}'] }}");
+        let body =
+            format!("check(http.get(URL), {{ suite: (r) => r.tls_cipher_suite === '{suite}' }});");
+        server.script(&options, &body).run().assert_all_checks_passed();
+    }
+    let options = "{ tlsCipherSuites: ['TLS_RSA_WITH_AES_128_CBC_SHA'] }";
+    let ran = server.script(options, "").run();
+    let told = "option `tlsCipherSuites` with `TLS_RSA_WITH_AES_128_CBC_SHA` is not supported yet";
+    assert!(ran.said(told), "{:?}", ran.messages);
 }
 
 #[test]
