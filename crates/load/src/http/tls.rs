@@ -94,7 +94,8 @@ impl ResolvesClientCert for ClientCertificates {
 
 /// The suite of this name, if this client has it.
 pub(crate) fn cipher_suite(name: &str) -> Option<CipherSuite> {
-    let suites = rustls::crypto::ring::ALL_CIPHER_SUITES.iter().map(|suite| suite.suite());
+    let suites =
+        rustls::crypto::ring::ALL_CIPHER_SUITES.iter().map(rustls::SupportedCipherSuite::suite);
     suites.into_iter().find(|suite| suite_name(*suite) == name)
 }
 

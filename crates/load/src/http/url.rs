@@ -64,11 +64,13 @@ impl Url {
             Some((user_info, authority)) => (Some(percent_decode(user_info).into()), authority),
             None => (None, authority),
         };
-        let (host, port) = split_port(authority)?;
+        let ascii = international(authority)?;
+        let (host, port) = split_port(&ascii)?;
         let port = port.unwrap_or(if secure { 443 } else { 80 });
         let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
         let path = escaped(path, false)?;
-        let mut text = format!("{}://{authority}{path}{query}", scheme_name(secure));
+        let shown = percent_encoded(authority);
+        let mut text = format!("{}://{shown}{path}{query}", scheme_name(secure));
         if let Some(fragment) = fragment.filter(|fragment| !fragment.is_empty()) {
             let _ = write!(text, "#{}", escaped(fragment, true)?);
         }
@@ -78,7 +80,7 @@ impl Url {
             host: host.to_ascii_lowercase().into(),
             port,
             secure,
-            authority: authority.into(),
+            authority: (&*ascii).into(),
             target: target.into(),
             user_info,
         })
@@ -160,6 +162,38 @@ fn other_scheme(scheme: &str) -> RequestError {
         // As in `a/b:c`: the colon is not that of a scheme, so there is none.
         RequestError::UnsupportedScheme(String::new())
     }
+}
+
+/// What is sent and looked up for names in any script: as in k6 punycode of each label, without any mapping.
+fn international(authority: &str) -> Result<Cow<'_, str>, RequestError> {
+    if authority.is_ascii() {
+        return Ok(Cow::Borrowed(authority));
+    }
+    let labels = authority.split('.').map(|label| {
+        if label.is_ascii() {
+            return Some(label.to_owned());
+        }
+        let (label, port) = label.split_at(label.find(':').unwrap_or(label.len()));
+        idna::punycode::encode_str(label).map(|encoded| format!("xn--{encoded}{port}"))
+    });
+    let wrong = RequestError::InvalidUrl("not an international domain name");
+    Ok(labels.collect::<Option<Vec<_>>>().ok_or(wrong)?.join(".").into())
+}
+
+/// How Go writes such a name in an address.
+fn percent_encoded(authority: &str) -> Cow<'_, str> {
+    if authority.is_ascii() {
+        return Cow::Borrowed(authority);
+    }
+    let mut encoded = String::new();
+    for byte in authority.bytes() {
+        if byte.is_ascii() {
+            encoded.push(byte.into());
+        } else {
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded.into()
 }
 
 fn split_port(authority: &str) -> Result<(&str, Option<u16>), RequestError> {
@@ -313,6 +347,15 @@ mod tests {
         ] {
             assert_eq!(&*parse(&format!("http://h{given}")).target, encoded);
         }
+    }
+
+    #[test]
+    fn a_name_in_any_script_is_sent_as_the_dns_has_it() {
+        let url = parse("http://Bücher.example:81/ü");
+        assert_eq!(&*url.text, "http://B%C3%BCcher.example:81/%C3%BC");
+        assert_eq!(&*url.host, "xn--bcher-kva.example");
+        assert_eq!(&*url.authority, "xn--Bcher-kva.example:81");
+        assert_eq!(&*parse("http://한국:8080").authority, "xn--3e0b707e:8080");
     }
 
     #[test]
