@@ -93,6 +93,8 @@ pub struct Config {
     pub report: Option<PathBuf>,
     /// Write here when the recording begins, in seconds since 1970, as soon as that is known.
     pub started: Option<PathBuf>,
+    /// What the script writes with `console` is appended here.
+    pub console_output: Option<PathBuf>,
     /// Where single values are written.
     pub outputs: Vec<OutputSpec>,
     /// Time before the recording begins.
@@ -173,7 +175,12 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
     let script = std::path::absolute(&config.script)
         .map_err(|error| ScriptError::Read(format!("{}: {error}", config.script.display())))?;
     let script = crate::script::normalize(&script);
-    let log = Log::new(config.messages.clone());
+    let mut log = Log::new(config.messages.clone());
+    if let Some(path) = &config.console_output {
+        log.redirect_console(path).map_err(|error| {
+            ScriptError::Options(format!("{} cannot be opened: {error}", path.display()))
+        })?;
+    }
     let mut run = Run::new(script, config.environment.clone(), log);
     run.secrets = config.secrets.clone();
     let run = Arc::new(run);

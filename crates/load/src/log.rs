@@ -3,7 +3,9 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -39,6 +41,8 @@ pub(crate) struct Log {
     limiter: Mutex<Limiter>,
     /// Texts that no message may show.
     hidden: Mutex<Vec<String>>,
+    /// Where messages of scripts go instead.
+    console: Option<Mutex<File>>,
 }
 
 #[derive(Debug)]
@@ -56,6 +60,31 @@ impl Log {
             messages,
             limiter: Mutex::new(Limiter { second: 0, written: 0, suppressed: 0 }),
             hidden: Mutex::default(),
+            console: None,
+        }
+    }
+
+    /// What scripts write is appended to this file.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub(crate) fn redirect_console(&mut self, path: &Path) -> std::io::Result<()> {
+        let file = File::options().append(true).create(true).open(path)?;
+        self.console = Some(Mutex::new(file));
+        Ok(())
+    }
+
+    /// What `console` of a script writes.
+    pub(crate) fn write_console(&self, level: Level, message: &str) {
+        let Some(file) = &self.console else {
+            return self.write(level, message, &[("source", "console")]);
+        };
+        let line = key_value(level, SystemTime::now(), &self.without_hidden(message), &[]);
+        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = file.write_all(line.as_bytes()) {
+            drop(file);
+            let message = format!("the messages of the script cannot be written: {error}");
+            self.write_limited(Level::Error, &message, &[]);
         }
     }
 

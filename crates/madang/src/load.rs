@@ -277,10 +277,13 @@ fn config(args: Args) -> anyhow::Result<Config> {
         secrets: args.more.secrets()?,
         script: args.script,
         quiet: args.quiet,
-        no_summary: args.no_summary || args.more.hides_summary(),
-        no_thresholds: args.no_thresholds,
+        no_summary: args.no_summary || args.more.hides_summary(variable)?,
+        no_thresholds: args.no_thresholds || flags::switch(variable, "K6_NO_THRESHOLDS")?,
+        console_output: args.more.console_output(variable),
         no_color: args.no_color,
-        summary_export: args.summary_export,
+        summary_export: args
+            .summary_export
+            .or_else(|| flags::named(variable, "K6_SUMMARY_EXPORT").map(Into::into)),
         report: args.report,
         started: args.started,
         warm_up: args.warm_up,

@@ -40,7 +40,6 @@ const OPTIONS: &[(&str, &str)] = &[
 
 /// Variables of k6 that this engine would have to obey and does not.
 const MISSING: &[&str] = &[
-    "K6_CONSOLE_OUTPUT",
     "K6_EXIT_ON_RUNNING",
     "K6_HOSTS",
     "K6_HTTP_DEBUG",
@@ -50,12 +49,8 @@ const MISSING: &[&str] = &[
     "K6_LOG_FORMAT",
     "K6_LOG_OUTPUT",
     "K6_NEW_MACHINE_READABLE_SUMMARY",
-    "K6_NO_SUMMARY",
-    "K6_NO_THRESHOLDS",
     "K6_PAUSED",
     "K6_SECRET_SOURCE",
-    "K6_SUMMARY_EXPORT",
-    "K6_SUMMARY_MODE",
     "K6_THRESHOLDS",
     "K6_TLSAUTH",
     "K6_TLS_CIPHER_SUITES",
@@ -175,16 +170,16 @@ mod tests {
         }
     }
 
-    /// All of them, after `envconfig` in k6 1.8.1 and what its commands look up themselves; without `K6_OUT`, which is
-    /// no option: whoever reads `--out` reads it.
+    /// All of them, after `envconfig` in k6 1.8.1 and what its commands look up themselves; without those that are no
+    /// options but flags, such as `K6_OUT`: whoever reads the flag reads them.
     #[test]
     fn every_option_of_k6_that_a_variable_sets_is_known() {
-        for name in "BATCH BATCH_PER_HOST BLACKLIST_IPS BLOCK_HOSTNAMES CONSOLE_OUTPUT \
+        for name in "BATCH BATCH_PER_HOST BLACKLIST_IPS BLOCK_HOSTNAMES \
                      DISCARD_RESPONSE_BODIES DNS DURATION HOSTS HTTP_DEBUG INSECURE_SKIP_TLS_VERIFY \
                      ITERATIONS LINGER LOCAL_IPS MAX_REDIRECTS MIN_ITERATION_DURATION \
-                     NO_CONNECTION_REUSE NO_COOKIES_RESET NO_SETUP NO_SUMMARY NO_TEARDOWN \
-                     NO_THRESHOLDS NO_VU_CONNECTION_REUSE PAUSED RPS SETUP_TIMEOUT STAGES \
-                     SUMMARY_EXPORT SUMMARY_MODE SUMMARY_TIME_UNIT SUMMARY_TREND_STATS SYSTEM_TAGS \
+                     NO_CONNECTION_REUSE NO_COOKIES_RESET NO_SETUP NO_TEARDOWN \
+                     NO_VU_CONNECTION_REUSE PAUSED RPS SETUP_TIMEOUT STAGES \
+                     SUMMARY_TIME_UNIT SUMMARY_TREND_STATS SYSTEM_TAGS \
                      TAGS TEARDOWN_TIMEOUT THRESHOLDS THROW TLSAUTH TLS_CIPHER_SUITES USER_AGENT VUS"
             .split_whitespace()
         {

@@ -30,7 +30,7 @@ fn write(ctx: &Ctx<'_>, level: Level, values: &[Value<'_>]) {
         return;
     }
     let text: Vec<String> = values.iter().map(shown).collect();
-    User::of(ctx).run.log.write(level, &text.join(" "), &[("source", "console")]);
+    User::of(ctx).run.log.write_console(level, &text.join(" "));
 }
 
 /// Objects inside of objects that are looked at.

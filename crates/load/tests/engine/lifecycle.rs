@@ -155,6 +155,27 @@ fn top_level_await_is_finished_before_the_start() {
 }
 
 #[test]
+fn what_a_script_writes_can_go_to_a_file() {
+    let mut script = Script::body("console.log('a', { b: 1 }); console.error('e');");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("console.log");
+    std::fs::write(&file, "before\n").unwrap();
+    script.config.console_output = Some(file.clone());
+    let ran = script.run();
+    let written = std::fs::read_to_string(file).unwrap();
+    let lines: Vec<_> = written.lines().map(|line| line.split_once(" level=")).collect();
+    assert!(written.starts_with("before\n"), "{written}");
+    assert_eq!(lines[1].unwrap().1, "info msg=\"a { b: 1 }\"");
+    assert_eq!(lines[2].unwrap().1, "error msg=e");
+    assert!(!ran.said("msg=e") && !ran.said("a { b"), "{:?}", ran.messages);
+    let mut script = Script::body("");
+    script.config.console_output = Some(script.path("nowhere/console.log"));
+    let ran = script.run();
+    assert!(ran.said("cannot be opened"), "{:?}", ran.messages);
+    assert_eq!(ran.status, ExitStatus::InvalidConfig);
+}
+
+#[test]
 fn console_writes_values_as_text() {
     let ran = Script::body(
         "console.log('a', 1, { b: [2] }, null, undefined, new Error('e')); console.warn('w');",

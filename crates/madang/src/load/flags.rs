@@ -44,6 +44,9 @@ pub struct Flags {
     /// may be repeated, with a name=NAME
     #[arg(long, value_name = "SOURCE")]
     secret_source: Vec<String>,
+    /// Append what the script writes with console to this file [environment: K6_CONSOLE_OUTPUT]
+    #[arg(long, value_name = "FILE")]
+    console_output: Option<PathBuf>,
     /// compact (the summary that is printed anyway) or disabled
     #[arg(long, value_name = "MODE", value_parser = ["compact", "disabled"])]
     summary_mode: Option<String>,
@@ -119,9 +122,37 @@ impl Flags {
         Ok(secrets)
     }
 
+    /// Where the messages of the script go.
+    pub fn console_output(&self, variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+        self.console_output
+            .clone()
+            .or_else(|| named(variable, "K6_CONSOLE_OUTPUT").map(PathBuf::from))
+    }
+
     /// Whether there is to be no summary.
-    pub fn hides_summary(&self) -> bool {
-        self.summary_mode.as_deref() == Some("disabled")
+    pub fn hides_summary(&self, variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<bool> {
+        let mode = self.summary_mode.clone().or_else(|| named(&variable, "K6_SUMMARY_MODE"));
+        match mode.as_deref() {
+            None | Some("compact") => switch(&variable, "K6_NO_SUMMARY"),
+            Some("disabled") => Ok(true),
+            Some(mode) => {
+                anyhow::bail!("K6_SUMMARY_MODE = {mode} is not supported yet: compact or disabled")
+            }
+        }
+    }
+}
+
+/// A variable that is not empty.
+pub fn named(variable: impl Fn(&str) -> Option<String>, name: &str) -> Option<String> {
+    variable(name).filter(|text| !text.is_empty())
+}
+
+/// A variable that switches something on.
+pub fn switch(variable: impl Fn(&str) -> Option<String>, name: &str) -> anyhow::Result<bool> {
+    match named(variable, name).as_deref() {
+        None | Some("false" | "FALSE" | "False" | "f" | "F" | "0") => Ok(false),
+        Some("true" | "TRUE" | "True" | "t" | "T" | "1") => Ok(true),
+        Some(other) => anyhow::bail!("{name} = {other}: true or false is expected"),
     }
 }
 
@@ -137,7 +168,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("-l", "there is no server that could stay"),
     ("--traces-output", "nothing is traced"),
     ("--new-machine-readable-summary", "--report FILE writes everything measured as JSON"),
-    ("--console-output", "messages go to standard error"),
     ("--log-output", "messages go to standard error"),
     ("--log-format", "messages are lines of text"),
     ("--profiling-enabled", "perf can look at the process"),
@@ -241,6 +271,26 @@ mod tests {
         assert_eq!(of(&[], ""), Ok(3));
         let error = names(&["--out", "json", "--out=influxdb=http://x"]).unwrap_err();
         assert_eq!(error, "the output `influxdb` is not supported yet");
+    }
+
+    #[test]
+    fn variables_switch_what_flags_switch() {
+        let typed = |typed: &[&str]| {
+            Typed::try_parse_from([&["load", "s.js"], typed].concat()).unwrap().args.more
+        };
+        let hides = |flags: &[&str], name: &str, value: &str| {
+            let variable = |asked: &str| (asked == name).then(|| value.to_owned());
+            typed(flags).hides_summary(variable).map_err(|error| error.to_string())
+        };
+        assert_eq!(hides(&[], "K6_NO_SUMMARY", "true"), Ok(true));
+        assert_eq!(hides(&[], "K6_NO_SUMMARY", ""), Ok(false));
+        assert_eq!(hides(&[], "K6_SUMMARY_MODE", "disabled"), Ok(true));
+        assert_eq!(hides(&["--summary-mode=compact"], "K6_SUMMARY_MODE", "disabled"), Ok(false));
+        assert!(hides(&[], "K6_SUMMARY_MODE", "full").unwrap_err().contains("not supported yet"));
+        assert!(hides(&[], "K6_NO_SUMMARY", "yes").unwrap_err().contains("K6_NO_SUMMARY"));
+        let console = |flags: &[&str]| typed(flags).console_output(|_| Some("of.env".to_owned()));
+        assert_eq!(console(&[]), Some("of.env".into()));
+        assert_eq!(console(&["--console-output=a"]), Some("a".into()));
     }
 
     #[test]
