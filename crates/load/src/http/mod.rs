@@ -36,5 +36,5 @@ use resolve::Resolver;
 pub(crate) use stream::Stream;
 pub(crate) use timings::Timings;
 pub use tls::{ClientCertificate, TlsSettings, TlsVersion};
-pub(crate) use tls::{TlsInfo, cipher_suite};
+pub(crate) use tls::{TlsInfo, cipher_suite, client_config};
 pub(crate) use url::Url;

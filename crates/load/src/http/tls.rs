@@ -232,7 +232,7 @@ impl Tls {
     }
 }
 
-fn client_config(settings: &TlsSettings) -> Result<rustls::ClientConfig, rustls::Error> {
+pub(crate) fn client_config(settings: &TlsSettings) -> Result<rustls::ClientConfig, rustls::Error> {
     let mut provider = rustls::crypto::ring::default_provider();
     if !settings.cipher_suites.is_empty() {
         // As in Go, those of TLS 1.3 are always offered.

@@ -3,8 +3,10 @@
 //! counted rather than waited for: an event loop that waits for a disk would not be a load any more.
 
 mod csv;
+mod influx;
 mod json;
 mod number;
+mod post;
 mod spec;
 mod writer;
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::csv::TimeFormat;
+use super::influx::Settings;
 use crate::options::{OptionsError, parse_duration};
 
 /// How often JSON lines are written to the file; k6's.
@@ -17,7 +18,6 @@ const MISSING: &[&str] = &[
     "cloud",
     "experimental-opentelemetry",
     "experimental-prometheus-rw",
-    "influxdb",
     "opentelemetry",
     "summary",
     "web-dashboard",
@@ -27,6 +27,7 @@ const MISSING: &[&str] = &[
 pub(super) enum Format {
     Json,
     Csv(TimeFormat),
+    Influx(Box<Settings>),
 }
 
 /// Where single values are written, and how.
@@ -39,8 +40,8 @@ pub struct OutputSpec {
 }
 
 impl OutputSpec {
-    /// Reads `json=FILE`, `csv=FILE` or `csv=fileName=FILE,timeFormat=unix_milli`. `variable` gives the settings
-    /// of rows that the environment has (`K6_CSV_TIME_FORMAT`, …).
+    /// Reads `json=FILE`, `csv=FILE`, `csv=fileName=FILE,timeFormat=unix_milli` or `influxdb=http://host:8086/database`.
+    /// `variable` gives the settings that the environment has (`K6_CSV_TIME_FORMAT`, `K6_INFLUXDB_DB`, …).
     ///
     /// # Errors
     /// For an output that is missing, and for settings that make no sense.
@@ -56,24 +57,32 @@ impl OutputSpec {
                 flush_interval: JSON_INTERVAL,
             }),
             "csv" => csv(argument, variable),
+            "influxdb" => {
+                let settings = Settings::parse(argument, variable)?;
+                let flush_interval = settings.interval;
+                Ok(Self { format: Format::Influx(settings.into()), file: None, flush_interval })
+            }
             missing if MISSING.contains(&missing) => {
                 Err(OptionsError::Unsupported(format!("the output `{missing}`")))
             }
-            _ => Err(OptionsError::invalid("out", format!("`{kind}` is neither json nor csv"))),
+            _ => {
+                Err(OptionsError::invalid("out", format!("`{kind}` is not json, csv or influxdb")))
+            }
         }
     }
 
     /// As the header of a run has it.
     pub(crate) fn describe(&self) -> String {
-        let name = match self.format {
+        let name = match &self.format {
             Format::Json => "json",
             Format::Csv(_) => "csv",
+            Format::Influx(settings) => return settings.describe(),
         };
         match (&self.file, &self.format) {
             (Some(file), _) => format!("{name} ({})", file.display()),
             // k6's own difference.
             (None, Format::Json) => "json(stdout)".to_owned(),
-            (None, Format::Csv(_)) => "csv (stdout)".to_owned(),
+            (None, _) => format!("{name} (stdout)"),
         }
     }
 }
@@ -163,8 +172,8 @@ mod tests {
     #[test]
     fn what_is_missing_or_wrong_is_told() {
         for (text, expected) in [
-            ("influxdb=http://x", "the output `influxdb` is not supported yet"),
-            ("jsn=x", "`jsn` is neither json nor csv"),
+            ("opentelemetry", "the output `opentelemetry` is not supported yet"),
+            ("jsn=x", "`jsn` is not json, csv or influxdb"),
             ("csv=timeFormat=iso", "`iso` is not one of unix"),
             ("csv=saveInterval=0", "`0` is not a duration"),
             ("csv=name=x", "unknown setting `name`"),

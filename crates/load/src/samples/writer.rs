@@ -11,6 +11,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::csv::Csv;
+use super::influx::{Database, Points};
 use super::json::Json;
 use super::spec::Format;
 use super::{Batch, Message, OutputSpec, Samples};
@@ -24,10 +25,14 @@ enum Target {
     Plain(BufWriter<File>),
     Gzip(Box<GzEncoder<BufWriter<File>>>),
     Stdout(BufWriter<io::Stdout>),
+    Database(Box<Database>),
 }
 
 impl Target {
     fn open(spec: &OutputSpec) -> io::Result<Self> {
+        if let Format::Influx(settings) = &spec.format {
+            return Ok(Self::Database(Database::open((**settings).clone()).into()));
+        }
         let Some(path) = &spec.file else { return Ok(Self::Stdout(BufWriter::new(io::stdout()))) };
         let file = BufWriter::new(File::create(path)?);
         Ok(match path.extension().is_some_and(|extension| extension == "gz") {
@@ -41,6 +46,7 @@ impl Target {
             Self::Plain(mut file) => file.flush(),
             Self::Gzip(encoder) => encoder.finish()?.flush(),
             Self::Stdout(mut stdout) => stdout.flush(),
+            Self::Database(mut database) => database.flush(),
         }
     }
 }
@@ -51,6 +57,7 @@ impl Write for Target {
             Self::Plain(file) => file.write(bytes),
             Self::Gzip(encoder) => encoder.write(bytes),
             Self::Stdout(stdout) => stdout.write(bytes),
+            Self::Database(database) => database.write(bytes),
         }
     }
 
@@ -60,6 +67,7 @@ impl Write for Target {
             Self::Plain(file) => file.flush(),
             Self::Gzip(_) => Ok(()),
             Self::Stdout(stdout) => stdout.flush(),
+            Self::Database(database) => database.flush(),
         }
     }
 }
@@ -67,9 +75,10 @@ impl Write for Target {
 enum Form {
     Json(Json),
     Csv(Csv),
+    Influx(Points),
 }
 
-/// One file.
+/// One file or server.
 struct Output {
     name: String,
     form: Form,
@@ -77,6 +86,7 @@ struct Output {
     bytes: Vec<u8>,
     /// `None` after it has failed.
     target: Option<Target>,
+    is_whole: bool,
     flush_interval: Duration,
     flushed: Instant,
 }
@@ -91,12 +101,14 @@ impl Output {
                 csv.write_header(&mut target)?;
                 Form::Csv(csv)
             }
+            Format::Influx(ref settings) => Form::Influx(Points::new((**settings).clone())),
         };
         Ok(Self {
             name: spec.describe(),
             form,
             bytes: Vec::new(),
             target: Some(target),
+            is_whole: true,
             flush_interval: spec.flush_interval,
             flushed: Instant::now(),
         })
@@ -112,6 +124,7 @@ impl Output {
                 json.write(&mut self.bytes, batch, &registry, thresholds)?;
             }
             Form::Csv(csv) => csv.write(&mut self.bytes, batch, &registry)?,
+            Form::Influx(points) => points.write(&mut self.bytes, batch, &registry)?,
         }
         // A file may keep this thread waiting; the registry is needed by others.
         drop(registry);
@@ -128,12 +141,15 @@ impl Output {
         }
     }
 
-    /// Notes how something went; after an error nothing more is written.
+    /// Notes how something went. After an error nothing more is written to a file; a server may come back.
     fn note(&mut self, result: io::Result<()>, run: &Run) {
         if let Err(error) = result {
-            self.target = None;
+            self.is_whole = false;
+            if !matches!(self.target, Some(Target::Database(_))) {
+                self.target = None;
+            }
             let message = format!("cannot write the output {}: {error}", self.name);
-            run.log.write(Level::Error, &message, &[]);
+            run.log.write_limited(Level::Error, &message, &[]);
         }
     }
 }
@@ -234,8 +250,8 @@ fn serve(
         match output.target.take() {
             Some(target) => {
                 let result = target.end();
-                whole &= result.is_ok();
                 output.note(result, run);
+                whole &= output.is_whole;
             }
             None => whole = false,
         }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use madang_load::{ExitStatus, Layer, OutputSpec};
 
-use crate::support::{Script, Server, ok};
+use crate::support::{Script, Server, ok, response};
 
 fn output(text: &str) -> OutputSpec {
     OutputSpec::parse(text, |_| None).unwrap()
@@ -51,6 +51,54 @@ fn a_file_that_cannot_be_written_is_told() {
     let ran = script.run();
     assert_eq!(ran.status, ExitStatus::Failure);
     assert!(ran.said("cannot write the output csv (/dev/full)"), "{:?}", ran.messages);
+}
+
+#[test]
+fn values_are_pushed_to_a_database() {
+    let database = Server::start(|_| response("204 No Content", "", ""));
+    let server = Server::start(|_| ok("fine"));
+    let address = database.url("/").replace("://", "://u:p@");
+    let mut script = Script::body("http.get(URL)").against(&server);
+    script.config.outputs = vec![output(&format!("influxdb={address}mine?pushInterval=100ms"))];
+    script.config.event_loops = Some(2);
+    let layer = Layer { vus: Some(4), iterations: Some(200), ..Layer::default() };
+    let ran = script.options(layer).run();
+    assert_eq!(ran.status, ExitStatus::Success, "{:?}", ran.messages);
+    let requests = database.requests();
+    let [first, pushes @ ..] = &*requests else { panic!("no requests") };
+    assert_eq!(first.path(), "/query?db=&q=CREATE+DATABASE+mine");
+    let mut points = 0;
+    for push in pushes {
+        assert_eq!(push.path(), "/write?consistency=&db=mine&precision=ns&rp=");
+        assert_eq!(push.header("authorization"), Some("Basic dTpw"));
+        points += push.body.lines().filter(|line| line.starts_with("http_reqs,")).count();
+    }
+    assert_eq!(points, 200);
+}
+
+#[test]
+fn a_database_that_refuses_is_told_and_may_come_back() {
+    let asked = std::sync::atomic::AtomicU32::new(0);
+    let database =
+        Server::start(move |_| match asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+            1 => response("500 Internal Server Error", "", "no space"),
+            _ => response("204 No Content", "", ""),
+        });
+    let mut script = Script::body("sleep(0.3)");
+    let address = database.url("/mine?pushInterval=100ms");
+    script.config.outputs = vec![output(&format!("influxdb={address}"))];
+    let layer = Layer { iterations: Some(3), ..Layer::default() };
+    let ran = script.options(layer).run();
+    assert!(ran.said("cannot write the output InfluxDBv1"), "{:?}", ran.messages);
+    assert!(ran.said("the server answers 500 no space"), "{:?}", ran.messages);
+    assert_eq!(ran.status, ExitStatus::Failure);
+    assert!(database.requests().len() > 3, "{}", database.requests().len());
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut script = Script::body("");
+    script.config.outputs = vec![output(&format!("influxdb=http://{free}"))];
+    let ran = script.run();
+    assert!(ran.said("Connection refused"), "{:?}", ran.messages);
+    assert_eq!(ran.status, ExitStatus::Failure);
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub struct Flags {
     #[arg(long, value_name = "NAMES")]
     system_tags: Option<String>,
     /// Write every single value: json=FILE, csv=FILE, or csv=fileName=FILE,timeFormat=unix_milli,saveInterval=1s; `-` is
-    /// standard output, a name with .gz is compressed; may be repeated
+    /// standard output, a name with .gz is compressed; influxdb=http://HOST:8086/DATABASE pushes them; may be repeated
     #[arg(long, short = 'o', value_name = "OUTPUT")]
     out: Vec<String>,
     /// Values for k6/secrets, hidden in all messages: file=PATH with a NAME=VALUE in each line, or mock=NAME=VALUE,…;
@@ -269,8 +269,8 @@ mod tests {
         let names = |typed: &[&str]| of(typed, "json=a.json,csv=a.csv");
         assert_eq!((names(&[]), names(&["-o", "json"])), (Ok(2), Ok(1)));
         assert_eq!(of(&[], ""), Ok(3));
-        let error = names(&["--out", "json", "--out=influxdb=http://x"]).unwrap_err();
-        assert_eq!(error, "the output `influxdb` is not supported yet");
+        let error = names(&["--out", "json", "--out=opentelemetry"]).unwrap_err();
+        assert_eq!(error, "the output `opentelemetry` is not supported yet");
     }
 
     #[test]

@@ -1,0 +1,354 @@
+//! InfluxDB 1.x over HTTP (k6's `internal/output/influxdb`): points in its line protocol, pushed once a second.
+
+use std::io::{self, Write};
+use std::time::{Duration, UNIX_EPOCH};
+
+use super::Batch;
+use super::post::Server;
+use crate::metrics::Registry;
+use crate::options::{OptionsError, parse_duration};
+
+/// Points that wait are pushed earlier when they are this many bytes.
+const MAX_PUSH_BYTES: usize = 4 << 20;
+
+/// What a tag becomes as a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Boolean,
+    Float,
+    Integer,
+}
+
+/// Where points go, and what is in them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Settings {
+    server: Server,
+    database: String,
+    retention: String,
+    precision: String,
+    consistency: String,
+    pub(super) interval: Duration,
+    /// Tags that are written as fields: they have too many values for an index.
+    fields: Vec<(String, Kind)>,
+}
+
+impl Settings {
+    /// From `http://user:password@host:port/database?pushInterval=2s`, with what the environment says below it.
+    pub(super) fn parse(
+        address: &str,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, OptionsError> {
+        let variable =
+            |name: &str| variable(&format!("K6_INFLUXDB_{name}")).filter(|text| !text.is_empty());
+        let wrong = |problem: String| OptionsError::invalid("out", format!("influxdb: {problem}"));
+        for missing in ["PROXY", "PAYLOAD_SIZE"] {
+            if variable(missing).is_some() {
+                let name = format!("the environment variable `K6_INFLUXDB_{missing}`");
+                return Err(OptionsError::Unsupported(name));
+            }
+        }
+        let (address, query) = address.split_once('?').unwrap_or((address, ""));
+        let base = variable("ADDR").unwrap_or_else(|| "http://localhost:8086".to_owned());
+        let (base, path) = if address.is_empty() {
+            (base.as_str(), "")
+        } else {
+            let host = address.find("://").map_or(0, |at| at + 3);
+            let path = address[host..].find('/').map_or(address.len(), |at| host + at);
+            address.split_at(path)
+        };
+        let mut settings = Self {
+            server: Server::parse(base).map_err(wrong)?,
+            database: variable("DB").unwrap_or_else(|| "k6".to_owned()),
+            retention: variable("RETENTION").unwrap_or_default(),
+            precision: variable("PRECISION").unwrap_or_else(|| "ns".to_owned()),
+            consistency: variable("CONSISTENCY").unwrap_or_default(),
+            interval: Duration::from_secs(1),
+            fields: Vec::new(),
+        };
+        if let Some(user) = variable("USERNAME") {
+            settings.server.log_in(&user, &variable("PASSWORD").unwrap_or_default());
+        }
+        let mut fields = variable("TAGS_AS_FIELDS").unwrap_or_else(|| "vu,iter,url".to_owned());
+        for (name, key) in [("INSECURE", "insecure"), ("PUSH_INTERVAL", "pushInterval")] {
+            if let Some(value) = variable(name) {
+                settings.set(key, &value).map_err(wrong)?;
+            }
+        }
+        if let Some(name) = path.strip_prefix('/').filter(|name| !name.is_empty()) {
+            name.clone_into(&mut settings.database);
+        }
+        let pairs = query.split('&').filter(|pair| !pair.is_empty());
+        let mut given = Vec::new();
+        for (key, value) in pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))) {
+            match key {
+                "tagsAsFields" => given.push(value),
+                _ => settings.set(key, value).map_err(wrong)?,
+            }
+        }
+        if !given.is_empty() {
+            fields = given.join(",");
+        }
+        settings.fields = kinds(&fields).map_err(wrong)?;
+        Ok(settings)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        match key {
+            "insecure" if matches!(value, "true" | "false" | "") => {
+                self.server.insecure = value == "true";
+            }
+            "insecure" => return Err(format!("insecure must be true or false, not {value}")),
+            "precision" => value.clone_into(&mut self.precision),
+            "retention" => value.clone_into(&mut self.retention),
+            "consistency" => value.clone_into(&mut self.consistency),
+            "pushInterval" => {
+                let given = parse_duration(value).ok().filter(|given| !given.is_zero());
+                self.interval =
+                    given.ok_or_else(|| format!("`{value}` is not a duration such as 1s"))?;
+            }
+            // One push at a time is enough for what one program measures.
+            "concurrentWrites" if value.parse::<u32>().is_ok_and(|number| number > 0) => {}
+            _ => return Err(format!("unknown setting `{key}` or wrong value `{value}`")),
+        }
+        Ok(())
+    }
+
+    pub(super) fn describe(&self) -> String {
+        format!("InfluxDBv1 ({})", self.server.address())
+    }
+}
+
+fn kinds(list: &str) -> Result<Vec<(String, Kind)>, String> {
+    let entries = list.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+    let mut kinds: Vec<(String, Kind)> = Vec::new();
+    for entry in entries {
+        let (name, kind) = entry.split_once(':').unwrap_or((entry, "string"));
+        let kind = match kind {
+            "string" => Kind::Text,
+            "bool" => Kind::Boolean,
+            "float" => Kind::Float,
+            "int" => Kind::Integer,
+            other => return Err(format!("{name}: `{other}` is not string, bool, float or int")),
+        };
+        if kinds.iter().any(|(known, _)| known == name) {
+            return Err(format!("the tag `{name}` is named twice"));
+        }
+        kinds.push((name.to_owned(), kind));
+    }
+    Ok(kinds)
+}
+
+/// Writes points.
+#[derive(Debug)]
+pub(super) struct Points(Settings);
+
+impl Points {
+    pub(super) fn new(settings: Settings) -> Self {
+        Self(settings)
+    }
+
+    /// Writes the values of a batch, one point each.
+    pub(super) fn write(
+        &self,
+        to: &mut impl Write,
+        batch: &Batch,
+        registry: &Registry,
+    ) -> io::Result<()> {
+        let mut tags = String::new();
+        let mut fields: Vec<(&str, String)> = Vec::new();
+        for (key, value) in &batch.tags {
+            if let Some((_, kind)) = self.0.fields.iter().find(|(name, _)| name == key) {
+                fields.push((key, field(value, *kind)));
+            } else if !value.is_empty() {
+                tags.push(',');
+                escape(&mut tags, key);
+                tags.push('=');
+                escape(&mut tags, value);
+            }
+        }
+        let time = self.time(batch);
+        for (metric, value) in batch.values.iter().filter(|(_, value)| value.is_finite()) {
+            let value = ("value", value.to_string());
+            let mut all: Vec<_> = fields.iter().chain([&value]).collect();
+            all.sort();
+            let mut line = registry.get(*metric).name.clone();
+            line.push_str(&tags);
+            for (index, (key, value)) in all.into_iter().enumerate() {
+                line.push(if index == 0 { ' ' } else { ',' });
+                escape(&mut line, key);
+                line.push('=');
+                line.push_str(value);
+            }
+            writeln!(to, "{line} {time}")?;
+        }
+        Ok(())
+    }
+
+    fn time(&self, batch: &Batch) -> u128 {
+        let time = batch.time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        match self.0.precision.as_str() {
+            "u" => time.as_micros(),
+            "ms" => time.as_millis(),
+            "s" => time.as_secs().into(),
+            "m" => (time.as_secs() / 60).into(),
+            "h" => (time.as_secs() / 3600).into(),
+            _ => time.as_nanos(),
+        }
+    }
+}
+
+/// A tag as the value of a field; as text where it is not what it should be.
+fn field(value: &str, kind: Kind) -> String {
+    let typed = match kind {
+        Kind::Text => None,
+        Kind::Boolean => value.parse::<bool>().ok().map(|value| value.to_string()),
+        Kind::Float => value.parse::<f64>().ok().map(|value| value.to_string()),
+        Kind::Integer => value.parse::<i64>().ok().map(|value| format!("{value}i")),
+    };
+    let text = || format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""));
+    typed.unwrap_or_else(text)
+}
+
+fn escape(line: &mut String, text: &str) {
+    for c in text.chars() {
+        match c {
+            ',' | '=' | ' ' => line.extend(['\\', c]),
+            // A line would end there.
+            '\n' | '\r' => line.push(' '),
+            c => line.push(c),
+        }
+    }
+}
+
+/// The points that wait for the next push.
+#[derive(Debug)]
+pub(super) struct Database {
+    settings: Settings,
+    waiting: Vec<u8>,
+    target: String,
+}
+
+impl Database {
+    /// Makes the database if it is not there; whether that went well is seen at the first push.
+    pub(super) fn open(settings: Settings) -> Self {
+        let query =
+            encoded(&[("db", ""), ("q", &format!("CREATE DATABASE {}", settings.database))]);
+        let _ = settings.server.post(&format!("/query?{query}"), &[]);
+        let target = encoded(&[
+            ("consistency", &settings.consistency),
+            ("db", &settings.database),
+            ("precision", &settings.precision),
+            ("rp", &settings.retention),
+        ]);
+        Self { settings, waiting: Vec::new(), target: format!("/write?{target}") }
+    }
+}
+
+impl Write for Database {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.waiting.extend_from_slice(bytes);
+        if self.waiting.len() >= MAX_PUSH_BYTES {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    /// Pushes; what could not be pushed is lost.
+    fn flush(&mut self) -> io::Result<()> {
+        let points = std::mem::take(&mut self.waiting);
+        match points.is_empty() {
+            true => Ok(()),
+            false => self.settings.server.post(&self.target, &points),
+        }
+    }
+}
+
+fn encoded(pairs: &[(&str, &str)]) -> String {
+    let pairs = pairs.iter().map(|(key, value)| {
+        let mut pair = format!("{key}=");
+        for byte in value.bytes() {
+            match byte {
+                b' ' => pair.push('+'),
+                b'-' | b'.' | b'_' | b'~' => pair.push(byte.into()),
+                _ if byte.is_ascii_alphanumeric() => pair.push(byte.into()),
+                _ => pair.push_str(&format!("%{byte:02X}")),
+            }
+        }
+        pair
+    });
+    pairs.collect::<Vec<_>>().join("&")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::metrics::Builtin;
+
+    fn settings(text: &str) -> Result<Settings, String> {
+        let variable = |name: &str| match name {
+            "K6_INFLUXDB_USERNAME" => Some("u".to_owned()),
+            "K6_INFLUXDB_RETENTION" => Some("week".to_owned()),
+            _ => None,
+        };
+        Settings::parse(text, variable).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn addresses_have_settings() {
+        let given = settings("http://h:1/db?pushInterval=2s&precision=ms&insecure=true").unwrap();
+        assert_eq!((given.database.as_str(), given.retention.as_str()), ("db", "week"));
+        assert_eq!(
+            (given.interval, given.describe()),
+            (Duration::from_secs(2), "InfluxDBv1 (http://h:1)".to_owned())
+        );
+        let default = settings("").unwrap();
+        assert_eq!(
+            (default.database.as_str(), default.describe()),
+            ("k6", "InfluxDBv1 (http://localhost:8086)".to_owned())
+        );
+        assert_eq!(settings("https://h").unwrap().describe(), "InfluxDBv1 (https://h)");
+        for (wrong, told) in [
+            ("udp://h:1", "udp"),
+            ("http://h/db?x=1", "unknown setting `x`"),
+            ("http://h/db?pushInterval=0", "is not a duration"),
+            ("http://h/db?tagsAsFields=a:b", "`b` is not string"),
+            ("http://h/db?tagsAsFields=a,a:int", "named twice"),
+            ("http://h/db?insecure=x", "insecure must be"),
+        ] {
+            let error = settings(wrong).unwrap_err();
+            assert!(error.contains(told), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn points_have_tags_and_fields() {
+        let tag = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let batch = Batch {
+            time: UNIX_EPOCH + Duration::from_millis(1500),
+            tags: vec![
+                tag("a b", "x,y=z"),
+                tag("empty", ""),
+                tag("url", "http://\"h\"\\"),
+                tag("vu", "7"),
+            ],
+            metadata: vec![tag("trace", "t")],
+            values: vec![
+                (Builtin::HttpReqs.id(), 1.0),
+                (Builtin::HttpReqDuration.id(), 0.25),
+                (Builtin::HttpReqs.id(), f64::NAN),
+            ],
+        };
+        let points =
+            Points::new(settings("http://h/db?tagsAsFields=vu:int&tagsAsFields=url").unwrap());
+        let mut bytes = Vec::new();
+        points.write(&mut bytes, &batch, &Registry::new()).unwrap();
+        let rest = ",a\\ b=x\\,y\\=z url=\"http://\\\"h\\\"\\\\\",value=";
+        let expected = format!(
+            "http_reqs{rest}1,vu=7i 1500000000\nhttp_req_duration{rest}0.25,vu=7i 1500000000\n"
+        );
+        assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+    }
+}
