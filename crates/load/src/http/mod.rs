@@ -37,4 +37,4 @@ pub(crate) use stream::Stream;
 pub(crate) use timings::Timings;
 pub use tls::{ClientCertificate, TlsSettings, TlsVersion};
 pub(crate) use tls::{TlsInfo, cipher_suite, client_config};
-pub(crate) use url::Url;
+pub(crate) use url::{Url, escape_query};

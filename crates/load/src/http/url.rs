@@ -231,6 +231,18 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), RequestError> {
     }
 }
 
+/// Percent-encodes all but letters, digits and `-_.~`, for queries and forms; a space becomes `+`.
+pub(crate) fn escape_query(text: &str, out: &mut String) {
+    for byte in text.bytes() {
+        match byte {
+            b' ' => out.push('+'),
+            b'-' | b'_' | b'.' | b'~' => out.push(byte.into()),
+            _ if byte.is_ascii_alphanumeric() => out.push(byte.into()),
+            _ => _ = write!(out, "%{byte:02X}"),
+        }
+    }
+}
+
 /// A path or fragment as Go's `net/url` writes it: as it was given if that is a valid encoding, otherwise decoded and
 /// encoded anew. (Queries are left as they are, there and here.)
 fn escaped(text: &str, is_fragment: bool) -> Result<Cow<'_, str>, RequestError> {
@@ -347,6 +359,13 @@ mod tests {
         ] {
             assert_eq!(&*parse(&format!("http://h{given}")).target, encoded);
         }
+    }
+
+    #[test]
+    fn escaping_follows_the_form_rules() {
+        let mut out = String::new();
+        escape_query("a b&c=ü~", &mut out);
+        assert_eq!(out, "a+b%26c%3D%C3%BC~");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::Batch;
 use super::post::Server;
+use crate::http::escape_query;
 use crate::metrics::Registry;
 use crate::options::{OptionsError, parse_duration};
 
@@ -265,19 +266,13 @@ impl Write for Database {
 }
 
 fn encoded(pairs: &[(&str, &str)]) -> String {
-    let pairs = pairs.iter().map(|(key, value)| {
-        let mut pair = format!("{key}=");
-        for byte in value.bytes() {
-            match byte {
-                b' ' => pair.push('+'),
-                b'-' | b'.' | b'_' | b'~' => pair.push(byte.into()),
-                _ if byte.is_ascii_alphanumeric() => pair.push(byte.into()),
-                _ => pair.push_str(&format!("%{byte:02X}")),
-            }
-        }
-        pair
-    });
-    pairs.collect::<Vec<_>>().join("&")
+    let mut query = String::new();
+    for (key, value) in pairs {
+        let separator = if query.is_empty() { "" } else { "&" };
+        query.extend([separator, key, "="]);
+        escape_query(value, &mut query);
+    }
+    query
 }
 
 #[cfg(test)]

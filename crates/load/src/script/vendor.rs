@@ -116,7 +116,10 @@ pub fn vendor(
             told(&name, bytes.len());
             let text = String::from_utf8_lossy(&bytes).into_owned();
             fetched.insert(name.clone(), bytes);
-            syntax::read(text, Language::of(Path::new(&name)), &name).map_err(wrong)?.0.specifiers
+            syntax::read(text, Language::of(Path::new(&file_name(&name))), &name)
+                .map_err(wrong)?
+                .0
+                .specifiers
         };
         // An import that cannot be resolved may stand in code that never runs. The run reports it if it does.
         left.extend(

@@ -2,6 +2,8 @@
 
 use rquickjs::{Array, Coerced, Object, Result, Value};
 
+use crate::http::escape_query;
+
 /// Encodes an object as a form: keys in ascending order (as Go's `url.Values.Encode`, which k6
 /// uses), arrays repeat their key.
 pub(super) fn encode(object: &Object<'_>) -> Result<String> {
@@ -21,9 +23,9 @@ pub(super) fn encode(object: &Object<'_>) -> Result<String> {
             if !out.is_empty() {
                 out.push('&');
             }
-            escape(key, &mut out);
+            escape_query(key, &mut out);
             out.push('=');
-            escape(value, &mut out);
+            escape_query(value, &mut out);
         }
     }
     Ok(out)
@@ -31,31 +33,4 @@ pub(super) fn encode(object: &Object<'_>) -> Result<String> {
 
 fn texts(array: &Array<'_>) -> Result<Vec<String>> {
     array.iter::<Coerced<String>>().map(|value| value.map(|text| text.0)).collect()
-}
-
-/// Percent-encodes all but letters, digits and `-_.~`; a space becomes `+`.
-fn escape(text: &str, out: &mut String) {
-    use std::fmt::Write as _;
-    for byte in text.bytes() {
-        match byte {
-            b' ' => out.push('+'),
-            b'-' | b'_' | b'.' | b'~' => out.push(byte as char),
-            _ if byte.is_ascii_alphanumeric() => out.push(byte as char),
-            _ => {
-                let _ = write!(out, "%{byte:02X}");
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn escaping_follows_the_form_rules() {
-        let mut out = String::new();
-        escape("a b&c=ü~", &mut out);
-        assert_eq!(out, "a+b%26c%3D%C3%BC~");
-    }
 }
