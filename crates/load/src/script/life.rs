@@ -3,7 +3,9 @@
 use std::rc::Rc;
 
 use rquickjs::promise::PromiseState;
-use rquickjs::{CatchResultExt as _, Context, Ctx, Exception, Object, Promise, Runtime, Value};
+use rquickjs::{
+    CatchResultExt as _, Context, Ctx, Exception, Module, Object, Promise, Runtime, Value,
+};
 use tokio::sync::oneshot;
 
 use super::error::describe;
@@ -78,7 +80,16 @@ fn initialise<'js>(ctx: &Ctx<'js>, user: &Rc<User>) -> Result<(Object<'js>, Expo
         install_globals(ctx, user)?;
         let name = source::module_name(&user.run.script);
         let source = loader::read(ctx, user, &name)?;
-        let (module, promise) = loader::declare(ctx, &name, &source)?.eval()?;
+        // What was compiled before has to be asked for by its name: that is how its imports are found.
+        if source.compiled.get().is_some() {
+            let promise = Module::import(ctx, name.as_str())?;
+            settle(ctx, user, &promise)?;
+            drain(ctx, user)?;
+            if let Some(namespace) = promise.result() {
+                return namespace;
+            }
+        }
+        let (module, promise) = loader::declare_text(ctx, &name, &source)?.eval()?;
         settle(ctx, user, &promise)?;
         drain(ctx, user)?;
         module.namespace()

@@ -7,6 +7,7 @@ use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
 use rquickjs::{Ctx, Exception, Module, Result};
 
+use super::compiled::Compiled;
 use super::modules;
 use super::source::{self, Source};
 use super::user::User;
@@ -58,15 +59,28 @@ impl Loader for ModuleLoader {
 }
 
 /// Declares the module `name`, whichever kind it is of.
-pub(super) fn declare<'js>(
+fn declare<'js>(ctx: &Ctx<'js>, name: &str, source: &Source) -> Result<Module<'js, Declared>> {
+    match source.compiled.get() {
+        Some(compiled) => compiled.load(ctx),
+        None => declare_text(ctx, name, source),
+    }
+}
+
+/// The same from its text. An ES module is kept as it was compiled.
+pub(super) fn declare_text<'js>(
     ctx: &Ctx<'js>,
     name: &str,
     source: &Source,
 ) -> Result<Module<'js, Declared>> {
-    if source.syntax.is_module {
-        return Module::declare(ctx.clone(), name, &*source.text);
+    if !source.syntax.is_module {
+        return Module::declare(ctx.clone(), name, commonjs::as_module(ctx, name, &source.text)?);
     }
-    Module::declare(ctx.clone(), name, commonjs::as_module(ctx, name, &source.text)?)
+    let module = Module::declare(ctx.clone(), name, &*source.text)?;
+    if let Some(compiled) = Compiled::of(&module) {
+        // Another virtual user may have been first.
+        let _ = source.compiled.set(compiled);
+    }
+    Ok(module)
 }
 
 /// The file or fetched module `name`. Refuses what uses something that is missing.

@@ -1,6 +1,7 @@
 //! Scripts: one QuickJS runtime per virtual user, each on a stack of its own.
 
 mod commonjs;
+mod compiled;
 mod console;
 pub(crate) mod control;
 pub(crate) mod coroutine;

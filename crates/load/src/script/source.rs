@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::compiled::Compiled;
 use super::syntax::{self, Language, Syntax};
 use super::vendor::{self, Vendored};
 use super::{ScriptError, jslib};
@@ -18,6 +19,8 @@ pub(crate) struct Source {
     /// As JavaScript, without a byte order mark.
     pub(crate) text: Arc<str>,
     pub(crate) syntax: Arc<Syntax>,
+    /// What the first virtual user has made of the text, for all others.
+    pub(crate) compiled: Arc<OnceLock<Compiled>>,
 }
 
 /// The files of a run, by absolute path.
@@ -64,7 +67,7 @@ impl Sources {
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned();
         let name = path.display().to_string();
         let (syntax, text) = syntax::read(text, Language::of(path), &name)?;
-        let source = Source { text: text.into(), syntax: syntax.into() };
+        let source = Source { text: text.into(), syntax: syntax.into(), compiled: Arc::default() };
         files.insert(path.to_owned(), source.clone());
         Ok(source)
     }

@@ -65,6 +65,37 @@ fn a_member_that_no_module_has_is_named_before_the_test_begins() {
     assert_eq!(ran.status, ExitStatus::Success);
 }
 
+/// All but the first are given what the first has compiled.
+#[test]
+fn all_virtual_users_have_the_same_script() {
+    let script = "import { check } from 'k6'; import exec from 'k6/execution'; import { shared, Kind } from './lib.js';
+        import plain from './plain.cjs';
+        export const options = { scenarios: { all: { executor: 'per-vu-iterations', vus: 4, iterations: 2 } } };
+        class One { #private = 7n; static count = 0; get value() { One.count++; return this.#private; } }
+        const tag = (strings, ...values) => strings.raw.join('|') + values.length;
+        function* steps() { yield 1; yield* [2, 3]; }
+        const made = await Promise.resolve({ a: [1, , 3], b: /x(?<n>\\d+)/iu, c: 'ü\\u{1F600}', d: -0, e: 1e300 });
+        export default async function () {
+            check(null, {
+                classes: () => new One().value === 7n && One.count > 0,
+                templates: () => tag`a${1}\\n${2}` === 'a|\\\\n|2',
+                generators: () => [...steps()].join() === '1,2,3',
+                values: () => made.b.exec('x12').groups.n === '12' && !(1 in made.a) && Object.is(made.d, -0) && made.c.length === 3,
+                imports: () => shared(1) === 2 && Kind.A === 'a' && plain.one === 1,
+                own: () => { One.mark = One.mark || exec.vu.idInTest; return One.mark === exec.vu.idInTest; },
+            });
+            if (exec.vu.iterationInScenario === 1) throw new Error('with a line');
+        }";
+    let ran = Script::new(script)
+        .file("lib.js", "export const shared = (n) => n + 1; export class Kind { static A = 'a'; }")
+        .file("plain.cjs", "exports.one = 1;")
+        .run();
+    ran.assert_all_checks_passed();
+    let lines: Vec<_> = ran.messages.iter().filter(|line| line.contains("with a line")).collect();
+    assert_eq!(lines.len(), 4, "{:?}", ran.messages);
+    assert!(lines.iter().all(|line| line.contains("script.js:17:")), "{lines:?}");
+}
+
 #[test]
 fn an_es_module_imports_commonjs_by_name_and_as_a_whole() {
     Script::new(
