@@ -1,5 +1,5 @@
 //! What a script says before it runs: what it imports, which members of the built-in modules it uses, which variables
-//! it reads. So that what is missing is told at the start and not in the middle of a test.
+//! it reads. A missing module is therefore reported before the test starts, not in the middle of it.
 //!
 //! Names are followed through scopes, aliases and destructuring. A member whose name is computed is refused when it is
 //! reached.
@@ -69,7 +69,7 @@ pub(crate) struct Syntax {
 /// What a script says, and its text as JavaScript.
 ///
 /// # Errors
-/// For what is no TypeScript, or nested too deeply. What is no JavaScript is told by the engine that runs it.
+/// If the text is not valid TypeScript or is nested too deeply. The engine itself reports invalid JavaScript.
 pub(crate) fn read(
     text: String,
     language: Language,

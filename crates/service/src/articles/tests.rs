@@ -6,7 +6,7 @@ mod storing;
 
 use super::likes::{Change, Like, LikeError, LikeLog, Liked};
 use super::*;
-use crate::config::{LikeSettings, LikesWrite, Sources};
+use crate::config::{LikeSettings, LikesWrite, Origin, Sources};
 use crate::http::{AnswerRoom, Gate};
 use crate::store::{StoreError, Tx};
 use std::collections::HashSet;
@@ -81,6 +81,14 @@ impl Bench {
     /// With so many articles of user 1: 1 and on.
     pub(super) async fn with_articles(count: i64) -> Bench {
         Bench::new().await.filled(count).await
+    }
+
+    /// The same with one connection that writes, also to a server: [`Held`] holds one.
+    pub(super) async fn with_one_writer(count: i64) -> Bench {
+        let mut sources = Sources::of_test();
+        let flag = Origin::Flag("test".to_owned());
+        sources.set("database.max_connections", "2", flag).expect("one reads, one writes");
+        Bench::on(&sources).await.filled(count).await
     }
 
     /// The same on the embedded store: for what only that one has, which is a log, and counts in memory.
