@@ -20,6 +20,7 @@ use crate::run::{Run, Settings};
 use crate::samples::{OutputSpec, Writer};
 use crate::script::ScriptError;
 use crate::secrets::Secrets;
+use crate::summary::SummaryMode;
 
 /// How a run ended, in the ways that k6 tells apart by its exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +84,8 @@ pub struct Config {
     pub quiet: bool,
     /// No summary, and no call of `handleSummary()`.
     pub no_summary: bool,
+    /// How much the summary shows.
+    pub summary_mode: SummaryMode,
     /// Thresholds are not looked at.
     pub no_thresholds: bool,
     /// No colours, even on a terminal.
@@ -183,6 +186,7 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
     }
     let mut run = Run::new(script, config.environment.clone(), log);
     run.secrets = config.secrets.clone();
+    run.tells_parts_apart = config.summary_mode == SummaryMode::Full;
     let run = Arc::new(run);
     let exports = engine::inspect(&run)?;
     let from_script = match &exports.options {

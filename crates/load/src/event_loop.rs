@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::http::{ClientConfig, Network, RequestError, Url};
+use crate::log::Level;
 use crate::metrics::{Builtin, Recorder, SampleTags};
 use crate::run::Run;
 use crate::script::user::Assignment;
@@ -24,11 +25,15 @@ pub(crate) struct EventLoop {
 
 impl EventLoop {
     pub(crate) fn new(run: Arc<Run>, client_config: ClientConfig) -> Self {
-        let recorder = Recorder::new(&run.registry());
+        let recorder = run.recorder();
+        let log = run.clone();
+        let tell = move |message: &str, id: &str| {
+            log.log.write(Level::Info, message, &[("request_id", id)]);
+        };
         Self {
             run,
             recorder: RefCell::new(recorder),
-            network: Rc::new(Network::new(client_config)),
+            network: Rc::new(Network::new(client_config, tell)),
             urls: RefCell::default(),
         }
     }

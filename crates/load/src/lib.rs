@@ -26,7 +26,8 @@ mod websocket;
 
 pub use command::{Config, ExitStatus, Outcome, check, run};
 pub use http::{
-    AddressRange, Dns, NameRules, Patterns, Policy, Select, Target, TlsSettings, TlsVersion,
+    AddressRange, ClientCertificate, Dns, HttpDebug, NameRules, Patterns, Policy, Proxies, Proxy,
+    Select, Target, TlsSettings, TlsVersion,
 };
 pub use log::Messages;
 pub use metrics::SystemTags;
@@ -39,6 +40,7 @@ pub use samples::OutputSpec;
 pub use script::{VendorError, vendor};
 pub use secrets::{Secrets, SecretsError};
 pub use stop_signals::StopSignals;
+pub use summary::SummaryMode;
 
 /// In small letters.
 fn hex(bytes: &[u8]) -> String {

@@ -116,7 +116,11 @@ fn summarise(
     let color = !config.no_color
         && std::io::stdout().is_terminal()
         && std::env::var_os("NO_COLOR").is_none();
-    let options = TextOptions { color, time_unit: plan.options.summary_time_unit.clone() };
+    let options = TextOptions {
+        color,
+        time_unit: plan.options.summary_time_unit.clone(),
+        mode: config.summary_mode,
+    };
     show(&text(data, &options));
     show(&generator_line(report));
     true

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::limiter::Limiter;
 use crate::log::Log;
-use crate::metrics::{Registry, SystemTags};
+use crate::metrics::{Recorder, Registry, SystemTags};
 use crate::options::HttpOptions;
 use crate::options::{Options, Scenario};
 use crate::samples::Samples;
@@ -74,6 +74,8 @@ pub(crate) struct Run {
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) log: Log,
     pub(crate) secrets: Secrets,
+    /// What each scenario and group measures is kept apart, for the summary.
+    pub(crate) tells_parts_apart: bool,
     /// Ends every script at once.
     pub(crate) abort: Arc<AtomicBool>,
     pub(crate) live: Live,
@@ -105,6 +107,7 @@ impl Run {
     pub(crate) fn new(script: PathBuf, environment: BTreeMap<String, String>, log: Log) -> Self {
         Self {
             secrets: Secrets::default(),
+            tells_parts_apart: false,
             script,
             sources: Sources::default(),
             environment,
@@ -132,6 +135,15 @@ impl Run {
     pub(crate) fn registry(&self) -> MutexGuard<'_, Registry> {
         // A registry is consistent between any two operations, also after a panic.
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A recorder for the metrics that exist now.
+    pub(crate) fn recorder(&self) -> Recorder {
+        let mut recorder = Recorder::new(&self.registry());
+        if self.tells_parts_apart {
+            recorder.tell_parts_apart();
+        }
+        recorder
     }
 
     /// The settings; all off until the options are known.

@@ -269,6 +269,7 @@ pub fn run(args: Args) -> anyhow::Result<Ended> {
 fn config(args: Args) -> anyhow::Result<Config> {
     let variable = |name: &str| std::env::var(name).ok();
     let file = args.more.config_file(variable)?;
+    let summary = args.more.summary(variable)?;
     Ok(Config {
         outputs: args.more.outputs(variable, &file)?,
         defaults: file.options,
@@ -277,7 +278,8 @@ fn config(args: Args) -> anyhow::Result<Config> {
         secrets: args.more.secrets()?,
         script: args.script,
         quiet: args.quiet,
-        no_summary: args.no_summary || args.more.hides_summary(variable)?,
+        no_summary: args.no_summary || summary.is_none(),
+        summary_mode: summary.unwrap_or_default(),
         no_thresholds: args.no_thresholds || flags::switch(variable, "K6_NO_THRESHOLDS")?,
         console_output: args.more.console_output(variable),
         no_color: args.no_color,

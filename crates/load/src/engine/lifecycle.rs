@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{client_config, settle_in};
 use crate::event_loop::EventLoop;
-use crate::metrics::{Measured, Recorder};
+use crate::metrics::Measured;
 use crate::options::Options;
 use crate::run::Run;
 use crate::script::ScriptError;
@@ -43,7 +43,7 @@ pub(crate) async fn call(
     let user = Rc::new(User::new(0, event_loop.clone()));
     let mailbox = Rc::new(Mailbox::default());
     settle_in(&user, &mailbox)?.await.unwrap_or(Err(ScriptError::Interrupted))?;
-    let mut recorder = Recorder::new(&run.registry());
+    let mut recorder = run.recorder();
     recorder.emit_to(run.samples.get().filter(|_| function.name != "handleSummary"));
     recorder.start(Instant::now().into_std());
     event_loop.recorder.replace(recorder);
@@ -79,7 +79,7 @@ pub(crate) async fn call(
     }
     match result {
         Ok(Ok(returned)) => {
-            let fresh = Recorder::new(&run.registry());
+            let fresh = run.recorder();
             Ok((returned, event_loop.recorder.replace(fresh).finish()))
         }
         Ok(Err(CallError::Threw(text))) => Err(ScriptError::Exception(text)),

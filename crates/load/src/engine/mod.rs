@@ -339,6 +339,8 @@ fn client_config(options: &Options) -> ClientConfig {
         no_connection_reuse: options.no_connection_reuse,
         tls: options.http.tls.clone(),
         names: options.http.names.clone(),
+        proxies: options.http.proxies.clone(),
+        debug: options.http.debug,
     }
 }
 

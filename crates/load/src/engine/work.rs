@@ -16,7 +16,7 @@ use crate::executor;
 use crate::executor::crew::{Crew, Hand, Hire, Times};
 use crate::executor::runner::Worker;
 use crate::generator::{self, LoopHealth, Spent};
-use crate::metrics::{Histogram, Measured, Recorder};
+use crate::metrics::{Histogram, Measured};
 use crate::options::{ExecutorConfig, Scenario};
 use crate::run::Run;
 use crate::script::ScriptError;
@@ -48,7 +48,7 @@ pub(super) async fn work(
     let _ = post.ready.send(Ok(()));
     let clock = await_start(&mut post, &staff).await?;
     // Only now are all metrics of all virtual users defined.
-    let mut recorder = Recorder::new(&post.run.registry());
+    let mut recorder = post.run.recorder();
     recorder.emit_to(post.run.samples.get());
     event_loop.recorder.replace(recorder);
     if clock.record_from == clock.start {
@@ -65,7 +65,7 @@ pub(super) async fn work(
         showing.abort();
     }
     let mut health = watch.borrow().health();
-    let fresh = Recorder::new(&post.run.registry());
+    let fresh = post.run.recorder();
     let measured = event_loop.recorder.replace(fresh).finish();
     for scenario in &measured.scenarios {
         health.start_lag.merge(&scenario.start_lag);

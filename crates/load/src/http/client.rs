@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use super::connection::{self, Connection, Dialled, Peer, Progress, RawResponse, Traffic};
 use super::cookies::{Jar, RequestCookie};
+use super::debug::{Debug, HttpDebug};
 use super::encoding;
 use super::http2::Http2;
 use super::outgoing::OutgoingHead;
 use super::pool::{Link, Pool};
 use super::timings::Trace;
 use super::tls::{Offer, Tls};
-use super::{Head, NameRules, RequestError, Resolver, Timings, TlsSettings, Url};
+use super::{Head, NameRules, Proxies, RequestError, Resolver, Timings, TlsSettings, Url};
 
 /// Settings that hold for every request of a run.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +24,9 @@ pub(crate) struct ClientConfig {
     pub(crate) no_connection_reuse: bool,
     pub(crate) tls: TlsSettings,
     pub(crate) names: NameRules,
+    pub(crate) proxies: Proxies,
+    /// Show what goes over the wire.
+    pub(crate) debug: Option<HttpDebug>,
 }
 
 /// What the clients of one event loop share.
@@ -31,13 +35,16 @@ pub(crate) struct Network {
     pub(crate) config: ClientConfig,
     resolver: Resolver,
     tls: Tls,
+    debug: Option<Debug>,
 }
 
 impl Network {
-    pub(crate) fn new(config: ClientConfig) -> Self {
+    /// `tell` gets what `config.debug` wants to be shown, and the id of the request it is about.
+    pub(crate) fn new(config: ClientConfig, tell: impl Fn(&str, &str) + 'static) -> Self {
         let tls = Tls::new(config.tls.clone());
         let resolver = Resolver::new(config.names.clone());
-        Self { config, resolver, tls }
+        let debug = config.debug.map(|shows| Debug { shows, tell: Box::new(tell) });
+        Self { config, resolver, tls, debug }
     }
 }
 
@@ -165,6 +172,8 @@ impl Client {
         track: &mut Track,
     ) -> Result<Answer, RequestError> {
         let head = OutgoingHead::new(request, hop, &self.network.config)?;
+        let debug = self.network.debug.as_ref();
+        let id = debug.map(|debug| debug.request(&head, hop.body.as_deref().unwrap_or_default()));
         let repeatable = matches!(&*hop.method, "GET" | "HEAD" | "OPTIONS" | "TRACE");
         let mut kept = self.pool.take(&hop.url);
         let mut retries = 0;
@@ -180,6 +189,9 @@ impl Client {
                 Ok(response) => {
                     if response.reusable && !self.network.config.no_connection_reuse {
                         self.pool.keep(&hop.url, link);
+                    }
+                    if let (Some(debug), Some(id)) = (debug, id) {
+                        debug.response(&response.head, &response.body, &id);
                     }
                     return Ok(Answer { head: response.head, body: response.body });
                 }
@@ -267,11 +279,25 @@ impl Client {
         trace: &mut Trace,
     ) -> Result<Dialled, RequestError> {
         let start = Instant::now();
-        let (address, looked_up) = self.network.resolver.resolve(&url.host, url.port).await?;
+        let Network { config, resolver, tls, .. } = &*self.network;
+        let proxy = config.proxies.of(url);
+        let (host, port) = proxy.map_or((&*url.host, url.port), |proxy| (&*proxy.host, proxy.port));
+        let (address, looked_up) = resolver.resolve(host, port).await?;
         if looked_up {
             trace.looking_up = start.elapsed();
         }
-        connection::dial(url, address, &self.network.tls, offer, trace).await
+        let stream = connection::connect(address, trace).await?;
+        // What is to become another protocol needs a connection of its own, also without TLS.
+        let (stream, tunnel) = match proxy.filter(|_| url.secure || offer == Offer::Http1) {
+            Some(proxy) => proxy.tunnel(stream, address, url, self.user_agent()).await?,
+            None => (stream, Traffic::default()),
+        };
+        let dialled = connection::secure(url, stream, address, tls, offer, trace).await?;
+        let counter = dialled.stream.counter();
+        let mut traffic = counter.get();
+        traffic.add(tunnel);
+        counter.set(traffic);
+        Ok(dialled)
     }
 }
 

@@ -84,17 +84,14 @@ pub(super) struct Dialled {
     pub(super) http2: bool,
 }
 
-/// Connects to `address` and, for `https`, shakes hands.
+/// Connects to `address`.
 ///
 /// # Errors
-/// Whatever went wrong first.
-pub(super) async fn dial(
-    url: &Url,
+/// `Connect` or `ConnectTimeout`.
+pub(super) async fn connect(
     address: SocketAddr,
-    tls: &Tls,
-    offer: Offer,
     trace: &mut Trace,
-) -> Result<Dialled, RequestError> {
+) -> Result<TcpStream, RequestError> {
     let start = Instant::now();
     let stream = match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => stream,
@@ -103,14 +100,29 @@ pub(super) async fn dial(
     };
     // Requests are written whole; waiting for more would only delay them.
     stream.set_nodelay(true).map_err(RequestError::Connect)?;
-    let connected = Instant::now();
-    trace.connecting = connected.duration_since(start);
+    trace.connecting = start.elapsed();
+    Ok(stream)
+}
+
+/// Shakes hands for `https`.
+///
+/// # Errors
+/// `Tls`.
+pub(super) async fn secure(
+    url: &Url,
+    stream: TcpStream,
+    address: SocketAddr,
+    tls: &Tls,
+    offer: Offer,
+    trace: &mut Trace,
+) -> Result<Dialled, RequestError> {
+    let start = Instant::now();
     if !url.secure {
         let peer = Peer { address, tls: None };
         return Ok(Dialled { stream: Stream::Plain(stream), peer, http2: false });
     }
     let Secured { stream, info, http2 } = tls.handshake(url, stream, offer).await?;
-    trace.tls_handshaking = connected.elapsed();
+    trace.tls_handshaking = start.elapsed();
     Ok(Dialled { stream, peer: Peer { address, tls: Some(info) }, http2 })
 }
 

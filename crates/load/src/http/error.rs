@@ -165,6 +165,9 @@ pub(crate) enum RequestError {
     Http2(#[from] Http2Error),
     #[error("request timeout")]
     Timeout,
+    /// A proxy would not connect; what it said.
+    #[error("{0}")]
+    Proxy(String),
     #[error("lookup: no such host")]
     NoSuchHost,
     #[error("lookup: {0}")]
@@ -243,6 +246,7 @@ impl RequestError {
             Self::Http2(error) => error.number(),
             Self::Decompression(_) => ErrorCode::DECOMPRESSION,
             Self::UnsupportedScheme(_)
+            | Self::Proxy(_)
             | Self::InvalidHeader(_)
             | Self::NotForHttp2 { .. }
             | Self::ClosedBeforeResponse

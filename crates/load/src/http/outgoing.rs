@@ -7,6 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 
 use super::client::{ClientConfig, Hop, Request};
 use super::cookies::{cookie_header, unix_now};
+use super::proxy::Proxy;
 use super::{RequestError, canonical};
 
 /// Name and value.
@@ -24,6 +25,8 @@ pub(super) struct OutgoingHead<'a> {
     content_length: Option<usize>,
     /// The others, by their canonical names.
     headers: Vec<Header<'a>>,
+    /// A proxy reads it, and has to know the server.
+    proxy: Option<&'a Proxy>,
     /// The connection is closed after this request, and HTTP/1.1 has to say so.
     closes: bool,
 }
@@ -54,6 +57,7 @@ impl<'a> OutgoingHead<'a> {
             user_agent: given("user-agent").unwrap_or(&config.user_agent),
             content_length: says_length.then(|| hop.body.as_ref().map_or(0, |body| body.len())),
             headers,
+            proxy: config.proxies.of(&hop.url).filter(|_| !hop.url.secure),
             closes: config.no_connection_reuse && given("connection").is_none(),
         })
     }
@@ -63,7 +67,9 @@ impl<'a> OutgoingHead<'a> {
         let mut line = |parts: [&str; 4]| {
             parts.iter().for_each(|part| wire.extend_from_slice(part.as_bytes()));
         };
-        line([self.method, " ", self.target, " HTTP/1.1\r\n"]);
+        let server = if self.proxy.is_some() { ["http://", self.host] } else { ["", ""] };
+        line([self.method, " ", server[0], server[1]]);
+        line([self.target, " HTTP/1.1", "\r\n", ""]);
         line(["Host", ": ", self.host, "\r\n"]);
         if !self.user_agent.is_empty() {
             line(["User-Agent", ": ", self.user_agent, "\r\n"]);
@@ -73,6 +79,9 @@ impl<'a> OutgoingHead<'a> {
         }
         for (name, value) in &self.headers {
             line([name, ": ", value, "\r\n"]);
+        }
+        if let Some(authorization) = self.proxy.and_then(|proxy| proxy.authorization.as_deref()) {
+            line(["Proxy-Authorization", ": ", authorization, "\r\n"]);
         }
         if self.closes {
             line(["Connection", ": ", "close", "\r\n"]);

@@ -39,7 +39,7 @@ impl Resolver {
     /// `BlockedHostname`, `BlacklistedIp`, `NoSuchHost` or `Lookup`.
     pub(super) async fn resolve(
         &self,
-        host: &Rc<str>,
+        host: &str,
         port: u16,
     ) -> Result<(SocketAddr, bool), RequestError> {
         let literal: Option<IpAddr> = host.parse().ok();
@@ -67,10 +67,10 @@ impl Resolver {
         Ok((address, looked_up))
     }
 
-    async fn address_of(&self, host: &Rc<str>) -> Result<(IpAddr, bool), RequestError> {
+    async fn address_of(&self, host: &str) -> Result<(IpAddr, bool), RequestError> {
         let cell = self.cell(host);
         let cached = cell.initialized();
-        let addresses = cell.get_or_try_init(|| look_up(host.clone())).await?;
+        let addresses = cell.get_or_try_init(|| look_up(host.to_owned())).await?;
         let Dns { select, policy, .. } = self.rules.dns;
         let addresses = policy.of(addresses);
         let at = match select {
@@ -86,7 +86,7 @@ impl Resolver {
         Ok((*address, !cached))
     }
 
-    fn cell(&self, host: &Rc<str>) -> Rc<OnceCell<Vec<IpAddr>>> {
+    fn cell(&self, host: &str) -> Rc<OnceCell<Vec<IpAddr>>> {
         let mut names = self.names.borrow_mut();
         if let Some(entry) = names.get(host)
             && self.rules.dns.ttl.is_none_or(|ttl| entry.created.elapsed() < ttl)
@@ -98,13 +98,12 @@ impl Resolver {
         }
         let entry = Entry { created: Instant::now(), addresses: Rc::default() };
         let cell = entry.addresses.clone();
-        names.insert(host.clone(), entry);
+        names.insert(host.into(), entry);
         cell
     }
 }
 
-async fn look_up(host: Rc<str>) -> Result<Vec<IpAddr>, RequestError> {
-    let name = host.to_string();
+async fn look_up(name: String) -> Result<Vec<IpAddr>, RequestError> {
     let answer = tokio::task::spawn_blocking(move || (name.as_str(), 0).to_socket_addrs()).await;
     match answer {
         Ok(Ok(addresses)) => Ok(addresses.map(|address: SocketAddr| address.ip()).collect()),
@@ -122,7 +121,7 @@ mod tests {
 
     fn by(rules: NameRules, host: &str, port: u16) -> Result<(String, bool), RequestError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let found = runtime.block_on(Resolver::new(rules).resolve(&host.into(), port));
+        let found = runtime.block_on(Resolver::new(rules).resolve(host, port));
         found.map(|(address, looked_up)| (address.to_string(), looked_up))
     }
 

@@ -196,7 +196,7 @@ fn percent_encoded(authority: &str) -> Cow<'_, str> {
     encoded.into()
 }
 
-fn split_port(authority: &str) -> Result<(&str, Option<u16>), RequestError> {
+pub(super) fn split_port(authority: &str) -> Result<(&str, Option<u16>), RequestError> {
     let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
         let (host, after) =
             rest.split_once(']').ok_or(RequestError::InvalidUrl("`[` without `]`"))?;

@@ -145,6 +145,11 @@ impl Histogram {
         self.count
     }
 
+    /// The sum of all values.
+    pub fn sum(&self) -> f64 {
+        self.sum
+    }
+
     /// The smallest value, 0 when there is none.
     pub fn min(&self) -> f64 {
         self.min

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Troubles;
 use super::recorder::Group;
-use super::{CheckCount, NameStats, ScenarioStats, Series, Sink, Totals, Waits, WarmUp};
+use super::{CheckCount, NameStats, Parts, ScenarioStats, Series, Sink, Totals, Waits, WarmUp};
 
 /// Whose requests are counted together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,6 +62,8 @@ pub(crate) struct Measured {
     /// What iterations threw.
     pub(crate) exceptions: Troubles,
     pub(crate) series: Series,
+    /// By scenario and group, when that is wanted.
+    pub(crate) parts: Parts,
 }
 
 impl Measured {
@@ -98,6 +100,7 @@ impl Measured {
         self.failures.merge(&other.failures);
         self.exceptions.merge(&other.exceptions);
         self.series.merge(other.series);
+        self.parts.merge(other.parts);
     }
 
     fn merge_group(&mut self, mine: usize, theirs: &[GroupMeasured], at: usize) {

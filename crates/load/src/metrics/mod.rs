@@ -3,6 +3,7 @@
 mod builtin;
 mod histogram;
 mod measured;
+mod parts;
 mod recorder;
 mod registry;
 mod scenario;
@@ -17,6 +18,7 @@ mod warm_up;
 pub(crate) use builtin::Builtin;
 pub use histogram::Histogram;
 pub(crate) use measured::{GroupMeasured, Measured, RequestKey};
+pub(crate) use parts::{Part, Parts};
 pub(crate) use recorder::{
     CheckCount, GroupId, NameStats, Recorder, RequestMark, RequestSample, Totals,
 };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{
-    Builtin, GroupMeasured, Histogram, Measured, MetricId, MetricKind, Registry, RequestKey,
+    Builtin, GroupMeasured, Histogram, Measured, MetricId, MetricKind, Parts, Registry, RequestKey,
     SampleTags, ScenarioStats, Series, Sink, TagFilter, Troubles, Waits, WarmUp,
 };
 use crate::http::{Exchange, Timings};
@@ -145,6 +145,8 @@ pub(crate) struct Recorder {
     failures: Troubles,
     exceptions: Troubles,
     series: Series,
+    /// By scenario and group; `None` unless that is wanted.
+    parts: Option<Box<Parts>>,
     /// Where single values go; `None` without an output.
     emitter: Option<Box<Emitter>>,
     /// Values are kept from here on; `None` while warming up.
@@ -183,9 +185,15 @@ impl Recorder {
             failures: Troubles::default(),
             exceptions: Troubles::default(),
             series: Series::default(),
+            parts: None,
             emitter: None,
             recording_since: None,
         }
+    }
+
+    /// Keeps the values of each scenario and group apart, too.
+    pub(crate) fn tell_parts_apart(&mut self) {
+        self.parts = Some(Box::default());
     }
 
     /// Gives every recorded value to outputs, too.
@@ -219,6 +227,9 @@ impl Recorder {
     /// Adds a value to a metric and its sub-metrics.
     fn count(&mut self, metric: MetricId, value: f64, tags: &SampleTags<'_>) {
         self.keep(metric, value);
+        if let Some(parts) = self.parts.as_deref_mut().filter(|_| self.recording_since.is_some()) {
+            parts.add(metric, self.kinds[metric.0 as usize], value, tags);
+        }
         if self.subs.is_empty() {
             return;
         }
@@ -435,6 +446,7 @@ impl Recorder {
             failures: self.failures,
             exceptions: self.exceptions,
             series: self.series,
+            parts: self.parts.map(|parts| *parts).unwrap_or_default(),
         }
     }
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::script::{Result, read_option};
 use super::{Layer, OptionsError};
+use crate::http::Proxies;
 
 /// Environment variables and the option each one sets.
 const OPTIONS: &[(&str, &str)] = &[
@@ -28,6 +29,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("K6_BLACKLIST_IPS", "blacklistIPs"),
     ("K6_BLOCK_HOSTNAMES", "blockHostnames"),
     ("K6_DNS", "dns"),
+    ("K6_HTTP_DEBUG", "httpDebug"),
     ("K6_INSECURE_SKIP_TLS_VERIFY", "insecureSkipTLSVerify"),
     ("K6_MIN_ITERATION_DURATION", "minIterationDuration"),
     ("K6_NO_SETUP", "noSetup"),
@@ -42,7 +44,6 @@ const OPTIONS: &[(&str, &str)] = &[
 const MISSING: &[&str] = &[
     "K6_EXIT_ON_RUNNING",
     "K6_HOSTS",
-    "K6_HTTP_DEBUG",
     "K6_INCLUDE_SYSTEM_ENV_VARS",
     "K6_LINGER",
     "K6_LOCAL_IPS",
@@ -80,6 +81,9 @@ impl Layer {
             };
             layer.set(option, &text).map_err(in_its_name)?;
         }
+        let proxies = Proxies::from_environment(variable);
+        let proxies = proxies.map_err(|(name, why)| OptionsError::invalid(name, why))?;
+        layer.http.proxies = Some(proxies).filter(|proxies| *proxies != Proxies::default());
         Ok(layer)
     }
 

@@ -8,8 +8,8 @@ use super::OptionsError;
 use super::duration::parse_duration;
 use super::script::{Result, boolean, count, list, object, positive, text};
 use crate::http::{
-    AddressRange, ClientCertificate, Dns, NameRules, Patterns, Policy, Select, Target, TlsSettings,
-    TlsVersion, cipher_suite,
+    AddressRange, ClientCertificate, Dns, HttpDebug, NameRules, Patterns, Policy, Proxies, Select,
+    Target, TlsSettings, TlsVersion, cipher_suite,
 };
 
 /// What one source says of requests; `None` where it says nothing.
@@ -37,6 +37,10 @@ pub struct HttpLayer {
     pub blacklist_ips: Option<Vec<AddressRange>>,
     /// How names are looked up.
     pub dns: Option<Dns>,
+    /// Servers that pass requests on; only the environment names them.
+    pub proxies: Option<Proxies>,
+    /// Show requests and responses.
+    pub debug: Option<HttpDebug>,
 }
 
 /// The same with the defaults filled in; they are k6's.
@@ -47,6 +51,8 @@ pub(crate) struct HttpOptions {
     pub(crate) no_cookies_reset: bool,
     pub(crate) tls: TlsSettings,
     pub(crate) names: NameRules,
+    pub(crate) proxies: Proxies,
+    pub(crate) debug: Option<HttpDebug>,
 }
 
 impl HttpLayer {
@@ -58,6 +64,7 @@ impl HttpLayer {
         "blockHostnames",
         "dns",
         "hosts",
+        "httpDebug",
         "insecureSkipTLSVerify",
         "noCookiesReset",
         "tlsAuth",
@@ -75,6 +82,7 @@ impl HttpLayer {
             "blockHostnames" => self.block_hostnames = Some(names(key, value)?),
             "dns" => self.dns = Some(dns(key, value)?),
             "hosts" => self.hosts = Some(hosts(key, value)?),
+            "httpDebug" => self.debug = debug(text(key, value)?),
             "noCookiesReset" => self.no_cookies_reset = Some(boolean(key, value)?),
             "tlsAuth" => self.tls_auth = Some(certificates(key, value)?),
             "tlsCipherSuites" => self.tls_cipher_suites = Some(cipher_suites(key, value)?),
@@ -98,6 +106,8 @@ impl HttpLayer {
             block_hostnames: upper.block_hostnames.or(self.block_hostnames),
             blacklist_ips: upper.blacklist_ips.or(self.blacklist_ips),
             dns: upper.dns.or(self.dns),
+            proxies: upper.proxies.or(self.proxies),
+            debug: upper.debug.or(self.debug),
         }
     }
 
@@ -122,7 +132,18 @@ impl HttpLayer {
                 blacklist: self.blacklist_ips.unwrap_or_default(),
                 dns: self.dns.unwrap_or_default(),
             },
+            proxies: self.proxies.unwrap_or_default(),
+            debug: self.debug,
         }
+    }
+}
+
+/// Anything but `full` shows the headers, as in k6.
+fn debug(text: &str) -> Option<HttpDebug> {
+    match text {
+        "" => None,
+        "full" => Some(HttpDebug::Full),
+        _ => Some(HttpDebug::Headers),
     }
 }
 

@@ -15,15 +15,8 @@ use super::{HttpLayer, Layer, OptionsError, Stage};
 pub(super) type Result<T> = std::result::Result<T, OptionsError>;
 
 /// Options k6 has and this engine does not.
-const MISSING: &[&str] = &[
-    "executionSegment",
-    "executionSegmentSequence",
-    "features",
-    "httpDebug",
-    "linger",
-    "localIPs",
-    "paused",
-];
+const MISSING: &[&str] =
+    &["executionSegment", "executionSegmentSequence", "features", "linger", "localIPs", "paused"];
 
 /// Options of k6 that change nothing in a run on one's own machine.
 const WITHOUT_EFFECT: &[&str] = &["cloud", "ext", "noUsageReport"];

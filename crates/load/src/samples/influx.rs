@@ -97,7 +97,7 @@ impl Settings {
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key {
             "insecure" if matches!(value, "true" | "false" | "") => {
-                self.server.insecure = value == "true";
+                self.server.tls.insecure = value == "true";
             }
             "insecure" => return Err(format!("insecure must be true or false, not {value}")),
             "precision" => value.clone_into(&mut self.precision),
@@ -235,7 +235,7 @@ impl Database {
     pub(super) fn open(settings: Settings) -> Self {
         let query =
             encoded(&[("db", ""), ("q", &format!("CREATE DATABASE {}", settings.database))]);
-        let _ = settings.server.post(&format!("/query?{query}"), &[]);
+        let _ = settings.server.post(&format!("/query?{query}"), &[], &[]);
         let target = encoded(&[
             ("consistency", &settings.consistency),
             ("db", &settings.database),
@@ -260,7 +260,7 @@ impl Write for Database {
         let points = std::mem::take(&mut self.waiting);
         match points.is_empty() {
             true => Ok(()),
-            false => self.settings.server.post(&self.target, &points),
+            false => self.settings.server.post(&self.target, &[], &points),
         }
     }
 }

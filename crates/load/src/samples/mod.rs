@@ -3,11 +3,17 @@
 //! counted rather than waited for: an event loop that waits for a disk would not be a load any more.
 
 mod csv;
+mod grpc;
 mod influx;
 mod json;
+mod native_histogram;
 mod number;
+mod opentelemetry;
 mod post;
+mod prometheus;
+mod series;
 mod spec;
+mod variables;
 mod writer;
 
 use std::collections::HashMap;

@@ -13,7 +13,7 @@ use rustls::{ClientConnection, StreamOwned};
 use crate::http::{TlsSettings, Url, client_config};
 
 /// How long a server may take to be reached, and for each part of an exchange.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Of an answer so much is read.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
@@ -21,36 +21,40 @@ const MAX_ANSWER_BYTES: usize = 64 << 10;
 /// An HTTP server that takes values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Server {
-    host: String,
+    pub(super) host: String,
     port: u16,
     authority: String,
-    secure: bool,
+    pub(super) secure: bool,
     authorization: Option<String>,
-    /// Take any certificate.
-    pub(super) insecure: bool,
+    pub(super) tls: TlsSettings,
 }
 
 impl Server {
     /// From `http://user:password@host:port`.
     pub(super) fn parse(address: &str) -> Result<Self, String> {
-        let url = Url::parse(address).map_err(|error| error.to_string())?;
+        Ok(Self::of(&Url::parse(address).map_err(|error| error.to_string())?))
+    }
+
+    /// The one that this address leads to.
+    pub(super) fn of(url: &Url) -> Self {
         let mut server = Self {
             host: url.host.to_string(),
             port: url.port,
             authority: url.authority.to_string(),
             secure: url.secure,
             authorization: None,
-            insecure: false,
+            tls: TlsSettings::default(),
         };
         if let Some(user_info) = &url.user_info {
             let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
             server.log_in(user, password);
         }
-        Ok(server)
+        server
     }
 
     pub(super) fn log_in(&mut self, user: &str, password: &str) {
-        self.authorization.get_or_insert(STANDARD.encode(format!("{user}:{password}")));
+        let basic = STANDARD.encode(format!("{user}:{password}"));
+        self.authorization.get_or_insert(format!("Basic {basic}"));
     }
 
     /// Without a password.
@@ -59,19 +63,35 @@ impl Server {
     }
 
     /// Sends a body and waits for the answer, which has to be one of success.
-    pub(super) fn post(&self, target: &str, body: &[u8]) -> io::Result<()> {
+    pub(super) fn post(
+        &self,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> io::Result<()> {
+        let mut head = format!(
+            "POST {target} HTTP/1.1\r\nHost: {}\r\nUser-Agent: madang\r\nContent-Length: {}\r\nConnection: close\r\n",
+            self.authority,
+            body.len()
+        );
+        let authorization =
+            self.authorization.iter().map(|authorization| ("Authorization", &**authorization));
+        for (name, value) in authorization.chain(headers.iter().copied()) {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str("\r\n");
+        let message = [head.as_bytes(), body].concat();
         let stream = self.connect()?;
         if !self.secure {
-            return self.exchange(stream, target, body);
+            return exchange(stream, &message);
         }
-        let settings = TlsSettings { insecure: self.insecure, ..TlsSettings::default() };
-        let config = client_config(&settings).map_err(io::Error::other)?;
+        let config = client_config(&self.tls).map_err(io::Error::other)?;
         let name = ServerName::try_from(self.host.clone()).map_err(io::Error::other)?;
         let session = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
-        self.exchange(StreamOwned::new(session, stream), target, body)
+        exchange(StreamOwned::new(session, stream), &message)
     }
 
-    fn connect(&self) -> io::Result<TcpStream> {
+    pub(super) fn connect(&self) -> io::Result<TcpStream> {
         let mut failed = io::Error::other("the name of the server has no address");
         for address in (self.host.as_str(), self.port).to_socket_addrs()? {
             match TcpStream::connect_timeout(&address, PATIENCE) {
@@ -85,30 +105,20 @@ impl Server {
         }
         Err(failed)
     }
+}
 
-    fn exchange(&self, mut stream: impl Read + Write, target: &str, body: &[u8]) -> io::Result<()> {
-        let mut head = format!(
-            "POST {target} HTTP/1.1\r\nHost: {}\r\nUser-Agent: madang\r\nContent-Length: {}\r\nConnection: close\r\n",
-            self.authority,
-            body.len()
-        );
-        if let Some(authorization) = &self.authorization {
-            head.push_str(&format!("Authorization: Basic {authorization}\r\n"));
+fn exchange(mut stream: impl Read + Write, message: &[u8]) -> io::Result<()> {
+    stream.write_all(message)?;
+    stream.flush()?;
+    let answer = answer(&mut stream)?;
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse::<u16>().ok());
+    match status {
+        Some(200..=299) => Ok(()),
+        Some(status) => {
+            let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body.trim());
+            Err(io::Error::other(format!("the server answers {status} {body}")))
         }
-        head.push_str("\r\n");
-        stream.write_all(head.as_bytes())?;
-        stream.write_all(body)?;
-        stream.flush()?;
-        let answer = answer(&mut stream)?;
-        let status = answer.split(' ').nth(1).and_then(|status| status.parse::<u16>().ok());
-        match status {
-            Some(200..=299) => Ok(()),
-            Some(status) => {
-                let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body.trim());
-                Err(io::Error::other(format!("the server answers {status} {body}")))
-            }
-            None => Err(io::Error::other("the server gives no answer of HTTP")),
-        }
+        None => Err(io::Error::other("the server gives no answer of HTTP")),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::csv::TimeFormat;
-use super::influx::Settings;
+use super::{influx, opentelemetry, prometheus};
 use crate::options::{OptionsError, parse_duration};
 
 /// How often JSON lines are written to the file; k6's.
@@ -14,24 +14,19 @@ const JSON_INTERVAL: Duration = Duration::from_millis(200);
 const CSV_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Outputs of k6 that are not there.
-const MISSING: &[&str] = &[
-    "cloud",
-    "experimental-opentelemetry",
-    "experimental-prometheus-rw",
-    "opentelemetry",
-    "summary",
-    "web-dashboard",
-];
+const MISSING: &[&str] = &["cloud", "summary", "web-dashboard"];
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Format {
     Json,
     Csv(TimeFormat),
-    Influx(Box<Settings>),
+    Influx(Box<influx::Settings>),
+    Prometheus(Box<prometheus::Settings>),
+    OpenTelemetry(Box<opentelemetry::Settings>),
 }
 
 /// Where single values are written, and how.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct OutputSpec {
     pub(super) format: Format,
     /// `None` for standard output.
@@ -40,8 +35,8 @@ pub struct OutputSpec {
 }
 
 impl OutputSpec {
-    /// Reads `json=FILE`, `csv=FILE`, `csv=fileName=FILE,timeFormat=unix_milli` or `influxdb=http://host:8086/database`.
-    /// `variable` gives the settings that the environment has (`K6_CSV_TIME_FORMAT`, `K6_INFLUXDB_DB`, …).
+    /// Reads `json=FILE`, `csv=FILE`, `csv=fileName=FILE,timeFormat=unix_milli`, `influxdb=http://host:8086/database`,
+    /// `experimental-prometheus-rw` or `opentelemetry`. `variable` gives the settings that the environment has (`K6_CSV_TIME_FORMAT`, `K6_INFLUXDB_DB`, …).
     ///
     /// # Errors
     /// For an output that is missing, and for settings that make no sense.
@@ -58,17 +53,32 @@ impl OutputSpec {
             }),
             "csv" => csv(argument, variable),
             "influxdb" => {
-                let settings = Settings::parse(argument, variable)?;
-                let flush_interval = settings.interval;
-                Ok(Self { format: Format::Influx(settings.into()), file: None, flush_interval })
+                let settings = influx::Settings::parse(argument, variable)?;
+                let interval = settings.interval;
+                Ok(Self::to_server(Format::Influx(settings.into()), interval))
+            }
+            "experimental-prometheus-rw" => {
+                let settings = prometheus::Settings::parse(argument, variable)?;
+                let interval = settings.interval;
+                Ok(Self::to_server(Format::Prometheus(settings.into()), interval))
+            }
+            "opentelemetry" | "experimental-opentelemetry" => {
+                let settings = opentelemetry::Settings::parse(variable)?;
+                let interval = settings.interval;
+                Ok(Self::to_server(Format::OpenTelemetry(settings.into()), interval))
             }
             missing if MISSING.contains(&missing) => {
                 Err(OptionsError::Unsupported(format!("the output `{missing}`")))
             }
             _ => {
-                Err(OptionsError::invalid("out", format!("`{kind}` is not json, csv or influxdb")))
+                let known = "json, csv, influxdb, experimental-prometheus-rw or opentelemetry";
+                Err(OptionsError::invalid("out", format!("`{kind}` is not {known}")))
             }
         }
+    }
+
+    fn to_server(format: Format, flush_interval: Duration) -> Self {
+        Self { format, file: None, flush_interval }
     }
 
     /// As the header of a run has it.
@@ -77,6 +87,8 @@ impl OutputSpec {
             Format::Json => "json",
             Format::Csv(_) => "csv",
             Format::Influx(settings) => return settings.describe(),
+            Format::Prometheus(settings) => return settings.describe(),
+            Format::OpenTelemetry(settings) => return settings.describe(),
         };
         match (&self.file, &self.format) {
             (Some(file), _) => format!("{name} ({})", file.display()),
@@ -172,8 +184,8 @@ mod tests {
     #[test]
     fn what_is_missing_or_wrong_is_told() {
         for (text, expected) in [
-            ("opentelemetry", "the output `opentelemetry` is not supported yet"),
-            ("jsn=x", "`jsn` is not json, csv or influxdb"),
+            ("web-dashboard", "the output `web-dashboard` is not supported yet"),
+            ("jsn=x", "`jsn` is not json, csv, influxdb,"),
             ("csv=timeFormat=iso", "`iso` is not one of unix"),
             ("csv=saveInterval=0", "`0` is not a duration"),
             ("csv=name=x", "unknown setting `name`"),

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -13,6 +13,8 @@ use flate2::write::GzEncoder;
 use super::csv::Csv;
 use super::influx::{Database, Points};
 use super::json::Json;
+use super::opentelemetry::Exporter;
+use super::prometheus::RemoteWrite;
 use super::spec::Format;
 use super::{Batch, Message, OutputSpec, Samples};
 use crate::log::Level;
@@ -75,47 +77,19 @@ impl Write for Target {
 enum Form {
     Json(Json),
     Csv(Csv),
-    Influx(Points),
+    Influx(Box<Points>),
 }
 
-/// One file or server.
-struct Output {
-    name: String,
+/// Values as text, one after the other.
+struct Lines {
     form: Form,
     /// What of a batch is not in the file yet.
     bytes: Vec<u8>,
-    /// `None` after it has failed.
-    target: Option<Target>,
-    is_whole: bool,
-    flush_interval: Duration,
-    flushed: Instant,
+    target: Target,
 }
 
-impl Output {
-    fn open(spec: &OutputSpec, run: &Run) -> io::Result<Self> {
-        let mut target = Target::open(spec)?;
-        let form = match spec.format {
-            Format::Json => Form::Json(Json::default()),
-            Format::Csv(time) => {
-                let csv = Csv::new(time, run.settings().system_tags);
-                csv.write_header(&mut target)?;
-                Form::Csv(csv)
-            }
-            Format::Influx(ref settings) => Form::Influx(Points::new((**settings).clone())),
-        };
-        Ok(Self {
-            name: spec.describe(),
-            form,
-            bytes: Vec::new(),
-            target: Some(target),
-            is_whole: true,
-            flush_interval: spec.flush_interval,
-            flushed: Instant::now(),
-        })
-    }
-
+impl Lines {
     fn write(&mut self, batch: &Batch, run: &Run) -> io::Result<()> {
-        let Some(target) = &mut self.target else { return Ok(()) };
         self.bytes.clear();
         let registry = run.registry();
         match &mut self.form {
@@ -128,26 +102,135 @@ impl Output {
         }
         // A file may keep this thread waiting; the registry is needed by others.
         drop(registry);
-        target.write_all(&self.bytes)
+        self.target.write_all(&self.bytes)
+    }
+}
+
+enum Kind {
+    Lines(Lines),
+    Prometheus(RemoteWrite),
+    OpenTelemetry(Exporter),
+}
+
+impl Kind {
+    fn write(&mut self, batch: &Batch, run: &Run) -> io::Result<()> {
+        match self {
+            Self::Lines(lines) => return lines.write(batch, run),
+            Self::Prometheus(series) => series.add(batch, &run.registry()),
+            Self::OpenTelemetry(series) => {
+                series.add(batch, &run.registry(), now().as_nanos() as u64);
+            }
+        }
+        Ok(())
     }
 
-    fn flush_when_due(&mut self) -> io::Result<()> {
-        match &mut self.target {
-            Some(target) if self.flushed.elapsed() >= self.flush_interval => {
-                self.flushed = Instant::now();
-                target.flush()
+    /// Writes or pushes what waits.
+    fn flush(&mut self, run: &Run) -> io::Result<()> {
+        let left_out = match self {
+            Self::Lines(lines) => return lines.target.flush(),
+            Self::Prometheus(series) => {
+                let message = series.message(&run.registry());
+                message.map_or(Ok(()), |message| series.push(&message))?;
+                series.take_left_out()
             }
-            _ => Ok(()),
+            Self::OpenTelemetry(series) => {
+                let message = series.message(&run.registry(), now().as_nanos() as u64);
+                message.map_or(Ok(()), |message| series.push(&message))?;
+                series.take_left_out()
+            }
+        };
+        left_out.map_or(Ok(()), |told| Err(io::Error::other(told)))
+    }
+
+    fn end(mut self, run: &Run) -> io::Result<()> {
+        if let Self::Lines(lines) = self {
+            return lines.target.end();
         }
+        self.flush(run)?;
+        let Self::Prometheus(series) = self else { return Ok(()) };
+        // Later than the last values, as another value of the same moment would be refused.
+        let message = series.last_message(&run.registry(), now().as_millis() as i64 + 1);
+        message.map_or(Ok(()), |message| series.push(&message))
+    }
+
+    /// Whether it goes to a server, which may come back after an error.
+    fn is_remote(&self) -> bool {
+        !matches!(self, Self::Lines(lines) if !matches!(lines.target, Target::Database(_)))
+    }
+}
+
+/// Since 1970.
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// One file or server.
+struct Output {
+    name: String,
+    /// `None` after it has failed.
+    kind: Option<Kind>,
+    is_whole: bool,
+    flush_interval: Duration,
+    flushed: Instant,
+}
+
+impl Output {
+    fn open(spec: &OutputSpec, run: &Run) -> io::Result<Self> {
+        let lines = |form| -> io::Result<Kind> {
+            let mut target = Target::open(spec)?;
+            if let Form::Csv(csv) = &form {
+                csv.write_header(&mut target)?;
+            }
+            Ok(Kind::Lines(Lines { form, bytes: Vec::new(), target }))
+        };
+        let kind = match &spec.format {
+            Format::Json => lines(Form::Json(Json::default()))?,
+            Format::Csv(time) => lines(Form::Csv(Csv::new(*time, run.settings().system_tags)))?,
+            Format::Influx(settings) => {
+                lines(Form::Influx(Box::new(Points::new((**settings).clone()))))?
+            }
+            Format::Prometheus(settings) => {
+                Kind::Prometheus(RemoteWrite::new((**settings).clone()))
+            }
+            Format::OpenTelemetry(settings) => {
+                Kind::OpenTelemetry(Exporter::new((**settings).clone()))
+            }
+        };
+        Ok(Self {
+            name: spec.describe(),
+            kind: Some(kind),
+            is_whole: true,
+            flush_interval: spec.flush_interval,
+            flushed: Instant::now(),
+        })
+    }
+
+    fn write(&mut self, batch: &Batch, run: &Run) {
+        let result = self.kind.as_mut().map_or(Ok(()), |kind| kind.write(batch, run));
+        self.note(result, run);
+    }
+
+    fn flush_when_due(&mut self, run: &Run) {
+        if self.flushed.elapsed() >= self.flush_interval {
+            self.flushed = Instant::now();
+            let result = self.kind.as_mut().map_or(Ok(()), |kind| kind.flush(run));
+            self.note(result, run);
+        }
+    }
+
+    /// Whether everything was written.
+    fn end(&mut self, run: &Run) -> bool {
+        let Some(kind) = self.kind.take() else { return false };
+        let result = kind.end(run);
+        self.note(result, run);
+        self.is_whole
     }
 
     /// Notes how something went. After an error nothing more is written to a file; a server may come back.
     fn note(&mut self, result: io::Result<()>, run: &Run) {
         if let Err(error) = result {
             self.is_whole = false;
-            if !matches!(self.target, Some(Target::Database(_))) {
-                self.target = None;
-            }
+            self.kind = self.kind.take().filter(Kind::is_remote);
             let message = format!("cannot write the output {}: {error}", self.name);
             run.log.write_limited(Level::Error, &message, &[]);
         }
@@ -231,30 +314,15 @@ fn serve(
     loop {
         match messages.recv_timeout(shortest) {
             Ok(Message::Values(batch)) => {
-                for output in &mut *outputs {
-                    let result = output.write(&batch, run);
-                    output.note(result, run);
-                }
+                outputs.iter_mut().for_each(|output| output.write(&batch, run));
                 queued.fetch_sub(batch.bytes(), Ordering::Relaxed);
             }
             Err(RecvTimeoutError::Timeout) => {}
             Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => break,
         }
-        for output in &mut *outputs {
-            let result = output.flush_when_due();
-            output.note(result, run);
-        }
+        outputs.iter_mut().for_each(|output| output.flush_when_due(run));
     }
-    let mut whole = true;
-    for output in outputs {
-        match output.target.take() {
-            Some(target) => {
-                let result = target.end();
-                output.note(result, run);
-                whole &= output.is_whole;
-            }
-            None => whole = false,
-        }
-    }
-    whole
+    // All of them, also after one that has failed.
+    let whole: Vec<bool> = outputs.iter_mut().map(|output| output.end(run)).collect();
+    whole.into_iter().all(|whole| whole)
 }

@@ -12,7 +12,7 @@ use super::ScriptError;
 use super::source::{self, Import, Sources};
 use super::syntax::{self, Language};
 use crate::hex;
-use crate::http::{Client, ClientConfig, Network, Request, Url};
+use crate::http::{Client, ClientConfig, Network, Proxies, Request, Url};
 
 /// The directory's name.
 const DIRECTORY: &str = "madang-vendor";
@@ -148,8 +148,10 @@ async fn fetch(url: &str) -> Result<Vec<u8>, VendorError> {
     let failed = |reason: String| VendorError(format!("cannot fetch {url}: {reason}"));
     let address = Url::parse(url).map_err(|error| failed(error.to_string()))?;
     let user_agent = concat!("madang-load/", env!("CARGO_PKG_VERSION")).to_owned();
-    let config = ClientConfig { user_agent, ..ClientConfig::default() };
-    let client = Client::new(Rc::new(Network::new(config)));
+    let proxies = Proxies::from_environment(|name| std::env::var(name).ok());
+    let proxies = proxies.map_err(|(name, why)| failed(format!("{name}: {why}")))?;
+    let config = ClientConfig { user_agent, proxies, ..ClientConfig::default() };
+    let client = Client::new(Rc::new(Network::new(config, |_, _| ())));
     let request = Request {
         method: "GET".into(),
         url: Rc::new(address),

@@ -3,12 +3,15 @@
 mod export;
 mod handle;
 mod humanize;
+mod layout;
+mod legacy;
 mod text;
 mod trend_stat;
 mod values;
 
 pub(crate) use export::export;
 pub(crate) use handle::handle_summary_data;
+pub use text::SummaryMode;
 pub(crate) use text::{TextOptions, text};
 pub(crate) use trend_stat::TrendStat;
-pub(crate) use values::{SummaryData, SummaryMetric, ThresholdResult, Values};
+pub(crate) use values::{SummaryData, SummaryMetric, SummaryPart, ThresholdResult, Values};

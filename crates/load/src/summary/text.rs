@@ -1,10 +1,23 @@
-//! The summary on the terminal, in the layout of k6's compact mode.
+//! The summary on the terminal, in the layout of k6's modes.
 
 use std::collections::HashMap;
 
 use super::humanize::humanize;
-use super::{SummaryData, SummaryMetric, Values};
+use super::layout::{Layout, Style, pad};
+use super::{SummaryData, SummaryMetric, SummaryPart, Values};
 use crate::metrics::{CheckCount, Contains, GroupMeasured, MetricKind};
+
+/// How much the summary shows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SummaryMode {
+    /// The whole run.
+    #[default]
+    Compact,
+    /// Also each scenario and each group, and more metrics.
+    Full,
+    /// As k6 showed it before version 1.
+    Legacy,
+}
 
 /// How to write it.
 #[derive(Debug, Clone, Default)]
@@ -12,6 +25,7 @@ pub(crate) struct TextOptions {
     pub(crate) color: bool,
     /// `s`, `ms` or `us`.
     pub(crate) time_unit: Option<String>,
+    pub(crate) mode: SummaryMode,
 }
 
 /// Sections of metrics; whatever is named nowhere here and not built in is CUSTOM.
@@ -19,10 +33,10 @@ const HTTP: &[&str] = &["http_req_duration", "http_req_failed", "http_reqs"];
 const EXECUTION: &[&str] =
     &["dropped_iterations", "iteration_duration", "iterations", "vus", "vus_max"];
 const NETWORK: &[&str] = &["data_received", "data_sent"];
-/// Built-in metrics the compact mode leaves out.
-const HIDDEN: &[&str] = &[
-    "checks",
-    "group_duration",
+/// Built-in metrics of no section.
+const HIDDEN: &[&str] = &["checks", "group_duration"];
+/// Those that only the full mode has, in the section HTTP.
+const IN_DETAIL: &[&str] = &[
     "http_req_blocked",
     "http_req_connecting",
     "http_req_receiving",
@@ -31,34 +45,121 @@ const HIDDEN: &[&str] = &[
     "http_req_waiting",
 ];
 
+/// Where the content of a section begins.
+const INDENT: usize = 4;
+
 /// Writes the summary.
 pub(crate) fn text(data: &SummaryData<'_>, options: &TextOptions) -> String {
     let style = Style(options.color);
-    let mut out = String::from("\n\n");
-    write_thresholds(&mut out, data, options, &style);
-    out.push_str(&format!("  █ {} \n\n", style.bold("TOTAL RESULTS")));
-    let checks = all_checks(data.groups);
-    if !checks.is_empty() {
-        write_checks(&mut out, data, &checks, &style);
+    if options.mode == SummaryMode::Legacy {
+        return super::legacy::text(data, options, &style);
     }
-    let shown: Vec<&SummaryMetric> =
-        data.metrics.iter().filter(|metric| section_of(metric).is_some()).collect();
-    let layout = Layout::new(&shown, options);
-    for section in ["CUSTOM", "HTTP", "EXECUTION", "NETWORK", "WEBSOCKET"] {
-        let mut lines: Vec<&SummaryMetric> =
-            shown.iter().copied().filter(|metric| section_of(metric) == Some(section)).collect();
-        if lines.is_empty() {
-            continue;
-        }
-        lines.sort_by(|left, right| left.name.cmp(&right.name));
-        out.push_str(&format!("    {}\n", style.bold(section)));
-        for metric in lines {
-            out.push_str(&layout.line(metric, &style));
-        }
-        out.push('\n');
+    let mut page = Page { out: String::from("\n\n"), seconds: data.seconds, options, style };
+    write_thresholds(&mut page.out, data, options, &page.style);
+    page.section("TOTAL RESULTS");
+    page.content(&data.metrics, &all_checks(data.groups), INDENT);
+    page.out.push('\n');
+    let root = Node::of(data, "");
+    for group in &root.children {
+        page.section(&format!("GROUP: {}", group.name));
+        page.group(group, INDENT);
+        page.out.push('\n');
     }
-    out.push('\n');
-    out
+    let mut scenarios: Vec<_> = data
+        .parts
+        .iter()
+        .map(|part| part.part.scenario.as_str())
+        .filter(|name| !name.is_empty())
+        .collect();
+    scenarios.sort_unstable();
+    scenarios.dedup();
+    for name in scenarios {
+        page.section(&format!("SCENARIO: {name}"));
+        page.group(&Node::of(data, name), INDENT);
+        page.out.push('\n');
+    }
+    page.out
+}
+
+/// A group with those in it; the root is the scenario.
+#[derive(Default)]
+struct Node<'a> {
+    name: &'a str,
+    /// `None` when nothing was measured outside of the groups in it.
+    part: Option<&'a SummaryPart<'a>>,
+    children: Vec<Node<'a>>,
+}
+
+impl<'a> Node<'a> {
+    fn of(data: &'a SummaryData<'a>, scenario: &str) -> Self {
+        let mut root = Node::default();
+        for part in data.parts.iter().filter(|part| part.part.scenario == scenario) {
+            let mut node = &mut root;
+            let names = part.part.group.split("::").filter(|name| !name.is_empty());
+            for name in names {
+                let known = node.children.iter().position(|child| child.name == name);
+                let place = known.unwrap_or_else(|| {
+                    node.children.push(Node { name, ..Node::default() });
+                    node.children.len() - 1
+                });
+                node = &mut node.children[place];
+            }
+            node.part = Some(part);
+        }
+        root
+    }
+}
+
+/// The summary as far as it is written.
+struct Page<'o> {
+    out: String,
+    seconds: f64,
+    options: &'o TextOptions,
+    style: Style,
+}
+
+impl Page<'_> {
+    fn section(&mut self, title: &str) {
+        self.out.push_str(&format!("  █ {} \n\n", self.style.bold(title)));
+    }
+
+    fn group(&mut self, node: &Node<'_>, indent: usize) {
+        if let Some(SummaryPart { part, metrics }) = node.part {
+            let checks: Vec<_> =
+                part.checks.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+            self.content(metrics, &checks, indent);
+        }
+        for child in &node.children {
+            let title = self.style.bold(&format!("GROUP: {}", child.name));
+            self.out.push_str(&format!("{}↳ {title} \n\n", " ".repeat(indent)));
+            self.group(child, indent + 2);
+        }
+    }
+
+    fn content(&mut self, metrics: &[SummaryMetric], checks: &[(&str, CheckCount)], indent: usize) {
+        if !checks.is_empty() {
+            let sums = metrics.iter().find(|metric| metric.name == "checks");
+            write_checks(&mut self.out, sums, self.seconds, checks, indent, &self.style);
+        }
+        let is_full = self.options.mode == SummaryMode::Full;
+        let section = |metric: &SummaryMetric| section_of(metric, is_full);
+        let shown: Vec<_> = metrics.iter().filter(|metric| section(metric).is_some()).collect();
+        let layout = Layout::new(&shown, self.options);
+        let spaces = " ".repeat(indent);
+        for title in ["CUSTOM", "HTTP", "EXECUTION", "NETWORK", "WEBSOCKET"] {
+            let mut lines: Vec<_> =
+                shown.iter().copied().filter(|metric| section(metric) == Some(title)).collect();
+            if lines.is_empty() {
+                continue;
+            }
+            lines.sort_by(|left, right| left.name.cmp(&right.name));
+            self.out.push_str(&format!("{spaces}{}\n", self.style.bold(title)));
+            for metric in lines {
+                self.out.push_str(&layout.line(metric, &self.style, &spaces, ""));
+            }
+            self.out.push('\n');
+        }
+    }
 }
 
 /// Thresholds by metric; those of a sub-metric below its metric when that has some, too.
@@ -101,9 +202,10 @@ fn base_name(metric: &SummaryMetric) -> &str {
     metric.name.split('{').next().unwrap_or_default()
 }
 
-fn section_of(metric: &SummaryMetric) -> Option<&'static str> {
+fn section_of(metric: &SummaryMetric, is_full: bool) -> Option<&'static str> {
     let name = base_name(metric);
     match name {
+        _ if IN_DETAIL.contains(&name) => Some("HTTP").filter(|_| is_full),
         _ if HTTP.contains(&name) => Some("HTTP"),
         _ if EXECUTION.contains(&name) => Some("EXECUTION"),
         _ if NETWORK.contains(&name) => Some("NETWORK"),
@@ -138,16 +240,17 @@ fn all_checks(groups: &[GroupMeasured]) -> Vec<(&str, CheckCount)> {
 
 fn write_checks(
     out: &mut String,
-    data: &SummaryData<'_>,
+    sums: Option<&SummaryMetric>,
+    seconds: f64,
     checks: &[(&str, CheckCount)],
+    indent: usize,
     style: &Style,
 ) {
-    if let Some(SummaryMetric { values: Values::Rate { rate, passes, fails }, .. }) =
-        data.find("checks")
-    {
+    let spaces = " ".repeat(indent);
+    if let Some(SummaryMetric { values: Values::Rate { rate, passes, fails }, .. }) = sums {
         let total = passes + fails;
         let percent = |part: f64| humanize(part, MetricKind::Rate, Contains::Default, None);
-        let per_second = total as f64 / data.seconds;
+        let per_second = total as f64 / seconds;
         let rate_text = humanize(per_second, MetricKind::Counter, Contains::Default, None) + "/s";
         // Not 1 − rate: rounded down to two digits, that can be one off.
         let failed = *fails as f64 / total.max(1) as f64;
@@ -160,147 +263,27 @@ fn write_checks(
         for (name, value, extra) in rows {
             let dots = style.faint(&format!("{}:", ".".repeat(19 - name.len())));
             let value = pad(&style.cyan(&value), &value, width);
-            out.push_str(&format!("    {name}{dots} {value} {}\n", style.faint_cyan(&extra)));
+            out.push_str(&format!("{spaces}{name}{dots} {value} {}\n", style.faint_cyan(&extra)));
         }
         out.push('\n');
     }
     for (name, count) in checks {
         if count.fails == 0 {
-            out.push_str(&format!("    {}\n", style.green(&format!("✓ {name}"))));
+            out.push_str(&format!("{spaces}{}\n", style.green(&format!("✓ {name}"))));
         } else {
-            let percent = 100 * count.passes / (count.passes + count.fails);
-            out.push_str(&format!("    {}\n", style.red(&format!("✗ {name}"))));
-            let detail = format!("↳  {percent}% — ✓ {} / ✗ {}", count.passes, count.fails);
-            out.push_str(&format!("      {}\n", style.red(&detail)));
+            out.push_str(&format!("{spaces}{}\n", style.red(&format!("✗ {name}"))));
+            // So far to the right in k6 as well.
+            let spaces = " ".repeat(2 * indent - 2);
+            out.push_str(&format!("{spaces}{}\n", style.red(&detail(*count))));
         }
     }
     out.push('\n');
 }
 
-/// Widths of the columns over all metrics shown.
-struct Layout<'o> {
-    options: &'o TextOptions,
-    name: usize,
-    value: usize,
-    trend: Vec<usize>,
-    extras: Vec<usize>,
-}
-
-impl<'o> Layout<'o> {
-    fn new(metrics: &[&SummaryMetric], options: &'o TextOptions) -> Self {
-        let mut layout = Self { options, name: 0, value: 0, trend: Vec::new(), extras: Vec::new() };
-        for metric in metrics {
-            layout.name = layout.name.max(width(&display_name(metric)));
-            let (value, extras) = layout.cells(metric);
-            let columns = if value.is_some() { &mut layout.extras } else { &mut layout.trend };
-            columns.resize(columns.len().max(extras.len()), 0);
-            for (column, extra) in columns.iter_mut().zip(&extras) {
-                *column = (*column).max(width(&extra.1));
-            }
-            layout.value = layout.value.max(value.as_deref().map_or(0, width));
-        }
-        layout
-    }
-
-    /// The main value (none for a trend) and the further ones with their labels.
-    fn cells(&self, metric: &SummaryMetric) -> (Option<String>, Vec<(String, String)>) {
-        let unit = self.options.time_unit.as_deref();
-        let show = |value| humanize(value, metric.kind, metric.contains, unit);
-        let plain = |text: String| (String::new(), text);
-        match &metric.values {
-            Values::Counter { count, rate } => {
-                (Some(show(*count)), vec![plain(show(*rate) + "/s")])
-            }
-            Values::Gauge { value, min, max } => {
-                let extras = [format!("min={}", show(*min)), format!("max={}", show(*max))];
-                (Some(show(*value)), extras.map(plain).to_vec())
-            }
-            Values::Rate { rate, passes, fails } => {
-                (Some(show(*rate)), vec![plain(format!("{passes} out of {}", passes + fails))])
-            }
-            Values::Trend(stats) => {
-                let cells = stats.iter().map(|(name, value)| {
-                    let text = if name == "count" { value.to_string() } else { show(*value) };
-                    (format!("{name}="), text)
-                });
-                (None, cells.collect())
-            }
-        }
-    }
-
-    fn line(&self, metric: &SummaryMetric, style: &Style) -> String {
-        let name = display_name(metric);
-        let dots = style.faint(&format!("{}:", ".".repeat(self.name + 3 - width(&name))));
-        let (value, extras) = self.cells(metric);
-        let data = match value {
-            None => {
-                let cells = extras.iter().zip(&self.trend).map(|((label, text), width)| {
-                    format!("{label}{}", pad(&style.cyan(text), text, *width))
-                });
-                cells.collect::<Vec<_>>().join(" ")
-            }
-            Some(value) => {
-                let mut data = pad(&style.cyan(&value), &value, self.value);
-                for (index, (_, text)) in extras.iter().enumerate() {
-                    data.push(' ');
-                    let shown = style.faint_cyan(text);
-                    let fill = if extras.len() > 1 { self.extras[index] } else { 0 };
-                    data.push_str(&pad(&shown, text, fill));
-                }
-                data
-            }
-        };
-        format!("    {name}{dots} {data}\n")
-    }
-}
-
-fn display_name(metric: &SummaryMetric) -> String {
-    match metric.name.split_once('{') {
-        Some((_, tags)) => format!("  {{ {} }}", tags.trim_end_matches('}').trim()),
-        None => metric.name.clone(),
-    }
-}
-
-fn width(text: &str) -> usize {
-    text.chars().count()
-}
-
-/// `shown` (with colours) filled up to the width that `plain` leaves free.
-fn pad(shown: &str, plain: &str, columns: usize) -> String {
-    format!("{shown}{}", " ".repeat(columns.saturating_sub(width(plain))))
-}
-
-/// Colours, if wanted.
-struct Style(bool);
-
-impl Style {
-    fn wrap(&self, codes: &str, text: &str) -> String {
-        if self.0 { format!("\x1b[{codes}m{text}\x1b[0m") } else { text.to_owned() }
-    }
-
-    fn bold(&self, text: &str) -> String {
-        self.wrap("1", text)
-    }
-
-    fn faint(&self, text: &str) -> String {
-        self.wrap("2;37", text)
-    }
-
-    fn cyan(&self, text: &str) -> String {
-        self.wrap("36", text)
-    }
-
-    fn faint_cyan(&self, text: &str) -> String {
-        self.wrap("2;36", text)
-    }
-
-    fn green(&self, text: &str) -> String {
-        self.wrap("32", text)
-    }
-
-    fn red(&self, text: &str) -> String {
-        self.wrap("31", text)
-    }
+/// How often a check has failed.
+pub(super) fn detail(count: CheckCount) -> String {
+    let percent = 100 * count.passes / (count.passes + count.fails);
+    format!("↳  {percent}% — ✓ {} / ✗ {}", count.passes, count.fails)
 }
 
 #[cfg(test)]
@@ -308,7 +291,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::metrics::{Builtin, GroupMeasured, Measured, Registry, Sink};
+    use crate::metrics::{Builtin, GroupMeasured, Measured, Registry, SampleTags, Sink};
 
     fn checks_of(passes: u64, fails: u64) -> CheckCount {
         CheckCount { passes, fails }
@@ -316,6 +299,18 @@ mod tests {
 
     /// A summary of checks in the root group and in a group inside it; nothing else happened.
     fn summary(root: &[(&str, CheckCount)], inner: &[(&str, CheckCount)], seconds: u64) -> String {
+        let data = measured(root, inner);
+        shown(&data, seconds, SummaryMode::Compact)
+    }
+
+    fn shown(measured: &Measured, seconds: u64, mode: SummaryMode) -> String {
+        let registry = Registry::new();
+        let duration = Duration::from_secs(seconds);
+        let data = SummaryData::new(&registry, measured, &[], duration, (&[], &[]));
+        text(&data, &TextOptions { mode, ..TextOptions::default() })
+    }
+
+    fn measured(root: &[(&str, CheckCount)], inner: &[(&str, CheckCount)]) -> Measured {
         let registry = Registry::new();
         let owned = |checks: &[(&str, CheckCount)]| {
             checks.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
@@ -329,10 +324,7 @@ mod tests {
         let total = all().map(|count| count.passes + count.fails).sum();
         sinks[Builtin::Checks as usize] = Sink::Rate { trues, total };
         let groups = vec![group(vec![1], owned(root)), group(Vec::new(), owned(inner))];
-        let measured = Measured { sinks, groups, ..Measured::default() };
-        let data =
-            SummaryData::new(&registry, &measured, &[], Duration::from_secs(seconds), (&[], &[]));
-        text(&data, &TextOptions::default())
+        Measured { sinks, groups, ..Measured::default() }
     }
 
     fn line<'t>(text: &'t str, start: &str) -> &'t str {
@@ -364,5 +356,51 @@ mod tests {
             .collect();
         assert_eq!(names, ["b", "a", "c"], "{text}");
         assert!(line(&text, "↳").contains("50% — ✓ 1 / ✗ 1"), "{text}");
+    }
+
+    #[test]
+    fn the_full_mode_shows_scenarios_with_their_groups() {
+        let mut measured = measured(&[("a", checks_of(1, 0))], &[]);
+        let tags = |group| SampleTags { scenario: "buy", group, ..SampleTags::default() };
+        let requests = Builtin::HttpReqs.id();
+        for group in ["", "::a::b"] {
+            measured.parts.add(requests, MetricKind::Counter, 2.0, &tags(group));
+        }
+        let found = shown(&measured, 4, SummaryMode::Full);
+        let expected = "
+
+  █ SCENARIO: buy\x20
+
+    HTTP
+    http_reqs...: 4 1/s
+
+    ↳ GROUP: a\x20
+
+      ↳ GROUP: b\x20
+
+        HTTP
+        http_reqs...: 2 0.5/s
+
+";
+        assert!(found.contains(expected), "{found}");
+    }
+
+    #[test]
+    fn the_legacy_mode_shows_checks_by_group_and_metrics_by_name() {
+        let found = shown(
+            &measured(&[("a", checks_of(1, 1))], &[("b", checks_of(2, 0))]),
+            1,
+            SummaryMode::Legacy,
+        );
+        let expected = "
+     ✗ a
+      ↳  50% — ✓ 1 / ✗ 1
+
+     ✓ b
+
+     checks...: 75.00% 3 out of 4
+
+";
+        assert!(found.contains(expected), "{found}");
     }
 }

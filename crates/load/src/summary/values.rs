@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use super::TrendStat;
 use crate::engine::Guarded;
-use crate::metrics::{Contains, GroupMeasured, Measured, MetricId, MetricKind, Registry, Sink};
+use crate::metrics::{
+    Contains, GroupMeasured, Measured, Metric, MetricId, MetricKind, Part, Registry, Sink,
+};
 
 /// The figures of one metric.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,12 +53,20 @@ pub(crate) struct ThresholdResult {
     pub(crate) ok: bool,
 }
 
+/// One scenario, or one group in it.
+pub(crate) struct SummaryPart<'a> {
+    pub(crate) part: &'a Part,
+    pub(crate) metrics: Vec<SummaryMetric>,
+}
+
 /// Everything the summary shows.
 pub(crate) struct SummaryData<'a> {
     /// In the order of their definition.
     pub(crate) metrics: Vec<SummaryMetric>,
     /// The root first.
     pub(crate) groups: &'a [GroupMeasured],
+    /// Scenarios and groups, when they are told apart.
+    pub(crate) parts: Vec<SummaryPart<'a>>,
     /// Length of the window, what rates per second are over; never zero.
     pub(crate) seconds: f64,
 }
@@ -95,7 +105,21 @@ impl<'a> SummaryData<'a> {
                 thresholds: results(id, sink),
             })
             .collect();
-        Self { metrics, groups: &measured.groups, seconds }
+        let part = |part: &'a Part| {
+            let metrics = part.sinks.iter().map(|(id, sink)| {
+                let Metric { name, kind, contains, .. } = registry.get(*id);
+                SummaryMetric {
+                    name: name.clone(),
+                    kind: *kind,
+                    contains: *contains,
+                    values: values(sink, trend_stats, seconds),
+                    thresholds: Vec::new(),
+                }
+            });
+            SummaryPart { part, metrics: metrics.collect() }
+        };
+        let parts = measured.parts.iter().map(part).collect();
+        Self { metrics, groups: &measured.groups, parts, seconds }
     }
 
     /// All thresholds, with the metric each is about.
@@ -113,10 +137,6 @@ impl<'a> SummaryData<'a> {
             self.metrics.iter().filter(crossed).map(|metric| metric.name.as_str()).collect();
         names.sort_unstable();
         names
-    }
-
-    pub(crate) fn find(&self, name: &str) -> Option<&SummaryMetric> {
-        self.metrics.iter().find(|metric| metric.name == name)
     }
 }
 

@@ -457,3 +457,23 @@ fn a_status_that_has_no_body_has_null() {
          check(http.get(URL), { empty: (r) => r.body === '' });",
     );
 }
+
+#[test]
+fn what_goes_over_the_wire_can_be_shown() {
+    for (option, body) in [("", "first"), ("full", "first")] {
+        let server = Server::start(|_| ok("an answer"));
+        let mut script = Script::body(&format!("http.post(URL + '/p', '{body}')")).against(&server);
+        script
+            .config
+            .overrides
+            .set("httpDebug", if option.is_empty() { "true" } else { option })
+            .unwrap();
+        let ran = script.run();
+        let shown = ran.messages.join("\n");
+        assert!(shown.contains("Request:\\nPOST /p HTTP/1.1\\nHost: "), "{shown}");
+        assert!(shown.contains("Response:\\nHTTP/1.1 200 OK\\n"), "{shown}");
+        assert_eq!(shown.matches("request_id=").count(), 2, "{shown}");
+        let has_bodies = shown.contains("\\n\\nfirst\\n") && shown.contains("\\n\\nan answer\\n");
+        assert_eq!(has_bodies, option == "full", "{shown}");
+    }
+}

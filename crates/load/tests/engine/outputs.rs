@@ -1,6 +1,8 @@
 //! Outputs of single values, and the limit on requests per second.
 
 use std::io::Read as _;
+use std::net::SocketAddr;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use madang_load::{ExitStatus, Layer, OutputSpec};
@@ -99,6 +101,105 @@ fn a_database_that_refuses_is_told_and_may_come_back() {
     let ran = script.run();
     assert!(ran.said("Connection refused"), "{:?}", ran.messages);
     assert_eq!(ran.status, ExitStatus::Failure);
+}
+
+#[test]
+fn sums_are_pushed_to_servers_of_prometheus_and_opentelemetry() {
+    let collector = Server::start(|_| ok(""));
+    let server = Server::start(|_| ok("fine"));
+    let host = collector.address.to_string();
+    let variable = |name: &str| {
+        Some(match name {
+            "K6_PROMETHEUS_RW_SERVER_URL" => collector.url("/api/v1/write"),
+            "K6_PROMETHEUS_RW_BEARER_TOKEN" => "secret".to_owned(),
+            "K6_PROMETHEUS_RW_STALE_MARKERS" | "K6_OTEL_HTTP_EXPORTER_INSECURE" => {
+                "true".to_owned()
+            }
+            "K6_OTEL_EXPORTER_PROTOCOL" => "http/protobuf".to_owned(),
+            "K6_OTEL_HTTP_EXPORTER_ENDPOINT" => host.clone(),
+            "K6_OTEL_HEADERS" => "X-Tenant=shop".to_owned(),
+            _ => return None,
+        })
+    };
+    let mut script = Script::body("http.get(URL)").against(&server);
+    script.config.outputs = ["experimental-prometheus-rw", "opentelemetry"]
+        .map(|name| OutputSpec::parse(name, variable).unwrap())
+        .to_vec();
+    let layer = Layer { vus: Some(2), iterations: Some(20), ..Layer::default() };
+    let ran = script.options(layer).run();
+    assert_eq!(ran.status, ExitStatus::Success, "{:?}", ran.messages);
+    let requests = collector.requests();
+    let to = |path: &str| requests.iter().filter(|one| one.path() == path).collect::<Vec<_>>();
+    let [values, end] = to("/api/v1/write")[..] else { panic!("{requests:?}") };
+    assert_eq!(values.header("content-encoding"), Some("snappy"));
+    assert_eq!(values.header("authorization"), Some("Bearer secret"));
+    for pushed in [values, end] {
+        assert!(pushed.body.contains("k6_iterations_total"), "{:?}", pushed.body);
+    }
+    let [exported] = to("/v1/metrics")[..] else { panic!("{requests:?}") };
+    assert_eq!(exported.header("content-type"), Some("application/x-protobuf"));
+    assert_eq!(exported.header("x-tenant"), Some("shop"));
+    assert!(exported.body.contains("http_req_failed.total"), "{:?}", exported.body);
+}
+
+/// A gRPC server that says this status at the end of every call; what it is asked is sent on.
+fn grpc_server(status: &'static str) -> (SocketAddr, mpsc::Receiver<(String, Vec<u8>)>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let mut connection = h2::server::handshake(stream).await.unwrap();
+                while let Some(Ok((request, mut respond))) = connection.accept().await {
+                    let sender = sender.clone();
+                    tokio::spawn(async move {
+                        let (head, mut body) = request.into_parts();
+                        let mut message = Vec::new();
+                        while let Some(Ok(data)) = body.data().await {
+                            message.extend_from_slice(&data);
+                        }
+                        sender.send((head.uri.path().to_owned(), message)).unwrap();
+                        let head =
+                            http::Response::builder().header("content-type", "application/grpc");
+                        let mut stream =
+                            respond.send_response(head.body(()).unwrap(), false).unwrap();
+                        let mut trailers = http::HeaderMap::new();
+                        trailers.insert("grpc-status", status.parse().unwrap());
+                        trailers.insert("grpc-message", "no room".parse().unwrap());
+                        stream.send_trailers(trailers).unwrap();
+                    });
+                }
+            }
+        });
+    });
+    (address, receiver)
+}
+
+#[test]
+fn metrics_are_exported_by_grpc() {
+    for (status, expected) in [("0", ExitStatus::Success), ("8", ExitStatus::Failure)] {
+        let (address, calls) = grpc_server(status);
+        let variable = |name: &str| match name {
+            "K6_OTEL_GRPC_EXPORTER_ENDPOINT" => Some(address.to_string()),
+            "K6_OTEL_GRPC_EXPORTER_INSECURE" => Some("true".to_owned()),
+            _ => None,
+        };
+        let mut script = Script::body("");
+        script.config.outputs = vec![OutputSpec::parse("opentelemetry", variable).unwrap()];
+        let ran = script.run();
+        assert_eq!(ran.status, expected, "{:?}", ran.messages);
+        assert_eq!(ran.said("the server answers gRPC status 8 no room"), status == "8");
+        let (path, message) = calls.recv_timeout(Duration::from_secs(10)).unwrap();
+        assert_eq!(path, "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export");
+        let length = u32::from_be_bytes(message[1..5].try_into().unwrap());
+        assert_eq!((message[0], length as usize), (0, message.len() - 5));
+        assert!(message.windows(10).any(|part| part == b"iterations"));
+    }
 }
 
 #[test]

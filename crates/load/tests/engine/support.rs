@@ -148,7 +148,8 @@ async fn read_request(stream: &mut TcpStream, connection: u64) -> Option<Request
             return None;
         }
     }
-    request.body = String::from_utf8(bytes[end..end + length].to_vec()).unwrap();
+    // What is pushed to some servers is no text.
+    request.body = String::from_utf8_lossy(&bytes[end..end + length]).into_owned();
     Some(request)
 }
 

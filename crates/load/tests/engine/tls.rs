@@ -1,7 +1,7 @@
 //! TLS against OpenSSL's own server, with a certificate nobody trusts.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpListener;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -274,4 +274,53 @@ fn websockets_are_spoken_over_tls() {
     );
     trusting(&mut script, port);
     script.run().assert_all_checks_passed();
+}
+
+/// A proxy that connects whoever asks for `shop.example` with this port of the machine.
+fn tunnel_to(port: u16) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut client = stream.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                client.read_exact(&mut byte).unwrap();
+                head.push(byte[0]);
+            }
+            assert!(head.starts_with(b"CONNECT shop.example:443 HTTP/1.1\r\n"), "{head:?}");
+            client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").unwrap();
+            let server = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            for (mut from, mut to) in
+                [(client.try_clone().unwrap(), server.try_clone().unwrap()), (server, client)]
+            {
+                std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+            }
+        }
+    });
+    address.port()
+}
+
+#[test]
+fn a_proxy_passes_tls_on_as_it_is() {
+    let server = TlsServer::start("-tls1_3");
+    let newer = crate::http2_servers::Http2Server::start(10);
+    for (port, proto) in [(server.port, "HTTP/1.0"), (newer.port, "HTTP/2.0")] {
+        let proxy = format!("http://127.0.0.1:{}", tunnel_to(port));
+        let mut script = Script::body(&format!(
+            "const r = http.get('https://shop.example/a');
+             check(r, {{
+                answered: (r) => r.status === 200,
+                proto: (r) => r.proto === '{proto}',
+                'the time of the tunnel is none of the request': (r) => r.timings.tls_handshaking > 0,
+             }});"
+        ));
+        let given = |name: &str| (name == "https_proxy").then(|| proxy.clone());
+        script.config.overrides = madang_load::Layer::from_environment(given).unwrap();
+        script.config.overrides.http.insecure_skip_tls_verify = Some(true);
+        let ran = script.run();
+        ran.assert_all_checks_passed();
+        assert_eq!(ran.check("answered"), (1, 0), "{:?}", ran.messages);
+    }
 }

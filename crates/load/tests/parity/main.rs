@@ -86,6 +86,16 @@ fn has_outputs(script: &Path) -> bool {
     script.file_stem().unwrap().to_str().unwrap().starts_with("outputs")
 }
 
+/// What the environment says of proxies, for the script that is about them.
+fn proxies(script: &Path, server: &Server) -> Vec<(&'static str, String)> {
+    if script.file_stem().unwrap() != "proxies" {
+        return Vec::new();
+    }
+    let proxy = server.url().replace("http://", "http://user:pass@");
+    let direct = "direct.example".to_owned();
+    vec![("HTTP_PROXY", proxy.clone()), ("HTTPS_PROXY", proxy), ("NO_PROXY", direct)]
+}
+
 /// What `--out` is given for the files in this directory.
 fn outputs(work: &Path) -> [String; 2] {
     ["json", "csv"].map(|kind| format!("{kind}={}", work.join(kind).display()))
@@ -126,10 +136,18 @@ fn of_madang(script: &Path) -> Value {
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
     let work = tempfile::tempdir().unwrap();
     let export = work.path().join("export.json");
+    let variables = proxies(script, &server);
+    let variable = |name: &str| {
+        let found = variables.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| value.clone())
+    };
     let outcome = madang_load::run(&Config {
         script: script.to_owned(),
         environment: BTreeMap::from([("URL".to_owned(), server.url())]),
-        overrides: Layer { user_agent: Some("k6".to_owned()), ..Layer::default() },
+        overrides: Layer {
+            user_agent: Some("k6".to_owned()),
+            ..Layer::from_environment(variable).unwrap()
+        },
         quiet: true,
         no_summary: true,
         summary_export: Some(export.clone()),
@@ -173,6 +191,7 @@ fn of_k6(k6: &Path, script: &Path) -> Value {
         )
         .arg(script)
         .env("NO_COLOR", "1")
+        .envs(proxies(script, &server))
         .output()
         .unwrap();
     let messages: Vec<_> =

@@ -43,6 +43,10 @@ impl Server {
 /// Without the random parts of forms and of answers to challenges.
 fn settled(text: &str) -> String {
     let mut text = text.to_owned();
+    // Which k6 sends to a proxy whatever the options say.
+    if text.starts_with("CONNECT ") {
+        text = text.replace("User-Agent: Go-http-client/1.1", "User-Agent: k6");
+    }
     if let Some(at) = text.find("boundary=") {
         let boundary: String =
             text[at + 9..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
@@ -97,7 +101,12 @@ fn serve(stream: &TcpStream, log: &Mutex<Vec<String>>) {
         }
         let body = String::from_utf8_lossy(&body).into_owned();
         log.lock().unwrap().push(format!("{head}{body}"));
-        let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
+        let target = head.split(' ').nth(1).unwrap_or_default();
+        // A proxy is asked for a whole address.
+        let target = target
+            .strip_prefix("http://")
+            .map_or(target, |rest| rest.find('/').map_or("/", |at| &rest[at..]));
+        let target = target.to_owned();
         if let Some(key) = header("sec-websocket-key").filter(|_| target.starts_with("/ws")) {
             return crate::sockets::serve(reader, &target, &key, log);
         }
@@ -127,6 +136,9 @@ fn answer(target: &str, authorization: Option<&str>, cookie: Option<&str>) -> St
     };
     let html = "Content-Type: text/html; charset=utf-8\r\n";
     let json = "Content-Type: application/json\r\nX-Custom: one\r\nX-Custom: two\r\n";
+    if path == "shop.example:443" || path == "shop.example:80" {
+        return with("403 Forbidden", "", "");
+    }
     match path.trim_start_matches('/').split('/').collect::<Vec<_>>()[..] {
         ["status", code] => with(&format!("{code} Some Status"), "", "a body"),
         ["redirect", "0"] => with("200 OK", "", "arrived"),

@@ -2,7 +2,9 @@
 
 use anyhow::Context as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use madang_load::{ConfigFile, Layer, OptionsError, OutputSpec, Secrets, SecretsError};
+use madang_load::{
+    ConfigFile, Layer, OptionsError, OutputSpec, Secrets, SecretsError, SummaryMode,
+};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -27,6 +29,9 @@ pub struct Flags {
     /// How names are looked up [default: ttl=5m,select=random,policy=preferIPv4]
     #[arg(long, value_name = "SETTINGS")]
     dns: Option<String>,
+    /// Show the headers of every request and response; with `full` the bodies as well
+    #[arg(long, value_name = "full", num_args = 0..=1, require_equals = true, default_missing_value = "headers")]
+    http_debug: Option<String>,
     /// Options as JSON that the script's own win over [environment: K6_CONFIG]
     #[arg(long, short = 'c', value_name = "FILE")]
     config: Option<PathBuf>,
@@ -37,7 +42,8 @@ pub struct Flags {
     #[arg(long, value_name = "NAMES")]
     system_tags: Option<String>,
     /// Write every single value: json=FILE, csv=FILE, or csv=fileName=FILE,timeFormat=unix_milli,saveInterval=1s; `-` is
-    /// standard output, a name with .gz is compressed; influxdb=http://HOST:8086/DATABASE pushes them; may be repeated
+    /// standard output, a name with .gz is compressed; influxdb=http://HOST:8086/DATABASE pushes them; experimental-prometheus-rw and opentelemetry push
+    /// sums (K6_PROMETHEUS_RW_…, K6_OTEL_…); may be repeated
     #[arg(long, short = 'o', value_name = "OUTPUT")]
     out: Vec<String>,
     /// Values for k6/secrets, hidden in all messages: file=PATH with a NAME=VALUE in each line, or mock=NAME=VALUE,…;
@@ -47,8 +53,9 @@ pub struct Flags {
     /// Append what the script writes with console to this file [environment: K6_CONSOLE_OUTPUT]
     #[arg(long, value_name = "FILE")]
     console_output: Option<PathBuf>,
-    /// compact (the summary that is printed anyway) or disabled
-    #[arg(long, value_name = "MODE", value_parser = ["compact", "disabled"])]
+    /// How much the summary shows: compact (the default), full (each scenario and group, and more metrics), legacy
+    /// (as before k6 1.0) or disabled
+    #[arg(long, value_name = "MODE", value_parser = ["compact", "full", "legacy", "disabled"])]
     summary_mode: Option<String>,
     /// Accepted, changes nothing
     #[arg(long, hide = true)]
@@ -79,6 +86,7 @@ impl Flags {
             ("blacklistIPs", list(&self.blacklist_ip)),
             ("blockHostnames", list(&self.block_hostnames)),
             ("dns", self.dns.clone()),
+            ("httpDebug", self.http_debug.clone()),
             ("rps", self.rps.clone()),
             ("systemTags", self.system_tags.clone()),
         ] {
@@ -129,16 +137,25 @@ impl Flags {
             .or_else(|| named(variable, "K6_CONSOLE_OUTPUT").map(PathBuf::from))
     }
 
-    /// Whether there is to be no summary.
-    pub fn hides_summary(&self, variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<bool> {
+    /// How much the summary shows; `None` when there is to be none.
+    pub fn summary(
+        &self,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> anyhow::Result<Option<SummaryMode>> {
         let mode = self.summary_mode.clone().or_else(|| named(&variable, "K6_SUMMARY_MODE"));
-        match mode.as_deref() {
-            None | Some("compact") => switch(&variable, "K6_NO_SUMMARY"),
-            Some("disabled") => Ok(true),
+        let mode = match mode.as_deref() {
+            None | Some("compact") => SummaryMode::Compact,
+            Some("full") => SummaryMode::Full,
+            Some("legacy") => SummaryMode::Legacy,
+            Some("disabled") => return Ok(None),
             Some(mode) => {
-                anyhow::bail!("K6_SUMMARY_MODE = {mode} is not supported yet: compact or disabled")
+                anyhow::bail!(
+                    "K6_SUMMARY_MODE = {mode}: compact, full, legacy or disabled is expected"
+                )
             }
-        }
+        };
+        let hides = switch(&variable, "K6_NO_SUMMARY")?;
+        Ok(Some(mode).filter(|_| !hides))
     }
 }
 
@@ -158,7 +175,6 @@ pub fn switch(variable: impl Fn(&str) -> Option<String>, name: &str) -> anyhow::
 
 /// Flags of k6 that are not there, and what to do instead.
 const REFUSED: &[(&str, &str)] = &[
-    ("--http-debug", "console.log(JSON.stringify(response)) shows a response and its request"),
     ("--local-ips", "requests come from the address that the system chooses"),
     ("--execution-segment", "one process runs the whole test"),
     ("--execution-segment-sequence", "one process runs the whole test"),
@@ -269,8 +285,8 @@ mod tests {
         let names = |typed: &[&str]| of(typed, "json=a.json,csv=a.csv");
         assert_eq!((names(&[]), names(&["-o", "json"])), (Ok(2), Ok(1)));
         assert_eq!(of(&[], ""), Ok(3));
-        let error = names(&["--out", "json", "--out=opentelemetry"]).unwrap_err();
-        assert_eq!(error, "the output `opentelemetry` is not supported yet");
+        let error = names(&["--out", "json", "--out=cloud"]).unwrap_err();
+        assert_eq!(error, "the output `cloud` is not supported yet");
     }
 
     #[test]
@@ -278,16 +294,17 @@ mod tests {
         let typed = |typed: &[&str]| {
             Typed::try_parse_from([&["load", "s.js"], typed].concat()).unwrap().args.more
         };
-        let hides = |flags: &[&str], name: &str, value: &str| {
+        let shown = |flags: &[&str], name: &str, value: &str| {
             let variable = |asked: &str| (asked == name).then(|| value.to_owned());
-            typed(flags).hides_summary(variable).map_err(|error| error.to_string())
+            typed(flags).summary(variable).map_err(|error| error.to_string())
         };
-        assert_eq!(hides(&[], "K6_NO_SUMMARY", "true"), Ok(true));
-        assert_eq!(hides(&[], "K6_NO_SUMMARY", ""), Ok(false));
-        assert_eq!(hides(&[], "K6_SUMMARY_MODE", "disabled"), Ok(true));
-        assert_eq!(hides(&["--summary-mode=compact"], "K6_SUMMARY_MODE", "disabled"), Ok(false));
-        assert!(hides(&[], "K6_SUMMARY_MODE", "full").unwrap_err().contains("not supported yet"));
-        assert!(hides(&[], "K6_NO_SUMMARY", "yes").unwrap_err().contains("K6_NO_SUMMARY"));
+        assert_eq!(shown(&[], "K6_NO_SUMMARY", "true"), Ok(None));
+        assert_eq!(shown(&[], "K6_NO_SUMMARY", ""), Ok(Some(SummaryMode::Compact)));
+        assert_eq!(shown(&[], "K6_SUMMARY_MODE", "disabled"), Ok(None));
+        let full = Ok(Some(SummaryMode::Full));
+        assert_eq!(shown(&["--summary-mode=full"], "K6_SUMMARY_MODE", "disabled"), full);
+        assert!(shown(&[], "K6_SUMMARY_MODE", "all").unwrap_err().contains("is expected"));
+        assert!(shown(&[], "K6_NO_SUMMARY", "yes").unwrap_err().contains("K6_NO_SUMMARY"));
         let console = |flags: &[&str]| typed(flags).console_output(|_| Some("of.env".to_owned()));
         assert_eq!(console(&[]), Some("of.env".into()));
         assert_eq!(console(&["--console-output=a"]), Some("a".into()));

@@ -43,15 +43,13 @@ use super::user::User;
 use super::{ScriptError, jslib};
 
 /// Modules k6 has and this engine does not.
-const MISSING_MODULES: &[&str] = &[
-    "k6/browser",
-    "k6/crypto/x509",
-    "k6/experimental/redis",
-    "k6/experimental/streams",
-    "k6/net/grpc",
-];
+const MISSING_MODULES: &[&str] =
+    &["k6/browser", "k6/crypto/x509", "k6/experimental/redis", "k6/net/grpc"];
 
-/// Modules that are written in Rust.
+/// `k6/experimental/streams`, which needs nothing of the engine.
+const STREAMS: &str = include_str!("streams.js");
+
+/// Modules that are built in.
 const NATIVE: &[&str] = &[
     "k6",
     "k6/crypto",
@@ -60,6 +58,7 @@ const NATIVE: &[&str] = &[
     "k6/execution",
     "k6/experimental/csv",
     "k6/experimental/fs",
+    "k6/experimental/streams",
     "k6/experimental/websockets",
     "k6/html",
     "k6/http",
@@ -85,6 +84,7 @@ pub(super) fn declare<'js>(ctx: &Ctx<'js>, name: &str) -> Option<Result<Module<'
         "k6/execution" => Some(Module::declare_def::<execution::Execution, _>(ctx.clone(), name)),
         "k6/experimental/csv" => Some(Module::declare_def::<files::Csv, _>(ctx.clone(), name)),
         "k6/experimental/fs" => Some(Module::declare_def::<files::Fs, _>(ctx.clone(), name)),
+        "k6/experimental/streams" => Some(Module::declare(ctx.clone(), name, STREAMS)),
         "k6/timers" => Some(Module::declare_def::<timers::Timers, _>(ctx.clone(), name)),
         "k6/html" => Some(Module::declare_def::<html::Html, _>(ctx.clone(), name)),
         "k6/http" => Some(Module::declare_def::<http::Http, _>(ctx.clone(), name)),

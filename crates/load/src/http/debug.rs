@@ -1,0 +1,58 @@
+//! Shows requests and responses as they are on the wire (`httpDebug`).
+
+use super::head::Head;
+use super::outgoing::OutgoingHead;
+
+/// What is shown of each request and response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HttpDebug {
+    /// The start line and the headers.
+    Headers,
+    /// The bodies as well.
+    Full,
+}
+
+/// Writes a message about the request with this id.
+type Tell = Box<dyn Fn(&str, &str)>;
+
+/// Shows what goes over the wire.
+pub(super) struct Debug {
+    pub(super) shows: HttpDebug,
+    pub(super) tell: Tell,
+}
+
+impl Debug {
+    /// Shows a request, in the form of HTTP/1.1 whatever the protocol. Returns the id it is shown with.
+    pub(super) fn request(&self, head: &OutgoingHead<'_>, body: &[u8]) -> String {
+        let id = format!("{:032x}", fastrand::u128(..));
+        let mut bytes = Vec::new();
+        head.write_http1(&mut bytes);
+        self.show("Request", bytes, body, &id);
+        id
+    }
+
+    /// Shows a response; its body as it came, which may be compressed.
+    pub(super) fn response(&self, head: &Head, body: &[u8], id: &str) {
+        let mut bytes =
+            format!("{} {} {}\r\n", head.version.name(), head.status, head.reason()).into_bytes();
+        for (name, value) in head.headers() {
+            bytes.extend_from_slice(&[name.as_bytes(), b": ", value, b"\r\n"].concat());
+        }
+        bytes.extend_from_slice(b"\r\n");
+        self.show("Response", bytes, body, id);
+    }
+
+    fn show(&self, what: &str, mut bytes: Vec<u8>, body: &[u8], id: &str) {
+        if self.shows == HttpDebug::Full {
+            bytes.extend_from_slice(body);
+        }
+        let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
+        (self.tell)(&format!("{what}:\n{text}\n"), id);
+    }
+}
+
+impl std::fmt::Debug for Debug {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.shows.fmt(f)
+    }
+}

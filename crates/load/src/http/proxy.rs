@@ -1,0 +1,253 @@
+//! Proxies that the environment names, chosen as Go does (`golang.org/x/net/http/httpproxy`): by `HTTP_PROXY`,
+//! `HTTPS_PROXY` and `NO_PROXY`, in capitals or not.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use tokio::net::TcpStream;
+
+use super::connection::{Connection, Peer, Progress, Traffic};
+use super::stream::Stream;
+use super::timings::Trace;
+use super::url::split_port;
+use super::{AddressRange, RequestError, Url};
+
+/// A server that passes requests on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proxy {
+    pub(super) host: Arc<str>,
+    pub(super) port: u16,
+    /// What `Proxy-Authorization` says, when the address has a user.
+    pub(super) authorization: Option<String>,
+}
+
+/// Which requests go through a proxy.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Proxies {
+    http: Option<Proxy>,
+    https: Option<Proxy>,
+    exceptions: Vec<Exception>,
+}
+
+/// One entry of `NO_PROXY`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Exception {
+    All,
+    Range(AddressRange),
+    Address(IpAddr, Option<u16>),
+    /// `suffix` begins with a dot. `itself`: also the domain without it.
+    Domain {
+        suffix: String,
+        itself: bool,
+        port: Option<u16>,
+    },
+}
+
+impl Proxies {
+    /// Reads the variables; an empty one counts as none.
+    ///
+    /// # Errors
+    /// The variable's name and what is wrong with it. Never its value: that may hold a password.
+    pub fn from_environment(
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, (&'static str, &'static str)> {
+        let read = |names: [&'static str; 2]| {
+            names.into_iter().find_map(|name| {
+                variable(name).filter(|value| !value.is_empty()).map(|value| (name, value))
+            })
+        };
+        let proxy = |names| match read(names) {
+            Some((name, value)) => Proxy::parse(&value).map(Some).map_err(|why| (name, why)),
+            None => Ok(None),
+        };
+        let exceptions = read(["NO_PROXY", "no_proxy"]).map(|(_, value)| value);
+        Ok(Self {
+            http: proxy(["HTTP_PROXY", "http_proxy"])?,
+            https: proxy(["HTTPS_PROXY", "https_proxy"])?,
+            exceptions: exceptions.as_deref().map_or_else(Vec::new, exceptions_of),
+        })
+    }
+
+    /// The proxy for requests to `url`. This machine itself is always reached without one.
+    pub(super) fn of(&self, url: &Url) -> Option<&Proxy> {
+        let proxy = if url.secure { &self.https } else { &self.http }.as_ref()?;
+        let address: Option<IpAddr> = url.host.parse().ok();
+        let is_local = &*url.host == "localhost" || address.is_some_and(|ip| ip.is_loopback());
+        let excepted =
+            self.exceptions.iter().any(|entry| entry.covers(&url.host, address, url.port));
+        (!is_local && !excepted).then_some(proxy)
+    }
+}
+
+fn exceptions_of(list: &str) -> Vec<Exception> {
+    list.split(',').filter_map(|entry| Exception::parse(entry.trim())).collect()
+}
+
+impl Exception {
+    /// `None` for an entry that means nothing, as in Go.
+    fn parse(entry: &str) -> Option<Self> {
+        let entry = entry.to_ascii_lowercase();
+        if entry == "*" {
+            return Some(Self::All);
+        }
+        if let Ok(range) = entry.parse() {
+            return Some(Self::Range(range));
+        }
+        if let Ok(address) = entry.parse() {
+            return Some(Self::Address(address, None));
+        }
+        let (host, port) = split_port(&entry).ok()?;
+        if let Ok(address) = host.parse() {
+            return Some(Self::Address(address, port));
+        }
+        let host = host.strip_prefix('*').filter(|rest| rest.starts_with('.')).unwrap_or(host);
+        match host.strip_prefix('.') {
+            _ if host.is_empty() => None,
+            Some(_) => Some(Self::Domain { suffix: host.to_owned(), itself: false, port }),
+            None => Some(Self::Domain { suffix: format!(".{host}"), itself: true, port }),
+        }
+    }
+
+    fn covers(&self, host: &str, address: Option<IpAddr>, port: u16) -> bool {
+        let is_port = |wanted: &Option<u16>| wanted.is_none_or(|wanted| wanted == port);
+        match self {
+            Self::All => true,
+            Self::Range(range) => address.is_some_and(|address| range.contains(address)),
+            Self::Address(known, wanted) => address == Some(*known) && is_port(wanted),
+            Self::Domain { suffix, itself, port } => {
+                (host.ends_with(suffix.as_str()) || (*itself && host == &suffix[1..]))
+                    && is_port(port)
+            }
+        }
+    }
+}
+
+impl Proxy {
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        let url = match text.split_once("://") {
+            None => Url::parse(&format!("http://{text}")),
+            Some((scheme, _)) if scheme.eq_ignore_ascii_case("http") => Url::parse(text),
+            Some(_) => return Err("proxies other than http://… are not supported yet"),
+        };
+        let url = url.ok().filter(|url| !url.host.is_empty());
+        let url = url.ok_or("no address of a proxy such as http://proxy.example:3128")?;
+        let user = url.user_info.as_deref().map(|user| {
+            let user = if user.contains(':') { user.to_owned() } else { format!("{user}:") };
+            format!("Basic {}", BASE64_STANDARD.encode(user))
+        });
+        Ok(Self { host: (&*url.host).into(), port: url.port, authorization: user })
+    }
+
+    /// Asks the proxy at the other end of `stream` for a connection to the server of `url`.
+    /// Returns what is now a stream to that server, and the bytes this took.
+    ///
+    /// # Errors
+    /// `Proxy` with the reason it gives, or whatever went wrong first.
+    pub(super) async fn tunnel(
+        &self,
+        stream: TcpStream,
+        address: SocketAddr,
+        url: &Url,
+        user_agent: &str,
+    ) -> Result<(TcpStream, Traffic), RequestError> {
+        let server = match url.host.contains(':') {
+            true => format!("[{}]:{}", url.host, url.port),
+            false => format!("{}:{}", url.host, url.port),
+        };
+        let mut request = format!("CONNECT {server} HTTP/1.1\r\nHost: {server}\r\n");
+        let lines = [
+            ("User-Agent", Some(user_agent).filter(|name| !name.is_empty())),
+            ("Proxy-Authorization", self.authorization.as_deref()),
+        ];
+        for (name, value) in lines {
+            if let Some(value) = value {
+                request.push_str(&format!("{name}: {value}\r\n"));
+            }
+        }
+        request.push_str("\r\n");
+        let mut connection = Connection::new(Stream::Plain(stream), Peer { address, tls: None });
+        let mut traffic = Traffic::default();
+        let mut progress = Progress {
+            trace: &mut Trace::begin(),
+            traffic: &mut traffic,
+            to_head_request: false,
+            discard_body: true,
+        };
+        connection.write(request.as_bytes(), &[], progress.traffic).await?;
+        let head = connection.read_any_head(&mut progress).await?;
+        if head.status != 200 {
+            return Err(RequestError::Proxy(head.reason()));
+        }
+        match connection.into_parts() {
+            (Stream::Plain(stream), _, rest) if rest.is_empty() => Ok((stream, traffic)),
+            _ => Err(RequestError::Malformed("a proxy sent data before the server could")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proxies(variables: &[(&str, &str)]) -> Result<Proxies, (&'static str, &'static str)> {
+        Proxies::from_environment(|name| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    fn goes_through(proxies: &Proxies, url: &str) -> bool {
+        proxies.of(&Url::parse(url).unwrap()).is_some()
+    }
+
+    #[test]
+    fn a_proxy_is_chosen_by_scheme_host_and_port() {
+        let no = "10.0.0.0/8, .a.example,b.example:8080,*.c.example,192.0.2.1:81,,[2001:db8::1]";
+        let chosen =
+            proxies(&[("HTTP_PROXY", "p:1"), ("https_proxy", "http://q"), ("no_proxy", no)]);
+        let chosen = chosen.unwrap();
+        for through in [
+            "http://a.example/",
+            "https://c.example/",
+            "http://b.example/",
+            "http://192.0.2.1/",
+            "http://xb.example:8080/",
+        ] {
+            assert!(goes_through(&chosen, through), "{through}");
+        }
+        for direct in [
+            "http://localhost:9/",
+            "https://127.1.2.3/",
+            "http://[::1]/",
+            "http://10.1.2.3/",
+            "http://x.a.example/",
+            "http://b.example:8080/",
+            "http://x.b.example:8080/",
+            "http://x.c.example/",
+            "http://192.0.2.1:81/",
+            "http://[2001:db8::1]/",
+        ] {
+            assert!(!goes_through(&chosen, direct), "{direct}");
+        }
+        let only_http = proxies(&[("http_proxy", "http://p"), ("HTTPS_PROXY", "")]).unwrap();
+        assert!(!goes_through(&only_http, "https://a.example/"));
+        let none = proxies(&[("HTTP_PROXY", "p"), ("NO_PROXY", "*")]).unwrap();
+        assert!(!goes_through(&none, "http://a.example/"));
+    }
+
+    #[test]
+    fn an_address_of_a_proxy_may_have_a_user() {
+        let proxy = |text: &str| Proxy::parse(text).unwrap();
+        assert_eq!((&*proxy("p.example:3128").host, proxy("http://p").port), ("p.example", 80));
+        let authorization = proxy("http://me:s%3Acret@p").authorization;
+        assert_eq!(authorization.as_deref(), Some("Basic bWU6czpjcmV0"));
+        for (text, why) in
+            [("socks5://p", "not supported"), ("http://", "no address"), ("p:x", "no address")]
+        {
+            assert!(Proxy::parse(text).unwrap_err().contains(why), "{text}");
+        }
+        assert_eq!(proxies(&[("http_proxy", "socks5://p")]).unwrap_err().0, "http_proxy");
+    }
+}

@@ -1,0 +1,115 @@
+//! One call of a gRPC method, from the writing thread: a message there, a status back
+//! (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use http::{HeaderMap, Request, Version};
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsConnector;
+
+use super::post::{PATIENCE, Server};
+use crate::http::client_config;
+
+/// Sends `message` to the method at `path` over a connection of its own.
+///
+/// # Errors
+/// When the server cannot be reached, or says that the call has failed.
+pub(super) fn call(
+    server: &Server,
+    path: &str,
+    headers: &[(&str, &str)],
+    message: &[u8],
+) -> io::Result<()> {
+    let stream = server.connect()?;
+    stream.set_nonblocking(true)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let request = request(server, path, headers).map_err(io::Error::other)?;
+    let body = body(message)?;
+    runtime.block_on(async {
+        let stream = tokio::net::TcpStream::from_std(stream)?;
+        let answer = async {
+            if !server.secure {
+                return exchange(stream, request, body).await;
+            }
+            let mut config = client_config(&server.tls).map_err(io::Error::other)?;
+            config.alpn_protocols = vec![b"h2".to_vec()];
+            let name = ServerName::try_from(server.host.clone()).map_err(io::Error::other)?;
+            let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+            exchange(stream, request, body).await
+        };
+        let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+        tokio::time::timeout(PATIENCE, answer).await.map_err(late)?
+    })
+}
+
+fn request(
+    server: &Server,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> Result<Request<()>, http::Error> {
+    let mut request = Request::post(format!("{}{path}", server.address()))
+        .version(Version::HTTP_2)
+        .header("content-type", "application/grpc")
+        .header("te", "trailers")
+        .header("user-agent", "madang");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(())
+}
+
+/// A message as it stands in a body: not compressed, with its length before it.
+fn body(message: &[u8]) -> io::Result<Bytes> {
+    let length = u32::try_from(message.len()).map_err(io::Error::other)?;
+    let mut body = BytesMut::with_capacity(5 + message.len());
+    body.put_u8(0);
+    body.put_u32(length);
+    body.put_slice(message);
+    Ok(body.freeze())
+}
+
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    request: Request<()>,
+    body: Bytes,
+) -> io::Result<()> {
+    let (client, connection) = h2::client::handshake(stream).await.map_err(io::Error::other)?;
+    let answer = async {
+        let mut client = client.ready().await?;
+        let (response, mut sender) = client.send_request(request, false)?;
+        // Waits in the library until the server gives room; the caller has a deadline.
+        sender.send_data(body, true)?;
+        let (head, mut body) = response.await?.into_parts();
+        while let Some(data) = body.data().await {
+            body.flow_control().release_capacity(data?.len())?;
+        }
+        let trailers = body.trailers().await?;
+        // An error without a message has its status in the head.
+        Ok::<_, h2::Error>((head.status, trailers.unwrap_or(head.headers)))
+    };
+    tokio::select! {
+        answer = answer => {
+            let (status, trailers) = answer.map_err(io::Error::other)?;
+            outcome(status.as_u16(), &trailers)
+        }
+        ended = connection => Err(ended.err().map_or_else(
+            || io::Error::other("the server closed the connection before it answered"),
+            io::Error::other,
+        )),
+    }
+}
+
+fn outcome(status: u16, trailers: &HeaderMap) -> io::Result<()> {
+    let text = |name: &str| trailers.get(name).and_then(|value| value.to_str().ok());
+    match text("grpc-status") {
+        Some("0") => Ok(()),
+        Some(code) => {
+            let message = text("grpc-message").unwrap_or_default();
+            Err(io::Error::other(format!("the server answers gRPC status {code} {message}")))
+        }
+        None => Err(io::Error::other(format!("the server answers {status} and no gRPC status"))),
+    }
+}

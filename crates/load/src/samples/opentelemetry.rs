@@ -1,0 +1,504 @@
+//! OpenTelemetry's protocol, OTLP (k6's `internal/output/opentelemetry`): everything measured so far, every ten seconds,
+//! by gRPC or as protobuf over HTTP.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use prost::Message as _;
+
+use super::Batch;
+use super::post::Server;
+use super::series::{Distribution, Table, Tags, Value, given};
+use super::variables::Variables;
+use crate::http::Url;
+use crate::metrics::{Contains, MetricId, Registry};
+use crate::options::OptionsError;
+
+const INTERVAL: Duration = Duration::from_secs(10);
+
+/// The method that takes metrics.
+const METHOD: &str = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
+
+/// Upper bounds of the buckets of a histogram; the default of OpenTelemetry's SDKs.
+const BOUNDS: [f64; 15] = [
+    0.0, 5.0, 10.0, 25.0, 50.0, 75.0, 100.0, 250.0, 500.0, 750.0, 1000.0, 2500.0, 5000.0, 7500.0,
+    10_000.0,
+];
+
+/// Where metrics go, and how they are named.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Settings {
+    server: Server,
+    /// By gRPC when there is none.
+    path: Option<String>,
+    headers: Vec<(String, String)>,
+    service: [String; 2],
+    prefix: String,
+    pub(super) interval: Duration,
+    /// A rate is one counter with a tag, not two counters.
+    one_counter_for_rate: bool,
+}
+
+impl Settings {
+    /// From the variables of k6.
+    pub(super) fn parse(variable: impl Fn(&str) -> Option<String>) -> Result<Self, OptionsError> {
+        let variables = Variables::new("K6_OTEL_", &variable);
+        variables.refuse("TLS_CERTIFICATE")?;
+        // Values are taken as they come.
+        variables.duration("FLUSH_INTERVAL", INTERVAL)?;
+        let protocol =
+            variables.text("EXPORTER_PROTOCOL").or_else(|| variables.text("EXPORTER_TYPE"));
+        let over_http = match protocol.as_deref() {
+            None | Some("grpc") => false,
+            Some("http/protobuf" | "http") => true,
+            Some(other) => {
+                let problem = format!("`{other}` is neither grpc nor http/protobuf");
+                return Err(variables.wrong("EXPORTER_PROTOCOL", problem));
+            }
+        };
+        let (endpoint, insecure, default) = match over_http {
+            true => ("HTTP_EXPORTER_ENDPOINT", "HTTP_EXPORTER_INSECURE", "localhost:4318"),
+            false => ("GRPC_EXPORTER_ENDPOINT", "GRPC_EXPORTER_INSECURE", "localhost:4317"),
+        };
+        let host = variables.text(endpoint).unwrap_or_else(|| default.to_owned());
+        let scheme = if variables.switch(insecure, false)? { "http" } else { "https" };
+        let url = Url::parse(&format!("{scheme}://{host}")).ok().filter(|_| !host.contains('/'));
+        let problem = || variables.wrong(endpoint, format!("`{host}` is not a host and a port"));
+        let mut server = Server::of(&url.ok_or_else(problem)?);
+        server.tls.insecure = variables.switch("TLS_INSECURE_SKIP_VERIFY", false)?;
+        server.tls.certificates =
+            variables.certificate("TLS_CLIENT_CERTIFICATE", "TLS_CLIENT_KEY")?;
+        let path = variables.text("HTTP_EXPORTER_URL_PATH");
+        let name = variables.text("SERVICE_NAME").or_else(|| variable("OTEL_SERVICE_NAME"));
+        Ok(Self {
+            server,
+            path: over_http.then(|| path.unwrap_or_else(|| "/v1/metrics".to_owned())),
+            headers: variables.pairs("HEADERS", '=')?,
+            service: [
+                name.filter(|name| !name.is_empty()).unwrap_or_else(|| "k6".to_owned()),
+                variables
+                    .text("SERVICE_VERSION")
+                    .unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
+            ],
+            prefix: variables.text("METRIC_PREFIX").unwrap_or_default(),
+            interval: variables.duration("EXPORT_INTERVAL", INTERVAL)?,
+            one_counter_for_rate: variables.switch("SINGLE_COUNTER_FOR_RATE", true)?,
+        })
+    }
+
+    pub(super) fn describe(&self) -> String {
+        let address = self.server.address();
+        match &self.path {
+            Some(path) => format!("opentelemetry (http/protobuf, {address}{path})"),
+            None => format!("opentelemetry (grpc, {address})"),
+        }
+    }
+}
+
+/// The values of a trend.
+#[derive(Debug, Clone)]
+struct Buckets {
+    /// Of one more than there are bounds.
+    counts: [u64; BOUNDS.len() + 1],
+    sum: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Distribution for Buckets {
+    fn record(&mut self, value: f64) {
+        self.counts[BOUNDS.partition_point(|bound| *bound < value)] += 1;
+        self.sum += value;
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+}
+
+/// What has been measured so far, and where it goes.
+pub(super) struct Exporter {
+    settings: Settings,
+    table: Table<Buckets>,
+    /// When the first value came, in nanoseconds since 1970.
+    start: Option<u64>,
+}
+
+impl Exporter {
+    pub(super) fn new(settings: Settings) -> Self {
+        let empty = Buckets {
+            counts: [0; BOUNDS.len() + 1],
+            sum: 0.0,
+            min: f64::INFINITY,
+            max: f64::NEG_INFINITY,
+        };
+        Self { settings, table: Table::new(move |_| empty.clone()), start: None }
+    }
+
+    /// `now` is in nanoseconds since 1970.
+    pub(super) fn add(&mut self, batch: &Batch, registry: &Registry, now: u64) {
+        self.start.get_or_insert(now);
+        self.table.add(batch, registry);
+    }
+
+    /// Everything so far, as it goes over the wire; `None` when there is nothing.
+    pub(super) fn message(&self, registry: &Registry, now: u64) -> Option<Vec<u8>> {
+        let start = self.start?;
+        let mut metrics: BTreeMap<(MetricId, u8), WireMetric> = BTreeMap::new();
+        for (id, tags, series) in self.table.all() {
+            let metric = registry.get(id);
+            let unit = match metric.contains {
+                Contains::Time => "ms",
+                Contains::Data => "By",
+                Contains::Default => "",
+            };
+            let mut add = |place: u8, suffix: &str, data: fn() -> Data, point: Point| {
+                let name = format!("{}{}{suffix}", self.settings.prefix, metric.name);
+                // Rates have no unit in k6.
+                let unit = if suffix.is_empty() { unit.to_owned() } else { String::new() };
+                let new = || WireMetric { name, unit, data: Some(data()) };
+                metrics.entry((id, place)).or_insert_with(new).push(point);
+            };
+            let number = |value, attributes| {
+                Point::Number(NumberPoint { attributes, start, time: now, value: Some(value) })
+            };
+            let count = |count: u64, attributes| number(Number::Whole(count as i64), attributes);
+            let tags = attributes(tags);
+            match &series.value {
+                Value::Counter(sum) => add(0, "", Data::sum, number(Number::Real(*sum), tags)),
+                Value::Gauge(value) => add(0, "", Data::gauge, number(Number::Real(*value), tags)),
+                Value::Rate { trues, total } if self.settings.one_counter_for_rate => {
+                    for (condition, found) in [("nonzero", *trues), ("zero", total - trues)] {
+                        if found > 0 {
+                            let mut tags = tags.clone();
+                            tags.push(attribute("condition", condition));
+                            tags.sort_by(|one, other| one.key.cmp(&other.key));
+                            add(0, ".total", Data::sum, count(found, tags));
+                        }
+                    }
+                }
+                Value::Rate { trues, total } => {
+                    if *trues > 0 {
+                        add(0, ".occurred", Data::sum, count(*trues, tags.clone()));
+                    }
+                    add(1, ".total", Data::sum, count(*total, tags));
+                }
+                Value::Trend(buckets) => {
+                    let point = HistogramPoint {
+                        start,
+                        time: now,
+                        count: buckets.counts.iter().sum(),
+                        sum: Some(buckets.sum),
+                        counts: buckets.counts.to_vec(),
+                        bounds: BOUNDS.to_vec(),
+                        attributes: tags,
+                        min: Some(buckets.min),
+                        max: Some(buckets.max),
+                    };
+                    add(0, "", Data::histogram, Point::Histogram(point));
+                }
+            }
+        }
+        let [name, version] = &self.settings.service;
+        let resource = vec![attribute("service.name", name), attribute("service.version", version)];
+        let scope = ScopeMetrics {
+            scope: Some(Scope { name: "k6".to_owned() }),
+            metrics: metrics.into_values().collect(),
+        };
+        let all = ResourceMetrics {
+            resource: Some(Resource { attributes: resource }),
+            scopes: vec![scope],
+        };
+        Some(Export { resources: vec![all] }.encode_to_vec())
+    }
+
+    pub(super) fn push(&self, message: &[u8]) -> io::Result<()> {
+        let given = self.settings.headers.iter().map(|(name, value)| (&**name, &**value));
+        match &self.settings.path {
+            Some(path) => {
+                let headers: Vec<_> =
+                    [("Content-Type", "application/x-protobuf")].into_iter().chain(given).collect();
+                self.settings.server.post(path, &headers, message)
+            }
+            None => super::grpc::call(
+                &self.settings.server,
+                METHOD,
+                &given.collect::<Vec<_>>(),
+                message,
+            ),
+        }
+    }
+
+    pub(super) fn take_left_out(&mut self) -> Option<String> {
+        self.table.take_left_out()
+    }
+}
+
+fn attributes(tags: &Tags) -> Vec<KeyValue> {
+    given(tags).map(|(key, value)| attribute(&key, &value)).collect()
+}
+
+fn attribute(key: &str, value: &str) -> KeyValue {
+    KeyValue { key: key.to_owned(), value: Some(AnyValue { text: Some(value.to_owned()) }) }
+}
+
+/// A value of a series.
+enum Point {
+    Number(NumberPoint),
+    Histogram(HistogramPoint),
+}
+
+impl WireMetric {
+    fn push(&mut self, point: Point) {
+        match (&mut self.data, point) {
+            (Some(Data::Gauge(data)), Point::Number(point)) => data.points.push(point),
+            (Some(Data::Sum(data)), Point::Number(point)) => data.points.push(point),
+            (Some(Data::Histogram(data)), Point::Histogram(point)) => data.points.push(point),
+            _ => debug_assert!(false, "two kinds of data for one metric"),
+        }
+    }
+}
+
+impl Data {
+    fn gauge() -> Self {
+        Self::Gauge(Gauge::default())
+    }
+
+    fn sum() -> Self {
+        Self::Sum(Sum { points: Vec::new(), temporality: CUMULATIVE, is_monotonic: true })
+    }
+
+    fn histogram() -> Self {
+        Self::Histogram(Histogram { points: Vec::new(), temporality: CUMULATIVE })
+    }
+}
+
+/// Since the beginning, not since the last export.
+const CUMULATIVE: i32 = 2;
+
+/// `opentelemetry/proto/collector/metrics/v1/metrics_service.proto` and what it uses, as far as it is needed.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Export {
+    #[prost(message, repeated, tag = "1")]
+    resources: Vec<ResourceMetrics>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct ResourceMetrics {
+    #[prost(message, optional, tag = "1")]
+    resource: Option<Resource>,
+    #[prost(message, repeated, tag = "2")]
+    scopes: Vec<ScopeMetrics>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Resource {
+    #[prost(message, repeated, tag = "1")]
+    attributes: Vec<KeyValue>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct ScopeMetrics {
+    #[prost(message, optional, tag = "1")]
+    scope: Option<Scope>,
+    #[prost(message, repeated, tag = "2")]
+    metrics: Vec<WireMetric>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Scope {
+    #[prost(string, tag = "1")]
+    name: String,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct WireMetric {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, tag = "3")]
+    unit: String,
+    #[prost(oneof = "Data", tags = "5, 7, 9")]
+    data: Option<Data>,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+enum Data {
+    #[prost(message, tag = "5")]
+    Gauge(Gauge),
+    #[prost(message, tag = "7")]
+    Sum(Sum),
+    #[prost(message, tag = "9")]
+    Histogram(Histogram),
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Gauge {
+    #[prost(message, repeated, tag = "1")]
+    points: Vec<NumberPoint>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Sum {
+    #[prost(message, repeated, tag = "1")]
+    points: Vec<NumberPoint>,
+    #[prost(int32, tag = "2")]
+    temporality: i32,
+    #[prost(bool, tag = "3")]
+    is_monotonic: bool,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Histogram {
+    #[prost(message, repeated, tag = "1")]
+    points: Vec<HistogramPoint>,
+    #[prost(int32, tag = "2")]
+    temporality: i32,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct NumberPoint {
+    #[prost(message, repeated, tag = "7")]
+    attributes: Vec<KeyValue>,
+    /// Nanoseconds since 1970.
+    #[prost(fixed64, tag = "2")]
+    start: u64,
+    #[prost(fixed64, tag = "3")]
+    time: u64,
+    #[prost(oneof = "Number", tags = "4, 6")]
+    value: Option<Number>,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Oneof)]
+enum Number {
+    #[prost(double, tag = "4")]
+    Real(f64),
+    #[prost(sfixed64, tag = "6")]
+    Whole(i64),
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct HistogramPoint {
+    #[prost(fixed64, tag = "2")]
+    start: u64,
+    #[prost(fixed64, tag = "3")]
+    time: u64,
+    #[prost(fixed64, tag = "4")]
+    count: u64,
+    #[prost(double, optional, tag = "5")]
+    sum: Option<f64>,
+    #[prost(fixed64, repeated, tag = "6")]
+    counts: Vec<u64>,
+    #[prost(double, repeated, tag = "7")]
+    bounds: Vec<f64>,
+    #[prost(message, repeated, tag = "9")]
+    attributes: Vec<KeyValue>,
+    #[prost(double, optional, tag = "11")]
+    min: Option<f64>,
+    #[prost(double, optional, tag = "12")]
+    max: Option<f64>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct KeyValue {
+    #[prost(string, tag = "1")]
+    key: String,
+    #[prost(message, optional, tag = "2")]
+    value: Option<AnyValue>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct AnyValue {
+    #[prost(string, optional, tag = "1")]
+    text: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use super::*;
+    use crate::metrics::Builtin;
+
+    fn settings(variables: &[(&str, &str)]) -> Result<Settings, String> {
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(known, _)| name == format!("K6_OTEL_{known}"));
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        Settings::parse(variable).map_err(|error| error.to_string())
+    }
+
+    fn exported(variables: &[(&str, &str)]) -> ResourceMetrics {
+        let registry = Registry::new();
+        let mut exporter = Exporter::new(settings(variables).unwrap());
+        assert_eq!(exporter.message(&registry, 0), None);
+        for (value, scenario) in [(5.0, "a"), (5.5, "a"), (20_000.0, "b")] {
+            let batch = Batch {
+                time: UNIX_EPOCH,
+                tags: vec![("scenario".to_owned(), scenario.to_owned())],
+                metadata: Vec::new(),
+                values: vec![
+                    (Builtin::DataSent.id(), value),
+                    (Builtin::Vus.id(), value),
+                    (Builtin::HttpReqFailed.id(), value - 5.0),
+                    (Builtin::HttpReqDuration.id(), value),
+                ],
+            };
+            exporter.add(&batch, &registry, 100);
+        }
+        let message = exporter.message(&registry, 200).unwrap();
+        Export::decode(&*message).unwrap().resources.remove(0)
+    }
+
+    fn metric<'e>(exported: &'e ResourceMetrics, name: &str) -> &'e WireMetric {
+        let mut metrics = exported.scopes[0].metrics.iter();
+        metrics.find(|metric| metric.name == name).unwrap_or_else(|| panic!("no {name}"))
+    }
+
+    #[test]
+    fn trends_are_histograms_and_the_others_numbers_by_tags() {
+        let exported = exported(&[("METRIC_PREFIX", "k6_"), ("SERVICE_NAME", "shop")]);
+        let service = &exported.resource.as_ref().unwrap().attributes[0];
+        assert_eq!(*service, attribute("service.name", "shop"));
+        let trend = metric(&exported, "k6_http_req_duration");
+        let Some(Data::Histogram(histogram)) = &trend.data else { panic!("{trend:?}") };
+        let first = &histogram.points[0];
+        assert_eq!((trend.unit.as_str(), histogram.points.len()), ("ms", 2));
+        assert_eq!((first.count, first.sum, first.max), (2, Some(10.5), Some(5.5)));
+        assert_eq!((&first.counts[..3], first.start, first.time), (&[0, 1, 1][..], 100, 200));
+        assert_eq!(histogram.points[1].counts[15], 1);
+        let sent = metric(&exported, "k6_data_sent");
+        let Some(Data::Sum(sum)) = &sent.data else { panic!("{sent:?}") };
+        assert_eq!((sent.unit.as_str(), sum.points[0].value), ("By", Some(Number::Real(10.5))));
+        assert!(matches!(metric(&exported, "k6_vus").data, Some(Data::Gauge(_))));
+    }
+
+    #[test]
+    fn a_rate_is_one_counter_or_two() {
+        let one = exported(&[]);
+        let Some(Data::Sum(sum)) = &metric(&one, "http_req_failed.total").data else { panic!() };
+        let points: Vec<_> =
+            sum.points.iter().map(|point| (point.attributes.len(), point.value)).collect();
+        assert_eq!(points, [(2, Some(Number::Whole(1))); 3]);
+        let two = exported(&[("SINGLE_COUNTER_FOR_RATE", "false")]);
+        let Some(Data::Sum(sum)) = &metric(&two, "http_req_failed.total").data else { panic!() };
+        assert_eq!(sum.points[0].value, Some(Number::Whole(2)));
+        let Some(Data::Sum(sum)) = &metric(&two, "http_req_failed.occurred").data else { panic!() };
+        assert_eq!(sum.points[0].value, Some(Number::Whole(1)));
+    }
+
+    #[test]
+    fn variables_say_where_and_how() {
+        let shown = |variables: &[(&str, &str)]| settings(variables).unwrap().describe();
+        assert_eq!(shown(&[]), "opentelemetry (grpc, https://localhost:4317)");
+        let http = [("EXPORTER_PROTOCOL", "http/protobuf"), ("HTTP_EXPORTER_INSECURE", "true")];
+        assert_eq!(shown(&http), "opentelemetry (http/protobuf, http://localhost:4318/v1/metrics)");
+        for (name, value, told) in [
+            ("EXPORTER_PROTOCOL", "udp", "`udp` is neither"),
+            ("GRPC_EXPORTER_ENDPOINT", "http://h:1", "is not a host and a port"),
+            ("TLS_CERTIFICATE", "ca.pem", "not supported yet"),
+            ("HEADERS", "a", "is not NAME=VALUE"),
+        ] {
+            let error = settings(&[(name, value)]).unwrap_err();
+            assert!(error.contains(told) && error.contains(name), "{error}");
+        }
+    }
+}
