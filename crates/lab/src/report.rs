@@ -49,6 +49,12 @@ pub(crate) use summary::{Sides, ratio};
 pub(crate) use text::{align, head};
 pub use words::Language;
 
+/// Pages in the look of reports, for what others have measured.
+pub mod page {
+    pub use super::document::{Document, Part, Plot, Section, Table};
+    pub use super::plot::{Line, lines};
+}
+
 /// Version of `report.json`'s shape; grows when a reader has to change.
 pub const FORMAT: u32 = 3;
 

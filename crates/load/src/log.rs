@@ -114,7 +114,9 @@ impl Log {
         let fields: Vec<_> = fields.iter().map(|(key, value)| (*key, &**value)).collect();
         let fields = &*fields;
         let line = if self.terminal {
-            short(level, self.start.elapsed(), message, fields)
+            // Where the progress may be.
+            let line = short(level, self.start.elapsed(), message, fields);
+            format!("{}{line}", crate::progress::CLEAR)
         } else {
             key_value(level, SystemTime::now(), message, fields)
         };

@@ -6,9 +6,20 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::engine::Observer;
+use crate::metrics::{Contains, MetricKind, Recent};
 use crate::options::Options;
 use crate::options::duration::format_duration;
 use crate::run::Run;
+use crate::summary::humanize;
+
+/// What is seen of requests on a terminal changes this often.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Characters of the bar on a terminal.
+const BAR: usize = 50;
+
+/// To the beginning of the line, and nothing from there on.
+pub(crate) const CLEAR: &str = "\r\x1b[J";
 
 /// Without a terminal a line is written this often.
 const LINE_INTERVAL: Duration = Duration::from_secs(1);
@@ -35,22 +46,39 @@ pub(crate) struct Progress {
     run: Arc<Run>,
     max_vus: u32,
     length: Duration,
+    /// Until no more iterations start.
+    planned: Duration,
+    /// Iterations to make, when only their number ends the run.
+    iterations: Option<u64>,
     terminal: bool,
     quiet: bool,
     next_line: Duration,
     elapsed: Duration,
+    /// Requests so far, and failed ones among them.
+    totals: (u64, u64),
+    /// The last whole second: what was counted, and when it was over.
+    last: (Recent, Duration),
 }
 
 impl Progress {
     pub(crate) fn new(run: Arc<Run>, options: &Options, warm_up: Duration, quiet: bool) -> Self {
+        let terminal = std::io::stdout().is_terminal();
+        let scenarios = options.scenarios.iter();
+        let iterations = scenarios.clone().map(|scenario| scenario.executor.iterations());
+        let planned = scenarios.map(|scenario| scenario.start_time + scenario.executor.duration());
+        run.live.is_watched.store(terminal && !quiet, Ordering::Relaxed);
         Self {
             run,
             max_vus: options.max_vus(),
             length: options.latest_end() + warm_up,
-            terminal: std::io::stdout().is_terminal(),
+            planned: planned.max().unwrap_or_default() + warm_up,
+            iterations: iterations.sum(),
+            terminal,
             quiet,
             next_line: LINE_INTERVAL,
             elapsed: Duration::ZERO,
+            totals: (0, 0),
+            last: (Recent::default(), Duration::ZERO),
         }
     }
 
@@ -58,7 +86,8 @@ impl Progress {
     pub(crate) fn finish(&mut self, elapsed: Duration) {
         self.elapsed = elapsed;
         if !self.quiet {
-            self.show(&format!("\n{}\n", self.line(0)));
+            let clear = if self.terminal { CLEAR } else { "" };
+            self.show(&format!("{clear}\n{}\n", self.line(0)));
         }
     }
 
@@ -72,6 +101,29 @@ impl Progress {
             live.complete.load(Ordering::Relaxed),
             live.interrupted.load(Ordering::Relaxed),
         )
+    }
+
+    /// How much of the run is over.
+    fn share(&self) -> f64 {
+        match self.iterations {
+            Some(iterations) => {
+                self.run.live.complete.load(Ordering::Relaxed) as f64 / iterations.max(1) as f64
+            }
+            None => self.elapsed.as_secs_f64() / self.planned.as_secs_f64().max(1e-3),
+        }
+    }
+
+    /// Counts the requests of the second that is over.
+    fn look(&mut self) {
+        let since = self.elapsed.saturating_sub(self.last.1);
+        if since < SECOND {
+            return;
+        }
+        let mut recent = self.run.live.take_recent();
+        self.totals.0 += recent.requests;
+        self.totals.1 += recent.failed;
+        recent.requests = (recent.requests as f64 / since.as_secs_f64()).round() as u64;
+        self.last = (recent, self.elapsed);
     }
 
     fn show(&self, text: &str) {
@@ -95,12 +147,36 @@ impl Observer for Progress {
         }
         let active = self.run.live.active.load(Ordering::Relaxed);
         if self.terminal {
-            self.show(&format!("\r{}\x1b[K", self.line(active)));
+            self.look();
+            let view = view(&self.line(active), self.share(), self.totals, &self.last.0);
+            // Back to its first line, where messages and the next view begin.
+            self.show(&format!("{CLEAR}{view}\x1b[{}A\r", view.matches('\n').count()));
         } else if elapsed >= self.next_line {
             self.next_line += LINE_INTERVAL;
             self.show(&format!("{}\n", self.line(active)));
         }
     }
+}
+
+/// What a terminal shows while a run is under way. `recent.requests` is a rate per second.
+fn view(line: &str, share: f64, (requests, failed): (u64, u64), recent: &Recent) -> String {
+    let done = (share.clamp(0.0, 1.0) * BAR as f64) as usize;
+    let bar = format!("{}{}", "=".repeat(done), " ".repeat(BAR - done));
+    let percent = 100.0 * failed as f64 / requests.max(1) as f64;
+    let times = match recent.durations.count() {
+        0 => "no answer in the last second".to_owned(),
+        _ => {
+            let time = |value| humanize(value, MetricKind::Trend, Contains::Time, None);
+            let at = |q: f64| time(recent.durations.quantile(q));
+            let max = time(recent.durations.max());
+            format!("p50={} p95={} max={max} in the last second", at(0.5), at(0.95))
+        }
+    };
+    format!(
+        "{line}\n[{bar}] {:3.0}%\nrequests: {requests}, {}/s, {failed} failed ({percent:.2}%)\ntimes: {times}\n",
+        share.clamp(0.0, 1.0) * 100.0,
+        recent.requests,
+    )
 }
 
 /// A duration with as many digits as `longest` needs: `03.1s`, `0m03.1s`, `1h02m03.1s`.
@@ -121,6 +197,26 @@ fn fixed_length(duration: Duration, longest: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_terminal_shows_how_far_a_run_is_and_what_it_measures() {
+        let mut recent = Recent { requests: 1034, ..Recent::default() };
+        let shown = view("running", 0.5, (12345, 12), &recent);
+        let lines: Vec<_> = shown.lines().collect();
+        let bar = format!("[{}{}]  50%", "=".repeat(25), " ".repeat(25));
+        assert_eq!(
+            lines,
+            [
+                "running",
+                &bar,
+                "requests: 12345, 1034/s, 12 failed (0.10%)",
+                "times: no answer in the last second"
+            ]
+        );
+        recent.durations.record(4.0);
+        let shown = view("running", 2.0, (0, 0), &recent);
+        assert!(shown.contains("] 100%") && shown.contains("p50=4ms p95=4ms max=4ms"), "{shown}");
+    }
 
     #[test]
     fn the_time_keeps_its_width_during_a_run() {

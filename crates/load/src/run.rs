@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::limiter::Limiter;
 use crate::log::Log;
-use crate::metrics::{Recorder, Registry, SystemTags};
+use crate::metrics::{Recent, Recorder, Registry, SystemTags};
 use crate::options::HttpOptions;
 use crate::options::{Options, Scenario};
 use crate::samples::Samples;
@@ -40,6 +40,20 @@ pub(crate) struct Live {
     pub(crate) interrupted: AtomicU64,
     pub(crate) active: AtomicU64,
     pub(crate) initialised: AtomicU64,
+    /// Somebody looks at `recent`.
+    pub(crate) is_watched: AtomicBool,
+    /// Requests of all event loops since somebody last looked.
+    recent: Mutex<Recent>,
+}
+
+impl Live {
+    pub(crate) fn add_recent(&self, recent: &Recent) {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner).merge(recent);
+    }
+
+    pub(crate) fn take_recent(&self) -> Recent {
+        std::mem::take(&mut self.recent.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// Why a run ends before its time, with what it has measured so far.
@@ -142,6 +156,9 @@ impl Run {
         let mut recorder = Recorder::new(&self.registry());
         if self.tells_parts_apart {
             recorder.tell_parts_apart();
+        }
+        if self.live.is_watched.load(Ordering::Relaxed) {
+            recorder.show_recent();
         }
         recorder
     }

@@ -1,6 +1,7 @@
 //! `madang load`: runs a k6 script.
 
 mod flags;
+mod page;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ Examples:
   madang load script.js --check                    are the script and its options right? Loads nothing
   madang load script.js --warm-up 5s --report run.json
                                                    5 s unrecorded; everything measured as JSON
+  madang load script.js --html run.html            everything measured as one page for a browser
   madang load script.js --out json=values.json     every single value as a line of JSON, as it is measured
   madang load run script.js                        the same as `madang load script.js`: a command line of k6
   madang load vendor script.js                     fetch once what the script imports by URL; runs use that
@@ -122,13 +124,16 @@ pub struct Args {
     /// Write everything measured to this file, as one JSON document
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Write what was measured to this file as one page: load over time, response times, thresholds, checks, errors
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Write to this file when recording begins, in seconds since 1970, as soon as that is known: after
     /// init code and setup()
     #[arg(long, value_name = "FILE")]
     started: Option<PathBuf>,
     /// Only check: run the script's init code once, and resolve its options and thresholds. Requests
     /// nothing; says nothing when all is well
-    #[arg(long, conflicts_with_all = ["report", "summary_export"])]
+    #[arg(long, conflicts_with_all = ["report", "html", "summary_export"])]
     check: bool,
     /// Fetch what the script imports by URL into the directory madang-vendor beside it, with a lock file; runs use that and
     /// ask nobody. Also `madang load vendor SCRIPT`
@@ -251,7 +256,7 @@ pub fn run(args: Args) -> anyhow::Result<Ended> {
     if args.vendor {
         return vendor(&args.script);
     }
-    let (checks, outline) = (args.check, args.outline.clone());
+    let (checks, outline, page) = (args.check, args.outline.clone(), args.html.clone());
     let config = match config(args) {
         Ok(config) => config,
         Err(error) => {
@@ -262,7 +267,14 @@ pub fn run(args: Args) -> anyhow::Result<Ended> {
     if checks {
         return check(&config, outline.as_deref());
     }
-    Ok(Ended::Load(madang_load::run(&config).status))
+    let outcome = madang_load::run(&config);
+    let Some((path, report)) = page.zip(outcome.report) else {
+        return Ok(Ended::Load(outcome.status));
+    };
+    let raw = serde_json::to_string(&report)?;
+    let written = std::fs::write(&path, page::page(&report, &raw));
+    written.with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(Ended::Load(outcome.status))
 }
 
 /// What the arguments, the environment and the file of options say.

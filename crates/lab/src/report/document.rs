@@ -10,13 +10,17 @@ use super::Language;
 
 /// A report in the order in which it is read.
 pub struct Document {
+    /// The language of its texts.
     pub lang: Language,
     /// Command that made it.
     pub command: &'static str,
+    /// The title.
     pub name: String,
+    /// The line below the title.
     pub question: String,
     /// What is seen first: answers, caveats, the short table.
     pub top: Vec<Part>,
+    /// What follows, in the order in which it is read.
     pub sections: Vec<Section>,
     /// Names of the series in plots, in the order of their colours.
     pub series: Vec<String>,
@@ -24,7 +28,9 @@ pub struct Document {
 
 /// A section. Left out if nothing in it can be shown.
 pub struct Section {
+    /// Its heading.
     pub title: &'static str,
+    /// In the order in which they are read.
     pub parts: Vec<Part>,
 }
 
@@ -34,12 +40,15 @@ pub enum Part {
     Answer(&'static str, String),
     /// What is broken; lines that begin with two spaces belong to the line above.
     Broken(Vec<String>),
+    /// A paragraph.
     Text(String),
     /// An explanation in small print.
     Note(String),
     /// Title of the next table.
     Heading(String),
+    /// An item each.
     List(Vec<String>),
+    /// A table.
     Table(Table),
     /// Plots beside each other. Not in Markdown, which has no drawings.
     Plots(Vec<Plot>),
@@ -51,6 +60,7 @@ pub enum Part {
 
 /// Rows of equal length; the first is the head.
 pub struct Table {
+    /// The cells of each row.
     pub rows: Vec<Vec<String>>,
     /// Whether the last column is a drawing in letters of equal width.
     pub has_scale: bool,
@@ -58,6 +68,7 @@ pub struct Table {
 
 /// A drawing.
 pub struct Plot {
+    /// What stands above it.
     pub title: String,
     /// SVG; empty if there was nothing to draw.
     pub svg: String,
@@ -105,6 +116,7 @@ impl Section {
 }
 
 impl Table {
+    /// A table without a drawing.
     pub fn new(rows: Vec<Vec<String>>) -> Self {
         Self { rows, has_scale: false }
     }

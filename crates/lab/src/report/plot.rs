@@ -98,7 +98,9 @@ pub fn points(title: &str, rows: &[Row<'_>], show: &dyn Fn(f64) -> String) -> St
 
 /// One line of a plot.
 pub struct Line<'p> {
+    /// What it shows.
     pub name: &'p str,
+    /// The place of its name in the legend, for its colour.
     pub series: usize,
     /// From left to right.
     pub points: Vec<(f64, f64)>,

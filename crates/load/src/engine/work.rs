@@ -58,12 +58,10 @@ pub(super) async fn work(
     }
     let watch = Rc::new(RefCell::new(LoopWatch::default()));
     let watching = tokio::task::spawn_local(record(clock, event_loop.clone(), watch.clone()));
-    let showing = show_on_board(&post, &event_loop);
+    let showing = [show_on_board(&post, &event_loop), show_recent(&post, &event_loop)];
     run_all(&mut post, staff, clock).await;
     watching.abort();
-    if let Some(showing) = showing {
-        showing.abort();
-    }
+    showing.into_iter().flatten().for_each(|task| task.abort());
     let mut health = watch.borrow().health();
     let fresh = post.run.recorder();
     let measured = event_loop.recorder.replace(fresh).finish();
@@ -250,6 +248,22 @@ fn show_on_board(post: &Post, event_loop: &Rc<EventLoop>) -> Option<tokio::task:
             tick.tick().await;
             let shown = event_loop.recorder.borrow().snapshot(board.metrics());
             board.show(index, shown);
+        }
+    }))
+}
+
+/// Hands on what a terminal shows, if there is one.
+fn show_recent(post: &Post, event_loop: &Rc<EventLoop>) -> Option<tokio::task::JoinHandle<()>> {
+    if !post.run.live.is_watched.load(Ordering::Relaxed) {
+        return None;
+    }
+    let (run, event_loop) = (post.run.clone(), event_loop.clone());
+    Some(tokio::task::spawn_local(async move {
+        let mut tick = tokio::time::interval(BOARD_INTERVAL);
+        loop {
+            tick.tick().await;
+            let recent = event_loop.recorder.borrow_mut().take_recent();
+            run.live.add_recent(&recent);
         }
     }))
 }

@@ -4,6 +4,7 @@ mod builtin;
 mod histogram;
 mod measured;
 mod parts;
+mod recent;
 mod recorder;
 mod registry;
 mod scenario;
@@ -19,6 +20,7 @@ pub(crate) use builtin::Builtin;
 pub use histogram::Histogram;
 pub(crate) use measured::{GroupMeasured, Measured, RequestKey};
 pub(crate) use parts::{Part, Parts};
+pub(crate) use recent::Recent;
 pub(crate) use recorder::{
     CheckCount, GroupId, NameStats, Recorder, RequestMark, RequestSample, Totals,
 };

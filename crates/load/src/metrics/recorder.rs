@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{
-    Builtin, GroupMeasured, Histogram, Measured, MetricId, MetricKind, Parts, Registry, RequestKey,
-    SampleTags, ScenarioStats, Series, Sink, TagFilter, Troubles, Waits, WarmUp,
+    Builtin, GroupMeasured, Histogram, Measured, MetricId, MetricKind, Parts, Recent, Registry,
+    RequestKey, SampleTags, ScenarioStats, Series, Sink, TagFilter, Troubles, Waits, WarmUp,
 };
 use crate::http::{Exchange, Timings};
 use crate::samples::{Emitter, Samples};
@@ -147,6 +147,8 @@ pub(crate) struct Recorder {
     series: Series,
     /// By scenario and group; `None` unless that is wanted.
     parts: Option<Box<Parts>>,
+    /// For a terminal; `None` without one.
+    recent: Option<Box<Recent>>,
     /// Where single values go; `None` without an output.
     emitter: Option<Box<Emitter>>,
     /// Values are kept from here on; `None` while warming up.
@@ -186,6 +188,7 @@ impl Recorder {
             exceptions: Troubles::default(),
             series: Series::default(),
             parts: None,
+            recent: None,
             emitter: None,
             recording_since: None,
         }
@@ -194,6 +197,16 @@ impl Recorder {
     /// Keeps the values of each scenario and group apart, too.
     pub(crate) fn tell_parts_apart(&mut self) {
         self.parts = Some(Box::default());
+    }
+
+    /// Counts requests for a terminal, too.
+    pub(crate) fn show_recent(&mut self) {
+        self.recent = Some(Box::default());
+    }
+
+    /// Requests since the last call, of the warm-up as well.
+    pub(crate) fn take_recent(&mut self) -> Recent {
+        self.recent.as_deref_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Gives every recorded value to outputs, too.
@@ -247,6 +260,9 @@ impl Recorder {
         let Timings { blocked, connecting, tls_handshaking, sending, waiting, receiving, .. } =
             *timings;
         let duration_ms = milliseconds(timings.duration());
+        if let Some(recent) = &mut self.recent {
+            recent.add(!sample.expected, duration_ms);
+        }
         let values = [
             (Builtin::HttpReqs, 1.0),
             (Builtin::HttpReqDuration, duration_ms),

@@ -110,6 +110,15 @@ impl ExecutorConfig {
         }
     }
 
+    /// Iterations to make, where their number and not the time ends it.
+    pub(crate) fn iterations(&self) -> Option<u64> {
+        match self {
+            Self::PerVuIterations { vus, iterations, .. } => Some(u64::from(*vus) * iterations),
+            Self::SharedIterations { iterations, .. } => Some(*iterations),
+            _ => None,
+        }
+    }
+
     /// Most virtual users at any time.
     pub(crate) fn max_vus(&self) -> u32 {
         match self {

@@ -11,6 +11,7 @@ mod values;
 
 pub(crate) use export::export;
 pub(crate) use handle::handle_summary_data;
+pub(crate) use humanize::humanize;
 pub use text::SummaryMode;
 pub(crate) use text::{TextOptions, text};
 pub(crate) use trend_stat::TrendStat;

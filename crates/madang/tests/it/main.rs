@@ -49,6 +49,7 @@ mod import_refusals;
 mod like_stream;
 mod likes;
 mod likes_crash;
+mod load_page;
 mod market_views;
 mod markets;
 mod metrics;
