@@ -210,3 +210,122 @@ fn a_module_that_cannot_be_fetched_is_told_with_its_address() {
     let nothing = Script::new("import 'k6'; export default () => {};");
     assert_eq!(vendor(&nothing.path("script.js"), |_, _| ()).unwrap(), None);
 }
+
+#[test]
+fn forms_are_written_as_the_library_formdata_writes_them() {
+    let server = Server::start(|_| ok(""));
+    let script = Script::new(
+        "import http from 'k6/http'; import { check } from 'k6';
+         import { FormData } from 'https://jslib.k6.io/formdata/0.0.2/index.js';
+         export default function () {
+            const form = new FormData();
+            form.append('text', 'value');
+            form.append('file', http.file('data', 'a\"b.txt', 'text/plain'));
+            form.append('bytes', { data: new Uint8Array([104, 105]).buffer, filename: 'x' });
+            form.append('list', { data: [33] });
+            check(FormData(), { 'without new': (f) => f instanceof FormData });
+            check(null, { arguments: () => { try { form.append('x'); } catch (e) { return e.name === 'SyntaxError'; } } });
+            http.post(__ENV.URL, form.body(), {
+                headers: { 'Content-Type': `multipart/form-data; boundary=${form.boundary}` } });
+         }",
+    );
+    script.against(&server).run().assert_all_checks_passed();
+    let [request] = &server.requests()[..] else { panic!("one request") };
+    let boundary = request.header("content-type").unwrap().split_once("boundary=").unwrap().1;
+    let part = |name: &str, kind: &str, value: &str| {
+        format!(
+            "--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\r\nContent-Type: {kind}\r\n\r\n{value}\r\n"
+        )
+    };
+    let expected = [
+        part("text\"", "application/octet-stream", "value"),
+        part("file\"; filename=\"a%22b.txt\"", "text/plain", "data"),
+        part("bytes\"; filename=\"x\"", "application/octet-stream", "hi"),
+        part("list\"", "application/octet-stream", "!"),
+        format!("--{boundary}--\r\n"),
+    ];
+    assert_eq!(request.body, expected.concat());
+}
+
+#[test]
+fn sessions_of_httpx_add_what_requests_have_in_common() {
+    let server = Server::start(|_| ok("fine"));
+    let script = Script::new(
+        "import http from 'k6/http'; import { check } from 'k6'; import { Rate } from 'k6/metrics';
+         import { Httpx, Get, Post } from 'https://jslib.k6.io/httpx/0.1.0/index.js';
+         const failed = new Rate('failed');
+         export default async function () {
+            const session = new Httpx({
+                baseURL: __ENV.URL, headers: { 'X-A': '1' }, tags: { t: 'x' }, errorMetric: failed,
+                errorMetricCondition: (r) => r.status === 201 });
+            session.addHeader('X-B', '2');
+            const r = session.post('/a', 'body', { headers: { 'X-A': '3' }, tags: { name: 'posted' } });
+            check(r, { body: (r) => r.body === 'fine', duration: () => session.lastRequestChainDuration >= 0 });
+            session.clearHeader('X-B');
+            session.get(http.url`${__ENV.URL}/id/${7}`);
+            await session.asyncGet('/b');
+            session.batch([new Get('/c').addHeader('X-C', '4'), ['POST', '/d', 'd', null], new Post('/e', { body: 'e' })],
+                { headers: { 'X-D': '5' } });
+            check(null, { method: () => { try { session.request('LOOK', '/'); } catch (e) { return e.message.startsWith('Invalid method: LOOK. Expected one of GET,HEAD'); } } });
+         }",
+    );
+    let ran = script.against(&server).run();
+    ran.assert_all_checks_passed();
+    let told: Vec<String> = server
+        .requests()
+        .iter()
+        .map(|request| {
+            let headers =
+                ["x-a", "x-b", "x-c", "x-d"].map(|name| request.header(name).unwrap_or("-"));
+            format!("{} {} {}", request.line, headers.join(""), request.body)
+        })
+        .collect();
+    assert_eq!(told[..3], ["POST /a 32-- body", "GET /id/7 1--- ", "GET /b 1--- "]);
+    let mut batch = told[3..].to_vec();
+    batch.sort();
+    assert_eq!(batch, ["GET /c 1-45 ", "POST /d 1--5 d", "POST /e 1--5 e"]);
+    assert!(ran.report().names.contains_key("posted"), "{:?}", ran.report().names);
+    let failed = &ran.report().metrics["failed"];
+    assert!(format!("{failed:?}").contains("passes: 2"), "{failed:?}");
+}
+
+#[test]
+fn addresses_are_those_of_browsers() {
+    let script = Script::new(
+        "import { check } from 'k6';
+         import { URL, URLSearchParams } from 'https://jslib.k6.io/url/1.0.0/index.js';
+         const same = (label, found, expected) =>
+            check(found, { [`${label}: ${found}`]: () => found === expected });
+         export default function () {
+            const url = new URL('../b?x=1&y=a+b#h', 'HTTP://Me:S%40@Example.COM:80/a/c/');
+            same('href', String(url), 'http://Me:S%40@example.com/a/b?x=1&y=a+b#h');
+            for (const [name, expected] of Object.entries({ origin: 'http://example.com', protocol: 'http:',
+                username: 'Me', password: 'S%40', host: 'example.com', hostname: 'example.com', port: '',
+                pathname: '/a/b', search: '?x=1&y=a+b', hash: '#h' })) same(name, url[name], expected);
+            url.searchParams.append('z', 'é&');
+            same('appended', url.search, '?x=1&y=a+b&z=%C3%A9%26');
+            url.searchParams.delete('x');
+            url.pathname = '/ä b';
+            url.port = '8080';
+            url.hash = '';
+            same('changed', JSON.stringify(url), '\"http://Me:S%40@example.com:8080/%C3%A4%20b?y=a+b&z=%C3%A9%26\"');
+            url.search = '?q=1';
+            same('reloaded', url.searchParams.get('q') + url.searchParams.get('y'), '1null');
+            url.port = 'none';
+            same('a part that cannot be', url.port, '8080');
+            const params = new URLSearchParams({ b: '2', a: '1~*' });
+            params.append('b', '3');
+            params.sort();
+            same('params', params.toString(), 'a=1%7E*&b=2&b=3');
+            same('all', params.getAll('b').join() + params.has('b', '3') + params.size, '2,3true3');
+            params.set('b', 'x');
+            same('set', [...params].join(';'), 'a,1~*;b,x');
+            same('pairs', String(new URLSearchParams([['a', 'b'], ['c', 'd']])), 'a=b&c=d');
+            let told; try { new URL('/no/base'); } catch (error) { told = `${error.name} ${error.message}`; }
+            same('error', told, 'TypeError Invalid URL: /no/base');
+            same('can', `${URL.canParse('x:')} ${URL.canParse('//')}`, 'true false');
+            same('members', Object.getOwnPropertyNames(URL).sort().join(), 'canParse,length,name,prototype');
+         }",
+    );
+    script.run().assert_all_checks_passed();
+}

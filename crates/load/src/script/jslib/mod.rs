@@ -14,14 +14,29 @@ const SUMMARY: &str = include_str!("k6_summary.js");
 
 const PAPAPARSE: &str = include_str!("papaparse.js");
 
+const FORMDATA: &str = include_str!("formdata.js");
+
+const HTTPX: &str = include_str!("httpx.js");
+
+/// The name of the library at `address`; empty when it is none.
+fn name(address: &str) -> &str {
+    let path = address.strip_prefix(HOST).and_then(|rest| rest.strip_suffix("/index.js"));
+    let Some((name, version)) = path.and_then(|path| path.split_once('/')) else { return "" };
+    let is_version =
+        !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if is_version { name } else { "" }
+}
+
+/// Whether it is the library `url`, which is not written in JavaScript alone.
+pub(super) fn is_url(address: &str) -> bool {
+    name(address) == "url"
+}
+
 /// The parts of the library at `address`; none when it is not built in. All versions are the same.
 fn parts(address: &str) -> &'static [&'static str] {
-    let path = address.strip_prefix(HOST).and_then(|rest| rest.strip_suffix("/index.js"));
-    let Some((name, version)) = path.and_then(|path| path.split_once('/')) else { return &[] };
-    if version.is_empty() || !version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
-        return &[];
-    }
-    match name {
+    match name(address) {
+        "formdata" => &[FORMDATA],
+        "httpx" => &[HTTPX],
         "k6-utils" => &[STAGES, UTILS],
         "k6-summary" => &[SUMMARY],
         "papaparse" => &[PAPAPARSE],
@@ -31,12 +46,12 @@ fn parts(address: &str) -> &'static [&'static str] {
 
 /// Whether `address` is that of a library that is built in.
 pub(super) fn is_built_in(address: &str) -> bool {
-    !parts(address).is_empty()
+    is_url(address) || !parts(address).is_empty()
 }
 
 /// The text of a built-in library.
 pub(super) fn source(address: &str) -> Option<String> {
-    is_built_in(address).then(|| parts(address).join("\n"))
+    Some(parts(address).join("\n")).filter(|text| !text.is_empty())
 }
 
 #[cfg(test)]
@@ -45,7 +60,13 @@ mod tests {
 
     #[test]
     fn every_version_of_some_libraries_is_built_in_and_nothing_else_is() {
-        for name in ["k6-utils/1.4.0", "k6-summary/0.0.2", "k6-summary/0.1.0", "papaparse/5.1.1"] {
+        for name in [
+            "k6-utils/1.4.0",
+            "k6-summary/0.0.2",
+            "k6-summary/0.1.0",
+            "papaparse/5.1.1",
+            "url/1.0.0",
+        ] {
             assert!(is_built_in(&format!("https://jslib.k6.io/{name}/index.js")), "{name}");
         }
         for address in [

@@ -28,6 +28,7 @@ mod secrets;
 mod subtle;
 mod text_coding;
 mod timers;
+mod url;
 mod web_crypto;
 mod websockets;
 mod ws;
@@ -94,6 +95,7 @@ pub(super) fn declare<'js>(ctx: &Ctx<'js>, name: &str) -> Option<Result<Module<'
             Some(Module::declare_def::<websockets::WebSockets, _>(ctx.clone(), name))
         }
         "k6/ws" => Some(Module::declare_def::<ws::Ws, _>(ctx.clone(), name)),
+        _ if jslib::is_url(name) => Some(Module::declare_def::<url::Urls, _>(ctx.clone(), name)),
         _ => {
             let source = jslib::source(name)?;
             Some(Module::declare(ctx.clone(), name, source))
