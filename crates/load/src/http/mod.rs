@@ -13,6 +13,7 @@ pub(crate) mod cookies;
 mod debug;
 pub(crate) mod digest;
 pub(crate) mod encoding;
+mod encrypted_key;
 mod error;
 mod head;
 mod http2;

@@ -23,6 +23,7 @@ use rustls::{
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use super::encrypted_key::decrypt;
 use super::error::ErrorCode;
 use super::stream::{Counted, Stream};
 use super::{RequestError, Url};
@@ -44,11 +45,18 @@ pub struct ClientCertificate {
 }
 
 impl ClientCertificate {
-    /// From PEM.
+    /// From PEM; the key may be protected by a password.
     ///
     /// # Errors
     /// A text that says what is wrong, also for a key that is not that of the certificate.
-    pub(crate) fn from_pem(certificate: &str, key: &str) -> Result<Self, String> {
+    pub(crate) fn from_pem(
+        certificate: &str,
+        key: &str,
+        password: Option<&str>,
+    ) -> Result<Self, String> {
+        let decrypted = password.map(|password| decrypt(key, password)).transpose();
+        let decrypted = decrypted.map_err(|error| format!("the private key: {error}"))?;
+        let key = decrypted.as_deref().unwrap_or(key);
         let chain =
             CertificateDer::pem_slice_iter(certificate.as_bytes()).collect::<Result<_, _>>();
         let chain: Vec<_> = chain.map_err(|error| format!("the certificate: {error}"))?;

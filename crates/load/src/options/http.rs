@@ -241,18 +241,16 @@ fn certificates(key: &str, value: &Value) -> Result<Vec<Arc<ClientCertificate>>>
     let entries = value.as_array().ok_or_else(wrong)?.iter().map(|entry| {
         let fields = object(key, entry)?;
         for (name, value) in fields {
-            match name.as_str() {
-                "cert" | "key" | "domains" => {}
-                "password" if value.is_null() => {}
-                "password" => {
-                    return Err(OptionsError::Unsupported(format!("option `{key}.password`")));
-                }
-                _ => return Err(OptionsError::Unknown(format!("{key}.{name}"))),
+            if !matches!(name.as_str(), "cert" | "key" | "domains" | "password") {
+                return Err(OptionsError::Unknown(format!("{key}.{name}")));
             }
         }
         let pem =
             |name: &str| text(&format!("{key}.{name}"), fields.get(name).unwrap_or(&Value::Null));
-        let certificate = ClientCertificate::from_pem(pem("cert")?, pem("key")?);
+        // As in k6 an empty one is none.
+        let password =
+            fields.get("password").and_then(Value::as_str).filter(|text| !text.is_empty());
+        let certificate = ClientCertificate::from_pem(pem("cert")?, pem("key")?, password);
         certificate.map(Arc::new).map_err(|error| OptionsError::invalid(key, error))
     });
     entries.collect()

@@ -78,7 +78,7 @@ impl<'v> Variables<'v> {
             (None, None) => Ok(Vec::new()),
             (Some(chain), Some(path)) => {
                 let (chain, text) = (read(certificate, chain)?, read(key, path)?);
-                let both = ClientCertificate::from_pem(&chain, &text);
+                let both = ClientCertificate::from_pem(&chain, &text, None);
                 both.map(|both| vec![Arc::new(both)])
                     .map_err(|error| self.wrong(certificate, error))
             }

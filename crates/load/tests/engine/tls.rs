@@ -129,6 +129,25 @@ fn a_server_that_asks_for_a_certificate_is_shown_one() {
         );
         let body = "check(http.get(URL), { shown: (r) => r.status === 200 && /Client certificate/.test(r.body) && /CN *= *localhost/.test(r.body) });";
         server.script(&both, body).run().assert_all_checks_passed();
+        for cipher in ["-aes128", "-aes256", "-des3"] {
+            let made = Command::new("openssl")
+                .args(["ec", "-in", "key.pem", "-out", "locked.pem", cipher, "-passout", "pass:s3"])
+                .current_dir(server.directory.path())
+                .output();
+            assert!(made.unwrap().status.success());
+            let locked =
+                std::fs::read_to_string(server.directory.path().join("locked.pem")).unwrap();
+            let with = |password: &str| {
+                format!(
+                    "{{ insecureSkipTLSVerify: true, tlsAuth: [
+                        {{ cert: {cert:?}, key: {locked:?}, password: '{password}' }}] }}"
+                )
+            };
+            let body = "check(http.get(URL), { shown: (r) => /CN *= *localhost/.test(r.body) });";
+            server.script(&with("s3"), body).run().assert_all_checks_passed();
+            let ran = server.script(&with("s4"), body).run();
+            assert_eq!(ran.status, madang_load::ExitStatus::InvalidConfig, "{:?}", ran.messages);
+        }
         let body =
             "check(http.get(URL), { refused: (r) => r.status === 0 && r.error_code === 1300 });";
         server.script("{ insecureSkipTLSVerify: true }", body).run().assert_all_checks_passed();

@@ -1,0 +1,80 @@
+//! Private keys that a password protects, in the way of PEM (RFC 1421) as OpenSSL writes it: what k6 can read.
+
+use aes::{Aes128, Aes192, Aes256};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use cbc::Decryptor;
+use cbc::cipher::block_padding::Pkcs7;
+use cbc::cipher::{BlockModeDecrypt as _, KeyIvInit as _};
+use des::TdesEde3;
+use md5::{Digest as _, Md5};
+
+/// The same key without a password, as PEM.
+///
+/// # Errors
+/// A text that says what is wrong; never a part of the key.
+pub(super) fn decrypt(pem: &str, password: &str) -> Result<String, String> {
+    let (label, body) = block(pem).ok_or("it is not PEM")?;
+    if label == "ENCRYPTED PRIVATE KEY" {
+        return Err("encrypted pkcs8 formatted key is not supported".to_owned());
+    }
+    let (headers, data) = body.split_once("\n\n").ok_or("no DEK-Info header in block")?;
+    let info = headers.lines().find_map(|line| line.strip_prefix("DEK-Info:"));
+    let (cipher, iv) =
+        info.and_then(|info| info.trim().split_once(',')).ok_or("malformed DEK-Info header")?;
+    let iv = bytes_of(iv).ok_or("malformed DEK-Info header")?;
+    let data: String = data.split_whitespace().collect();
+    let data = BASE64_STANDARD.decode(data).map_err(|error| error.to_string())?;
+    let salt = iv.get(..8).ok_or("malformed DEK-Info header")?;
+    let key = |length| key_of(password, salt, length);
+    let plain = match cipher {
+        "AES-128-CBC" => Decryptor::<Aes128>::new_from_slices(&key(16), &iv)
+            .ok()
+            .and_then(|cipher| cipher.decrypt_padded_vec::<Pkcs7>(&data).ok()),
+        "AES-192-CBC" => Decryptor::<Aes192>::new_from_slices(&key(24), &iv)
+            .ok()
+            .and_then(|cipher| cipher.decrypt_padded_vec::<Pkcs7>(&data).ok()),
+        "AES-256-CBC" => Decryptor::<Aes256>::new_from_slices(&key(32), &iv)
+            .ok()
+            .and_then(|cipher| cipher.decrypt_padded_vec::<Pkcs7>(&data).ok()),
+        "DES-EDE3-CBC" => Decryptor::<TdesEde3>::new_from_slices(&key(24), &iv)
+            .ok()
+            .and_then(|cipher| cipher.decrypt_padded_vec::<Pkcs7>(&data).ok()),
+        other => return Err(format!("the cipher `{other}` is not supported")),
+    };
+    let plain = plain.ok_or("decryption password incorrect")?;
+    let text = BASE64_STANDARD.encode(plain);
+    Ok(format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n"))
+}
+
+/// Label and content of the first block, with line feeds alone.
+fn block(pem: &str) -> Option<(String, String)> {
+    let pem = pem.replace("\r\n", "\n");
+    let (_, rest) = pem.split_once("-----BEGIN ")?;
+    let (label, rest) = rest.split_once("-----\n")?;
+    let (body, _) = rest.split_once(&format!("-----END {label}-----"))?;
+    Some((label.to_owned(), body.to_owned()))
+}
+
+fn bytes_of(hex: &str) -> Option<Vec<u8>> {
+    let hex = hex.trim();
+    let pairs = (0..hex.len()).step_by(2).map(|at| hex.get(at..at + 2));
+    pairs.map(|pair| u8::from_str_radix(pair?, 16).ok()).collect()
+}
+
+/// `EVP_BytesToKey` of OpenSSL with MD5 and one round.
+fn key_of(password: &str, salt: &[u8], length: usize) -> Vec<u8> {
+    let mut key: Vec<u8> = Vec::new();
+    let mut last = Vec::new();
+    while key.len() < length {
+        last = Md5::new()
+            .chain_update(&last)
+            .chain_update(password)
+            .chain_update(salt)
+            .finalize()
+            .to_vec();
+        key.extend_from_slice(&last);
+    }
+    key.truncate(length);
+    key
+}
