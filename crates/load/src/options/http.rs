@@ -240,7 +240,7 @@ fn certificates(key: &str, value: &Value) -> Result<Vec<Arc<ClientCertificate>>>
     let wrong = || OptionsError::invalid(key, "a list of { cert, key } is expected");
     let entries = value.as_array().ok_or_else(wrong)?.iter().map(|entry| {
         let fields = object(key, entry)?;
-        for (name, value) in fields {
+        for name in fields.keys() {
             if !matches!(name.as_str(), "cert" | "key" | "domains" | "password") {
                 return Err(OptionsError::Unknown(format!("{key}.{name}")));
             }

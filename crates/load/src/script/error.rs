@@ -1,7 +1,12 @@
 //! What can go wrong in a script, and how it is told.
 
+use std::path::Path;
+
 use rquickjs::{CaughtError, Ctx, Value};
 use thiserror::Error;
+
+use super::syntax::relocate;
+use super::user::User;
 
 /// A script that could not be initialised, or must not go on.
 #[derive(Debug, Clone, Error, PartialEq)]
@@ -56,7 +61,11 @@ pub(crate) fn describe(caught: &CaughtError<'_>) -> String {
             }
             let stack = exception.stack().unwrap_or_default();
             let stack: String = stack.lines().map(|line| format!("\n\t{}", line.trim())).collect();
-            format!("{name}: {message}{stack}")
+            let sources = &User::of(object.ctx()).run.sources;
+            let written = |path: &str, line, column| {
+                sources.known(Path::new(path))?.syntax.positions.as_ref()?.written(line, column)
+            };
+            format!("{name}: {message}{}", relocate(&stack, written))
         }
         CaughtError::Value(value) => format!("Uncaught {}", to_text(value)),
         CaughtError::Error(error) => error.to_string(),

@@ -96,6 +96,11 @@ impl Sources {
         })
     }
 
+    /// A file that has been read.
+    pub(crate) fn known(&self, path: &Path) -> Option<Source> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
+    }
+
     /// Paths of the files read so far.
     pub(crate) fn paths(&self) -> BTreeSet<PathBuf> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()

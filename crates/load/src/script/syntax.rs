@@ -4,6 +4,8 @@
 //! Names are followed through scopes, aliases and destructuring. A member whose name is computed is refused when it is
 //! reached.
 
+mod positions;
+
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
@@ -13,13 +15,15 @@ use oxc_ast::ast::{
     Argument, BindingPattern, CallExpression, Expression, ImportDeclarationSpecifier, Program,
     PropertyKey, Statement,
 };
-use oxc_codegen::Codegen;
+use oxc_codegen::{Codegen, CodegenOptions};
 use oxc_parser::Parser;
 use oxc_semantic::{Semantic, SemanticBuilder, SymbolId};
 use oxc_span::{GetSpan, SourceType};
 use oxc_transformer::{TransformOptions, Transformer};
 
 use super::ScriptError;
+
+pub(crate) use positions::{Positions, relocate};
 
 /// The parser calls itself for each level of a script's nesting.
 const STACK_BYTES: usize = 256 << 20;
@@ -64,6 +68,8 @@ pub(crate) struct Syntax {
     /// Variables that it reads from `__ENV`; `None` if it computes a name or passes `__ENV` on, because then any may be
     /// read.
     pub(crate) variables: Option<BTreeSet<String>>,
+    /// Where its parts stand in the file, if that is TypeScript.
+    pub(crate) positions: Option<Positions>,
 }
 
 /// What a script says, and its text as JavaScript.
@@ -134,9 +140,18 @@ fn analyse(text: String, language: Language, name: &str) -> Result<(Syntax, Stri
     if let Some(problem) = transformed.diagnostics.iter().next() {
         return Err(ScriptError::Exception(format!("SyntaxError: {} ({name})", problem.message)));
     }
-    let code = Codegen::new().build(&program).code;
+    let options =
+        CodegenOptions { source_map_path: Some(name.into()), ..CodegenOptions::default() };
+    let built = Codegen::new().with_options(options).build(&program);
+    let positions = Positions::of(&built);
     // Imports of types alone are gone now.
-    Ok((analyse(code.clone(), Language::JavaScript, name)?.0, code))
+    let (mut syntax, code) = analyse(built.code, Language::JavaScript, name)?;
+    for used in &mut syntax.uses {
+        let written = positions.written(used.line as u32, u32::MAX);
+        used.line = written.map_or(used.line, |(line, _)| line as usize);
+    }
+    syntax.positions = Some(positions);
+    Ok((syntax, code))
 }
 
 /// From 1 on.
@@ -219,6 +234,7 @@ impl<'s, 'a> Finder<'s, 'a> {
             specifiers: self.found.into_iter().map(|(_, specifier)| specifier).collect(),
             uses: uses.collect(),
             variables,
+            positions: None,
         }
     }
 

@@ -44,6 +44,15 @@ fn types_are_taken_out_of_typescript() {
     );
     ran.assert_all_checks_passed();
     assert_eq!(ran.report().iterations.complete, 2);
+    let ran = files(
+        "interface Unused {\n  a: string;\n}\n\nimport { sleep } from 'k6';\nimport * as k6 from 'k6';\n\n\
+         type Text = string;\nconst fails = (text: Text): never => {\n  k6.nothing;\n  throw new Error(text);\n};\n\
+         export default function (): void {\n  sleep(0);\n  fails('told');\n}\n",
+    );
+    let told = ran.messages.join("");
+    assert!(told.contains("load.ts, line 10: `k6` has no member `nothing`"), "{told}");
+    // Where the files say it, not the text without types.
+    assert!(told.contains("load.ts:11:") && told.contains("load.ts:15:"), "{told}");
     let ran = files("export const a = 1;\nexport const b: = 2;");
     assert!(ran.said("SyntaxError") && ran.said("load.ts:2"), "{:?}", ran.messages);
     assert_eq!(ran.status, ExitStatus::ScriptException);

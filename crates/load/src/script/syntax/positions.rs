@@ -1,0 +1,88 @@
+//! Where the parts of a text without types stand in the file that somebody wrote.
+
+use oxc_codegen::CodegenReturn;
+
+/// A place, from 0 on: line, then column.
+type Place = (u32, u32);
+
+/// From places in the text that runs to those in the file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Positions(Vec<(Place, Place)>);
+
+impl Positions {
+    pub(super) fn of(built: &CodegenReturn<'_>) -> Self {
+        let tokens = built.map.iter().flat_map(|map| map.get_tokens());
+        let mut places: Vec<_> = tokens
+            .map(|token| {
+                let runs = (token.get_dst_line(), token.get_dst_col());
+                (runs, (token.get_src_line(), token.get_src_col()))
+            })
+            .collect();
+        places.sort_unstable();
+        Self(places)
+    }
+
+    /// The line and column in the file, all from 1 on.
+    pub(crate) fn written(&self, line: u32, column: u32) -> Option<(u32, u32)> {
+        let runs = (line.checked_sub(1)?, column.saturating_sub(1));
+        let next = self.0.partition_point(|(known, _)| *known <= runs);
+        let (_, (line, column)) = self.0.get(next.checked_sub(1)?)?;
+        Some((line + 1, column + 1))
+    }
+}
+
+/// `text` with the places that follow addresses of files (`file:///a.ts:3:7`) as `written` says.
+pub(crate) fn relocate(
+    text: &str,
+    written: impl Fn(&str, u32, u32) -> Option<(u32, u32)>,
+) -> String {
+    let mut told = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("file://") {
+        let (before, found) = rest.split_at(at);
+        told.push_str(before);
+        let end = found.find([')', '\n']).unwrap_or(found.len());
+        let (place, after) = found.split_at(end);
+        let mut parts = place.rsplitn(3, ':');
+        let (column, line, path) = (parts.next(), parts.next(), parts.next());
+        let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
+        let moved = match (
+            path.and_then(|path| path.strip_prefix("file://")),
+            number(line),
+            number(column),
+        ) {
+            (Some(path), Some(line), Some(column)) => written(path, line, column)
+                .map(|(line, column)| format!("file://{path}:{line}:{column}")),
+            _ => None,
+        };
+        told.push_str(moved.as_deref().unwrap_or(place));
+        rest = after;
+    }
+    told + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_files_are_moved_and_nothing_else() {
+        let text = "Error: at file://x\n\tat f (file:///a.ts:3:7)\n\tat file:///b.js:1:2\n";
+        let moved = relocate(text, |path, line, column| {
+            (path == "/a.ts").then_some((line + 10, column + 1))
+        });
+        assert_eq!(
+            moved,
+            "Error: at file://x\n\tat f (file:///a.ts:13:8)\n\tat file:///b.js:1:2\n"
+        );
+    }
+
+    #[test]
+    fn the_part_before_a_place_says_where_it_was() {
+        let positions = Positions(vec![((0, 0), (2, 4)), ((0, 10), (3, 0)), ((5, 0), (9, 1))]);
+        assert_eq!(positions.written(1, 1), Some((3, 5)));
+        assert_eq!(positions.written(1, 12), Some((4, 1)));
+        assert_eq!(positions.written(4, 1), Some((4, 1)));
+        assert_eq!(Positions::default().written(1, 1), None);
+    }
+}
