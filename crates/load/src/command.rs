@@ -186,7 +186,7 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
     }
     let mut run = Run::new(script, config.environment.clone(), log);
     run.secrets = config.secrets.clone();
-    run.tells_parts_apart = config.summary_mode == SummaryMode::Full;
+    run.has_breakdown = config.summary_mode == SummaryMode::Full;
     let run = Arc::new(run);
     let exports = engine::inspect(&run)?;
     let from_script = match &exports.options {

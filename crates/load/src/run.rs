@@ -89,7 +89,7 @@ pub(crate) struct Run {
     pub(crate) log: Log,
     pub(crate) secrets: Secrets,
     /// What each scenario and group measures is kept apart, for the summary.
-    pub(crate) tells_parts_apart: bool,
+    pub(crate) has_breakdown: bool,
     /// Ends every script at once.
     pub(crate) abort: Arc<AtomicBool>,
     pub(crate) live: Live,
@@ -121,7 +121,7 @@ impl Run {
     pub(crate) fn new(script: PathBuf, environment: BTreeMap<String, String>, log: Log) -> Self {
         Self {
             secrets: Secrets::default(),
-            tells_parts_apart: false,
+            has_breakdown: false,
             script,
             sources: Sources::default(),
             environment,
@@ -154,8 +154,8 @@ impl Run {
     /// A recorder for the metrics that exist now.
     pub(crate) fn recorder(&self) -> Recorder {
         let mut recorder = Recorder::new(&self.registry());
-        if self.tells_parts_apart {
-            recorder.tell_parts_apart();
+        if self.has_breakdown {
+            recorder.enable_breakdown();
         }
         if self.live.is_watched.load(Ordering::Relaxed) {
             recorder.show_recent();

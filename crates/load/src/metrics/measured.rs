@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Troubles;
 use super::recorder::Group;
-use super::{CheckCount, NameStats, Parts, ScenarioStats, Series, Sink, Totals, Waits, WarmUp};
+use super::{Breakdown, CheckCount, NameStats, ScenarioStats, Series, Sink, Totals, Waits, WarmUp};
 
 /// Whose requests are counted together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,7 +63,7 @@ pub(crate) struct Measured {
     pub(crate) exceptions: Troubles,
     pub(crate) series: Series,
     /// By scenario and group, when that is wanted.
-    pub(crate) parts: Parts,
+    pub(crate) breakdown: Breakdown,
 }
 
 impl Measured {
@@ -100,7 +100,7 @@ impl Measured {
         self.failures.merge(&other.failures);
         self.exceptions.merge(&other.exceptions);
         self.series.merge(other.series);
-        self.parts.merge(other.parts);
+        self.breakdown.merge(other.breakdown);
     }
 
     fn merge_group(&mut self, mine: usize, theirs: &[GroupMeasured], at: usize) {

@@ -1,9 +1,9 @@
 //! What a run measures: definitions of metrics, and where their values are kept.
 
+mod breakdown;
 mod builtin;
 mod histogram;
 mod measured;
-mod parts;
 mod recent;
 mod recorder;
 mod registry;
@@ -16,10 +16,10 @@ mod troubles;
 mod waits;
 mod warm_up;
 
+pub(crate) use breakdown::{Breakdown, Part};
 pub(crate) use builtin::Builtin;
 pub use histogram::Histogram;
 pub(crate) use measured::{GroupMeasured, Measured, RequestKey};
-pub(crate) use parts::{Part, Parts};
 pub(crate) use recent::Recent;
 pub(crate) use recorder::{
     CheckCount, GroupId, NameStats, Recorder, RequestMark, RequestSample, Totals,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{
-    Builtin, GroupMeasured, Histogram, Measured, MetricId, MetricKind, Parts, Recent, Registry,
+    Breakdown, Builtin, GroupMeasured, Histogram, Measured, MetricId, MetricKind, Recent, Registry,
     RequestKey, SampleTags, ScenarioStats, Series, Sink, TagFilter, Troubles, Waits, WarmUp,
 };
 use crate::http::{Exchange, Timings};
@@ -145,8 +145,8 @@ pub(crate) struct Recorder {
     failures: Troubles,
     exceptions: Troubles,
     series: Series,
-    /// By scenario and group; `None` unless that is wanted.
-    parts: Option<Box<Parts>>,
+    /// By scenario and group, for the full summary.
+    breakdown: Option<Box<Breakdown>>,
     /// For a terminal; `None` without one.
     recent: Option<Box<Recent>>,
     /// Where single values go; `None` without an output.
@@ -187,16 +187,16 @@ impl Recorder {
             failures: Troubles::default(),
             exceptions: Troubles::default(),
             series: Series::default(),
-            parts: None,
+            breakdown: None,
             recent: None,
             emitter: None,
             recording_since: None,
         }
     }
 
-    /// Keeps the values of each scenario and group apart, too.
-    pub(crate) fn tell_parts_apart(&mut self) {
-        self.parts = Some(Box::default());
+    /// Also keeps the values of each scenario and group.
+    pub(crate) fn enable_breakdown(&mut self) {
+        self.breakdown = Some(Box::default());
     }
 
     /// Counts requests for a terminal, too.
@@ -240,8 +240,10 @@ impl Recorder {
     /// Adds a value to a metric and its sub-metrics.
     fn count(&mut self, metric: MetricId, value: f64, tags: &SampleTags<'_>) {
         self.keep(metric, value);
-        if let Some(parts) = self.parts.as_deref_mut().filter(|_| self.recording_since.is_some()) {
-            parts.add(metric, self.kinds[metric.0 as usize], value, tags);
+        if let Some(breakdown) =
+            self.breakdown.as_deref_mut().filter(|_| self.recording_since.is_some())
+        {
+            breakdown.add(metric, self.kinds[metric.0 as usize], value, tags);
         }
         if self.subs.is_empty() {
             return;
@@ -462,7 +464,7 @@ impl Recorder {
             failures: self.failures,
             exceptions: self.exceptions,
             series: self.series,
-            parts: self.parts.map(|parts| *parts).unwrap_or_default(),
+            breakdown: self.breakdown.map(|breakdown| *breakdown).unwrap_or_default(),
         }
     }
 

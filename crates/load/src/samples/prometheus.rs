@@ -117,23 +117,23 @@ fn stats(list: &str) -> Result<Vec<(String, Stat)>, String> {
 
 /// The values of a trend. Times are in seconds there.
 #[derive(Debug)]
-struct Kept {
+struct TrendValues {
     factor: f64,
-    distribution: Either,
+    distribution: Storage,
 }
 
 #[derive(Debug)]
-enum Either {
+enum Storage {
     Stats(Box<Histogram>),
     Native(Box<NativeHistogram>),
 }
 
-impl Distribution for Kept {
+impl Distribution for TrendValues {
     fn record(&mut self, value: f64) {
         let value = value * self.factor;
         match &mut self.distribution {
-            Either::Stats(histogram) => histogram.record(value),
-            Either::Native(histogram) => histogram.record(value),
+            Storage::Stats(histogram) => histogram.record(value),
+            Storage::Native(histogram) => histogram.record(value),
         }
     }
 }
@@ -141,17 +141,17 @@ impl Distribution for Kept {
 /// What has been measured so far, and where it goes.
 pub(super) struct RemoteWrite {
     settings: Settings,
-    table: Table<Kept>,
+    table: Table<TrendValues>,
 }
 
 impl RemoteWrite {
     pub(super) fn new(settings: Settings) -> Self {
         let native = settings.trend == Trend::NativeHistogram;
-        let table = Table::new(move |contains| Kept {
+        let table = Table::new(move |contains| TrendValues {
             factor: if contains == Contains::Time { 1e-3 } else { 1.0 },
             distribution: match native {
-                true => Either::Native(Box::default()),
-                false => Either::Stats(Box::default()),
+                true => Storage::Native(Box::default()),
+                false => Storage::Stats(Box::default()),
             },
         });
         Self { settings, table }
@@ -209,7 +209,7 @@ fn write_series(
     all: &mut Vec<TimeSeries>,
     metric: &Metric,
     tags: &Tags,
-    series: &Series<Kept>,
+    series: &Series<TrendValues>,
     trend: &Trend,
 ) {
     let sample = |suffix: &str, value: f64| TimeSeries {
@@ -223,7 +223,7 @@ fn write_series(
         Value::Rate { trues, total } => {
             all.push(sample("_rate", *trues as f64 / (*total).max(1) as f64));
         }
-        Value::Trend(Kept { distribution: Either::Stats(histogram), .. }) => {
+        Value::Trend(TrendValues { distribution: Storage::Stats(histogram), .. }) => {
             let Trend::Stats(stats) = trend else { return };
             all.extend(stats.iter().map(|(name, stat)| {
                 let value = match stat {
@@ -233,7 +233,7 @@ fn write_series(
                 sample(&format!("_{name}"), value)
             }));
         }
-        Value::Trend(Kept { distribution: Either::Native(histogram), .. }) => {
+        Value::Trend(TrendValues { distribution: Storage::Native(histogram), .. }) => {
             let unit = match metric.contains {
                 Contains::Time => "_seconds",
                 Contains::Data => "_bytes",

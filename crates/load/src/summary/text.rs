@@ -364,7 +364,7 @@ mod tests {
         let tags = |group| SampleTags { scenario: "buy", group, ..SampleTags::default() };
         let requests = Builtin::HttpReqs.id();
         for group in ["", "::a::b"] {
-            measured.parts.add(requests, MetricKind::Counter, 2.0, &tags(group));
+            measured.breakdown.add(requests, MetricKind::Counter, 2.0, &tags(group));
         }
         let found = shown(&measured, 4, SummaryMode::Full);
         let expected = "

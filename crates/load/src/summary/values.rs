@@ -118,7 +118,7 @@ impl<'a> SummaryData<'a> {
             });
             SummaryPart { part, metrics: metrics.collect() }
         };
-        let parts = measured.parts.iter().map(part).collect();
+        let parts = measured.breakdown.iter().map(part).collect();
         Self { metrics, groups: &measured.groups, parts, seconds }
     }
 

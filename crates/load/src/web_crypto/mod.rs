@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     pub(crate) other: Vec<u8>,
     /// Additional authenticated data.
     pub(crate) extra: Vec<u8>,
-    /// Parts of a key, from a JSON Web Key.
+    /// Breakdown of a key, from a JSON Web Key.
     pub(crate) parts: Vec<Vec<u8>>,
     /// Bits, bytes or rounds.
     pub(crate) number: usize,

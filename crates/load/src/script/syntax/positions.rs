@@ -11,13 +11,13 @@ pub(crate) struct Positions(Vec<(Place, Place)>);
 
 impl Positions {
     pub(super) fn of(built: &CodegenReturn<'_>) -> Self {
-        let tokens = built.map.iter().flat_map(|map| map.get_tokens());
-        let mut places: Vec<_> = tokens
-            .map(|token| {
+        let mut places = Vec::new();
+        if let Some(map) = &built.map {
+            places.extend(map.get_tokens().map(|token| {
                 let runs = (token.get_dst_line(), token.get_dst_col());
                 (runs, (token.get_src_line(), token.get_src_col()))
-            })
-            .collect();
+            }));
+        }
         places.sort_unstable();
         Self(places)
     }

@@ -21,12 +21,12 @@ pub(crate) struct Part {
 
 /// All of them in the order of their first use.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Parts {
+pub(crate) struct Breakdown {
     all: Vec<Part>,
     places: HashMap<String, HashMap<String, usize>>,
 }
 
-impl Parts {
+impl Breakdown {
     /// Adds a value where k6 does: to its scenario unless that is the default one, and to its group unless that is
     /// the one of `setup()` or `teardown()`.
     pub(crate) fn add(
@@ -111,18 +111,18 @@ mod tests {
 
     #[test]
     fn a_value_is_in_its_scenario_and_its_group() {
-        let requests = |parts: &mut Parts, scenario, group| {
+        let requests = |parts: &mut Breakdown, scenario, group| {
             let metric = Builtin::HttpReqs.id();
             parts.add(metric, MetricKind::Counter, 1.0, &tags(scenario, group, ""));
         };
-        let mut one = Parts::default();
+        let mut one = Breakdown::default();
         requests(&mut one, "buy", "");
         requests(&mut one, "buy", "::a::b");
         requests(&mut one, "default", "");
         requests(&mut one, "default", "::a");
         requests(&mut one, "", "::setup");
         requests(&mut one, "", "::setup::c");
-        let mut other = Parts::default();
+        let mut other = Breakdown::default();
         requests(&mut other, "buy", "::a::b");
         let checks = Builtin::Checks.id();
         other.add(checks, MetricKind::Rate, 0.0, &tags("buy", "", "ok"));
