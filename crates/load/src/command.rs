@@ -199,6 +199,10 @@ fn prepare(config: &Config) -> Result<(Arc<Run>, Plan), ScriptError> {
         run.log.write(Level::Warning, message, &[]);
     }
     let layer = config.defaults.clone().apply(from_script).apply(config.overrides.clone());
+    for name in &layer.unknown {
+        let message = format!("unknown option `{name}`: it has no effect");
+        run.log.write(Level::Warning, &message, &[]);
+    }
     if layer.stages.as_ref().is_some_and(Vec::is_empty) {
         run.log.write(Level::Warning, "`stages` is empty and has no effect", &[]);
     }

@@ -40,6 +40,11 @@ const OPTIONS: &[(&str, &str)] = &[
     ("K6_TEARDOWN_TIMEOUT", "teardownTimeout"),
 ];
 
+/// Names of the options that variables set.
+pub(super) fn options_of_variables() -> impl Iterator<Item = &'static str> {
+    OPTIONS.iter().map(|(_, option)| *option)
+}
+
 /// Variables of k6 that this engine would have to obey and does not.
 const MISSING: &[&str] = &[
     "K6_EXIT_ON_RUNNING",

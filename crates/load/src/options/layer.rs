@@ -57,6 +57,8 @@ pub struct Layer {
     pub rps: Option<u32>,
     /// A shorter iteration is followed by a pause that fills it up.
     pub min_iteration_duration: Option<Duration>,
+    /// Options that nobody knows, by name.
+    pub unknown: Vec<String>,
 }
 
 impl Layer {
@@ -82,6 +84,7 @@ impl Layer {
             self.tags.retain(|(known, _)| *known != key);
             self.tags.push((key, value));
         }
+        self.unknown.extend(upper.unknown);
         Self {
             vus: upper.vus.or(self.vus),
             summary_trend_stats: upper.summary_trend_stats.or(self.summary_trend_stats),

@@ -10,6 +10,7 @@ use super::executors::scenarios;
 use super::threshold::thresholds;
 use crate::metrics::SystemTags;
 
+use super::environment::options_of_variables;
 use super::{HttpLayer, Layer, OptionsError, Stage};
 
 pub(super) type Result<T> = std::result::Result<T, OptionsError>;
@@ -68,9 +69,21 @@ pub(super) fn read_option(layer: &mut Layer, key: &str, value: &Value) -> Result
         missing if MISSING.contains(&missing) => {
             return Err(OptionsError::Unsupported(format!("option `{missing}`")));
         }
-        unknown => return Err(OptionsError::Unknown(unknown.to_owned())),
+        unknown if is_misspelt(unknown) => {
+            return Err(OptionsError::Unknown(unknown.to_owned()));
+        }
+        unknown => layer.unknown.push(unknown.to_owned()),
     }
     Ok(())
+}
+
+/// Whether it is all but the name of an option: that it means nothing would be seen too late.
+fn is_misspelt(name: &str) -> bool {
+    let known = ["scenarios", "thresholds", "handleSummaryTimeout"].iter().copied();
+    known
+        .chain(options_of_variables())
+        .chain(HttpLayer::KEYS.iter().copied())
+        .any(|known| strsim::osa_distance(&known.to_lowercase(), &name.to_lowercase()) <= 2)
 }
 
 pub(super) fn object<'v>(key: &str, value: &'v Value) -> Result<&'v Map<String, Value>> {

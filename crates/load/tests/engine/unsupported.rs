@@ -90,6 +90,11 @@ fn unknown_options_are_named_too() {
             .run();
     assert!(ran.said("unknown option `durration`"), "{:?}", ran.messages);
     assert_eq!(ran.status, ExitStatus::InvalidConfig);
+    // What cannot be meant for an option that there is does no harm, as in k6.
+    let ran =
+        Script::new("export const options = { name: 'x' }; export default function () {}").run();
+    assert!(ran.said("unknown option `name`: it has no effect"), "{:?}", ran.messages);
+    assert_eq!(ran.status, ExitStatus::Success);
 }
 
 #[test]

@@ -284,27 +284,11 @@ fn nearest(key: &str) -> String {
         |variable| variable.to_lowercase().replacen('_', ".", 1),
     );
     KEYS.iter()
-        .map(|known| (edit_distance(&wanted, known.name), known.name))
+        .map(|known| (strsim::levenshtein(&wanted, known.name), known.name))
         .min()
         .filter(|(distance, name)| *distance <= name.len() / 3)
         .map(|(_, name)| format!(" (did you mean `{name}`?)"))
         .unwrap_or_default()
-}
-
-/// Levenshtein distance, one row at a time.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().take(64).enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let change = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use rquickjs::{
     Array, Class, Coerced, Ctx, Exception, Function, JsLifetime, Object, Result, Value,
 };
 
-use crate::http::Url;
 use crate::http::cookies::{Jar, RequestCookie, SetCookie, parse_date, unix_now};
+use crate::http::{RequestError, Url};
 use crate::script::user::User;
 
 /// [`Jar`] as a script class.
@@ -82,8 +82,13 @@ pub(super) fn cookies_from<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Result<Ve
     Ok(cookies)
 }
 
-fn url_from(ctx: &Ctx<'_>, text: &str) -> Result<Url> {
-    Url::parse(text).map_err(|error| Exception::throw_message(ctx, &error.to_string()))
+/// `None` for an address without a scheme of HTTP, which as in k6 has no cookies.
+fn url_from(ctx: &Ctx<'_>, text: &str) -> Result<Option<Url>> {
+    match Url::parse(text) {
+        Ok(url) => Ok(Some(url)),
+        Err(RequestError::UnsupportedScheme(_)) => Ok(None),
+        Err(error) => Err(Exception::throw_message(ctx, &error.to_string())),
+    }
 }
 
 /// `set(url, name, value, {domain, path, expires, max_age, secure, http_only}?)`: whether the
@@ -101,7 +106,7 @@ fn set<'js>(
     if let Some(options) = options.0.as_ref().and_then(Value::as_object) {
         set_options(&ctx, &mut cookie, options)?;
     }
-    Ok(this.0.borrow().0.set(&url, &cookie, unix_now()))
+    Ok(url.is_none_or(|url| this.0.borrow().0.set(&url, &cookie, unix_now())))
 }
 
 fn set_options<'js>(ctx: &Ctx<'js>, cookie: &mut SetCookie, options: &Object<'js>) -> Result<()> {
@@ -140,6 +145,7 @@ fn cookies_for_url<'js>(
 ) -> Result<Object<'js>> {
     let url = url_from(&ctx, &url.0)?;
     let object = Object::new(ctx.clone())?;
+    let Some(url) = url else { return Ok(object) };
     for pair in this.0.borrow().0.matching(&url, unix_now()) {
         push(&ctx, &object, &pair.name, &*pair.value)?;
     }
@@ -170,7 +176,9 @@ fn clear<'js>(
     this: This<Class<'js, CookieJar>>,
     url: Coerced<String>,
 ) -> Result<()> {
-    this.0.borrow().0.remove(&url_from(&ctx, &url.0)?, None);
+    if let Some(url) = url_from(&ctx, &url.0)? {
+        this.0.borrow().0.remove(&url, None);
+    }
     Ok(())
 }
 
@@ -181,6 +189,8 @@ fn delete<'js>(
     url: Coerced<String>,
     name: Coerced<String>,
 ) -> Result<()> {
-    this.0.borrow().0.remove(&url_from(&ctx, &url.0)?, Some(&name.0));
+    if let Some(url) = url_from(&ctx, &url.0)? {
+        this.0.borrow().0.remove(&url, Some(&name.0));
+    }
     Ok(())
 }

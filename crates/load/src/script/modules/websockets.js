@@ -284,5 +284,8 @@
   WebSocket.defineHandlers();
   delete WebSocket.defineHandlers;
 
-  return { Blob, WebSocket };
+  // As in k6, `new` may be left out.
+  const callable = new Proxy(WebSocket, { apply: (target, _, given) => new target(...given) });
+  WebSocket.prototype.constructor = callable;
+  return { Blob, WebSocket: callable };
 })

@@ -14,4 +14,7 @@ export default function () {
   const kept = jar.cookiesForURL(`${url}/cookies`);
   console.log(Object.keys(kept).sort().map((name) => `${name}=${kept[name]}`).join());
   console.log(http.get(`${url}/cookies/jar`).body);
+  // An address without a scheme has no cookies.
+  console.log(jar.set('www.example', 'a', '1'), JSON.stringify(jar.cookiesForURL('www.example')));
+  console.log(jar.clear('www.example'), jar.delete('www.example', 'a'));
 }

@@ -90,6 +90,7 @@ export default async function () {
   });
   await session(WebSocket, '/status/404', null, null);
 
+  console.log(thrown(() => WebSocket('http://host')));
   console.log(thrown(() => new WebSocket()));
   console.log(thrown(() => new WebSocket('http://host')));
   console.log(thrown(() => new WebSocket('ws://host/#part')));
