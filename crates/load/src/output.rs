@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::command::{Config, ExitStatus, Outcome, status_of};
-use crate::engine::{self, Finished, Plan};
+use crate::engine::{self, Finished, Lifecycle, Plan};
 use crate::log::Level;
 use crate::report::{self, Iterations, Report};
 use crate::run::{Run, Stop};
@@ -44,7 +44,9 @@ pub(crate) fn finish(config: &Config, run: &Arc<Run>, plan: &Plan, finished: &Fi
     if !config.no_summary {
         written &= summarise(config, run, plan, &data, &report);
     }
-    warn(run, &report);
+    if finished.lifecycle.setup_error.is_none() {
+        warn(run, &report);
+    }
     let documents = [
         (
             &config.summary_export,
@@ -74,7 +76,8 @@ fn status(run: &Run, finished: &Finished, data: &SummaryData<'_>) -> ExitStatus 
         error(&format!("test aborted{message}"));
         return ExitStatus::ScriptAborted;
     }
-    if let Some(failure) = &finished.lifecycle.teardown_error {
+    let Lifecycle { setup_error, teardown_error, .. } = &finished.lifecycle;
+    if let Some(failure) = setup_error.as_ref().or(teardown_error.as_ref()) {
         error(&failure.to_string());
         return status_of(failure);
     }

@@ -29,17 +29,29 @@ pub(crate) struct Function {
     pub(crate) option: &'static str,
 }
 
-/// Calls a function of the script. Must be polled inside of a `LocalSet`.
+/// Calls a function of the script, and tells what was measured meanwhile. Must be polled inside of a
+/// `LocalSet`.
 ///
-/// # Errors
-/// When it throws, takes too long or is stopped.
+/// The result is an error when the function throws, takes too long or is stopped.
 pub(crate) async fn call(
     run: &Arc<Run>,
     options: &Options,
     function: Function,
     stop: watch::Receiver<bool>,
-) -> Result<(Returned, Measured), ScriptError> {
+) -> (Result<Returned, ScriptError>, Measured) {
     let event_loop = Rc::new(EventLoop::new(run.clone(), client_config(options)));
+    let result = call_on(&event_loop, options, function, stop).await;
+    let measured = event_loop.recorder.replace(run.recorder()).finish();
+    (result, measured)
+}
+
+async fn call_on(
+    event_loop: &Rc<EventLoop>,
+    options: &Options,
+    function: Function,
+    stop: watch::Receiver<bool>,
+) -> Result<Returned, ScriptError> {
+    let run = &event_loop.run;
     let user = Rc::new(User::new(0, event_loop.clone()));
     let mailbox = Rc::new(Mailbox::default());
     settle_in(&user, &mailbox)?.await.unwrap_or(Err(ScriptError::Interrupted))?;
@@ -78,10 +90,7 @@ pub(crate) async fn call(
         return Err(failure);
     }
     match result {
-        Ok(Ok(returned)) => {
-            let fresh = run.recorder();
-            Ok((returned, event_loop.recorder.replace(fresh).finish()))
-        }
+        Ok(Ok(returned)) => Ok(returned),
         Ok(Err(CallError::Threw(text))) => Err(ScriptError::Exception(text)),
         Ok(Err(CallError::Interrupted)) | Err(_) if timed_out => Err(ScriptError::Timeout {
             function: function.name,

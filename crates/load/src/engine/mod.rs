@@ -91,6 +91,8 @@ pub(crate) struct Lifecycle {
     pub(crate) setup_took: Duration,
     pub(crate) teardown: Measured,
     pub(crate) teardown_took: Duration,
+    /// Why `setup()` did not end well: nothing came after it.
+    pub(crate) setup_error: Option<ScriptError>,
     /// Why `teardown()` did not end well.
     pub(crate) teardown_error: Option<ScriptError>,
 }
@@ -239,7 +241,12 @@ pub(crate) fn execute(
     let watched = watched?;
     let mut measured = Measured::default();
     let mut health = LoopHealth::default();
-    for result in results {
+    let never_began = watched.lifecycle.setup_error.is_some();
+    if never_began {
+        // The loops have ended; `handleSummary()` is still to be called.
+        run.abort.store(false, Ordering::Relaxed);
+    }
+    for result in results.into_iter().filter(|_| !never_began) {
         let (one, its_health) =
             result.map_err(|_| ScriptError::Start("an event loop panicked".to_owned()))??;
         measured.merge(one);
@@ -249,7 +256,9 @@ pub(crate) fn execute(
         return Err(failure);
     }
     let max_vus = u32::try_from(run.live.initialised.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
-    watched.add_gauges(&mut measured, max_vus);
+    if !never_began {
+        watched.add_gauges(&mut measured, max_vus);
+    }
     Ok(Finished {
         measured,
         health,
@@ -283,8 +292,8 @@ pub(crate) fn handle_summary(
     };
     let (_never, stop) = watch::channel(false);
     let call = lifecycle::call(run, options, function, stop);
-    let (returned, _) = event_loop_runtime()?.block_on(LocalSet::new().run_until(call))?;
-    Ok(returned.outputs)
+    let (returned, _) = event_loop_runtime()?.block_on(LocalSet::new().run_until(call));
+    Ok(returned?.outputs)
 }
 
 fn event_loop_runtime() -> Result<tokio::runtime::Runtime, ScriptError> {

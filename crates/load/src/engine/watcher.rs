@@ -60,7 +60,11 @@ impl Watcher<'_> {
         let mut signals =
             StopSignals::listen(&kinds).map_err(|error| ScriptError::Start(error.to_string()))?;
         let lifecycle = match self.before(&mut signals).await {
-            Ok(lifecycle) => lifecycle,
+            Ok(lifecycle) if lifecycle.setup_error.is_none() => lifecycle,
+            Ok(lifecycle) => {
+                self.give_up();
+                return Ok(Watched::new(SystemTime::now(), lifecycle));
+            }
             Err(error) => {
                 self.give_up();
                 return Err(error);
@@ -87,19 +91,31 @@ impl Watcher<'_> {
                 timeout: self.plan.options.setup_timeout,
                 option: "setupTimeout",
             };
-            let (returned, measured) = self.call(function, signals).await?;
+            let (result, measured) = self.call(function, signals).await;
             // `exec.test.abort()` in a function that ended all the same.
             if let Some(error) = self.run.aborted_by_script() {
                 return Err(error);
             }
-            if let Some(json) = returned.json {
-                let _ = self.run.setup_data.set(json.into());
+            let told = |error: &ScriptError| {
+                matches!(error, ScriptError::Exception(_) | ScriptError::Timeout { .. })
+            };
+            match result {
+                Ok(returned) => {
+                    if let Some(json) = returned.json {
+                        let _ = self.run.setup_data.set(json.into());
+                    }
+                }
+                Err(error) if told(&error) => lifecycle.setup_error = Some(error),
+                Err(error) => return Err(error),
             }
             if let Some(board) = &self.board {
                 board.show_before(&measured);
             }
             lifecycle.setup = measured;
             lifecycle.setup_took = begin.elapsed();
+            if lifecycle.setup_error.is_some() {
+                return Ok(lifecycle);
+            }
         }
         let _ = self.phase.send(Phase::Preparing);
         self.everybody_ready(signals).await?;
@@ -125,16 +141,7 @@ impl Watcher<'_> {
         let _ = self.run.clock.set(RunClock { start, start_time, warm_up });
         let _ = self.phase.send(Phase::Running(Clock { start, record_from }));
         self.tell_start(start_time + warm_up);
-        let mut watched = Watched {
-            started_at: start_time + warm_up,
-            ended_at: start_time,
-            duration: Duration::ZERO,
-            cpu: Duration::ZERO,
-            aborted: false,
-            lifecycle,
-            vus: Sink::new(MetricKind::Gauge),
-            vus_max: Sink::new(MetricKind::Gauge),
-        };
+        let mut watched = Watched::new(start_time + warm_up, lifecycle);
         let mut cpu_before = generator::process_cpu();
         let mut recording = false;
         let mut next_sample = record_from;
@@ -223,10 +230,9 @@ impl Watcher<'_> {
         };
         // What stopped the scenarios does not stop this.
         self.stop.send_replace(false);
-        match self.call(function, signals).await {
-            Ok((_, measured)) => watched.lifecycle.teardown = measured,
-            Err(error) => watched.lifecycle.teardown_error = Some(error),
-        }
+        let (result, measured) = self.call(function, signals).await;
+        watched.lifecycle.teardown = measured;
+        watched.lifecycle.teardown_error = result.err();
         watched.lifecycle.teardown_took = begin.elapsed();
     }
 
@@ -235,7 +241,7 @@ impl Watcher<'_> {
         &mut self,
         function: Function,
         signals: &mut StopSignals,
-    ) -> Result<(crate::script::mailbox::Returned, Measured), ScriptError> {
+    ) -> (Result<crate::script::mailbox::Returned, ScriptError>, Measured) {
         let call = lifecycle::call(self.run, &self.plan.options, function, self.stop.subscribe());
         let mut call = pin!(call);
         let mut signalled = false;
@@ -288,6 +294,20 @@ impl Watcher<'_> {
 }
 
 impl Watched {
+    /// Before anything is seen.
+    fn new(started_at: SystemTime, lifecycle: Lifecycle) -> Self {
+        Self {
+            started_at,
+            ended_at: started_at,
+            duration: Duration::ZERO,
+            cpu: Duration::ZERO,
+            aborted: false,
+            lifecycle,
+            vus: Sink::new(MetricKind::Gauge),
+            vus_max: Sink::new(MetricKind::Gauge),
+        }
+    }
+
     pub(super) fn add_gauges(&self, measured: &mut Measured, max_vus: u32) {
         measured.sinks[Builtin::Vus as usize].merge(&self.vus);
         let all = &mut measured.sinks[Builtin::VusMax as usize];

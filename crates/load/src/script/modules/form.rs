@@ -12,7 +12,7 @@ pub(super) fn encode(object: &Object<'_>) -> Result<String> {
         let (key, value) = entry?;
         let values = match value.as_object().and_then(|object| object.as_array().cloned()) {
             Some(array) => texts(&array)?,
-            None => vec![value.get::<Coerced<String>>()?.0],
+            None => vec![text(&value)?],
         };
         pairs.push((key, values));
     }
@@ -32,5 +32,13 @@ pub(super) fn encode(object: &Object<'_>) -> Result<String> {
 }
 
 fn texts(array: &Array<'_>) -> Result<Vec<String>> {
-    array.iter::<Coerced<String>>().map(|value| value.map(|text| text.0)).collect()
+    array.iter::<Value<'_>>().map(|value| text(&value?)).collect()
+}
+
+/// What is missing has the name that Go has for it: servers are sent what k6 sends them.
+fn text(value: &Value<'_>) -> Result<String> {
+    match value.is_null() || value.is_undefined() {
+        true => Ok("<nil>".to_owned()),
+        false => Ok(value.get::<Coerced<String>>()?.0),
+    }
 }
