@@ -54,10 +54,7 @@ pub(crate) fn describe(caught: &CaughtError<'_>) -> String {
             let name: String = object.get("name").unwrap_or_else(|_| "Error".to_owned());
             let mut message = exception.message().unwrap_or_default();
             if name == "InternalError" && message == "out of memory" {
-                message = format!(
-                    "out of memory: a virtual user's script may use {} MiB",
-                    super::MEMORY_LIMIT_BYTES >> 20
-                );
+                message = out_of_memory();
             }
             let stack = exception.stack().unwrap_or_default();
             let stack: String = stack.lines().map(|line| format!("\n\t{}", line.trim())).collect();
@@ -67,9 +64,18 @@ pub(crate) fn describe(caught: &CaughtError<'_>) -> String {
             };
             format!("{name}: {message}{}", relocate(&stack, written))
         }
+        // QuickJS throws it when there is no memory for an error either.
+        CaughtError::Value(value) if value.is_null() => {
+            format!("Uncaught null (perhaps {})", out_of_memory())
+        }
         CaughtError::Value(value) => format!("Uncaught {}", to_text(value)),
         CaughtError::Error(error) => error.to_string(),
     }
+}
+
+fn out_of_memory() -> String {
+    let limit = super::MEMORY_LIMIT_BYTES >> 20;
+    format!("out of memory: a virtual user's script may use {limit} MiB")
 }
 
 /// A value as the console shows it: strings as they are, objects as JSON.

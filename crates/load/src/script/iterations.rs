@@ -253,7 +253,13 @@ impl<'a, 'js> Iterations<'a, 'js> {
 
     fn read(&self, value: Value<'js>) -> rquickjs::Result<Returned> {
         let mut returned = Returned::default();
-        let json = self.ctx.json_stringify(value)?;
+        // As k6 passes it on: what is undefined is null then, not left out.
+        let fill: Function<'js> =
+            self.ctx.eval("(_, value) => (value === undefined ? null : value)")?;
+        let json = match value.is_undefined() {
+            true => None,
+            false => self.ctx.json_stringify_replacer(value, fill)?,
+        };
         returned.json = json.map(|text| text.to_string()).transpose()?;
         if returned.json.as_ref().is_some_and(|json| json.len() > MAX_DATA_BYTES) {
             let message = format!("the returned data is larger than {} MiB", MAX_DATA_BYTES >> 20);

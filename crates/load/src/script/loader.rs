@@ -10,6 +10,7 @@ use rquickjs::{Ctx, Exception, Module, Result};
 use super::compiled::Compiled;
 use super::modules;
 use super::source::{self, Source};
+use super::syntax::Use;
 use super::user::User;
 use super::{commonjs, jslib};
 use crate::log::Level;
@@ -48,7 +49,8 @@ impl Loader for ModuleLoader {
             }
             return declare(ctx, name, &read(ctx, &self.0, name)?);
         }
-        match modules::declare(ctx, name) {
+        let absent = self.0.run.sources.absent_members(name);
+        match modules::declare(ctx, name, &absent) {
             Some(module) => module,
             None => {
                 let error = modules::unknown(name);
@@ -94,8 +96,9 @@ pub(super) fn read(ctx: &Ctx<'_>, user: &User, name: &str) -> Result<Source> {
         // Once is enough: virtual users have the same text.
         if user.id == 0 {
             modules::refuse_missing(&source.syntax)?;
-            for unknown in modules::unknown_members(&source.syntax) {
-                user.run.log.write(Level::Warning, &format!("{name}, {unknown}"), &[]);
+            for Use { module, member, line } in modules::unknown_members(&source.syntax) {
+                let message = format!("{name}, line {line}: `{module}` has no member `{member}`");
+                user.run.log.write(Level::Warning, &message, &[]);
             }
         }
         Ok(source)

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::compiled::Compiled;
 use super::syntax::{self, Language, Syntax};
 use super::vendor::{self, Vendored};
-use super::{ScriptError, jslib};
+use super::{ScriptError, jslib, modules};
 use crate::http::Url;
 
 /// Largest script file.
@@ -101,6 +101,17 @@ impl Sources {
         self.files.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
     }
 
+    /// What the files read so far import of a built-in module that has no such member.
+    pub(crate) fn absent_members(&self, module: &str) -> Vec<String> {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let uses = files.values().flat_map(|source| modules::unknown_members(&source.syntax));
+        let names: BTreeSet<String> = uses
+            .filter(|used| used.module == module && is_name(&used.member))
+            .map(|used| used.member.clone())
+            .collect();
+        names.into_iter().collect()
+    }
+
     /// Paths of the files read so far.
     pub(crate) fn paths(&self) -> BTreeSet<PathBuf> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
@@ -112,6 +123,12 @@ impl Sources {
         let variables = files.values().map(|source| source.syntax.variables.clone());
         variables.collect::<Option<Vec<_>>>().map(|all| all.into_iter().flatten().collect())
     }
+}
+
+/// Whether it can be exported under this name.
+fn is_name(text: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+    text.chars().all(is_part) && !text.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// What an import specifier means.

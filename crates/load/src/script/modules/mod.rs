@@ -50,6 +50,9 @@ const MISSING_MODULES: &[&str] =
 /// `k6/experimental/streams`, which needs nothing of the engine.
 const STREAMS: &str = include_str!("streams.js");
 
+const STREAMS_MEMBERS: [&str; 3] =
+    ["CountQueuingStrategy", "ReadableStream", "ReadableStreamDefaultReader"];
+
 /// Modules that are built in.
 const NATIVE: &[&str] = &[
     "k6",
@@ -75,9 +78,26 @@ pub(super) fn is_built_in(name: &str) -> bool {
     NATIVE.contains(&name)
 }
 
-/// Declares the built-in module `name`; `None` when there is no such module.
-pub(super) fn declare<'js>(ctx: &Ctx<'js>, name: &str) -> Option<Result<Module<'js, Declared>>> {
-    match name {
+/// What stands before the name of a built-in module when another one of that name is put before it.
+const BEHIND: &str = "k6/native:";
+
+/// Declares the built-in module `name`; `None` when there is no such module. As in k6 a member that it has not is
+/// `null` for those who import it.
+pub(super) fn declare<'js>(
+    ctx: &Ctx<'js>,
+    name: &str,
+    absent: &[String],
+) -> Option<Result<Module<'js, Declared>>> {
+    if !absent.is_empty() && is_built_in(name) {
+        let whole = format!("'{BEHIND}{name}'");
+        let absent: Vec<_> = absent.iter().map(|name| format!("absent as {name}")).collect();
+        let text = format!(
+            "export * from {whole}; export {{ default }} from {whole}; let absent = null; export {{ {} }};",
+            absent.join(", ")
+        );
+        return Some(Module::declare(ctx.clone(), name, text));
+    }
+    match name.strip_prefix(BEHIND).unwrap_or(name) {
         "k6" => Some(Module::declare_def::<k6::K6, _>(ctx.clone(), name)),
         "k6/crypto" => Some(Module::declare_def::<crypto::Crypto, _>(ctx.clone(), name)),
         "k6/data" => Some(Module::declare_def::<data::Data, _>(ctx.clone(), name)),
@@ -119,21 +139,21 @@ pub(super) fn refuse_missing(source: &Syntax) -> std::result::Result<(), ScriptE
 }
 
 /// What is used of a built-in module that has no such member: a call would fail in the middle of a test.
-pub(super) fn unknown_members(source: &Syntax) -> impl Iterator<Item = String> + '_ {
-    source.uses.iter().filter_map(|used| {
+pub(super) fn unknown_members(source: &Syntax) -> impl Iterator<Item = &Use> + '_ {
+    source.uses.iter().filter(|used| {
         let members = match used.module.as_str() {
-            "k6" => &k6::MEMBERS,
-            "k6/crypto" => &crypto::MEMBERS,
-            "k6/data" => &data::MEMBERS,
-            "k6/encoding" => &encoding::MEMBERS,
-            "k6/execution" => &execution::MEMBERS,
-            "k6/http" => &http::MEMBERS,
-            "k6/metrics" => &metrics::MEMBERS,
-            _ => return None,
+            "k6" => k6::MEMBERS.present,
+            "k6/crypto" => crypto::MEMBERS.present,
+            "k6/data" => data::MEMBERS.present,
+            "k6/encoding" => encoding::MEMBERS.present,
+            "k6/execution" => execution::MEMBERS.present,
+            "k6/experimental/streams" => &STREAMS_MEMBERS,
+            "k6/http" => http::MEMBERS.present,
+            "k6/metrics" => metrics::MEMBERS.present,
+            "k6/timers" => timers::MEMBERS.present,
+            _ => return false,
         };
-        let Use { module, member, line } = used;
-        let is_known = member == "default" || members.present.contains(&member.as_str());
-        (!is_known).then(|| format!("line {line}: `{module}` has no member `{member}`"))
+        used.member != "default" && !members.contains(&used.member.as_str())
     })
 }
 
