@@ -52,7 +52,12 @@ impl<'a> OutgoingHead<'a> {
         headers.sort_by(|(one, _), (other, _)| one.cmp(other));
         Ok(Self {
             method: &hop.method,
-            host: given("host").filter(|_| hop.keeps_host).unwrap_or(&hop.url.authority),
+            host: match given("host").filter(|_| hop.keeps_host) {
+                // As in Go nothing is said in place of what cannot be a host.
+                Some(host) if !host.bytes().all(is_host_byte) => "",
+                Some(host) => host,
+                None => &hop.url.authority,
+            },
             target: &hop.url.target,
             user_agent: given("user-agent").unwrap_or(&config.user_agent),
             content_length: says_length.then(|| hop.body.as_ref().map_or(0, |body| body.len())),
@@ -233,6 +238,11 @@ pub(crate) fn is_valid_header(name: &str, value: &str) -> bool {
     !name.is_empty()
         && name.bytes().all(is_token_byte)
         && !value.bytes().any(|byte| (byte < 0x20 && byte != b'\t') || byte == 0x7f)
+}
+
+/// Bytes that a host and a port may have (RFC 3986 §3.2.2).
+fn is_host_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!$%&()*+,-.:;='[]_~".contains(&byte)
 }
 
 /// Bytes of a token (RFC 9110 §5.6.2).

@@ -12,6 +12,8 @@ export default function () {
     http.options(`${url}/options`),
     http.request('GET', `${url}/request`),
     http.post(`${url}/empty`),
+    http.get(`${url}/host`, { headers: { Host: 'other.example:81' } }),
+    http.get(`${url}/no-host`, { headers: { Host: 'http://other.example' } }),
   ];
   check(answers, { 'all 200': (all) => all.every((r) => r.status === 200) });
 }
