@@ -280,7 +280,7 @@ impl Client {
     ) -> Result<Dialled, RequestError> {
         let start = Instant::now();
         let Network { config, resolver, tls, .. } = &*self.network;
-        let proxy = config.proxies.of(url);
+        let proxy = config.proxies.of(url)?;
         let (host, port) = proxy.map_or((&*url.host, url.port), |proxy| (&*proxy.host, proxy.port));
         let (address, looked_up) = resolver.resolve(host, port).await?;
         if looked_up {

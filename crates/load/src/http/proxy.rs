@@ -26,10 +26,13 @@ pub struct Proxy {
 /// Which requests go through a proxy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Proxies {
-    http: Option<Proxy>,
-    https: Option<Proxy>,
+    http: Option<Named>,
+    https: Option<Named>,
     exceptions: Vec<Exception>,
 }
+
+/// A proxy, or why what is named is none: only requests that would go through it fail.
+type Named = Result<Proxy, String>;
 
 /// One entry of `NO_PROXY`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,37 +50,41 @@ enum Exception {
 
 impl Proxies {
     /// Reads the variables; an empty one counts as none.
-    ///
-    /// # Errors
-    /// The variable's name and what is wrong with it. Never its value: that may hold a password.
-    pub fn from_environment(
-        variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<Self, (&'static str, &'static str)> {
+    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
         let read = |names: [&'static str; 2]| {
             names.into_iter().find_map(|name| {
                 variable(name).filter(|value| !value.is_empty()).map(|value| (name, value))
             })
         };
-        let proxy = |names| match read(names) {
-            Some((name, value)) => Proxy::parse(&value).map(Some).map_err(|why| (name, why)),
-            None => Ok(None),
+        // Never the value: it may hold a password.
+        let proxy = |names| {
+            read(names).map(|(name, value)| {
+                Proxy::parse(&value).map_err(|problem| format!("{name}: {problem}"))
+            })
         };
         let exceptions = read(["NO_PROXY", "no_proxy"]).map(|(_, value)| value);
-        Ok(Self {
-            http: proxy(["HTTP_PROXY", "http_proxy"])?,
-            https: proxy(["HTTPS_PROXY", "https_proxy"])?,
+        Self {
+            http: proxy(["HTTP_PROXY", "http_proxy"]),
+            https: proxy(["HTTPS_PROXY", "https_proxy"]),
             exceptions: exceptions.as_deref().map_or_else(Vec::new, exceptions_of),
-        })
+        }
     }
 
     /// The proxy for requests to `url`. This machine itself is always reached without one.
-    pub(super) fn of(&self, url: &Url) -> Option<&Proxy> {
-        let proxy = if url.secure { &self.https } else { &self.http }.as_ref()?;
+    ///
+    /// # Errors
+    /// `Proxy` when what the environment names cannot be used.
+    pub(super) fn of(&self, url: &Url) -> Result<Option<&Proxy>, RequestError> {
+        let named = if url.secure { &self.https } else { &self.http };
+        let Some(named) = named else { return Ok(None) };
         let address: Option<IpAddr> = url.host.parse().ok();
         let is_local = &*url.host == "localhost" || address.is_some_and(|ip| ip.is_loopback());
         let excepted =
             self.exceptions.iter().any(|entry| entry.covers(&url.host, address, url.port));
-        (!is_local && !excepted).then_some(proxy)
+        if is_local || excepted {
+            return Ok(None);
+        }
+        named.as_ref().map(Some).map_err(|problem| RequestError::Proxy(problem.clone()))
     }
 }
 
@@ -191,7 +198,7 @@ impl Proxy {
 mod tests {
     use super::*;
 
-    fn proxies(variables: &[(&str, &str)]) -> Result<Proxies, (&'static str, &'static str)> {
+    fn proxies(variables: &[(&str, &str)]) -> Proxies {
         Proxies::from_environment(|name| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
@@ -199,7 +206,7 @@ mod tests {
     }
 
     fn goes_through(proxies: &Proxies, url: &str) -> bool {
-        proxies.of(&Url::parse(url).unwrap()).is_some()
+        proxies.of(&Url::parse(url).unwrap()).unwrap().is_some()
     }
 
     #[test]
@@ -207,7 +214,6 @@ mod tests {
         let no = "10.0.0.0/8, .a.example,b.example:8080,*.c.example,192.0.2.1:81,,[2001:db8::1]";
         let chosen =
             proxies(&[("HTTP_PROXY", "p:1"), ("https_proxy", "http://q"), ("no_proxy", no)]);
-        let chosen = chosen.unwrap();
         for through in [
             "http://a.example/",
             "https://c.example/",
@@ -231,9 +237,9 @@ mod tests {
         ] {
             assert!(!goes_through(&chosen, direct), "{direct}");
         }
-        let only_http = proxies(&[("http_proxy", "http://p"), ("HTTPS_PROXY", "")]).unwrap();
+        let only_http = proxies(&[("http_proxy", "http://p"), ("HTTPS_PROXY", "")]);
         assert!(!goes_through(&only_http, "https://a.example/"));
-        let none = proxies(&[("HTTP_PROXY", "p"), ("NO_PROXY", "*")]).unwrap();
+        let none = proxies(&[("HTTP_PROXY", "p"), ("NO_PROXY", "*")]);
         assert!(!goes_through(&none, "http://a.example/"));
     }
 
@@ -248,6 +254,10 @@ mod tests {
         {
             assert!(Proxy::parse(text).unwrap_err().contains(why), "{text}");
         }
-        assert_eq!(proxies(&[("http_proxy", "socks5://p")]).unwrap_err().0, "http_proxy");
+        let named = proxies(&[("http_proxy", "socks5://p")]);
+        let through = |url| named.of(&Url::parse(url).unwrap()).map(|proxy| proxy.is_some());
+        let told = through("http://a.example/").unwrap_err().to_string();
+        assert_eq!(told, "http_proxy: proxies other than http://… are not supported yet");
+        assert!(!through("http://127.0.0.1/").unwrap());
     }
 }

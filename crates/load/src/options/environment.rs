@@ -87,7 +87,6 @@ impl Layer {
             layer.set(option, &text).map_err(in_its_name)?;
         }
         let proxies = Proxies::from_environment(variable);
-        let proxies = proxies.map_err(|(name, why)| OptionsError::invalid(name, why))?;
         layer.http.proxies = Some(proxies).filter(|proxies| *proxies != Proxies::default());
         Ok(layer)
     }
