@@ -65,7 +65,7 @@ pub(crate) struct SummaryData<'a> {
     pub(crate) metrics: Vec<SummaryMetric>,
     /// The root first.
     pub(crate) groups: &'a [GroupMeasured],
-    /// Scenarios and groups, when they are told apart.
+    /// Scenarios and groups; empty unless the full summary is wanted.
     pub(crate) parts: Vec<SummaryPart<'a>>,
     /// Length of the window, what rates per second are over; never zero.
     pub(crate) seconds: f64,
