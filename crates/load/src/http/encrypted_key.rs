@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use cbc::Decryptor;
 use cbc::cipher::block_padding::Pkcs7;
-use cbc::cipher::{BlockModeDecrypt as _, KeyIvInit as _};
+use cbc::cipher::{BlockCipherDecrypt, BlockModeDecrypt as _, KeyInit, KeyIvInit as _};
 use des::TdesEde3;
 use md5::{Digest as _, Md5};
 
@@ -28,23 +28,20 @@ pub(super) fn decrypt(pem: &str, password: &str) -> Result<String, String> {
     let salt = iv.get(..8).ok_or("malformed DEK-Info header")?;
     let key = |length| key_of(password, salt, length);
     let plain = match cipher {
-        "AES-128-CBC" => Decryptor::<Aes128>::new_from_slices(&key(16), &iv)
-            .ok()
-            .and_then(|cipher| cipher.decrypt_padded_vec::<Pkcs7>(&data).ok()),
-        "AES-192-CBC" => Decryptor::<Aes192>::new_from_slices(&key(24), &iv)
-            .ok()
-            .and_then(|cipher| cipher.decrypt_padded_vec::<Pkcs7>(&data).ok()),
-        "AES-256-CBC" => Decryptor::<Aes256>::new_from_slices(&key(32), &iv)
-            .ok()
-            .and_then(|cipher| cipher.decrypt_padded_vec::<Pkcs7>(&data).ok()),
-        "DES-EDE3-CBC" => Decryptor::<TdesEde3>::new_from_slices(&key(24), &iv)
-            .ok()
-            .and_then(|cipher| cipher.decrypt_padded_vec::<Pkcs7>(&data).ok()),
+        "AES-128-CBC" => plain::<Aes128>(&key(16), &iv, &data),
+        "AES-192-CBC" => plain::<Aes192>(&key(24), &iv, &data),
+        "AES-256-CBC" => plain::<Aes256>(&key(32), &iv, &data),
+        "DES-EDE3-CBC" => plain::<TdesEde3>(&key(24), &iv, &data),
         other => return Err(format!("the cipher `{other}` is not supported")),
     };
     let plain = plain.ok_or("decryption password incorrect")?;
     let text = BASE64_STANDARD.encode(plain);
     Ok(format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n"))
+}
+
+/// `None` when the key is not the right one.
+fn plain<C: BlockCipherDecrypt + KeyInit>(key: &[u8], iv: &[u8], data: &[u8]) -> Option<Vec<u8>> {
+    Decryptor::<C>::new_from_slices(key, iv).ok()?.decrypt_padded_vec::<Pkcs7>(data).ok()
 }
 
 /// Label and content of the first block, with line feeds alone.

@@ -12,6 +12,7 @@ mod series;
 mod sink;
 mod system_tags;
 mod tags;
+mod totals;
 mod troubles;
 mod waits;
 mod warm_up;
@@ -21,15 +22,14 @@ pub(crate) use builtin::Builtin;
 pub use histogram::Histogram;
 pub(crate) use measured::{GroupMeasured, Measured, RequestKey};
 pub(crate) use recent::Recent;
-pub(crate) use recorder::{
-    CheckCount, GroupId, NameStats, Recorder, RequestMark, RequestSample, Totals,
-};
+pub(crate) use recorder::{CheckCount, GroupId, Recorder, RequestMark, RequestSample};
 pub(crate) use registry::{Contains, Metric, MetricId, MetricKind, Registry, TagFilter};
 pub(crate) use scenario::ScenarioStats;
 pub(crate) use series::Series;
 pub(crate) use sink::Sink;
 pub use system_tags::SystemTags;
 pub(crate) use tags::{RequestTags, SampleTags};
+pub(crate) use totals::{NameStats, Totals};
 pub(crate) use troubles::Troubles;
 pub(crate) use waits::Waits;
 pub(crate) use warm_up::{Tally, WarmUp};

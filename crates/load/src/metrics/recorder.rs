@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{
-    Breakdown, Builtin, GroupMeasured, Histogram, Measured, MetricId, MetricKind, Recent, Registry,
-    RequestKey, SampleTags, ScenarioStats, Series, Sink, TagFilter, Troubles, Waits, WarmUp,
+    Breakdown, Builtin, GroupMeasured, Measured, MetricId, MetricKind, NameStats, Recent, Registry,
+    RequestKey, SampleTags, ScenarioStats, Series, Sink, TagFilter, Totals, Troubles, Waits,
+    WarmUp,
 };
 use crate::http::{Exchange, Timings};
 use crate::samples::{Emitter, Samples};
@@ -51,28 +52,6 @@ pub(crate) struct Group {
     by_name: HashMap<Rc<str>, usize>,
 }
 
-/// What is known of the requests of one scenario and group with one `name` tag.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct NameStats {
-    pub(crate) requests: u64,
-    pub(crate) good: u64,
-    pub(crate) failed: u64,
-    pub(crate) duration: Histogram,
-    /// In open models: from the intended start of the iteration, that is with the time by which it
-    /// started late.
-    pub(crate) response: Histogram,
-}
-
-impl NameStats {
-    pub(crate) fn merge(&mut self, other: &Self) {
-        self.requests += other.requests;
-        self.good += other.good;
-        self.failed += other.failed;
-        self.duration.merge(&other.duration);
-        self.response.merge(&other.response);
-    }
-}
-
 /// One finished request.
 pub(crate) struct RequestSample<'a> {
     pub(crate) exchange: &'a Exchange,
@@ -96,28 +75,6 @@ pub(crate) enum RequestMark {
     WarmUp,
     /// In a second of the recorded window and under a name.
     Recorded { second: u32, name: u32 },
-}
-
-/// Sums over all requests of a run.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Totals {
-    pub(crate) requests: u64,
-    pub(crate) good: u64,
-    pub(crate) failed: u64,
-    /// Failed for want of a file descriptor or a port of this machine.
-    pub(crate) exhausted: u64,
-    /// Iterations that ended with an exception although none of their requests was bad.
-    pub(crate) threw: u64,
-}
-
-impl Totals {
-    pub(crate) fn merge(&mut self, other: &Self) {
-        self.requests += other.requests;
-        self.good += other.good;
-        self.failed += other.failed;
-        self.exhausted += other.exhausted;
-        self.threw += other.threw;
-    }
 }
 
 /// Scenario, group and `name` tag of requests that are counted together.

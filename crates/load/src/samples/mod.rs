@@ -9,6 +9,7 @@ mod json;
 mod native_histogram;
 mod number;
 mod opentelemetry;
+mod otlp;
 mod post;
 mod prometheus;
 mod series;

@@ -8,6 +8,10 @@ use std::time::Duration;
 use prost::Message as _;
 
 use super::Batch;
+use super::otlp::{
+    AnyValue, Data, Export, Gauge, Histogram, HistogramPoint, KeyValue, Number, NumberPoint,
+    Resource, ResourceMetrics, Scope, ScopeMetrics, Sum, WireMetric,
+};
 use super::post::Server;
 use super::series::{Distribution, Table, Tags, Value, given};
 use super::variables::Variables;
@@ -274,142 +278,6 @@ impl Data {
 
 /// Since the beginning, not since the last export.
 const CUMULATIVE: i32 = 2;
-
-/// `opentelemetry/proto/collector/metrics/v1/metrics_service.proto` and what it uses, as far as it is needed.
-#[derive(Clone, PartialEq, prost::Message)]
-struct Export {
-    #[prost(message, repeated, tag = "1")]
-    resources: Vec<ResourceMetrics>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct ResourceMetrics {
-    #[prost(message, optional, tag = "1")]
-    resource: Option<Resource>,
-    #[prost(message, repeated, tag = "2")]
-    scopes: Vec<ScopeMetrics>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct Resource {
-    #[prost(message, repeated, tag = "1")]
-    attributes: Vec<KeyValue>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct ScopeMetrics {
-    #[prost(message, optional, tag = "1")]
-    scope: Option<Scope>,
-    #[prost(message, repeated, tag = "2")]
-    metrics: Vec<WireMetric>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct Scope {
-    #[prost(string, tag = "1")]
-    name: String,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct WireMetric {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(string, tag = "3")]
-    unit: String,
-    #[prost(oneof = "Data", tags = "5, 7, 9")]
-    data: Option<Data>,
-}
-
-#[derive(Clone, PartialEq, prost::Oneof)]
-enum Data {
-    #[prost(message, tag = "5")]
-    Gauge(Gauge),
-    #[prost(message, tag = "7")]
-    Sum(Sum),
-    #[prost(message, tag = "9")]
-    Histogram(Histogram),
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct Gauge {
-    #[prost(message, repeated, tag = "1")]
-    points: Vec<NumberPoint>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct Sum {
-    #[prost(message, repeated, tag = "1")]
-    points: Vec<NumberPoint>,
-    #[prost(int32, tag = "2")]
-    temporality: i32,
-    #[prost(bool, tag = "3")]
-    is_monotonic: bool,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct Histogram {
-    #[prost(message, repeated, tag = "1")]
-    points: Vec<HistogramPoint>,
-    #[prost(int32, tag = "2")]
-    temporality: i32,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct NumberPoint {
-    #[prost(message, repeated, tag = "7")]
-    attributes: Vec<KeyValue>,
-    /// Nanoseconds since 1970.
-    #[prost(fixed64, tag = "2")]
-    start: u64,
-    #[prost(fixed64, tag = "3")]
-    time: u64,
-    #[prost(oneof = "Number", tags = "4, 6")]
-    value: Option<Number>,
-}
-
-#[derive(Clone, Copy, PartialEq, prost::Oneof)]
-enum Number {
-    #[prost(double, tag = "4")]
-    Real(f64),
-    #[prost(sfixed64, tag = "6")]
-    Whole(i64),
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct HistogramPoint {
-    #[prost(fixed64, tag = "2")]
-    start: u64,
-    #[prost(fixed64, tag = "3")]
-    time: u64,
-    #[prost(fixed64, tag = "4")]
-    count: u64,
-    #[prost(double, optional, tag = "5")]
-    sum: Option<f64>,
-    #[prost(fixed64, repeated, tag = "6")]
-    counts: Vec<u64>,
-    #[prost(double, repeated, tag = "7")]
-    bounds: Vec<f64>,
-    #[prost(message, repeated, tag = "9")]
-    attributes: Vec<KeyValue>,
-    #[prost(double, optional, tag = "11")]
-    min: Option<f64>,
-    #[prost(double, optional, tag = "12")]
-    max: Option<f64>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct KeyValue {
-    #[prost(string, tag = "1")]
-    key: String,
-    #[prost(message, optional, tag = "2")]
-    value: Option<AnyValue>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct AnyValue {
-    #[prost(string, optional, tag = "1")]
-    text: Option<String>,
-}
 
 #[cfg(test)]
 mod tests {
