@@ -57,7 +57,7 @@ fn when_one_of_a_pair_breaks_the_other_is_given_up_and_nothing_is_said_of_it() {
 
 #[test]
 fn a_pair_whose_loads_do_not_overlap_is_repeated_whole() {
-    let report = Lab::new("get setup in the third load", &with("", 1, "")).run();
+    let report = Lab::new("get setup in loads 3", &with("", 1, "")).run();
     assert_eq!(report.ended, Ended::Complete);
     let (pairs, alone): (Vec<_>, Vec<_>) =
         report.rounds.iter().partition(|round| round.beside.is_some());
@@ -69,12 +69,28 @@ fn a_pair_whose_loads_do_not_overlap_is_repeated_whole() {
 
 #[test]
 fn pairs_that_never_overlap_are_repeated_once_and_not_judged() {
-    let report = Lab::new("get setup in one load of each pair", &with("", 2, "")).run();
+    let report = Lab::new("get setup in loads 3 5 7 9", &with("", 2, "")).run();
     assert_eq!(report.ended, Ended::Complete);
     let pairs: Vec<_> = report.rounds.iter().filter(|round| round.beside.is_some()).collect();
     let refused: Vec<bool> = pairs.iter().map(|round| !round.refused.is_empty()).collect();
     assert_eq!(refused, [true, true, false, false, false, false], "{:?}", report.warnings);
     assert_eq!(report.headlines[0].doubt, Some(Undecided::Apart));
+}
+
+#[test]
+fn pairs_whose_loads_have_overlapped_once_are_repeated_until_they_do_again() {
+    // Two loads alone, a good pair, two that miss each other, a good one.
+    let report = Lab::new("get setup in loads 5 7", &with("", 2, "")).run();
+    assert_eq!(report.ended, Ended::Complete);
+    let pairs: Vec<_> = report.rounds.iter().filter(|round| round.beside.is_some()).collect();
+    let refused: Vec<bool> = pairs.iter().map(|round| !round.refused.is_empty()).collect();
+    assert_eq!(
+        refused,
+        [false, false, true, true, true, true, false, false],
+        "{:?}",
+        report.warnings
+    );
+    assert_ne!(report.headlines[0].doubt, Some(Undecided::Apart));
 }
 
 /// A run of both designs whose rounds used as much CPU time as `cpu` says of a block, a variant and whether it was

@@ -271,3 +271,9 @@ pub fn is_noisy(plan: &Plan, rounds: &[RoundRecord]) -> bool {
         |round: &RoundRecord| refusals(plan, round).iter().any(|reason| *reason != Warning::Apart);
     rounds.iter().any(|round| round.refused.is_empty() && is_disturbed(round))
 }
+
+/// Whether a round is one of a pair whose loads overlapped.
+pub fn has_met(round: &RoundRecord) -> bool {
+    let Outcome::Measured(measured) = &round.outcome else { return false };
+    round.beside.is_some() && !measured.warnings.contains(&Warning::Apart)
+}

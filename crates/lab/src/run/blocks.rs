@@ -31,8 +31,10 @@ pub struct Blocks<'r> {
     pub journal: Journal,
     /// Rounds that may still be refused.
     repeats: u32,
-    /// The loads of the last pair did not overlap.
-    apart: bool,
+    /// The loads of some pair overlapped, so those of any other can.
+    met: bool,
+    /// Pairs whose loads did not overlap.
+    apart: u32,
     /// Refused one after the other, because of others.
     in_a_row: u32,
     /// Time that may still be spent waiting for others to be done.
@@ -54,9 +56,10 @@ impl<'r> Blocks<'r> {
         let refused = u32::try_from(refused).unwrap_or(u32::MAX);
         let repeats = plan.repeats().saturating_sub(refused);
         let noisy = stored::is_noisy(plan, &rounds);
+        let met = rounds.iter().any(stored::has_met);
         // Waiting may take half as long as the rounds themselves.
         let patience = plan.estimate().unwrap_or(UNKNOWN_LENGTH) / 2;
-        Self { bench, plan, rounds, journal, repeats, apart: false, in_a_row: 0, patience, noisy }
+        Self { bench, plan, rounds, journal, repeats, met, apart: 0, in_a_row: 0, patience, noisy }
     }
 
     pub fn run_all(&mut self, progress: &mut dyn Progress) -> Ended {
@@ -176,11 +179,10 @@ impl<'r> Blocks<'r> {
             records.iter().flat_map(|record| stored::refusals(self.plan, record)).collect();
         let is_disturbed = reasons.iter().any(|reason| *reason != Warning::Apart);
         let is_apart = reasons.contains(&Warning::Apart);
-        // Twice in a row is no chance: the loads of these variants take different times, and would again.
-        let may_meet = is_apart && !self.apart;
-        if records.iter().any(|record| record.beside.is_some()) {
-            self.apart = is_apart;
-        }
+        self.met |= records.iter().any(stored::has_met);
+        self.apart += u32::from(is_apart);
+        // Twice, and never otherwise, is no chance: the loads of these variants take different times.
+        let may_meet = is_apart && (self.met || self.apart < 2);
         if !is_disturbed && !may_meet {
             return false;
         }
