@@ -11,6 +11,7 @@ use madang_service::accounts::AccountsError;
 use madang_service::app::AppError;
 use madang_service::config::ConfigError;
 use madang_service::http::server::BindError;
+use madang_service::store::backup::BackupError;
 use madang_service::store::copy::CopyError;
 use madang_service::store::{LockError, StoreError};
 use std::io::{ErrorKind, Write as _};
@@ -143,8 +144,10 @@ fn ended_by(cause: &(dyn std::error::Error + 'static)) -> Option<Ended> {
         return Some(if is_address { Ended::AddressTaken } else { Ended::Failed });
     }
     if let Some(error) = cause.downcast_ref::<LockError>() {
-        let in_use = matches!(error, LockError::InUse { .. });
-        return Some(if in_use { Ended::DirectoryInUse } else { Ended::StoreUnusable });
+        return Some(of_lock(error));
+    }
+    if let Some(error) = cause.downcast_ref::<BackupError>() {
+        return Some(of_backup(error));
     }
     let of_the_store = match cause.downcast_ref() {
         Some(AppError::Store(_)) => true,
@@ -152,6 +155,26 @@ fn ended_by(cause: &(dyn std::error::Error + 'static)) -> Option<Ended> {
         _ => cause.is::<StoreError>() || is_unusable_copy(cause),
     };
     of_the_store.then_some(Ended::StoreUnusable)
+}
+
+fn of_lock(error: &LockError) -> Ended {
+    match error {
+        LockError::InUse { .. } => Ended::DirectoryInUse,
+        LockError::Unusable { .. } => Ended::StoreUnusable,
+    }
+}
+
+/// A backup was not made, or not put back.
+fn of_backup(error: &BackupError) -> Ended {
+    match error {
+        BackupError::Lock(error) => of_lock(error),
+        BackupError::Copy(error) => ended_by(error).unwrap_or(Ended::Failed),
+        BackupError::Store(_) | BackupError::Key(_) | BackupError::Damaged(_) => {
+            Ended::StoreUnusable
+        }
+        BackupError::Refused(_) => Ended::WrongUsage,
+        BackupError::Io { .. } => Ended::Failed,
+    }
 }
 
 /// A target that cannot take a copy, or a source that cannot be read.

@@ -1,6 +1,7 @@
 //! The `madang` command: one file per subcommand.
 #![forbid(unsafe_code)]
 
+mod backup;
 mod compare;
 mod config;
 mod copy;
@@ -13,6 +14,7 @@ mod k6;
 mod limit;
 mod load;
 mod openapi;
+mod restore;
 mod samples;
 mod seed;
 mod serve;
@@ -38,6 +40,7 @@ Examples:
   madang import tracks trail.gpx             import a trail
   madang seed --users 200 --shared-hash      add users for load tests
   madang copy --from madang-data --to mysql://root@127.0.0.1/madang   move the data to MariaDB
+  madang backup --to /var/backups/madang     save everything in one file, while it is served
   madang load script.js -u 50 -d 10s         run a k6 script
   madang compare experiments/long-track      is a variant better or worse?
   madang limit experiments/long-track --p95 200ms   find the highest rate that each variant can serve
@@ -60,6 +63,10 @@ enum Command {
     Import(import::Args),
     /// Copy a data directory to MariaDB, so that several nodes can serve it
     Copy(copy::Args),
+    /// Save the whole store in one file, while it is served
+    Backup(backup::Args),
+    /// Make a data directory from a backup
+    Restore(restore::Args),
     /// Add users, schedules, posts, articles and likes for load tests
     Seed(seed::Args),
     /// Print the OpenAPI document
@@ -113,6 +120,8 @@ fn run(command: Command) -> ExitCode {
         Command::Config(args) => exit::code(config::run(&args)),
         Command::Import(args) => exit::code(import::run(&args)),
         Command::Copy(args) => exit::code(copy::run(&args)),
+        Command::Backup(args) => exit::code(backup::run(&args)),
+        Command::Restore(args) => exit::code(restore::run(&args)),
         Command::Seed(args) => exit::code(seed::run(&args)),
         Command::Openapi(args) => exit::code(openapi::run(&args)),
         Command::Load(args) => exit::code(load::run(*args)),

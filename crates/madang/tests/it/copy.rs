@@ -19,13 +19,13 @@ struct Shared {
 }
 
 /// An empty database of its own.
-struct Target {
+pub struct Target {
     shared: Arc<Shared>,
     name: String,
 }
 
 impl Target {
-    fn new() -> Self {
+    pub fn new() -> Self {
         static RUNNING: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
         static MADE: AtomicU32 = AtomicU32::new(0);
         let mut running = RUNNING.lock().unwrap();
@@ -43,7 +43,7 @@ impl Target {
         target
     }
 
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("mysql://root@127.0.0.1:{}/{}", self.shared.server.port(), self.name)
     }
 
@@ -58,11 +58,11 @@ impl Target {
         self.session().query_first::<Option<i64>, _>(query.replace("{}", &self.name)).ok()??
     }
 
-    fn copy(&self, from: &Path) -> Madang {
+    pub fn copy(&self, from: &Path) -> Madang {
         copy(from, &self.url())
     }
 
-    fn node(&self, from: &Path) -> Setup {
+    pub fn node(&self, from: &Path) -> Setup {
         Setup::new().cheap_hash().data(from).set("database.url", &self.url())
     }
 

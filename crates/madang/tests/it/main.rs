@@ -14,6 +14,7 @@ mod accounts_tokens;
 mod answers;
 mod articles;
 mod articles_input;
+mod backup;
 mod beside;
 mod bodies;
 mod client_address;

@@ -27,6 +27,7 @@ mod types;
 mod tests;
 
 pub use caller::{Caller, MaybeCaller};
+pub(crate) use key::FILE as KEY_FILE;
 pub use key::{KeyError, TokenKey};
 pub use regions::{LONGEST as LONGEST_REGION, RegionError, RegionId, RegionRow, Regions};
 pub use store::{AccountStore, Credentials, NewUser, User};

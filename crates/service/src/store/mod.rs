@@ -7,6 +7,7 @@
 //! They differ in how transactions meet. The embedded store runs one after the other; on a server they run at the
 //! same time, so a job there may be run again, and takes a row's lock (`Tx::hold`) before it writes what it has read.
 
+pub mod backup;
 pub mod copy;
 mod effects;
 mod error;

@@ -88,13 +88,23 @@ pub(super) fn compare(
 
 /// What is wrong with rows that follow from others. Both sides have the same rows, so the source is wrong, too.
 pub(super) fn warnings(target: &Target) -> Result<Vec<String>, StoreError> {
-    let mut warnings = Vec::new();
-    for (what, query) in DERIVED {
+    let wrong = derived(|query| {
         let rows = target.session.query(query, params![])?;
-        let count: i64 = rows.first().and_then(|row| row.get(0)).unwrap_or(0);
-        if count > 0 {
-            warnings.push(format!("{count} {what}, in the source as well"));
+        Ok(rows.first().and_then(|row| row.get(0)).unwrap_or(0))
+    })?;
+    Ok(wrong.into_iter().map(|what| format!("{what}, in the source as well")).collect())
+}
+
+/// What of a store that follows from other rows does not; `count` runs a query for one number.
+pub(in crate::store) fn derived(
+    mut count: impl FnMut(&str) -> Result<i64, StoreError>,
+) -> Result<Vec<String>, StoreError> {
+    let mut wrong = Vec::new();
+    for (what, query) in DERIVED {
+        let rows = count(query)?;
+        if rows > 0 {
+            wrong.push(format!("{rows} {what}"));
         }
     }
-    Ok(warnings)
+    Ok(wrong)
 }

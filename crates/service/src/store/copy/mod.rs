@@ -16,6 +16,7 @@ mod tables;
 mod target;
 
 pub use back::back;
+pub(super) use check::derived;
 pub(super) use target::refuse_unfinished;
 
 use super::StoreError;

@@ -18,6 +18,9 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0010_deletions.sql"),
 ];
 
+/// Version that this program serves.
+pub(in crate::store) const SCHEMA_VERSION: usize = MIGRATIONS.len();
+
 /// `MADG` in ASCII: marks the file as ours (SQLite's `application_id`).
 const APPLICATION_ID: i64 = 0x4d41_4447;
 
@@ -25,7 +28,7 @@ const APPLICATION_ID: i64 = 0x4d41_4447;
 ///
 /// # Errors
 /// [`StoreError::Foreign`] when it is another program's or newer than this one.
-pub(super) fn version(conn: &Connection) -> Result<usize, StoreError> {
+pub(in crate::store) fn version(conn: &Connection) -> Result<usize, StoreError> {
     let id: i64 = conn.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     let version: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -70,6 +73,9 @@ pub(crate) fn test_schema() -> Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Sources;
+    use crate::store::{FILE, Store};
+    use std::path::Path;
 
     /// A file of version 1 with a track in it, as the first release leaves it.
     fn filled_version_1() -> Connection {
@@ -176,6 +182,35 @@ mod tests {
         conn.execute_batch("DELETE FROM tracks").unwrap();
         assert_eq!(number("SELECT count(*) FROM track_starts"), 0);
         assert_eq!(number("SELECT count(*) FROM deleted_tracks"), 2);
+    }
+
+    #[test]
+    fn a_copy_is_kept_before_an_upgrade_and_named_when_an_older_program_refuses_the_store() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(FILE);
+        filled_version_1().execute("VACUUM INTO ?", [file.to_str().unwrap()]).unwrap();
+        run_to(&mut Connection::open(&file).unwrap(), 9).unwrap();
+        let open = || Store::open(dir.path(), &Sources::new().resolve().unwrap().database);
+        drop(open().unwrap());
+        let of = |path: &Path| {
+            let conn = Connection::open(path).unwrap();
+            let tracks: i64 =
+                conn.query_row("SELECT count(*) FROM tracks", [], |row| row.get(0)).unwrap();
+            (version(&conn).unwrap(), tracks)
+        };
+        let kept = dir.path().join("madang.db.schema-9");
+        assert_eq!([of(&file), of(&kept)], [(MIGRATIONS.len(), 1), (9, 1)]);
+        // What the next program would leave to this one.
+        let conn = Connection::open(&file).unwrap();
+        conn.pragma_update(None, "user_version", 1_000_000).unwrap();
+        drop(conn);
+        let refused = |error: StoreError| error.to_string();
+        let text = refused(open().err().unwrap());
+        assert!(text.contains("use a newer program") && !text.contains("go back"), "{text}");
+        let copy = dir.path().join(format!("madang.db.schema-{SCHEMA_VERSION}"));
+        std::fs::rename(&kept, &copy).unwrap();
+        let text = refused(open().err().unwrap());
+        assert!(text.contains(copy.to_str().unwrap()) && text.contains("go back"), "{text}");
     }
 
     #[test]

@@ -20,12 +20,13 @@ mod writer;
 
 #[cfg(test)]
 pub(crate) use migrations::test_schema;
+pub(super) use migrations::{SCHEMA_VERSION, version as schema_version};
 pub(super) use reader::READ_TIME;
 pub(super) use writer::{Company, Writer};
 
 use super::effects::{Effects, Memory};
 use super::sql::Conn;
-use super::{Pool, StoreError, StoreFigures, StoreSizes, Tx, handover, private};
+use super::{Pool, StoreError, StoreFigures, StoreSizes, Tx, backup, handover, private};
 use crate::config::DatabaseSettings;
 use log::{Checkpoints, Log};
 use reader::{Bounds, Reader, Waits};
@@ -75,7 +76,7 @@ impl Embedded {
         memory: &Arc<Memory>,
     ) -> Result<Self, StoreError> {
         let path = dir.join(FILE);
-        refuse_foreign(&path)?;
+        refuse_foreign(&path).map_err(|error| way_back(error, dir))?;
         // SQLite gives its other files the mode of this one.
         private::open(&path).map_err(|error| StoreError::of_file(&error))?;
         ["-wal", "-shm"].iter().for_each(|end| private::close_to_others(&beside(&path, end)));
@@ -85,6 +86,10 @@ impl Embedded {
         let mut conn = Connection::open_with_flags(&path, flags)?;
         configure(&conn)?;
         quick_check(&conn, &path)?;
+        let version = schema_version(&conn)?;
+        if (1..SCHEMA_VERSION).contains(&version) {
+            backup::before_migration(&conn, dir, version)?;
+        }
         migrations::run(&mut conn)?;
         let log = Log::new(settings.log_limit);
         let _checkpoints = Checkpoints::start(&path, &mut conn, &log)?;
@@ -141,6 +146,19 @@ impl Embedded {
             log_bytes: length(&beside(path, "-wal")),
             disk_free_bytes: disk.map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
         }
+    }
+}
+
+/// Adds to the refusal of a newer store where the copy is that an upgrade kept.
+fn way_back(error: StoreError, dir: &Path) -> StoreError {
+    let copy = backup::copy_of_schema(dir, SCHEMA_VERSION);
+    match error {
+        StoreError::Foreign(text) if copy.exists() => StoreError::Foreign(format!(
+            "{text}. {} is the store as it was before the upgrade: put it in the place of {FILE} to go back, without \
+             what was written since",
+            copy.display()
+        )),
+        other => other,
     }
 }
 

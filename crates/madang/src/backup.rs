@@ -1,0 +1,278 @@
+//! `madang backup`: the whole store in one file, while it is served.
+
+use crate::settings::{SettingsArgs, Usage};
+use anyhow::Context as _;
+use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+use madang_service::store::backup::{self, Step, Taken};
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, IsTerminal as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use time::OffsetDateTime;
+
+/// How a backup in a directory is named: `madang-20261127T184500Z.tar.zst`.
+const PREFIX: &str = "madang-";
+const SUFFIX: &str = "Z.tar.zst";
+/// Nice value while checking and compressing: what is left of the machine is enough for that.
+const NICE: i32 = 10;
+
+/// Arguments of `madang backup`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+The server may be running: the backup is of one moment and holds every write acknowledged before the command began.
+Its store is checked before it is packed. A backup is a tar archive, compressed with zstd, with the store as one SQLite
+file, the key that signs tokens (if it lies in the data directory), and a manifest with SHA-256 sums. Keep it secret:
+it holds hashes of passwords, and the key.
+
+--to DIR    a new file in an existing directory, named by the time (UTC); --keep removes the oldest
+--to FILE   a new file
+--to -      standard output
+
+The store is copied into a hidden directory beside the backup first (for standard output: in the data directory), so
+there must be room for both.
+
+With database.url set, the database is copied from MariaDB and compared row by row; likes.write = stream: likes that
+are not in the tables yet are not in the backup. accounts.token_key is not in it either: keep that setting yourself.
+
+Examples:
+  madang backup --to /var/backups/madang --keep 14
+  madang backup --data /var/lib/madang --to - | ssh elsewhere 'cat > madang.tar.zst'
+  madang restore --from /var/backups/madang/madang-20261127T184500Z.tar.zst --data new-data")]
+pub struct Args {
+    /// Existing directory, new file, or - for standard output
+    #[arg(long, value_name = "DIR|FILE|-")]
+    to: PathBuf,
+    /// Keep this many backups in the directory and remove older ones
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    keep: Option<u32>,
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+/// Where the archive goes.
+enum Target<'a> {
+    Output,
+    File(PathBuf),
+    Directory(&'a Path),
+}
+
+impl Target<'_> {
+    fn of(to: &Path) -> anyhow::Result<Target<'_>> {
+        if to == Path::new("-") {
+            if std::io::stdout().is_terminal() {
+                let text =
+                    "--to -: standard output is a terminal; redirect it into a file or a program";
+                return Err(Usage(text.to_owned()).into());
+            }
+            return Ok(Target::Output);
+        }
+        if to.is_dir() {
+            return Ok(Target::Directory(to));
+        }
+        if to.exists() {
+            let text =
+                format!("--to {}: exists already; name a new file or a directory", to.display());
+            return Err(Usage(text).into());
+        }
+        if !parent(to).is_dir() {
+            let text =
+                format!("--to {}: there is no directory {}", to.display(), parent(to).display());
+            return Err(Usage(text).into());
+        }
+        Ok(Target::File(to.to_owned()))
+    }
+}
+
+fn parent(file: &Path) -> &Path {
+    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Takes a backup and says where it is.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let settings = args.settings.resolve()?;
+    let target = Target::of(&args.to)?;
+    if args.keep.is_some() && !matches!(target, Target::Directory(_)) {
+        return Err(Usage("--keep: --to must be a directory".to_owned()).into());
+    }
+    let beside = match &target {
+        Target::Output => &settings.data_dir,
+        Target::File(file) => parent(file),
+        Target::Directory(dir) => dir,
+    };
+    let is_output = matches!(target, Target::Output);
+    let began = Instant::now();
+    let watch = Watch::default();
+    let taken = backup::take(&settings, beside, |step| {
+        if step == Step::Checking {
+            // A machine that refuses loses nothing but speed.
+            let _ = rustix::process::nice(NICE);
+        }
+        watch.step(step);
+    })?;
+    let (place, bytes) = match target {
+        Target::Output => {
+            let mut out = std::io::stdout().lock();
+            let bytes =
+                taken.pack(BufWriter::with_capacity(1 << 20, &mut out), |step| watch.step(step))?;
+            // Whoever reads it and has gone has no whole backup: not to be taken for a reader who has seen enough.
+            out.flush().map_err(|error| anyhow::anyhow!("standard output: {error}"))?;
+            ("standard output".to_owned(), bytes)
+        }
+        Target::File(file) => (file.display().to_string(), pack(&taken, &file, &watch)?),
+        Target::Directory(dir) => {
+            let file = dir.join(name());
+            (file.display().to_string(), pack(&taken, &file, &watch)?)
+        }
+    };
+    watch.bar.finish_and_clear();
+    let manifest = taken.manifest();
+    let mut said = format!(
+        "{place}: {} of data in {}, as of {}, in {:.1} s\n",
+        HumanBytes(manifest.bytes()),
+        HumanBytes(bytes),
+        manifest.created,
+        began.elapsed().as_secs_f64()
+    );
+    if settings.accounts.token_key.is_some() {
+        said += "the setting accounts.token_key is not in it: keep it as well\n";
+    }
+    drop(taken);
+    if let (Some(keep), true) = (args.keep, args.to.is_dir()) {
+        for old in surplus(&args.to, keep as usize)? {
+            std::fs::remove_file(&old).with_context(|| old.display().to_string())?;
+            said += &format!("removed {}\n", old.display());
+        }
+    }
+    // The work is done whether or not somebody reads of it.
+    let _ = if is_output {
+        std::io::stderr().write_all(said.as_bytes())
+    } else {
+        std::io::stdout().write_all(said.as_bytes())
+    };
+    Ok(())
+}
+
+fn name() -> String {
+    let now = OffsetDateTime::now_utc();
+    let (date, [hour, minute, second]) = (now.date(), [now.hour(), now.minute(), now.second()]);
+    let date = format!("{:04}{:02}{:02}", date.year(), u8::from(date.month()), date.day());
+    format!("{PREFIX}{date}T{hour:02}{minute:02}{second:02}{SUFFIX}")
+}
+
+/// Writes a new file, which has its name only when it is whole and synced.
+fn pack(taken: &Taken, file: &Path, watch: &Watch) -> anyhow::Result<u64> {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(file.file_name().unwrap_or_default());
+    name.push(".part");
+    let part = file.with_file_name(name);
+    let written = (|| {
+        let shown = || part.display().to_string();
+        let mut options = OpenOptions::new();
+        let made = options.write(true).create(true).truncate(true).mode(0o600).open(&part);
+        let made = made.with_context(shown)?;
+        let bytes =
+            taken.pack(BufWriter::with_capacity(1 << 20, &made), |step| watch.step(step))?;
+        made.sync_all().with_context(shown)?;
+        // Unlike a rename, a link replaces nothing.
+        std::fs::hard_link(&part, file)
+            .or_else(|error| match error.kind() {
+                std::io::ErrorKind::AlreadyExists => Err(error),
+                // A file system without links.
+                _ => std::fs::rename(&part, file),
+            })
+            .with_context(|| file.display().to_string())?;
+        let _ = std::fs::remove_file(&part);
+        File::open(parent(file)).and_then(|dir| dir.sync_all()).with_context(shown)?;
+        Ok(bytes)
+    })();
+    if written.is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+    written
+}
+
+/// Backups in a directory beyond the newest so many, the oldest first. Other files are not touched.
+fn surplus(dir: &Path, keep: usize) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).with_context(|| dir.display().to_string())? {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(is_backup) {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    found.truncate(found.len().saturating_sub(keep));
+    Ok(found)
+}
+
+fn is_backup(name: &str) -> bool {
+    let time = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
+    time.is_some_and(|time| {
+        time.len() == 15
+            && time.bytes().enumerate().all(|(at, byte)| match at {
+                8 => byte == b'T',
+                _ => byte.is_ascii_digit(),
+            })
+    })
+}
+
+/// The bar, drawn on stderr and only on a terminal.
+pub struct Watch {
+    bar: ProgressBar,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        let bar = ProgressBar::new(0);
+        bar.set_style(
+            ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {wide_msg}")
+                .unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self { bar }
+    }
+}
+
+impl Watch {
+    pub fn step(&self, step: Step) {
+        let (what, done, all) = match step {
+            Step::Copying(done, 0) => return self.bar.set_message(format!("copying: {done} rows")),
+            Step::Copying(done, all) => ("copying the store", done, all),
+            Step::Checking => return self.bar.set_message("checking it"),
+            Step::Packing(done, all) => ("packing", done, all),
+        };
+        self.bar.set_length(all);
+        self.bar.set_position(done);
+        self.bar.set_message(what);
+    }
+
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_this_command_named_is_removed_and_the_newest_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let names = [
+            "madang-20261127T184500Z.tar.zst",
+            "madang-20261126T184500Z.tar.zst",
+            "madang-20251231T235959Z.tar.zst",
+            "madang-2026112XT184500Z.tar.zst",
+            "madang-before-the-move.tar.zst",
+            "madang.db",
+        ];
+        for name in names {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        let old = |keep| surplus(dir.path(), keep).unwrap();
+        assert_eq!(old(1), [dir.path().join(names[2]), dir.path().join(names[1])]);
+        assert_eq!(old(3), [] as [PathBuf; 0]);
+        assert!(is_backup(&name()));
+    }
+}

@@ -1,0 +1,74 @@
+//! `madang restore`: a backup becomes a data directory.
+
+use crate::backup::Watch;
+use anyhow::Context as _;
+use indicatif::HumanBytes;
+use madang_service::store::backup::{self, Key};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{Read, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Arguments of `madang restore`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+The directory must hold no store; it is made if it is missing. All of the backup is read, compared with the sums in its
+manifest and checked before the store appears in the directory. One that is damaged, cut off, or newer than this program
+is refused. An older one is brought up to date when it is served.
+
+Tokens that were revoked after the backup was taken (by logging out, or by deleting an account) are valid again
+in the restored store until they expire. --rotate-key ends all tokens: everybody has to log in again.
+
+To put a backup into MariaDB, restore it and use `madang copy`.
+
+Examples:
+  madang restore --from /var/backups/madang/madang-20261127T184500Z.tar.zst --data madang-data
+  ssh elsewhere 'cat madang.tar.zst' | madang restore --from - --data madang-data --rotate-key")]
+pub struct Args {
+    /// Backup, or - for standard input
+    #[arg(long, value_name = "FILE|-")]
+    from: PathBuf,
+    /// Data directory to fill
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Make a new key for tokens: everybody has to log in again
+    #[arg(long)]
+    rotate_key: bool,
+}
+
+/// Restores and says what is to be known about it.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let from: Box<dyn Read> = if args.from == Path::new("-") {
+        Box::new(std::io::stdin().lock())
+    } else {
+        Box::new(File::open(&args.from).with_context(|| format!("--from {}", args.from.display()))?)
+    };
+    let began = Instant::now();
+    let watch = Watch::default();
+    let restored = backup::restore(from, &args.data, args.rotate_key, |step| watch.step(step))?;
+    watch.finish();
+    let (manifest, data) = (&restored.manifest, args.data.display());
+    let mut said = format!(
+        "{data}: {} of data as of {}, in {:.1} s; every sum is that of the manifest\n",
+        HumanBytes(manifest.bytes()),
+        manifest.created,
+        began.elapsed().as_secs_f64()
+    );
+    said += match restored.key {
+        Key::Restored => {
+            "tokens revoked since then are valid again until they expire; with --rotate-key none would be\n"
+        }
+        Key::Rotated => "the key of tokens is new: everybody has to log in again\n",
+        Key::Absent => {
+            "the backup has no key of tokens: set accounts.token_key as it was, or everybody has to log in again\n"
+        }
+    };
+    let _ = writeln!(said, "serve it:\n  madang serve --data {data}");
+    for warning in &restored.warnings {
+        let _ = writeln!(std::io::stderr(), "warning: {warning}");
+    }
+    // The work is done whether or not somebody reads of it.
+    let _ = std::io::stdout().write_all(said.as_bytes());
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! Backups: the whole store as of one moment in one file, taken while it is served, and put back elsewhere.
+//!
+//! A backup is a tar archive compressed with zstd, so that `tar --zstd -x` opens it without this program:
+//!
+//! | entry | content |
+//! |---|---|
+//! | `manifest.json` | [`Manifest`]: format, schema version, sizes and SHA-256 of what follows |
+//! | `madang.db` | the store as one SQLite file, whatever the engine it was taken from |
+//! | `token.key` | the key that signs tokens, if it lies in the data directory |
+//!
+//! **One format for both engines.** A store on MariaDB is copied into a file as `madang copy` does, and compared row by
+//! row. So a backup needs no client programs of the server, can be put back into either engine, and is proved the
+//! same way.
+//!
+//! **Beside a running server.** [`snapshot`] keeps one read transaction open while it copies pages to a file of its
+//! own. Writes go on meanwhile; only the write-ahead log grows until the pages are copied. Checking and compressing
+//! come afterwards, from the copy.
+#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
+
+mod archive;
+mod manifest;
+mod restore;
+mod snapshot;
+
+pub use manifest::Manifest;
+pub use restore::{Key, Restored, restore};
+pub(super) use snapshot::{before_migration, copy_of_schema};
+
+use super::copy::CopyError;
+use super::{DirLock, FILE, LockError, StoreError, copy, private};
+use crate::accounts::{KEY_FILE, KeyError};
+use crate::config::Settings;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use time::OffsetDateTime;
+
+/// Directory beside the backup in which the store is copied first.
+const WORK: &str = ".madang-backup";
+
+/// Why there is no backup, or why one was not put back.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// The store cannot be read or is damaged.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The store on a server cannot be copied.
+    #[error(transparent)]
+    Copy(#[from] CopyError),
+    /// Another process works in the directory.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// There is no new token key.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// Reading or writing failed.
+    #[error("{what}: {reason}")]
+    Io {
+        /// What was read or written.
+        what: String,
+        /// The system's reason.
+        reason: io::Error,
+    },
+    /// What was given cannot be used.
+    #[error("{0}")]
+    Refused(String),
+    /// The archive is not a whole backup.
+    #[error("this is not a whole backup: {0}")]
+    Damaged(String),
+}
+
+impl BackupError {
+    fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |reason| Self::Io { what, reason }
+    }
+}
+
+/// Progress, for whoever watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Copying the store; bytes done and in all. From a server, the total is not known and 0.
+    Copying(u64, u64),
+    /// Checking the copy, or what was unpacked.
+    Checking,
+    /// Compressing or unpacking; bytes done and in all.
+    Packing(u64, u64),
+}
+
+/// A copy of the store that waits to be packed. Its files go when it is dropped.
+#[derive(Debug)]
+pub struct Taken {
+    work: Work,
+    manifest: Manifest,
+}
+
+/// The directory in which a copy is made, locked so that two backups never share it.
+#[derive(Debug)]
+struct Work {
+    dir: PathBuf,
+    _lock: DirLock,
+}
+
+impl Work {
+    fn begin(parent: &Path) -> Result<Self, BackupError> {
+        let dir = parent.join(WORK);
+        let lock = DirLock::take(&dir)?;
+        let work = Self { dir, _lock: lock };
+        work.clear();
+        Ok(work)
+    }
+
+    /// Removes what a backup left that was killed.
+    fn clear(&self) {
+        for end in ["", "-wal", "-shm", "-journal"] {
+            let _ = std::fs::remove_file(self.dir.join(format!("{FILE}{end}")));
+        }
+        let _ = std::fs::remove_file(self.dir.join(KEY_FILE));
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// Copies the store of these settings into a directory inside `parent` and checks the copy. The store may be served
+/// meanwhile.
+///
+/// # Errors
+/// When there is no store, it cannot be read or is damaged, or `parent` has no room for it.
+pub fn take(
+    settings: &Settings,
+    parent: &Path,
+    mut watch: impl FnMut(Step),
+) -> Result<Taken, BackupError> {
+    let data = &settings.data_dir;
+    let url = settings.database.url.as_deref();
+    if url.is_none() && !data.join(FILE).is_file() {
+        return Err(BackupError::Refused(format!("{} holds no {FILE}", data.display())));
+    }
+    let work = Work::begin(parent)?;
+    let created = OffsetDateTime::now_utc();
+    // The key first: one that is replaced meanwhile would sign nothing in this copy.
+    let key = data.join(KEY_FILE);
+    let has_key = settings.accounts.token_key.is_none() && key.is_file();
+    if has_key {
+        let text = std::fs::read(&key).map_err(BackupError::io(key.display().to_string()))?;
+        let copy = work.dir.join(KEY_FILE);
+        private::open(&copy)
+            .and_then(|mut file| file.write_all(&text))
+            .map_err(BackupError::io(copy.display().to_string()))?;
+    }
+    match url {
+        None => snapshot::copy(&data.join(FILE), &work.dir.join(FILE), |done, all| {
+            watch(Step::Copying(done, all));
+        })?,
+        Some(url) => {
+            let mut into = settings.clone();
+            into.data_dir.clone_from(&work.dir);
+            let mut rows = 0;
+            copy::back(&into, url, |step| {
+                if let copy::Step::Rows(more) = step {
+                    rows += more;
+                    watch(Step::Copying(rows, 0));
+                }
+            })?;
+        }
+    }
+    watch(Step::Checking);
+    let schema = snapshot::check(&work.dir.join(FILE))?;
+    let engine = if url.is_some() { "mariadb" } else { "sqlite" };
+    let names: &[&str] = if has_key { &[FILE, KEY_FILE] } else { &[FILE] };
+    let manifest = Manifest::of(&work.dir, names, created, schema, engine)?;
+    Ok(Taken { work, manifest })
+}
+
+impl Taken {
+    /// What the backup will say of itself.
+    #[must_use]
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Writes the archive; answers its bytes.
+    ///
+    /// # Errors
+    /// When `out` cannot be written.
+    pub fn pack(&self, out: impl Write, mut watch: impl FnMut(Step)) -> Result<u64, BackupError> {
+        archive::write(&self.work.dir, &self.manifest, out, |done, all| {
+            watch(Step::Packing(done, all));
+        })
+        .map_err(BackupError::io("the backup cannot be written"))
+    }
+}

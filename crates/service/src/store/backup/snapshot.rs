@@ -1,0 +1,111 @@
+//! A copy of the embedded store's file as of one moment.
+
+use crate::store::sqlite::schema_version;
+use crate::store::{FILE, StoreError, private};
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Pages copied at a time: 4 MiB, after which progress is reported.
+const PAGES: i32 = 1024;
+/// How long to wait for a lock that another process holds for a moment.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Copies the store in `from` to a new file `to`; `watch` gets the bytes done and in all.
+pub(super) fn copy(from: &Path, to: &Path, watch: impl FnMut(u64, u64)) -> Result<(), StoreError> {
+    let source = open(from)?;
+    if schema_version(&source)? == 0 {
+        return Err(StoreError::Foreign(format!("{} is an empty file", from.display())));
+    }
+    copy_pages(&source, to, watch)
+}
+
+/// Where a store of this schema version is kept when a newer program changes it.
+pub(in crate::store) fn copy_of_schema(dir: &Path, version: usize) -> PathBuf {
+    dir.join(format!("{FILE}.schema-{version}"))
+}
+
+/// Keeps a copy of the store as it is before its schema changes, unless one is there. The caller has the only
+/// connection.
+pub(in crate::store) fn before_migration(
+    conn: &Connection,
+    dir: &Path,
+    version: usize,
+) -> Result<(), StoreError> {
+    let copy = copy_of_schema(dir, version);
+    if copy.exists() {
+        return Ok(());
+    }
+    let part = copy.with_extension("part");
+    let _ = std::fs::remove_file(&part);
+    tracing::info!(copy = %copy.display(), "keeping a copy of the store before its schema changes");
+    let kept = copy_pages(conn, &part, |_, _| {}).and_then(|()| {
+        check(&part)?;
+        let synced = std::fs::File::open(&part).and_then(|file| file.sync_all());
+        synced.and_then(|()| std::fs::rename(&part, &copy)).map_err(|e| StoreError::of_file(&e))
+    });
+    kept.map_err(|error| {
+        let _ = std::fs::remove_file(&part);
+        let why = format!(
+            "the schema was not changed, because no copy of the store could be kept beside it: {error}; \
+             free some room, or go on with the version of the program that ran before"
+        );
+        match error {
+            StoreError::Full(_) => StoreError::Full(why),
+            StoreError::Corrupt(_) => error,
+            _ => StoreError::Other(why),
+        }
+    })
+}
+
+/// One read transaction for all steps: a backup of SQLite would otherwise begin again after each write of others.
+fn copy_pages(
+    source: &Connection,
+    to: &Path,
+    mut watch: impl FnMut(u64, u64),
+) -> Result<(), StoreError> {
+    private::open(to).map_err(|error| StoreError::of_file(&error))?;
+    let mut target = Connection::open(to)?;
+    // Whoever is interrupted begins again with a new file.
+    target.execute_batch("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF")?;
+    source.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
+    let page: u64 = source.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+    let copied = (|| {
+        let backup = Backup::new(source, &mut target)?;
+        loop {
+            let step = backup.step(PAGES)?;
+            let progress = backup.progress();
+            let [all, left] =
+                [progress.pagecount, progress.remaining].map(|n| u64::try_from(n).unwrap_or(0));
+            watch((all - left) * page, all * page);
+            match step {
+                StepResult::Done => return Ok(()),
+                StepResult::More => {}
+                // Of the target, which nobody else knows, or of a lock that lasts a moment.
+                _ => std::thread::sleep(Duration::from_millis(10)),
+            }
+        }
+    })();
+    source.execute_batch("COMMIT")?;
+    copied
+}
+
+/// Reads every page of a copy that nobody else uses; answers its schema version.
+pub(super) fn check(file: &Path) -> Result<usize, StoreError> {
+    let conn = open(file)?;
+    let version = schema_version(&conn)?;
+    let found: String = conn.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+    if found != "ok" {
+        return Err(StoreError::Corrupt(found.replace('\n', " ")));
+    }
+    Ok(version)
+}
+
+fn open(file: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(file, flags)?;
+    conn.busy_timeout(BUSY_TIMEOUT)?;
+    conn.execute_batch("PRAGMA trusted_schema=OFF")?;
+    Ok(conn)
+}
