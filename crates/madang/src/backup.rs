@@ -14,8 +14,9 @@ use time::OffsetDateTime;
 /// How a backup in a directory is named: `madang-20261127T184500Z.tar.zst`.
 const PREFIX: &str = "madang-";
 const SUFFIX: &str = "Z.tar.zst";
-/// Nice value while checking and compressing: what is left of the machine is enough for that.
-const NICE: i32 = 10;
+/// The lowest priority, for checking and packing: what the server leaves of the machine is enough. Copying has its own
+/// priority, because the write-ahead log grows meanwhile.
+const NICE: i32 = 19;
 
 /// Arguments of `madang backup`.
 #[derive(clap::Args, Debug)]

@@ -1,58 +1,13 @@
-//! Copies of a data directory: the ways that are documented lose no acknowledged write, although the
-//! server goes on writing.
+//! Copies of a data directory by hand: what is one, and what is not.
 
 use crate::articles::write;
-use crate::harness::{Person, Server, Setup, database};
+use crate::harness::{Setup, database};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::scope;
-
-/// Writes articles until told to stop, while `copy` is made halfway; gives how many had been
-/// acknowledged when it began.
-fn copied_under_load(server: &Server, by: &Person, copy: impl FnOnce() + Send) -> usize {
-    const BEFORE: usize = 50;
-    let stop = AtomicBool::new(false);
-    for n in 0..BEFORE {
-        write(server, by, &format!("before {n}"));
-    }
-    scope(|scope| {
-        let writer = scope.spawn(|| {
-            let mut count = 0;
-            while !stop.load(Ordering::Relaxed) || count == 0 {
-                write(server, by, &format!("meanwhile {count}"));
-                count += 1;
-            }
-        });
-        copy();
-        stop.store(true, Ordering::Relaxed);
-        writer.join().unwrap();
-    });
-    BEFORE
-}
 
 fn articles(dir: &Path) -> usize {
     assert_eq!(database::integrity(dir), "ok");
     let count = database::number(dir, "SELECT count(*) FROM articles").unwrap();
     usize::try_from(count).unwrap()
-}
-
-/// What SQL can copy while the server runs, as `sqlite3 madang.db "VACUUM INTO 'copy.db'"` does.
-#[test]
-fn vacuum_into_copies_every_acknowledged_write_of_a_busy_server() {
-    let (dir, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let server = Setup::new().data(dir.path()).cheap_hash().start();
-    let mina = server.somebody("mina");
-    let copy = to.path().join("madang.db");
-    let acknowledged = copied_under_load(&server, &mina, || {
-        database::execute(dir.path(), &format!("VACUUM INTO '{}'", copy.display()));
-    });
-    assert!(articles(to.path()) >= acknowledged);
-    // It is a data directory with the key of the tokens beside it.
-    std::fs::copy(dir.path().join("token.key"), to.path().join("token.key")).unwrap();
-    let restored = Setup::new().data(to.path()).cheap_hash().start();
-    let page = restored.get("/v1/articles?limit=100").json();
-    assert!(page["items"].as_array().unwrap().len() >= acknowledged, "{page}");
-    write(&restored, &mina, "her token is still good");
 }
 
 #[test]

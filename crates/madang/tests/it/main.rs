@@ -6,6 +6,7 @@
 
 mod abuse;
 mod accounts;
+mod accounts_change;
 mod accounts_guard;
 mod accounts_hash;
 mod accounts_input;

@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 /// Longest nickname that is looked up; no account has one of more than 64 characters.
 const LONGEST_NAME: usize = 256;
 /// Longest solution of a challenge.
-const LONGEST_PROOF: usize = 4096;
+pub(super) const LONGEST_PROOF: usize = 4096;
 
 table! {
     /// What a client logs in with.
@@ -148,13 +148,15 @@ impl Accounts {
     }
 
     /// A token for this user, as an answer.
-    fn logged_in(
+    pub(super) fn logged_in(
         &self,
         user: Credentials,
         mark: Option<&DeviceMark>,
         secure: bool,
     ) -> Result<Response, Problem> {
-        let issued = self.inner.tokens.issue(user.id, token::now());
+        // A token of the second in which all others were ended is a new one all the same.
+        let now = token::now().max(self.inner.revoked.cutoff(user.id) + 1);
+        let issued = self.inner.tokens.issue(user.id, now);
         let (token, claims) =
             issued.map_err(|e| Problem::internal(format!("no random bytes for a token: {e}")))?;
         let expires_at = rfc3339::format_utc(claims.expires_at.saturating_mul(1000));

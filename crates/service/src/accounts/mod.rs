@@ -1,4 +1,4 @@
-//! Accounts: register, log in, log out, who am I.
+//! Accounts: register, log in, log out, who am I, change the password, delete the account.
 //!
 //! What was weak in the documented system: an honest hash starved everything else, so it was made 64
 //! times cheaper; a limiter that counted addresses alone let a hundred guesses a minute through and
@@ -10,6 +10,7 @@
 
 mod attempt;
 mod caller;
+mod change;
 mod figures;
 mod hashing;
 mod key;
@@ -54,6 +55,9 @@ pub(crate) fn router() -> Api {
         .routes(routes!(login::login))
         .routes(routes!(session::logout))
         .routes(routes!(session::me))
+        .routes(routes!(change::change_password))
+        .routes(routes!(change::log_out_everywhere))
+        .routes(routes!(change::delete_account))
 }
 
 /// The system: its store, its key, its guard and the threads that hash. Cheap to clone.

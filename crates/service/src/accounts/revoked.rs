@@ -73,6 +73,12 @@ impl Revoked {
             || lists.users.get(&claims.user).is_some_and(|until| claims.issued_at <= *until)
     }
 
+    /// The last second of issue of which no token of the user is valid; 0 when there is none.
+    pub fn cutoff(&self, user: UserId) -> i64 {
+        let lists = self.lists.read().unwrap_or_else(PoisonError::into_inner);
+        lists.users.get(&user).copied().unwrap_or(0)
+    }
+
     /// Takes over what was committed.
     pub fn apply(&self, change: &Change) {
         let mut lists = self.lists.write().unwrap_or_else(PoisonError::into_inner);

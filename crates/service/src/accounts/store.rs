@@ -1,6 +1,7 @@
 //! Transactions on accounts. One method is one whole transaction.
 
 use super::UserId;
+use super::change::Ending;
 use super::regions::{RegionId, RegionRow};
 use super::revoked::{Change, Cutoff, MARGIN_SECONDS, MOST_OF_ONE_USER};
 use super::token::{Claims, TokenId};
@@ -246,6 +247,46 @@ impl AccountStore {
             })
             .await
     }
+
+    /// Revokes all tokens of a user.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub(super) async fn end_tokens(&self, ending: Ending) -> Result<(), StoreError> {
+        self.store.write(move |tx| end_tokens(tx, ending)).await
+    }
+
+    /// Stores a new hash and revokes all tokens.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub(super) async fn change_password(
+        &self,
+        ending: Ending,
+        hash: String,
+    ) -> Result<(), StoreError> {
+        self.store
+            .write(move |tx| {
+                let update = "UPDATE users SET password_hash = ? WHERE id = ?";
+                tx.run(update, params![hash, ending.user])?;
+                end_tokens(tx, ending)
+            })
+            .await
+    }
+
+    /// Deletes a user and revokes all tokens. What hangs on the user goes, or loses the name, beside the requests.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub(super) async fn delete(&self, ending: Ending) -> Result<(), StoreError> {
+        self.store
+            .write(move |tx| {
+                tx.run("DELETE FROM users WHERE id = ?", params![ending.user])?;
+                tx.effects().leave_rows();
+                end_tokens(tx, ending)
+            })
+            .await
+    }
 }
 
 fn insert(tx: &Tx<'_>, user: &NewUser) -> Result<Option<UserId>, StoreError> {
@@ -285,12 +326,38 @@ fn revoke(tx: &Tx<'_>, token: &Claims, now: i64) -> Result<Change, StoreError> {
     )?;
     change.added = added.map(|_| token.id);
     fold(tx, token.user, now, &mut change)?;
+    forget_expired(tx, now, &mut change)?;
+    Ok(change)
+}
+
+/// Takes away revocations of tokens that have expired by themselves.
+fn forget_expired(tx: &Tx<'_>, now: i64, change: &mut Change) -> Result<(), StoreError> {
     let dead = now - MARGIN_SECONDS;
     change.forgotten.extend(ids(tx, EXPIRED, params![dead, SWEPT_AT_ONCE])?);
     let users = "DELETE FROM revoked_users WHERE expires_at < ? RETURNING user_id";
     change.forgotten_users = tx.rows(users, params![dead], |row| row.get(0))?;
-    Ok(change)
+    Ok(())
 }
+
+/// Revokes all tokens of a user by a cutoff, in the place of those that were revoked one by one.
+fn end_tokens(tx: &mut Tx<'_>, ending: Ending) -> Result<(), StoreError> {
+    let Ending { user, until, expires_at, now } = ending;
+    tx.run(END_TOKENS, params![user, until, expires_at])?;
+    let mut change = Change::default();
+    replace_by_cutoff(tx, user, until, &mut change)?;
+    forget_expired(tx, now, &mut change)?;
+    tx.effects().revoke(change);
+    Ok(())
+}
+
+const END_TOKENS: Sql<'_> = Sql::each(
+    "INSERT INTO revoked_users (user_id, until, expires_at) VALUES (?, ?, ?)
+     ON CONFLICT (user_id) DO UPDATE SET until = max(until, excluded.until),
+                                         expires_at = max(expires_at, excluded.expires_at)",
+    "INSERT INTO revoked_users (user_id, until, expires_at) VALUES (?, ?, ?)
+     ON DUPLICATE KEY UPDATE until = GREATEST(until, VALUES(until)),
+                             expires_at = GREATEST(expires_at, VALUES(expires_at))",
+);
 
 const EXPIRED: Sql<'_> = Sql::each(
     "DELETE FROM revoked_tokens WHERE id IN
@@ -325,20 +392,26 @@ fn fold(tx: &Tx<'_>, user: UserId, now: i64, change: &mut Change) -> Result<(), 
         params![user, count / 2],
     )?;
     let until = until.min(now);
-    let cutoff = if tx.run(CUT_OFF, params![user, until])? > 0 {
-        let read = "SELECT until, expires_at FROM revoked_users WHERE user_id = ?";
-        tx.first(read, params![user], |row| {
-            Ok(Cutoff { until: row.get(0)?, expires_at: row.get(1)? })
-        })?
-    } else {
-        None
-    };
+    if tx.run(CUT_OFF, params![user, until])? > 0 {
+        replace_by_cutoff(tx, user, until, change)?;
+    }
+    Ok(())
+}
+
+/// Takes away revocations that the cutoff of a user makes unnecessary.
+fn replace_by_cutoff(
+    tx: &Tx<'_>,
+    user: UserId,
+    until: i64,
+    change: &mut Change,
+) -> Result<(), StoreError> {
+    let read = "SELECT until, expires_at FROM revoked_users WHERE user_id = ?";
+    let cutoff = tx.first(read, params![user], |row| {
+        Ok(Cutoff { until: row.get(0)?, expires_at: row.get(1)? })
+    })?;
     change.folded = cutoff.map(|cutoff| (user, cutoff));
-    change.forgotten = ids(
-        tx,
-        "DELETE FROM revoked_tokens WHERE user_id = ? AND issued_at <= ? RETURNING id",
-        params![user, until],
-    )?;
+    let replaced = "DELETE FROM revoked_tokens WHERE user_id = ? AND issued_at <= ? RETURNING id";
+    change.forgotten = ids(tx, replaced, params![user, until])?;
     Ok(())
 }
 

@@ -99,13 +99,13 @@ impl Tokens {
     pub fn issue(&self, user: UserId, now: i64) -> Result<(String, Claims), getrandom::Error> {
         let mut id = [0; 16];
         getrandom::fill(&mut id)?;
-        let claims = Claims {
-            id: TokenId(id),
-            user,
-            issued_at: now,
-            expires_at: now.saturating_add(self.ttl_seconds),
-        };
+        let claims = Claims { id: TokenId(id), user, issued_at: now, expires_at: self.expiry(now) };
         Ok((self.sign(&claims), claims))
+    }
+
+    /// When a token expires that is issued now, seconds since 1970.
+    pub fn expiry(&self, now: i64) -> i64 {
+        now.saturating_add(self.ttl_seconds)
     }
 
     fn sign(&self, claims: &Claims) -> String {

@@ -30,6 +30,7 @@ use super::copy::CopyError;
 use super::{DirLock, FILE, LockError, StoreError, copy, private};
 use crate::accounts::{KEY_FILE, KeyError};
 use crate::config::Settings;
+use snapshot::Check;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
@@ -168,7 +169,7 @@ pub fn take(
         }
     }
     watch(Step::Checking);
-    let schema = snapshot::check(&work.dir.join(FILE))?;
+    let schema = snapshot::check(&work.dir.join(FILE), Check::Rows)?;
     let engine = if url.is_some() { "mariadb" } else { "sqlite" };
     let names: &[&str] = if has_key { &[FILE, KEY_FILE] } else { &[FILE] };
     let manifest = Manifest::of(&work.dir, names, created, schema, engine)?;

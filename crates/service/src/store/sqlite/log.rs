@@ -138,7 +138,9 @@ impl Log {
         self.waited_for.store(true, Relaxed);
         let alone = self.turns.write().unwrap_or_else(PoisonError::into_inner);
         self.waited_for.store(false, Relaxed);
-        let cut = checkpoint(conn, "TRUNCATE").map(|done| !done.busy);
+        // While another program reads, all that would come of it is that everybody waits for that.
+        let cut = checkpoint(conn, "PASSIVE")
+            .and_then(|rest| Ok(rest.copied == rest.pages && !checkpoint(conn, "TRUNCATE")?.busy));
         if cut == Ok(true) {
             self.pages.store(0, Relaxed);
             self.next.store(self.every, Relaxed);

@@ -1,0 +1,184 @@
+//! What people do with an account of theirs: a new password, log out everywhere, delete it.
+//!
+//! All three end every token that was issued before, on every node. The password is asked for where the account itself
+//! changes: a stolen token alone must not be enough. Guesses at it count as failed log-ins do.
+//!
+//! Device marks stay good. A mark only spares a known device the proof of work; the password is compared all the same.
+
+use super::attempt::{device_mark, refusal};
+use super::login::{LONGEST_PROOF, LoggedIn};
+use super::store::Credentials;
+use super::types::{PASSWORD_BYTES, account_key};
+use super::{Accounts, Caller, hashing, token};
+use crate::app::App;
+use crate::http::json::table::{Asked, GivenSecret, Line, NewSecret, optional, required, table};
+use crate::http::{ClientAddress, JsonObject, OverTls, Problem, Secret};
+use axum::extract::State;
+use axum::response::Response;
+use http::{HeaderMap, StatusCode};
+use madang_guard::Attempt;
+use madang_guard::hash::Password;
+use madang_guard::suspicion::DeviceMark;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+table! {
+    /// A new password.
+    struct Passwords: PasswordBody (All);
+    /// The password until now.
+    password: GivenSecret = required("password", GivenSecret(*PASSWORD_BYTES.end()), "correct horse");
+    /// The new one: 8 to 1,024 bytes of UTF-8.
+    new_password: NewSecret = required("newPassword", NewSecret(PASSWORD_BYTES), "battery staple");
+    /// After a 429 with a `challenge`: its solution.
+    altcha: Line = optional("altcha", Line(0..=LONGEST_PROOF), "");
+}
+
+table! {
+    /// Proof that it is the owner who deletes an account.
+    struct Owner: DeleteBody (All);
+    /// The password.
+    password: GivenSecret = required("password", GivenSecret(*PASSWORD_BYTES.end()), "correct horse");
+    /// After a 429 with a `challenge`: its solution.
+    altcha: Line = optional("altcha", Line(0..=LONGEST_PROOF), "");
+}
+
+/// Change the password.
+///
+/// All tokens of the account end, also the one of this request; the answer has a new one.
+#[utoipa::path(post, path = "/v1/auth/user/password", tag = "accounts", operation_id = "changePassword",
+    security(("bearer" = [])),
+    request_body = PasswordBody,
+    responses(
+        (status = 200, description = "Changed; a new token", body = LoggedIn),
+        (status = 403, description = "The password is wrong"),
+        (status = 429, description = "Too many failures; with `challenge` (ALTCHA) where solving it helps"),
+    ))]
+pub(super) async fn change_password(
+    State(app): State<Arc<App>>,
+    ClientAddress(address): ClientAddress,
+    OverTls(secure): OverTls,
+    caller: Caller,
+    headers: HeaderMap,
+    mut body: JsonObject,
+) -> Result<Response, Problem> {
+    let Passwords { password, new_password, altcha } = Passwords::read(&mut body, Asked::All);
+    let (password, new) = body.finish((password, new_password))?;
+    let given = Given { password, altcha, address, headers: &headers };
+    let accounts = app.accounts.clone();
+    let (user, mark) = accounts.prove(&caller, given).await?;
+    let hash = accounts.hasher().hash(Password::from(new.expose())).await;
+    let hash = hash.map_err(|error| hashing::problem(&error))?.as_str().to_owned();
+    let (this, ending) = (accounts.clone(), accounts.ending(&caller));
+    app.writes.run(async move { this.store().change_password(ending, hash).await }).await??;
+    accounts.logged_in(user, mark.as_ref(), secure)
+}
+
+/// Log out everywhere.
+///
+/// Every token that was issued until now is refused from this answer on, also after a restart.
+#[utoipa::path(post, path = "/v1/auth/user/logout-all", tag = "accounts", operation_id = "logoutAll",
+    security(("bearer" = [])),
+    responses(
+        (status = 204, description = "Logged out everywhere"),
+    ))]
+pub(super) async fn log_out_everywhere(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+) -> Result<StatusCode, Problem> {
+    let accounts = app.accounts.clone();
+    let ending = accounts.ending(&caller);
+    app.writes.run(async move { accounts.store().end_tokens(ending).await }).await??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Delete the account.
+///
+/// Nobody can log in to it from this answer on, and its nickname is free. Runs, likes and schedules go with it; tracks,
+/// posts, articles and comments stay without a name.
+#[utoipa::path(post, path = "/v1/auth/user/delete", tag = "accounts", operation_id = "deleteAccount",
+    security(("bearer" = [])),
+    request_body = DeleteBody,
+    responses(
+        (status = 204, description = "Deleted"),
+        (status = 403, description = "The password is wrong"),
+        (status = 429, description = "Too many failures; with `challenge` (ALTCHA) where solving it helps"),
+    ))]
+pub(super) async fn delete_account(
+    State(app): State<Arc<App>>,
+    ClientAddress(address): ClientAddress,
+    caller: Caller,
+    headers: HeaderMap,
+    mut body: JsonObject,
+) -> Result<StatusCode, Problem> {
+    let Owner { password, altcha } = Owner::read(&mut body, Asked::All);
+    let (password,) = body.finish((password,))?;
+    let given = Given { password, altcha, address, headers: &headers };
+    let accounts = app.accounts.clone();
+    accounts.prove(&caller, given).await?;
+    let ending = accounts.ending(&caller);
+    app.writes.run(async move { accounts.store().delete(ending).await }).await??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What a request proves itself with.
+struct Given<'r> {
+    /// Nothing when it is longer than any.
+    password: Option<Secret>,
+    altcha: Option<String>,
+    address: IpAddr,
+    headers: &'r HeaderMap,
+}
+
+/// All tokens of a user that were issued until now.
+#[derive(Clone, Copy, Debug)]
+pub struct Ending {
+    /// Whose.
+    pub user: super::UserId,
+    /// The last second of issue that is refused, seconds since 1970.
+    pub until: i64,
+    /// When the last of them has expired by itself.
+    pub expires_at: i64,
+    /// Now, seconds since 1970.
+    pub now: i64,
+}
+
+impl Accounts {
+    /// The account of the caller, whose password was given; 403 when it was another.
+    async fn prove(
+        &self,
+        caller: &Caller,
+        given: Given<'_>,
+    ) -> Result<(Credentials, Option<DeviceMark>), Problem> {
+        let gone = || Problem::invalid_token("the account of this token no longer exists");
+        let user = self.store().find(caller.id).await?.ok_or_else(gone)?;
+        let key = account_key(&user.nickname);
+        // No account has the empty password: it stands for all that are too long.
+        let password = given.password.unwrap_or_else(|| Secret::from(String::new()));
+        let attempt = Attempt {
+            account: key.as_bytes(),
+            address: given.address,
+            password: password.expose().as_bytes(),
+            proof: given.altcha.as_deref().filter(|proof| !proof.is_empty()),
+            mark: device_mark(given.headers),
+        };
+        let reservation =
+            self.guard().admit(&attempt).await.map_err(|refused| refusal(&refused))?;
+        let proved = self.check(&key, &password, reservation).await?;
+        // A name that was freed and taken meanwhile is another account.
+        proved
+            .filter(|(found, _)| found.id == caller.id)
+            .ok_or_else(|| Problem::forbidden("the password is wrong"))
+    }
+
+    /// The end of all tokens that the caller may have, this one included.
+    fn ending(&self, caller: &Caller) -> Ending {
+        let now = token::now();
+        Ending {
+            user: caller.id,
+            // That of another node, whose clock is ahead.
+            until: now.max(caller.claims.issued_at),
+            expires_at: caller.claims.expires_at.max(self.inner.tokens.expiry(now)),
+            now,
+        }
+    }
+}
