@@ -19,6 +19,7 @@ mod samples;
 mod seed;
 mod serve;
 mod settings;
+mod shell;
 mod supervise;
 mod up;
 
@@ -30,9 +31,15 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// `scripts/dist` names the commit.
+const VERSION: &str = match option_env!("MADANG_BUILD") {
+    Some(build) => build,
+    None => concat!(env!("CARGO_PKG_VERSION"), " (development build)"),
+};
+
 /// Backend of a neighbourhood app for very small machines, and a lab that compares variants of any service
 #[derive(Parser)]
-#[command(name = "madang", version, propagate_version = true, arg_required_else_help = true)]
+#[command(name = "madang", version = VERSION, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "\
 Examples:
   madang serve --demo                        serve sample data on http://127.0.0.1:8080; API description at /docs
@@ -79,6 +86,11 @@ enum Command {
     Compare(compare::Args),
     /// Find the highest request rate that a service, or each variant of it, can serve
     Limit(limit::Args),
+    /// Print the completions of a shell
+    Completions(shell::Completions),
+    /// Write man pages
+    #[command(hide = true)]
+    Man(shell::Man),
     /// Run k6 as the load generator of an experiment
     #[command(hide = true)]
     K6(k6::Args),
@@ -128,6 +140,8 @@ fn run(command: Command) -> ExitCode {
         Command::Init(args) => exit::code(init::run(&args)),
         Command::Compare(args) => exit::code(compare::run(&args)),
         Command::Limit(args) => exit::code(limit::run(args)),
+        Command::Completions(args) => exit::code(shell::completions(&args, command_line())),
+        Command::Man(args) => exit::code(shell::man(&args, command_line())),
         Command::K6(args) => exit::code(k6::run(args)),
         Command::Supervise(args) => exit::code(supervise::run(args)),
     }

@@ -62,6 +62,7 @@ mod optimisations;
 mod outbox;
 mod outcomes;
 mod overload;
+mod package;
 mod posts;
 mod posts_input;
 mod private_files;
