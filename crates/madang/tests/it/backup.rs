@@ -33,8 +33,11 @@ fn backed_up() -> (tempfile::TempDir, PathBuf) {
     (dir, archive)
 }
 
+/// Name and content of an entry.
+type Entry = (String, Vec<u8>);
+
 /// What an archive holds, entry by entry.
-fn entries(archive: &Path) -> Vec<(String, Vec<u8>)> {
+fn entries(archive: &Path) -> Vec<Entry> {
     let unpacked = zstd::decode_all(std::fs::File::open(archive).unwrap()).unwrap();
     let mut tar = tar::Archive::new(&*unpacked);
     let entry = |entry: std::io::Result<tar::Entry<'_, &[u8]>>| {
@@ -47,7 +50,7 @@ fn entries(archive: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 /// An archive of these entries.
-fn archive(to: &Path, entries: &[(String, Vec<u8>)]) {
+fn archive(to: &Path, entries: &[Entry]) {
     let mut tar = tar::Builder::new(zstd::Encoder::new(Vec::new(), 1).unwrap());
     for (name, bytes) in entries {
         let mut header = tar::Header::new_ustar();
@@ -173,7 +176,7 @@ fn what_is_not_a_whole_backup_makes_no_store() {
         std::fs::write(&bad, &changed).unwrap();
         refused(6, "not a whole backup");
     }
-    let with = |change: &dyn Fn(&mut Vec<(String, Vec<u8>)>)| {
+    let with = |change: &dyn Fn(&mut Vec<Entry>)| {
         let mut entries = good.clone();
         change(&mut entries);
         archive(&bad, &entries);

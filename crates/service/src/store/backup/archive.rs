@@ -99,7 +99,6 @@ pub(super) fn read(
     if entries.next().is_some() {
         return Err(BackupError::Damaged("something follows its last file".to_owned()));
     }
-    drop(entries);
     // To the end: only there are the checksum of zstd and a missing tail seen.
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(damaged)?;
     Ok(manifest)

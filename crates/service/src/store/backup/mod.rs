@@ -12,7 +12,7 @@
 //! row. So a backup needs no client programs of the server, can be put back into either engine, and is proved the
 //! same way.
 //!
-//! **Beside a running server.** [`snapshot`] keeps one read transaction open while it copies pages to a file of its
+//! **Beside a running server.** [`take`] keeps one read transaction open while it copies pages to a file of its
 //! own. Writes go on meanwhile; only the write-ahead log grows until the pages are copied. Checking and compressing
 //! come afterwards, from the copy.
 #![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
