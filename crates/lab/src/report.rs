@@ -68,7 +68,7 @@ pub enum Ended {
     Interrupted,
     /// A block stayed broken.
     Broken {
-        /// Which.
+        /// Number of the block, from 1.
         block: u32,
         /// How often it was run.
         attempts: u32,

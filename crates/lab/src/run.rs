@@ -49,7 +49,7 @@ pub enum RunError {
     Container {
         /// Its name.
         variant: String,
-        /// Why.
+        /// Why the container did not start.
         source: ContainerError,
     },
     /// A `url` variant does not run.
@@ -67,7 +67,7 @@ pub enum RunError {
     Budget {
         /// Its name.
         variant: String,
-        /// Why.
+        /// Why the budget could not be set.
         source: madang_stack::BudgetError,
     },
     /// A result cannot be written.

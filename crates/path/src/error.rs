@@ -74,14 +74,14 @@ pub enum ReadError {
     Xml {
         /// What the parser found.
         reason: String,
-        /// Where.
+        /// Line and column of it.
         place: Place,
     },
     /// The file defines entities. None is ever expanded: nested definitions can grow a small file
     /// to gigabytes.
     #[error("document type definitions are not accepted, at {place}")]
     DocumentType {
-        /// Where.
+        /// Line and column of the definition.
         place: Place,
     },
     /// Elements nested deeper than any real file.
@@ -89,7 +89,7 @@ pub enum ReadError {
     TooDeep {
         /// The limit.
         limit: usize,
-        /// Where.
+        /// Line and column of the first element that is too deep.
         place: Place,
     },
     /// XML, but something else.
@@ -112,7 +112,7 @@ pub enum ReadError {
         what: &'static str,
         /// Its first characters.
         text: String,
-        /// Where.
+        /// Line and column of the text.
         place: Place,
     },
     /// A coordinate that is not finite or not in range.
@@ -128,7 +128,7 @@ pub enum ReadError {
     Json {
         /// What the parser found.
         reason: String,
-        /// Where.
+        /// Line and column of it.
         place: Place,
     },
     /// JSON, but not as RFC 7946 has it.

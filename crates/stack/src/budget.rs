@@ -140,7 +140,7 @@ pub enum BudgetError {
     File {
         /// What was being done.
         what: &'static str,
-        /// Which.
+        /// The file of the control group.
         path: PathBuf,
         /// What the kernel said: without root's rights mostly that it is not permitted.
         source: io::Error,

@@ -144,7 +144,7 @@ pub struct Observed {
 pub struct Event {
     /// When it was done, in seconds after the start of the measured window; before its start, below zero.
     pub at_seconds: f64,
-    /// What.
+    /// The action, in words.
     pub what: String,
     /// How long it took; of a restart, until the server was ready again.
     pub took_seconds: f64,

@@ -65,7 +65,7 @@ pub enum Ended {
     Broken {
         /// In which block.
         block: u32,
-        /// How.
+        /// The last failure, in words.
         why: String,
         /// Of what kind the last failure was.
         #[serde(skip)]

@@ -60,7 +60,7 @@ pub enum Found {
         confirmed: u32,
         /// The lowest that was refuted.
         refuted: u32,
-        /// Why.
+        /// What the refuted rate missed.
         why: Reason,
     },
     /// The ceiling was confirmed.
@@ -69,7 +69,7 @@ pub enum Found {
     Nothing {
         /// The floor.
         refuted: u32,
-        /// Why.
+        /// What the floor missed.
         why: Reason,
     },
 }

@@ -116,7 +116,7 @@ pub struct SearchPart {
     pub confirmed: Option<u32>,
     /// The lowest rate that was refuted; `None` when none was.
     pub refuted: Option<u32>,
-    /// Why.
+    /// What the refuted rate missed; `None` when none was refuted.
     pub why: Option<Reason>,
 }
 

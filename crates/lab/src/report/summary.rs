@@ -36,7 +36,7 @@ pub struct VariantSummary {
 /// One metric of one variant.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// Which.
+    /// The metric.
     pub metric: Metric,
     /// Its unit: `1/s`, `ms`, `us`, `bytes`, or empty for a count, a share, or a figure of a
     /// script's own, whose unit only the script knows.

@@ -48,7 +48,7 @@ pub enum ConfigError {
     Unknown {
         /// The name that was given.
         key: String,
-        /// Where.
+        /// File, variable or flag that named it.
         origin: Origin,
     },
     /// The value does not fit the key.
@@ -58,7 +58,7 @@ pub enum ConfigError {
         key: &'static str,
         /// The value that was given.
         value: String,
-        /// Where.
+        /// File, variable or flag that gave it.
         origin: Origin,
         /// What would be accepted.
         accepts: &'static str,
@@ -70,7 +70,7 @@ pub enum ConfigError {
         key: &'static str,
         /// The value that was given.
         value: String,
-        /// Where.
+        /// File, variable or flag that gave it.
         origin: Origin,
         /// The other key.
         needs: &'static str,
@@ -86,7 +86,7 @@ pub enum ConfigError {
         key: &'static str,
         /// The value that was given.
         value: String,
-        /// Where.
+        /// File, variable or flag that gave it.
         origin: Origin,
         /// What no longer holds with it.
         gives_up: &'static str,

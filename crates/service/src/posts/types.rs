@@ -69,7 +69,7 @@ pub struct PostValues {
     pub stock: i64,
     /// Category.
     pub category: CategoryId,
-    /// Where.
+    /// State, city and town of the offer.
     pub place: Place,
     /// How far the sale is.
     pub status: Status,
@@ -118,7 +118,7 @@ pub struct PostSummary {
     pub stock: i64,
     /// Category.
     pub category: CategoryId,
-    /// Where.
+    /// State, city and town of the offer.
     pub place: Place,
     /// How far the sale is.
     pub status: Status,

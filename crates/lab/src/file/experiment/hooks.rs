@@ -27,7 +27,7 @@ pub struct During {
     /// When, after the start of the measured window.
     #[serde(rename = "at_seconds", serialize_with = "as_seconds")]
     pub at: Duration,
-    /// What.
+    /// What is done.
     #[serde(flatten)]
     pub action: Action,
 }
@@ -52,7 +52,7 @@ pub enum Action {
     /// The server's process gets a signal.
     #[serde(untagged)]
     Signal {
-        /// Which.
+        /// Name of the signal.
         signal: Signal,
         /// It is expected to end, and started again on the same data and address.
         restart: bool,

@@ -79,7 +79,7 @@ pub struct Like {
     pub article: ArticleId,
     /// By whom.
     pub user: UserId,
-    /// How.
+    /// Like, unlike or toggle.
     pub change: Change,
 }
 

@@ -24,7 +24,7 @@ const SUMMARY: &str =
 /// What is listed, and from where on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// Where.
+    /// State, city or town whose posts are listed, or all.
     pub area: Area,
     /// Of one category, or of all.
     pub category: Option<CategoryId>,

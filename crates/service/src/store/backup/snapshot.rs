@@ -5,12 +5,14 @@ use crate::store::{FILE, StoreError, private};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Pages copied at a time: 4 MiB, after which progress is reported.
 const PAGES: i32 = 1024;
 /// How long to wait for a lock that another process holds for a moment.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time between two tries.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Copies the store in `from` to a new file `to`; `watch` gets the bytes done and in all.
 pub(super) fn copy(from: &Path, to: &Path, watch: impl FnMut(u64, u64)) -> Result<(), StoreError> {
@@ -73,18 +75,20 @@ fn copy_pages(
     source.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
     let page: u64 = source.query_row("PRAGMA page_size", [], |row| row.get(0))?;
     let copied = (|| {
+        let mut went_on = Instant::now();
         let backup = Backup::new(source, &mut target)?;
         loop {
             let step = backup.step(PAGES)?;
             let progress = backup.progress();
             let [all, left] =
                 [progress.pagecount, progress.remaining].map(|n| u64::try_from(n).unwrap_or(0));
-            watch((all - left) * page, all * page);
+            watch(all.saturating_sub(left) * page, all * page);
             match step {
                 StepResult::Done => return Ok(()),
-                StepResult::More => {}
-                // Of the target, which nobody else knows, or of a lock that lasts a moment.
-                _ => std::thread::sleep(Duration::from_millis(10)),
+                StepResult::More => went_on = Instant::now(),
+                // A lock that lasts a moment.
+                _ if went_on.elapsed() < BUSY_TIMEOUT => std::thread::sleep(PAUSE),
+                _ => return Err(StoreError::Busy),
             }
         }
     })();
