@@ -282,6 +282,8 @@ impl AccountStore {
         self.store
             .write(move |tx| {
                 tx.run("DELETE FROM users WHERE id = ?", params![ending.user])?;
+                // In a file a trigger has noted it already; a server has none.
+                tx.insert_new("INSERT INTO deleted_users (id) VALUES (?)", params![ending.user])?;
                 tx.effects().leave_rows();
                 end_tokens(tx, ending)
             })
