@@ -139,7 +139,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         said += "the setting accounts.token_key is not in it: keep it as well\n";
     }
     drop(taken);
-    if let (Some(keep), true) = (args.keep, args.to.is_dir()) {
+    if let Some(keep) = args.keep {
         for old in surplus(&args.to, keep as usize)? {
             std::fs::remove_file(&old).with_context(|| old.display().to_string())?;
             said += &format!("removed {}\n", old.display());

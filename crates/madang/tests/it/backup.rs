@@ -61,7 +61,7 @@ fn archive(to: &Path, entries: &[Entry]) {
     std::fs::write(to, tar.into_inner().unwrap().finish().unwrap()).unwrap();
 }
 
-/// Writes posts and likes until it is told to end; notes every post that was acknowledged.
+/// Writes posts and likes until `ended` is set, and notes every acknowledged post.
 fn write(
     server: &Server,
     number: usize,

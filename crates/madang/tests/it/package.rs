@@ -1,7 +1,8 @@
 //! The Debian package: what is in it works, and the same program makes the same package.
 
-use crate::harness::{Madang, command, eventually};
+use crate::harness::{Connection, Madang, command};
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -54,11 +55,14 @@ fn the_package_is_the_same_twice_and_what_is_in_it_serves() {
     serve.env("MADANG_DATA_DIR", dir.path().join("data"));
     serve.args(["serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut server = serve.spawn().unwrap();
-    let file = dir.path().join("data/madang.db");
-    let made = eventually("a store", || file.is_file().then_some(true));
+    let mut said = BufReader::new(server.stdout.take().unwrap()).lines();
+    let first = said.next().unwrap().unwrap();
+    let address = first.strip_prefix("listening http://").unwrap().parse().unwrap();
+    let ready = Connection::open(address).get("/health/ready").status;
     server.kill().unwrap();
     server.wait().unwrap();
-    assert!(made);
+    assert_eq!(ready, 200);
+    assert!(dir.path().join("data/madang.db").is_file());
 }
 
 #[test]

@@ -5,21 +5,18 @@
 //!
 //! Device marks stay good. A mark only spares a known device the proof of work; the password is compared all the same.
 
-use super::attempt::{device_mark, refusal};
-use super::login::{LONGEST_PROOF, LoggedIn};
+use super::login::{Given, LONGEST_PROOF, LoggedIn};
 use super::store::Credentials;
 use super::types::{PASSWORD_BYTES, account_key};
 use super::{Accounts, Caller, hashing, token};
 use crate::app::App;
 use crate::http::json::table::{Asked, GivenSecret, Line, NewSecret, optional, required, table};
-use crate::http::{ClientAddress, JsonObject, OverTls, Problem, Secret};
+use crate::http::{ClientAddress, JsonObject, OverTls, Problem};
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
-use madang_guard::Attempt;
 use madang_guard::hash::Password;
 use madang_guard::suspicion::DeviceMark;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 table! {
@@ -120,19 +117,10 @@ pub(super) async fn delete_account(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What a request proves itself with.
-struct Given<'r> {
-    /// Nothing when it is longer than any.
-    password: Option<Secret>,
-    altcha: Option<String>,
-    address: IpAddr,
-    headers: &'r HeaderMap,
-}
-
 /// All tokens of a user that were issued until now.
 #[derive(Clone, Copy, Debug)]
 pub struct Ending {
-    /// Whose.
+    /// The user.
     pub user: super::UserId,
     /// The last second of issue that is refused, seconds since 1970.
     pub until: i64,
@@ -151,19 +139,7 @@ impl Accounts {
     ) -> Result<(Credentials, Option<DeviceMark>), Problem> {
         let gone = || Problem::invalid_token("the account of this token no longer exists");
         let user = self.store().find(caller.id).await?.ok_or_else(gone)?;
-        let key = account_key(&user.nickname);
-        // No account has the empty password: it stands for all that are too long.
-        let password = given.password.unwrap_or_else(|| Secret::from(String::new()));
-        let attempt = Attempt {
-            account: key.as_bytes(),
-            address: given.address,
-            password: password.expose().as_bytes(),
-            proof: given.altcha.as_deref().filter(|proof| !proof.is_empty()),
-            mark: device_mark(given.headers),
-        };
-        let reservation =
-            self.guard().admit(&attempt).await.map_err(|refused| refusal(&refused))?;
-        let proved = self.check(&key, &password, reservation).await?;
+        let proved = self.attempt(&account_key(&user.nickname), given).await?;
         // A name that was freed and taken meanwhile is another account.
         proved
             .filter(|(found, _)| found.id == caller.id)

@@ -16,6 +16,7 @@ use madang_guard::hash::{Outcome, Password, StoredHash, Verdict};
 use madang_guard::suspicion::DeviceMark;
 use madang_guard::{Attempt, Reservation};
 use serde::Serialize;
+use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -70,26 +71,46 @@ pub(super) async fn login(
 ) -> Result<Response, Problem> {
     let Fields { nickname, password, altcha: proof } = Fields::read(&mut body, Asked::All);
     let (nickname, password) = body.finish((nickname, password))?;
-    let key = account_key(&nickname);
-    // No account has the empty password: it stands for all that are too long.
-    let password = password.unwrap_or_else(|| Secret::from(String::new()));
-    let attempt = Attempt {
-        account: key.as_bytes(),
-        address,
-        password: password.expose().as_bytes(),
-        proof: proof.as_deref().filter(|proof| !proof.is_empty()),
-        mark: device_mark(&headers),
-    };
     let accounts = &app.accounts;
-    let reservation =
-        accounts.guard().admit(&attempt).await.map_err(|refused| refusal(&refused))?;
-    let Some((user, mark)) = accounts.check(&key, &password, reservation).await? else {
+    let given = Given { password, altcha: proof, address, headers: &headers };
+    let Some((user, mark)) = accounts.attempt(&account_key(&nickname), given).await? else {
         return Err(Problem::unauthorized("unknown nickname or wrong password"));
     };
     accounts.logged_in(user, mark.as_ref(), secure)
 }
 
+/// What a request tries a password with.
+pub(super) struct Given<'r> {
+    /// Nothing when it is longer than any.
+    pub(super) password: Option<Secret>,
+    /// Solution of a challenge.
+    pub(super) altcha: Option<String>,
+    pub(super) address: IpAddr,
+    /// With the mark of the device, if it has one.
+    pub(super) headers: &'r HeaderMap,
+}
+
 impl Accounts {
+    /// [`check`](Self::check), if the guard admits the attempt.
+    pub(super) async fn attempt(
+        &self,
+        key: &str,
+        given: Given<'_>,
+    ) -> Result<Option<(Credentials, Option<DeviceMark>)>, Problem> {
+        // No account has the empty password: it stands for all that are too long.
+        let password = given.password.unwrap_or_else(|| Secret::from(String::new()));
+        let attempt = Attempt {
+            account: key.as_bytes(),
+            address: given.address,
+            password: password.expose().as_bytes(),
+            proof: given.altcha.as_deref().filter(|proof| !proof.is_empty()),
+            mark: device_mark(given.headers),
+        };
+        let reservation =
+            self.guard().admit(&attempt).await.map_err(|refused| refusal(&refused))?;
+        self.check(key, &password, reservation).await
+    }
+
     /// Whose password this is, and the mark for the device; nothing when it is nobody's. Every way
     /// through costs one look-up and one hash.
     pub(super) async fn check(

@@ -12,7 +12,7 @@ use tar::{Archive, Builder, EntryType, Header};
 const MANIFEST: &str = "manifest.json";
 /// Longest manifest that is read: some hundred times the usual.
 const LONGEST_MANIFEST: u64 = 64 << 10;
-/// zstd's own default: about half the size of a store, at some 300 MB/s.
+/// zstd's own default. A store of posts became a fifth of its size (docs/PERFORMANCE.md).
 const LEVEL: i32 = 3;
 
 /// Writes the manifest and its files; answers the bytes written.

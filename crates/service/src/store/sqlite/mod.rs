@@ -154,8 +154,8 @@ fn way_back(error: StoreError, dir: &Path) -> StoreError {
     let copy = backup::copy_of_schema(dir, SCHEMA_VERSION);
     match error {
         StoreError::Foreign(text) if copy.exists() => StoreError::Foreign(format!(
-            "{text}. {} is the store as it was before the upgrade: put it in the place of {FILE} to go back, without \
-             what was written since",
+            "{text}. {} is the store as it was before the upgrade: put it in the place of {FILE}, with no \
+             {FILE}-wal and {FILE}-shm beside it, to go back, without what was written since",
             copy.display()
         )),
         other => other,
