@@ -5,6 +5,7 @@
 //!   a suspicious attempt must show, and who is let through.
 //! - [`limit`]: the counters behind it, and the seam at which they can be shared between nodes.
 //! - [`suspicion`]: proofs of work and device marks.
+//! - [`rate`]: token buckets for all other requests that cost something.
 #![forbid(unsafe_code)]
 
 pub mod clock;
@@ -12,6 +13,7 @@ pub mod config;
 pub mod hash;
 pub mod limit;
 pub mod net;
+pub mod rate;
 pub mod suspicion;
 
 mod attempt;

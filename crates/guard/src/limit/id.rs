@@ -58,6 +58,11 @@ impl Hashing {
         self.of(b'w', &[password])
     }
 
+    /// A bucket of a class of requests, of a user or an address (`kind`).
+    pub(crate) fn rate(&self, class: u8, kind: u8, who: &[u8]) -> Id {
+        self.of(b'r', &[&[class, kind], who])
+    }
+
     pub(crate) fn text(&self, text: &[u8]) -> Id {
         self.of(b't', &[text])
     }

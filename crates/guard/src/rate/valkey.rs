@@ -1,0 +1,81 @@
+//! Buckets in Valkey, for all processes that use the same server with the same key.
+//!
+//! A request is one script and one round trip. Time is the server's. All buckets have one hash tag: in a cluster
+//! they are on one server, because a script may not look at two. Keys are keyed hashes, hold no name and no address,
+//! and end once their bucket is full.
+
+use super::Bucket;
+use crate::clock::{Clock, nanos};
+use crate::limit::StoreError;
+use madang_valkey::{Purpose, Script, Server, Url};
+use std::sync::Arc;
+use std::time::Duration;
+
+const PURPOSE: Purpose = Purpose {
+    name: "the server of rate limits",
+    answer: Duration::from_millis(100),
+    when_full: "each node counts requests alone until it has room",
+    is_kept: false,
+};
+
+/// What all keys begin with; one slot of a cluster.
+const PREFIX: &str = "{madang:rate}";
+
+/// Buckets in Valkey or Redis.
+#[derive(Clone)]
+pub struct Shared {
+    server: Server,
+    script: Arc<Script>,
+    /// Instead of the server's.
+    clock: Option<Arc<dyn Clock>>,
+}
+
+/// What the server has answered.
+pub(super) struct Taken {
+    pub(super) is_over: bool,
+    /// Of each bucket, in nanoseconds.
+    pub(super) until_full: Vec<u64>,
+}
+
+impl Shared {
+    /// In this server, or this cluster if several addresses are given. Connects when it is first asked.
+    ///
+    /// # Errors
+    /// The addresses cannot be used.
+    pub fn new(urls: &[Url]) -> Result<Self, StoreError> {
+        let server = Server::new(urls, PURPOSE).map_err(|error| StoreError(error.into()))?;
+        let script = Arc::new(Script::new(include_str!("valkey.lua").to_owned()));
+        Ok(Self { server, script, clock: None })
+    }
+
+    /// By this clock instead of the server's.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock: Some(clock), ..self }
+    }
+
+    pub(super) async fn take(&self, buckets: &[Bucket]) -> Result<Taken, StoreError> {
+        let keys: Vec<String> =
+            buckets.iter().map(|bucket| format!("{PREFIX}:{:x}", bucket.id.0)).collect();
+        let micros = |nanos: u64| (nanos / 1_000).max(1).to_string();
+        let mut args: Vec<String> = buckets
+            .iter()
+            .flat_map(|bucket| [bucket.rate.interval(), bucket.rate.full()].map(micros))
+            .collect();
+        let now = self.clock.as_ref().map(|clock| micros(nanos(clock.now())));
+        args.push(now.unwrap_or_default());
+        let answer: Vec<String> = self
+            .server
+            .script(&self.script, &keys, &args)
+            .await
+            .map_err(|error| StoreError(error.into()))?;
+        let numbers: Option<Vec<u64>> = answer.iter().map(|number| number.parse().ok()).collect();
+        match numbers.as_deref() {
+            Some([over, until_full @ ..]) if until_full.len() == buckets.len() => Ok(Taken {
+                is_over: *over == 1,
+                until_full: until_full.iter().map(|micros| micros * 1_000).collect(),
+            }),
+            _ => Err(StoreError(format!("an answer that is none: {answer:?}").into())),
+        }
+    }
+}
