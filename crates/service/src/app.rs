@@ -9,6 +9,7 @@ use crate::home::{self, Home};
 use crate::housekeeping::Housekeeping;
 use crate::http::edge::label_routes;
 use crate::http::json::LARGEST_OBJECT;
+use crate::http::limits::RateLimits;
 use crate::http::server::{Routes, Signals};
 use crate::http::{AnswerRoom, Gate, LargestBody, Problem, Proxies, SMALL_BODY, server};
 use crate::idempotency::Idempotency;
@@ -52,6 +53,8 @@ pub struct App {
     pub writes: Gate,
     /// What the reading of uploaded files passes, before the write.
     pub uploads: Gate,
+    /// How often each client may pass the gates.
+    pub(crate) limits: RateLimits,
     /// Creates that may be sent again.
     pub idempotency: Idempotency,
     /// The memory that answers may take on their way.
@@ -120,8 +123,15 @@ impl App {
         store.remembered_in(&cache);
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let compute = Arc::new(Pool::start("compute", vec![(); threads], COMPUTE_QUEUE)?);
+        let accounts = Accounts::open(store.clone(), settings)?;
+        let key = accounts.derived_key("madang rate limits 1");
+        let limits = RateLimits::new(&settings.limits, &settings.guard, key)
+            .map_err(AccountsError::GuardStore)?;
         let (reads, writes) = gates(settings, threads);
-        let uploads = Gate::new(uploads_at_once(threads), settings.server.queue_time);
+        let reads = reads.limited_by(limits.read.clone());
+        let writes = writes.limited_by(limits.write.clone());
+        let uploads = Gate::new(uploads_at_once(threads), settings.server.queue_time)
+            .limited_by(limits.upload.clone());
         let answers = AnswerRoom::new(settings.server.answer_memory);
         let bodies = Bodies::new(
             cache.clone(),
@@ -131,7 +141,6 @@ impl App {
             settings,
         );
         let proxies = Proxies::new(&settings.server.trusted_proxies);
-        let accounts = Accounts::open(store.clone(), settings)?;
         Ok(App {
             tracks: Tracks::new(store.clone(), bodies.clone(), settings)?,
             schedules: Schedules::new(store.clone(), bodies.clone(), settings)?,
@@ -147,6 +156,7 @@ impl App {
             uploads,
             answers,
             idempotency: Idempotency::new(settings.idempotency_keep),
+            limits,
             proxies,
             draining: Arc::default(),
         })

@@ -248,6 +248,7 @@ impl Bodies {
         if let Some(value) = part.peek_fresh(wanted.key) {
             return Ok(Some(value));
         }
+        self.reads.take_token().await?;
         let kept = wanted.kept && part.policy().enabled;
         let stamps = wanted.stamps.to_vec();
         let (found, this) = (make(), self.clone());

@@ -1,4 +1,5 @@
-//! The request that the current task works for: whose it is, and what it has handed to the writer.
+//! The request that the current task works for: whose it is, what it has handed to the writer, and what its
+//! answer says of a limit.
 //!
 //! A queue that is shared by all clients serves their addresses in turn, so every wait needs the address; and
 //! the edge must know what a request has written, or may have. Passing both through each handler and store
@@ -10,8 +11,12 @@
 //! Nothing here is an `async fn`: each would hold what it runs twice, once as its argument, and every write
 //! would copy some kilobytes more.
 
+use crate::accounts::UserId;
+use crate::http::limits::LimitHeaders;
 use crate::store::Handover;
+use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
+use tokio::task::futures::TaskLocalFuture;
 
 tokio::task_local! {
     static CURRENT: Current;
@@ -24,11 +29,17 @@ pub(crate) struct Current {
     pub(crate) client: Option<IpAddr>,
     /// Its writes, if it may write.
     pub(crate) handover: Option<Handover>,
+    /// Whether rate limits apply to the client.
+    pub(crate) limited: bool,
+    /// The user whose valid token it carries, once that was looked at.
+    pub(crate) user: Cell<Option<UserId>>,
+    /// What its answer says of a rate limit.
+    pub(crate) limit: RefCell<Option<LimitHeaders>>,
 }
 
 impl Current {
     /// Runs work for this request.
-    pub(crate) fn run<F: Future>(self, work: F) -> impl Future<Output = F::Output> {
+    pub(crate) fn run<F: Future>(self, work: F) -> TaskLocalFuture<Current, F> {
         CURRENT.scope(self, work)
     }
 }
@@ -41,6 +52,22 @@ pub(crate) fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
 /// The client of the current request.
 pub(crate) fn client() -> Option<IpAddr> {
     CURRENT.try_with(|current| current.client).ok().flatten()
+}
+
+/// The client's address and the user, if rate limits apply to the current request.
+pub(crate) fn limited() -> Option<(IpAddr, Option<UserId>)> {
+    let limited = |current: &Current| Some((current.client?, current.user.get()));
+    CURRENT.try_with(|current| limited(current).filter(|_| current.limited)).ok().flatten()
+}
+
+/// Notes whose valid token the current request carries.
+pub(crate) fn note_user(user: UserId) {
+    let _ = CURRENT.try_with(|current| current.user.set(Some(user)));
+}
+
+/// Notes what the answer to the current request says of a rate limit.
+pub(crate) fn note_limit(limit: LimitHeaders) {
+    let _ = CURRENT.try_with(|current| current.limit.replace(Some(limit)));
 }
 
 /// The writes of the current request.

@@ -89,6 +89,7 @@ impl Collector for AppCollector {
                 ("uploads", &self.app.uploads),
             ],
         )?;
+        rate_figures(encoder, &self.app)?;
         answer_figures(encoder, self.app.answers.figures())?;
         counter(
             encoder,
@@ -299,6 +300,24 @@ fn gate_figures(
         figures.waits.encode(family.encode_family(&GateLabels { gate })?)?;
     }
     Ok(())
+}
+
+/// Nothing where there is no limit.
+fn rate_figures(encoder: &mut DescriptorEncoder<'_>, app: &App) -> Result<(), std::fmt::Error> {
+    let Some(figures) = app.limits.figures() else { return Ok(()) };
+    let first = ConstCounter::new(0u64);
+    let help = "Requests refused because their user or address exceeded limits.*";
+    let mut family = encoder.encode_descriptor("rate_limited", help, None, first.metric_type())?;
+    for (gate, one) in [("reads", &app.reads), ("writes", &app.writes), ("uploads", &app.uploads)] {
+        if let Some(refused) = one.over_rate() {
+            ConstCounter::new(refused).encode(family.encode_family(&GateLabels { gate })?)?;
+        }
+    }
+    gauge(encoder, "rate_limit_buckets", "Users and addresses counted", figures.buckets)?;
+    let help = "Users and addresses forgotten before their count had expired, to make room";
+    counter(encoder, "rate_limit_evictions", help, figures.evictions)?;
+    let help = "Requests counted by this node alone because the server of guard.url did not answer";
+    counter(encoder, "rate_limit_alone", help, figures.alone)
 }
 
 /// One figure of a part of the cache.

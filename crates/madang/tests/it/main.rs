@@ -67,6 +67,7 @@ mod posts;
 mod posts_input;
 mod private_files;
 mod protocol;
+mod rate_limits;
 mod readme;
 mod remote_cache;
 mod replicas;

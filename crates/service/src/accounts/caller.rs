@@ -3,6 +3,7 @@
 use super::token::Claims;
 use super::{Accounts, UserId};
 use crate::app::App;
+use crate::current;
 use crate::http::Problem;
 use axum::extract::FromRequestParts;
 use http::header::AUTHORIZATION;
@@ -68,5 +69,6 @@ fn caller_of(parts: &Parts, accounts: &Accounts) -> Result<Option<Caller>, Probl
         return Ok(None);
     }
     let claims = accounts.verify(token.trim()).ok_or_else(invalid)?;
+    current::note_user(claims.user);
     Ok(Some(Caller { id: claims.user, claims }))
 }

@@ -92,6 +92,14 @@ pub struct Rate {
     pub window: Duration,
 }
 
+impl Rate {
+    /// `COUNT/DURATION`; an error says nothing more than what a key accepts does.
+    pub(super) fn parse(value: &str, most: u32) -> Result<Self, String> {
+        let (count, time) = value.split_once('/').ok_or_else(String::new)?;
+        Ok(Self { count: number(count, most)?, window: window(time)? })
+    }
+}
+
 impl AccountSettings {
     pub(super) fn blank() -> Self {
         Self {
@@ -210,7 +218,7 @@ pub(super) const KEYS: &[Key] = &[
         ..key!(
             "guard.url" = "",
             SERVERS,
-            "Valkey or Redis (7.0 or newer) that counts attempts for all nodes; unset, or while it does not answer, each node counts its own",
+            "Valkey or Redis (7.0 or newer) that counts attempts, and requests that have a limit (limits.*), for all nodes; unset, or while it does not answer, each node counts its own",
             |s, v| s.guard.url = servers(v)?
         )
     },
@@ -310,8 +318,7 @@ fn window(value: &str) -> Result<Duration, String> {
 }
 
 fn rate(value: &str) -> Result<Rate, String> {
-    let (count, time) = value.split_once('/').ok_or_else(String::new)?;
-    Ok(Rate { count: number(count, 10_000)?, window: window(time)? })
+    Rate::parse(value, 10_000)
 }
 
 #[cfg(test)]

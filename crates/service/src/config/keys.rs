@@ -6,9 +6,9 @@ use super::home::HomeSettings;
 use super::likes::LikeSettings;
 use super::value::{duration, ranges, size, whole};
 use super::{
-    ClusterSettings, CorsOrigins, DatabaseSettings, Detail, LimitCheck, LogFormat, LogSettings,
-    ScheduleSettings, ServerSettings, Settings, Simplify, TrackSettings, accounts, cache, cors,
-    home, likes,
+    ClusterSettings, CorsOrigins, DatabaseSettings, Detail, LimitCheck, LimitSettings, LogFormat,
+    LogSettings, ScheduleSettings, ServerSettings, Settings, Simplify, TrackSettings, accounts,
+    cache, cors, home, likes, limits,
 };
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -63,7 +63,8 @@ pub(super) use key;
 pub static KEYS: &[Key] = &ALL;
 
 /// The rows of every file.
-const PARTS: &[&[Key]] = &[GENERAL, cache::KEYS, likes::KEYS, accounts::KEYS, home::KEYS];
+const PARTS: &[&[Key]] =
+    &[GENERAL, cache::KEYS, likes::KEYS, accounts::KEYS, limits::KEYS, home::KEYS];
 
 static ALL: [Key; count(PARTS)] = joined(PARTS);
 
@@ -384,6 +385,7 @@ pub(super) fn blank() -> Settings {
         log: LogSettings { level: String::new(), format: LogFormat::Text },
         accounts: AccountSettings::blank(),
         guard: GuardSettings::blank(),
+        limits: LimitSettings::default(),
         home: HomeSettings::default(),
     }
 }

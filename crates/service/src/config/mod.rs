@@ -9,6 +9,7 @@ mod cors;
 mod home;
 mod keys;
 mod likes;
+mod limits;
 mod source;
 pub mod value;
 
@@ -18,6 +19,7 @@ pub use cors::CorsOrigins;
 pub use home::HomeSettings;
 pub use keys::{KEYS, Key};
 pub use likes::{LikeSettings, LikesWrite};
+pub use limits::{ClassLimits, LimitSettings};
 pub use source::{ConfigError, Origin, Sources};
 
 use madang_guard::net::Cidr;
@@ -54,6 +56,8 @@ pub struct Settings {
     pub accounts: AccountSettings,
     /// Limits on log-in attempts and sign-ups.
     pub guard: GuardSettings,
+    /// Limits on the rate of other requests.
+    pub limits: LimitSettings,
     /// The home page.
     pub home: HomeSettings,
 }

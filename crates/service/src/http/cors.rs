@@ -13,7 +13,8 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 const REQUEST_HEADERS: &str =
     "authorization, content-type, idempotency-key, if-match, if-none-match, x-request-id";
 /// Headers of answers that a page may read beyond those that it always may.
-const ANSWER_HEADERS: &str = "etag, location, retry-after, x-request-id, idempotent-replayed";
+const ANSWER_HEADERS: &str =
+    "etag, location, retry-after, x-request-id, idempotent-replayed, ratelimit, ratelimit-policy";
 /// How long a browser may keep the answer to a preflight; Chromium keeps none for longer.
 const MAX_AGE_SECONDS: &str = "7200";
 

@@ -7,6 +7,7 @@ use super::body_room::{BodyRooms, Held, ReadError, SMALL_BODY};
 use super::client::Peer;
 use super::connection::ConnState;
 use super::cors::Cors;
+use super::limits::LimitHeaders;
 use super::server::Routes;
 use super::sharers::Sharers;
 use super::{AnswerRoom, Problem, Proxies, RequestId, head};
@@ -146,6 +147,7 @@ impl ConnService {
             response = cross.answer(response);
         }
         running.route = response.extensions_mut().remove::<RouteLabel>().map(|label| label.0);
+        let limit = response.extensions_mut().remove::<LimitHeaders>();
         if let Some(problem) = response.extensions_mut().remove::<Problem>() {
             let allow = response.headers_mut().remove(header::ALLOW);
             response = problem.into_answer(id.as_str());
@@ -154,6 +156,9 @@ impl ConnService {
             }
         }
         let headers = response.headers_mut();
+        if let Some(limit) = limit {
+            limit.add_to(headers);
+        }
         headers.insert("x-request-id", id.header());
         // Nothing here is to be taken by a browser for anything but what it says it is.
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -210,18 +215,25 @@ impl ConnService {
             return Problem::from(error).into_response();
         }
         let handover = (!request.method().is_safe()).then(Handover::default);
+        let share = shared.sharers.counted(client);
         let current = Current {
             client: Some(madang_guard::net::counted(client)),
             handover: handover.clone(),
+            limited: share.is_some(),
+            ..Current::default()
         };
-        let response = current.run(self.in_time(request)).await;
+        let mut work = std::pin::pin!(current.run(self.in_time(request)));
+        let mut response = work.as_mut().await;
+        let limit = work.take_value().and_then(|current| current.limit.take());
+        if let Some(limit) = limit {
+            response.extensions_mut().insert(limit);
+        }
         if let Some(known) = handover.as_ref().and_then(Handover::not_before) {
             tokio::time::sleep_until(known.into()).await;
         }
         let written = handover.filter(Handover::may_have_written);
         let committed = written.is_some() && response.status().is_success();
-        let client = shared.sharers.counted(client);
-        let mut response = shared.answers.hold(response, client, committed).await;
+        let mut response = shared.answers.hold(response, share, committed).await;
         if let Some(handover) = written
             && let Some(problem) = response.extensions_mut().get_mut::<Problem>()
             && problem.status() == StatusCode::SERVICE_UNAVAILABLE

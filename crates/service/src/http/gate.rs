@@ -30,6 +30,7 @@
 mod line;
 
 use super::Problem;
+use super::limits::ClassLimit;
 use crate::current;
 use crate::store::handover;
 use line::{Client, Line};
@@ -63,6 +64,7 @@ pub struct Gate {
     inner: Arc<Inner>,
     /// The address that its requests are for, when the task that enters does not know it.
     client: Client,
+    limit: Option<Arc<ClassLimit>>,
 }
 
 #[derive(Debug)]
@@ -110,7 +112,11 @@ impl Drop for Permit {
 
 /// There is more work than can be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", match reason { ShedReason::Full => "the queue is full", ShedReason::Late => "the wait exceeds the queue time" })]
+#[error("{}", match reason {
+    ShedReason::Full => "the queue is full",
+    ShedReason::Late => "the wait exceeds the queue time",
+    ShedReason::Rate => "the client asks too often",
+})]
 pub struct Shed {
     /// What was exceeded.
     pub reason: ShedReason,
@@ -125,6 +131,8 @@ pub enum ShedReason {
     Full,
     /// The time that may be waited.
     Late,
+    /// The client's own rate.
+    Rate,
 }
 
 /// Why work was not done, or is not known to be.
@@ -166,24 +174,52 @@ impl Gate {
             shed_late: AtomicU64::new(0),
             waits: Histogram::new(BUCKETS),
         };
-        Self { inner: Arc::new(inner), client: None }
+        Self { inner: Arc::new(inner), client: None, limit: None }
+    }
+
+    /// The same gate, for requests that have a rate limit.
+    #[must_use]
+    pub(crate) fn limited_by(self, limit: Option<Arc<ClassLimit>>) -> Self {
+        Self { limit, ..self }
     }
 
     /// The same gate, for work that this request starts in another task.
     #[must_use]
     pub fn for_current_client(&self) -> Gate {
-        Gate { inner: Arc::clone(&self.inner), client: self.asking() }
+        Gate { client: self.asking(), ..self.clone() }
     }
 
     fn asking(&self) -> Client {
         self.client.or_else(current::client)
     }
 
-    /// Waits for a turn.
+    /// Counts the current request against its client's rate limit. [`enter`](Self::enter) and
+    /// [`run`](Self::run) do so; loads do not, for one load answers many clients, and each of them counts for itself
+    /// before it waits for one.
     ///
     /// # Errors
-    /// When too many wait, or it takes too long.
+    /// When it is one too many.
+    pub async fn take_token(&self) -> Result<(), Shed> {
+        let Some(limit) = &self.limit else { return Ok(()) };
+        let taken = limit.take().await;
+        taken.map_err(|seconds| Shed { reason: ShedReason::Rate, retry_after_seconds: seconds })
+    }
+
+    /// Requests that were one too many for their client's rate limit, if there is one.
+    pub(crate) fn over_rate(&self) -> Option<u64> {
+        self.limit.as_ref().map(|limit| limit.refused())
+    }
+
+    /// Counts the request, and waits for a turn.
+    ///
+    /// # Errors
+    /// When it is one too many, when too many wait, or it takes too long.
     pub async fn enter(&self) -> Result<Permit, Shed> {
+        self.take_token().await?;
+        self.turn().await
+    }
+
+    async fn turn(&self) -> Result<Permit, Shed> {
         let gate = &self.inner;
         let arrived = Instant::now();
         let waiter = match gate.arrive(self.asking(), arrived) {
@@ -240,7 +276,7 @@ impl Gate {
         &self,
         load: impl Future<Output = Result<Loaded, E>>,
     ) -> Result<Loaded, E> {
-        match self.enter().await {
+        match self.turn().await {
             Ok(_permit) => load.await,
             Err(shed) => Ok(Loaded::NoTurn {
                 retry_after: Duration::from_secs(shed.retry_after_seconds.into()),
@@ -304,11 +340,12 @@ impl Inner {
     }
 
     fn shed(&self, reason: ShedReason) -> Shed {
-        let counter = match reason {
-            ShedReason::Full => &self.shed_full,
-            ShedReason::Late => &self.shed_late,
+        match reason {
+            ShedReason::Full => self.shed_full.fetch_add(1, Relaxed),
+            ShedReason::Late => self.shed_late.fetch_add(1, Relaxed),
+            // Counted by the limit.
+            ShedReason::Rate => 0,
         };
-        counter.fetch_add(1, Relaxed);
         Shed { reason, retry_after_seconds: fastrand::u32(RETRY_AFTER_SECONDS) }
     }
 
@@ -364,6 +401,10 @@ pub async fn run_to_end<T: Send + 'static>(
 
 impl From<Shed> for Problem {
     fn from(shed: Shed) -> Self {
+        if shed.reason == ShedReason::Rate {
+            let detail = "too many requests; the RateLimit header says which limit was reached";
+            return Problem::too_many_requests("rate-limited", detail, shed.retry_after_seconds);
+        }
         Problem::unavailable(
             "the server is overloaded; try again later",
             shed.retry_after_seconds,

@@ -100,6 +100,7 @@ impl Tracks {
         if let Some(value) = self.details.peek_fresh(&key) {
             return Ok(Some(value));
         }
+        self.bodies.reads().take_token().await?;
         let (client, this) = (headers.clone(), self.clone());
         let reads = self.bodies.reads().for_current_client();
         let load = move || async move { reads.load(this.load(id, detail, form, client)).await };

@@ -1,0 +1,166 @@
+//! Rate limits on what costs something: what passes a gate takes a token first (`limits.*`).
+//!
+//! Reads from the cache take none: what they cost is nothing to speak of, and the client cannot know which they
+//! are. Log-in and sign-up have limits of their own (crate `guard`).
+//!
+//! The answer to a request that took a token says how many are left, in the fields of
+//! draft-ietf-httpapi-ratelimit-headers-10: `RateLimit-Policy: "write";q=120;w=60` (120 per 60 s) and
+//! `RateLimit: "write";r=119;t=1` (119 left, all of them in 1 s). With a limit on users and one on addresses
+//! the second names the one with less left.
+
+use crate::config::{ClassLimits, GuardSettings, LimitSettings, Rate};
+use crate::current;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use madang_guard::Key;
+use madang_guard::clock::SystemClock;
+use madang_guard::limit::StoreError;
+use madang_guard::rate::{self, Bucket, OverLimit, RateFigures, RateLimiter, Shared};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+const STATE: HeaderName = HeaderName::from_static("ratelimit");
+
+/// The limits of each gate.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RateLimits {
+    /// On reads that are not in the cache.
+    pub(crate) read: Option<Arc<ClassLimit>>,
+    /// On writes.
+    pub(crate) write: Option<Arc<ClassLimit>>,
+    /// On uploads.
+    pub(crate) upload: Option<Arc<ClassLimit>>,
+    limiter: Option<Arc<RateLimiter>>,
+}
+
+impl RateLimits {
+    /// `key` is one that all nodes of a database have.
+    ///
+    /// # Errors
+    /// The addresses of `guard.url` cannot be used.
+    pub(crate) fn new(
+        limits: &LimitSettings,
+        guard: &GuardSettings,
+        key: [u8; 32],
+    ) -> Result<Self, StoreError> {
+        if *limits == LimitSettings::default() {
+            return Ok(Self::default());
+        }
+        let shared = (!guard.url.is_empty()).then(|| Shared::new(&guard.url)).transpose()?;
+        let limiter = RateLimiter::new(&Key::new(key), Arc::new(SystemClock::new()), shared);
+        let limiter = Arc::new(limiter);
+        let class = |number, name, limits| ClassLimit::new(&limiter, number, name, limits);
+        Ok(Self {
+            read: class(0, ["read", "read-address"], limits.read),
+            write: class(1, ["write", "write-address"], limits.write),
+            upload: class(2, ["upload", "upload-address"], limits.upload),
+            limiter: Some(limiter),
+        })
+    }
+
+    /// Figures of all classes together, if there is a limit.
+    pub(crate) fn figures(&self) -> Option<RateFigures> {
+        self.limiter.as_ref().map(|limiter| limiter.figures())
+    }
+}
+
+/// The limits of one class of requests.
+#[derive(Debug)]
+pub(crate) struct ClassLimit {
+    limiter: Arc<RateLimiter>,
+    number: u8,
+    /// Of the limit on users and of the one on addresses.
+    names: [&'static str; 2],
+    user: Option<rate::Rate>,
+    address: Option<rate::Rate>,
+    policy: HeaderValue,
+    refused: AtomicU64,
+}
+
+/// What the answer to a request says of its limit.
+#[derive(Clone, Debug)]
+pub(crate) struct LimitHeaders {
+    policy: HeaderValue,
+    state: HeaderValue,
+}
+
+impl LimitHeaders {
+    /// Adds them to an answer.
+    pub(crate) fn add_to(self, headers: &mut HeaderMap) {
+        headers.insert(POLICY, self.policy);
+        headers.insert(STATE, self.state);
+    }
+}
+
+impl ClassLimit {
+    fn new(
+        limiter: &Arc<RateLimiter>,
+        number: u8,
+        names: [&'static str; 2],
+        limits: ClassLimits,
+    ) -> Option<Arc<Self>> {
+        let set = [(names[0], limits.user), (names[1], limits.address)];
+        let policies: Vec<String> = set
+            .into_iter()
+            .filter_map(|(name, limit)| limit.map(|limit| (name, limit)))
+            .map(|(name, Rate { count, window })| {
+                format!("\"{name}\";q={count};w={}", seconds(window))
+            })
+            .collect();
+        if policies.is_empty() {
+            return None;
+        }
+        let rate = |limit: Rate| rate::Rate { count: limit.count, window: limit.window };
+        Some(Arc::new(Self {
+            limiter: Arc::clone(limiter),
+            number,
+            names,
+            user: limits.user.map(rate),
+            address: limits.address.map(rate),
+            policy: HeaderValue::try_from(policies.join(", ")).expect("letters and digits"),
+            refused: AtomicU64::new(0),
+        }))
+    }
+
+    /// Takes a token of the current request's user and one of its address, and notes what its answer
+    /// says of them. Nothing is taken by work that is for no client, nor for one that is exempt.
+    ///
+    /// # Errors
+    /// The seconds after which there is a token again.
+    pub(crate) async fn take(&self) -> Result<(), u32> {
+        let Some((address, user)) = current::limited() else { return Ok(()) };
+        let of_user =
+            user.zip(self.user).map(|(user, rate)| self.limiter.of_user(self.number, user, rate));
+        let of_address =
+            self.address.map(|rate| self.limiter.of_address(self.number, address, rate));
+        let named = self.names.into_iter().zip([of_user, of_address]);
+        let (names, buckets): (Vec<&str>, Vec<Bucket>) =
+            named.filter_map(|(name, bucket)| bucket.map(|bucket| (name, bucket))).unzip();
+        if buckets.is_empty() {
+            return Ok(());
+        }
+        let taken = self.limiter.take(&buckets).await;
+        let (bucket, left, full_after) = match taken {
+            Ok(standing) => (standing.bucket, standing.remaining, standing.full_after),
+            Err(OverLimit { bucket, full_after, .. }) => (bucket, 0, full_after),
+        };
+        let state = format!("\"{}\";r={left};t={}", names[bucket], seconds(full_after));
+        let state = HeaderValue::try_from(state).expect("letters and digits");
+        current::note_limit(LimitHeaders { policy: self.policy.clone(), state });
+        taken.map(drop).map_err(|over| {
+            self.refused.fetch_add(1, Relaxed);
+            seconds(over.retry_after).max(1)
+        })
+    }
+
+    /// Requests that were one too many.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Relaxed)
+    }
+}
+
+/// Whole seconds, rounded up: who comes back after them is not too early.
+fn seconds(time: Duration) -> u32 {
+    u32::try_from(time.as_millis().div_ceil(1000)).unwrap_or(u32::MAX)
+}
