@@ -56,6 +56,9 @@ pub enum ChangeError {
     /// Its owner is gone, or never was.
     #[error("there is no such user")]
     UnknownUser,
+    /// Its owner has as much as one user may have.
+    #[error("the quota of the user is used up")]
+    OverQuota,
 }
 
 /// Which cached body a request asks for.
@@ -415,6 +418,10 @@ impl From<ChangeError> for Problem {
     fn from(error: ChangeError) -> Self {
         match error {
             ChangeError::Store(error) => error.into(),
+            ChangeError::OverQuota => Problem::conflict(
+                "quota-exceeded",
+                "your account stores as much of this as it may; delete some first",
+            ),
             ChangeError::UnknownUser => {
                 Problem::invalid_token("the account of this token no longer exists")
             }

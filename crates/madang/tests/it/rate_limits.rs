@@ -4,7 +4,9 @@ use crate::beside::Beside;
 use crate::harness::client::head;
 use crate::harness::{Answer, Connection, Person, Setup, stores};
 use crate::posts::bicycle;
+use crate::track_uploads::line;
 use rustix::process::Signal;
+use serde_json::{Value, json};
 
 fn setup() -> Setup {
     Setup::new().cheap_hash()
@@ -148,4 +150,91 @@ fn a_page_of_another_origin_may_read_what_is_left() {
     let answer = server.connect().send(request).answer().unwrap();
     let exposed = answer.header("access-control-expose-headers").unwrap();
     assert!(exposed.contains("ratelimit, ratelimit-policy"), "{exposed}");
+}
+
+#[test]
+fn a_user_has_as_many_rows_of_each_kind_as_the_quota_says() {
+    let server = setup().set("limits.rows", "2").start();
+    let (mina, juno) = (server.somebody("mina"), server.somebody("juno"));
+    let article = json!({ "title": "Rain", "content": "It rains." });
+    let written = server.post("/v1/articles", Some(&juno), &article);
+    let comments = format!("{}/comments", written.header("location").unwrap());
+    let uploaded = server.post("/v1/tracks", Some(&juno), &line(3));
+    assert_eq!((written.status, uploaded.status), (201, 201));
+    let runs = format!("{}/records", uploaded.header("location").unwrap());
+    let mut points = 3;
+    let mut track = || {
+        points += 1;
+        line(points)
+    };
+    let run = json!({ "duration_ms": 600_000 });
+    let comment = json!({ "content": "Here, too." });
+    let kinds: [(&str, &mut dyn FnMut() -> Value); 5] = [
+        ("/v1/posts", &mut bicycle),
+        ("/v1/articles", &mut || article.clone()),
+        (&comments, &mut || comment.clone()),
+        ("/v1/tracks", &mut track),
+        (&runs, &mut || run.clone()),
+    ];
+    for (path, body) in kinds {
+        let made: Vec<Answer> = (0..2).map(|_| server.post(path, Some(&mina), &body())).collect();
+        assert!(made.iter().all(|made| made.status == 201), "{path}: {made:?}");
+        let one_more = server.post(path, Some(&mina), &body());
+        assert_eq!(one_more.problem(409)["type"], "urn:madang:problem:quota-exceeded", "{path}");
+        assert_eq!(server.post(path, Some(&juno), &body()).status, 201, "{path}");
+        if path.ends_with("records") {
+            // A run stays with its track.
+            continue;
+        }
+        let first = format!("{path}/{}", made[0].json()["id"]);
+        assert_eq!(server.delete(&first, Some(&mina)).status, 204, "{first}");
+        assert_eq!(server.post(path, Some(&mina), &body()).status, 201, "{path}");
+    }
+}
+
+#[test]
+fn the_answer_to_a_create_is_repeated_though_the_quota_is_used_up() {
+    let server = setup().set("limits.rows", "1").start();
+    let mina = server.somebody("mina");
+    let body = bicycle().to_string();
+    let headers = [
+        ("authorization", mina.bearer()),
+        ("content-type", "application/json".to_owned()),
+        ("content-length", body.len().to_string()),
+        ("idempotency-key", "\"one\"".to_owned()),
+    ];
+    let headers: Vec<(&str, &str)> =
+        headers.iter().map(|(name, value)| (*name, &**value)).collect();
+    let send = || {
+        let request = head("POST", "/v1/posts", &headers) + &body;
+        server.connect().send(request).answer().unwrap()
+    };
+    let (first, again) = (send(), send());
+    assert_eq!((first.status, again.status), (201, 201));
+    assert_eq!(again.header("idempotent-replayed"), Some("true"));
+    assert_eq!(server.post("/v1/posts", Some(&mina), &bicycle()).status, 409);
+}
+
+#[test]
+fn the_tracks_of_a_user_take_no_more_than_the_quota() {
+    let server = setup().set("limits.track_bytes", "2000").start();
+    let (mina, juno) = (server.somebody("mina"), server.somebody("juno"));
+    let mut points = 100;
+    let mut upload = |by| {
+        points += 1;
+        server.post("/v1/tracks", Some(by), &line(points))
+    };
+    let mut uploaded: Vec<String> = Vec::new();
+    let refused = loop {
+        let answer = upload(&mina);
+        match answer.header("location") {
+            Some(place) => uploaded.push(place.to_owned()),
+            None => break answer,
+        }
+    };
+    assert_eq!(refused.problem(409)["type"], "urn:madang:problem:quota-exceeded");
+    assert!((1..20).contains(&uploaded.len()), "{uploaded:?}");
+    assert_eq!(upload(&juno).status, 201);
+    assert_eq!(server.delete(&uploaded[0], Some(&mina)).status, 204);
+    assert_eq!(upload(&mina).status, 201);
 }

@@ -112,8 +112,8 @@ impl Articles {
         let counts = Arc::new(CountMemory::of(&store));
         Ok(Self {
             likes: LikeLog::new(store.clone(), Arc::clone(&counts), &settings.likes, replayed)?,
-            comments: CommentStore::new(store.clone()),
-            store: ArticleStore::new(store),
+            comments: CommentStore::new(store.clone()).within(settings.limits.quota),
+            store: ArticleStore::new(store).within(settings.limits.quota),
             counts,
             kept: Arc::default(),
             details: bodies.things("articles", ttl.articles)?,

@@ -7,7 +7,7 @@ pub use upkeep::Compared;
 
 use super::types::{Article, ArticleId, Author, Counts, Edit, NewArticle, Owned};
 use super::{all_articles, comments_of, one_article};
-use crate::accounts::{self, UserId};
+use crate::accounts::{self, OwnedRows, Quota, UserId};
 use crate::bodies::ChangeError;
 use crate::housekeeping::{self, Step};
 use crate::http::By;
@@ -46,6 +46,7 @@ pub(crate) const OF_USER: &[Step] = &[
 #[derive(Clone, Debug)]
 pub struct ArticleStore {
     store: Store,
+    quota: Quota,
 }
 
 /// An article after an [`Edit`].
@@ -64,7 +65,13 @@ pub struct Edited {
 impl ArticleStore {
     /// Articles in `store`.
     pub fn new(store: Store) -> Self {
-        Self { store }
+        Self { store, quota: Quota::default() }
+    }
+
+    /// With so much room for each user.
+    #[must_use]
+    pub fn within(self, quota: Quota) -> Self {
+        Self { quota, ..self }
     }
 
     /// The store of every system.
@@ -82,9 +89,11 @@ impl ArticleStore {
         new: NewArticle,
         once: Once,
     ) -> Result<Done<ArticleId>, ChangeError> {
+        let quota = self.quota;
         let job = move |tx: &mut Tx<'_>| {
             author_exists(tx, new.author)?;
             once.run(tx, |tx| {
+                quota.room_for_one(tx, OwnedRows::Articles, new.author)?;
                 let id = insert(tx, &new)?;
                 // "There is no such article" may be remembered for the id that is now taken.
                 tx.effects().end([all_articles(), one_article(id), comments_of(id)]);

@@ -1,9 +1,12 @@
-//! Settings of rate limits.
+//! Settings of rate limits and quotas.
 
 use super::accounts::Rate;
 use super::keys::{Key, key};
+use super::value::{size, whole};
+use crate::accounts::Quota;
 
-/// `limits.*`: how often each user and each address may do something that costs; `None` = no limit.
+/// `limits.*`: how often each user and each address may do something that costs, and how much a user may store;
+/// `None` = no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LimitSettings {
     /// Reads that are not answered from the cache.
@@ -12,6 +15,8 @@ pub struct LimitSettings {
     pub write: ClassLimits,
     /// Uploads of tracks; each is a write, too.
     pub upload: ClassLimits,
+    /// What one user may store.
+    pub quota: Quota,
 }
 
 /// Limits on one class of requests.
@@ -61,7 +66,23 @@ pub(super) const KEYS: &[Key] = &[
         "The same for all uploads from one address",
         |s, v| s.limits.upload.address = limit(v)?
     ),
+    key!(
+        "limits.rows" = "off",
+        "off or 1 to 1000000",
+        "Maximum number of posts that one user may have, and of articles, comments, tracks and records of runs, each kind counted for itself; then 409. schedules.limit is the one of schedules",
+        |s, v| s.limits.quota.rows = quota(v, |v| Ok(whole(v, 1, 1_000_000)? as u64))?
+    ),
+    key!(
+        "limits.track_bytes" = "off",
+        "off or a size: 512KiB, 50MiB",
+        "Maximum size of all tracks of one user, as they are stored (packed, without the uploaded file); then 409",
+        |s, v| s.limits.quota.track_bytes = quota(v, |v| Ok(size(v)? as u64))?
+    ),
 ];
+
+fn quota(value: &str, read: impl Fn(&str) -> Result<u64, String>) -> Result<Option<u64>, String> {
+    if value == "off" { Ok(None) } else { read(value).map(Some) }
+}
 
 fn limit(value: &str) -> Result<Option<Rate>, String> {
     if value == "off" { Ok(None) } else { Rate::parse(value, 1_000_000).map(Some) }

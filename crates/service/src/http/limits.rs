@@ -44,7 +44,7 @@ impl RateLimits {
         guard: &GuardSettings,
         key: [u8; 32],
     ) -> Result<Self, StoreError> {
-        if *limits == LimitSettings::default() {
+        if [limits.read, limits.write, limits.upload] == [ClassLimits::default(); 3] {
             return Ok(Self::default());
         }
         let shared = (!guard.url.is_empty()).then(|| Shared::new(&guard.url)).transpose()?;

@@ -82,7 +82,7 @@ impl Posts {
     /// When the store cannot answer, the cache has parts of these names already, or its settings cannot
     /// work.
     pub fn new(store: Store, bodies: Bodies, settings: &Settings) -> Result<Self, AppError> {
-        let store = PostStore::new(store);
+        let store = PostStore::new(store).within(settings.limits.quota);
         let ttl = settings.cache.ttl;
         Ok(Self {
             categories: store.remembered()?.into(),

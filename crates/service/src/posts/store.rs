@@ -7,7 +7,7 @@ pub use listing::Asked;
 use super::draft::Changes;
 use super::types::{Category, Change, NewPost, Place, Post, PostId, PostValues, Status};
 use super::{area, one_post};
-use crate::accounts::{self, RegionId, UserId};
+use crate::accounts::{self, OwnedRows, Quota, RegionId, UserId};
 use crate::bodies::ChangeError;
 use crate::http::By;
 use crate::idempotency::{Done, Once};
@@ -29,6 +29,7 @@ const TOWNS: &str = "SELECT id, NOT EXISTS (SELECT 1 FROM posts WHERE town_id = 
 #[derive(Clone, Debug)]
 pub struct PostStore {
     store: Store,
+    quota: Quota,
 }
 
 /// What a change found and what it left.
@@ -43,7 +44,13 @@ pub struct Changed {
 impl PostStore {
     /// Posts in `store`.
     pub fn new(store: Store) -> Self {
-        Self { store }
+        Self { store, quota: Quota::default() }
+    }
+
+    /// With so much room for each user.
+    #[must_use]
+    pub fn within(self, quota: Quota) -> Self {
+        Self { quota, ..self }
     }
 
     /// All categories, in the order in which they are shown.
@@ -68,11 +75,13 @@ impl PostStore {
     /// When its author is gone, or the store cannot answer; nothing is stored then.
     pub async fn create(&self, new: NewPost, once: Once) -> Result<Done<PostId>, ChangeError> {
         let listings = area::listings(&new.values);
+        let quota = self.quota;
         let job = move |tx: &mut Tx<'_>| {
             if !accounts::stays(tx, new.author)? {
                 return Err(ChangeError::UnknownUser);
             }
             once.run(tx, |tx| {
+                quota.room_for_one(tx, OwnedRows::Posts, new.author)?;
                 let town = intern(tx, new.values.place.city, &new.values.place.town)?;
                 let id = insert(tx, &new, town)?;
                 // "There is no such post" may be remembered for the id that is now taken.

@@ -85,8 +85,8 @@ impl Tracks {
     pub fn new(store: Store, bodies: Bodies, settings: &Settings) -> Result<Self, ConfigError> {
         let ttl = settings.cache.ttl.tracks;
         Ok(Self {
-            records: RecordStore::new(store.clone()),
-            store: TrackStore::new(store),
+            records: RecordStore::new(store.clone()).within(settings.limits.quota),
+            store: TrackStore::new(store).within(settings.limits.quota),
             details: bodies.things("tracks", ttl)?,
             lists: bodies.listings("track_lists", ttl)?,
             rankings: bodies.listings("track_rankings", ttl)?,

@@ -5,7 +5,7 @@ use super::types::{
     TrackSummary,
 };
 use super::{all_tracks, near, one_track};
-use crate::accounts::{self, UserId};
+use crate::accounts::{self, Quota, UserId};
 use crate::bodies::ChangeError;
 use crate::http::By;
 use crate::idempotency::{Done, Once};
@@ -20,6 +20,7 @@ const SUMMARY: &str = "t.id, t.name, t.rate, t.length_metres, t.points, t.start_
 #[derive(Clone, Debug)]
 pub struct TrackStore {
     store: Store,
+    quota: Quota,
 }
 
 /// A track and its distance from somewhere, in metres.
@@ -28,7 +29,13 @@ pub type Near = (TrackSummary, f64);
 impl TrackStore {
     /// Tracks in `store`.
     pub fn new(store: Store) -> Self {
-        Self { store }
+        Self { store, quota: Quota::default() }
+    }
+
+    /// With so much room for each user.
+    #[must_use]
+    pub fn within(self, quota: Quota) -> Self {
+        Self { quota, ..self }
     }
 
     /// The track of this id with its stored path.
@@ -117,6 +124,7 @@ impl TrackStore {
         once: Once,
     ) -> Result<Done<Stored>, ChangeError> {
         let PreparedTrack(row) = track;
+        let quota = self.quota;
         let job = move |tx: &mut Tx<'_>| {
             if let Some(owner) = row.owner
                 && !accounts::stays(tx, owner)?
@@ -124,6 +132,9 @@ impl TrackStore {
                 return Err(ChangeError::UnknownUser);
             }
             once.run(tx, |tx| {
+                if let Some(owner) = row.owner {
+                    quota.room_for_track(tx, owner, row.path.len())?;
+                }
                 let stored = row.insert(tx)?;
                 if let Stored::Created(id) = stored {
                     // "There is no such track" may be remembered for the id that is now taken.

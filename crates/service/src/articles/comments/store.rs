@@ -1,6 +1,6 @@
 //! Transactions on comments. One method is one whole transaction.
 
-use crate::accounts::UserId;
+use crate::accounts::{OwnedRows, Quota, UserId};
 use crate::articles::comments_of;
 use crate::articles::store::{author, author_exists, counts};
 use crate::articles::types::{ArticleId, Comment, CommentId, Counts, NewComment, Owned};
@@ -14,12 +14,19 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug)]
 pub struct CommentStore {
     store: Store,
+    quota: Quota,
 }
 
 impl CommentStore {
     /// Comments in `store`.
     pub fn new(store: Store) -> Self {
-        Self { store }
+        Self { store, quota: Quota::default() }
+    }
+
+    /// With so much room for each user.
+    #[must_use]
+    pub fn within(self, quota: Quota) -> Self {
+        Self { quota, ..self }
     }
 
     /// Stores a comment, `once`; nothing when there is no such article.
@@ -31,10 +38,12 @@ impl CommentStore {
         new: NewComment,
         once: Once,
     ) -> Result<Done<Option<CommentId>>, ChangeError> {
+        let quota = self.quota;
         self.store
             .write(move |tx| {
                 author_exists(tx, new.author)?;
                 once.run(tx, |tx| {
+                    quota.room_for_one(tx, OwnedRows::Comments, new.author)?;
                     let Some(now) = count(tx, new.article, 1)? else { return Ok(None) };
                     let id = insert(tx, &new)?;
                     tx.effects().count(new.article, now);

@@ -2,7 +2,7 @@
 
 use super::super::TrackId;
 use super::{AfterTime, NewRun, Ranked, StoredRun, ranking_of};
-use crate::accounts;
+use crate::accounts::{self, OwnedRows, Quota};
 use crate::bodies::ChangeError;
 use crate::housekeeping::{NONE, Step};
 use crate::idempotency::{Done, Once};
@@ -26,12 +26,19 @@ pub(in super::super) const OF_TRACK: &[Step] = &[
 #[derive(Clone, Debug)]
 pub struct RecordStore {
     store: Store,
+    quota: Quota,
 }
 
 impl RecordStore {
     /// Runs in `store`.
     pub fn new(store: Store) -> Self {
-        Self { store }
+        Self { store, quota: Quota::default() }
+    }
+
+    /// With so much room for each user.
+    #[must_use]
+    pub fn within(self, quota: Quota) -> Self {
+        Self { quota, ..self }
     }
 
     /// Stores a run, `once`, and, if it is the runner's fastest on this track, makes it the one that is
@@ -44,11 +51,13 @@ impl RecordStore {
         run: NewRun,
         once: Once,
     ) -> Result<Done<Option<StoredRun>>, ChangeError> {
+        let quota = self.quota;
         let job = move |tx: &mut Tx<'_>| {
             if !accounts::stays(tx, run.user)? {
                 return Err(ChangeError::UnknownUser);
             }
             once.run(tx, |tx| {
+                quota.room_for_one(tx, OwnedRows::Runs, run.user)?;
                 let stored = insert(tx, &run)?;
                 if stored.is_some_and(|stored| stored.personal_best) {
                     tx.effects().end([ranking_of(run.track)]);

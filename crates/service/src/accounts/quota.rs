@@ -1,0 +1,81 @@
+//! Quotas: how much one user may store (`limits.rows`, `limits.track_bytes`).
+//!
+//! What a user has is counted when something is added, by the index on its owner: counters that writes kept
+//! would be one more row that all writes of a user change. The count ends at the quota, so a full account of 1,000
+//! rows costs the walk over 1,000 entries of an index (some 20 µs), and one with a few next to nothing.
+//!
+//! Creates of one user that run at the same moment on several nodes do not see each other, so each of them may be
+//! one more than the quota.
+
+use super::UserId;
+use crate::bodies::ChangeError;
+use crate::store::{Tx, params};
+
+/// How much one user may store; `None` = no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quota {
+    /// Posts, articles, comments, tracks and runs, each kind counted for itself.
+    pub rows: Option<u64>,
+    /// Bytes of the paths of all tracks, as they are stored.
+    pub track_bytes: Option<u64>,
+}
+
+/// A kind of rows that users own: what finds those of a user, whose id is the only parameter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Owned {
+    /// Removed ones are not the user's any more.
+    Posts,
+    Articles,
+    Comments,
+    Tracks,
+    Runs,
+}
+
+impl Owned {
+    fn of_user(self) -> &'static str {
+        match self {
+            Self::Posts => "posts WHERE author_id = ? AND removed = 0",
+            Self::Articles => "articles WHERE author_id = ?",
+            Self::Comments => "article_comments WHERE author_id = ?",
+            Self::Tracks => "tracks WHERE owner_id = ?",
+            Self::Runs => "track_records WHERE user_id = ?",
+        }
+    }
+}
+
+impl Quota {
+    /// Whether the user may add one of this kind.
+    ///
+    /// # Errors
+    /// [`ChangeError::OverQuota`], and when the store cannot answer.
+    pub(crate) fn room_for_one(
+        self,
+        tx: &Tx<'_>,
+        kind: Owned,
+        user: UserId,
+    ) -> Result<(), ChangeError> {
+        let Some(rows) = self.rows else { return Ok(()) };
+        let last = i64::try_from(rows).unwrap_or(i64::MAX) - 1;
+        let sql = format!("SELECT 1 FROM {} LIMIT 1 OFFSET ?", kind.of_user());
+        if tx.exists(&sql, params![user, last])? { Err(ChangeError::OverQuota) } else { Ok(()) }
+    }
+
+    /// Whether the user may add a track whose path takes so many bytes.
+    ///
+    /// # Errors
+    /// As [`room_for_one`](Self::room_for_one).
+    pub(crate) fn room_for_track(
+        self,
+        tx: &Tx<'_>,
+        user: UserId,
+        bytes: usize,
+    ) -> Result<(), ChangeError> {
+        self.room_for_one(tx, Owned::Tracks, user)?;
+        let Some(most) = self.track_bytes else { return Ok(()) };
+        let sql = "SELECT coalesce(sum(length(p.path)), 0) FROM tracks t
+                   JOIN track_paths p ON p.track_id = t.id WHERE t.owner_id = ?";
+        let held: i64 = tx.only(sql, params![user], |row| row.get(0))?;
+        let after = u64::try_from(held).unwrap_or(0).saturating_add(bytes as u64);
+        if after > most { Err(ChangeError::OverQuota) } else { Ok(()) }
+    }
+}
