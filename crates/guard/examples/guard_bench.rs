@@ -6,12 +6,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a bench fails by panicking")]
 
-use std::{hint::black_box, net::IpAddr, time::Duration};
+use std::{hint::black_box, net::IpAddr, sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use madang_guard::{
     Attempt, Guard, GuardConfig, Key,
+    clock::SystemClock,
     config::{IpLimit, Mode},
+    rate::{Rate, RateLimiter},
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -145,6 +147,34 @@ async fn decisions() {
     );
 }
 
+/// Requests that take a token of their user and one of their address.
+async fn rates() {
+    let limiter = RateLimiter::new(&Key::random().unwrap(), Arc::new(SystemClock::new()), None);
+    let (ample, used_up) = (Duration::from_millis(1), Duration::from_secs(86_400));
+    let rate = |count, window| Rate { count, window };
+    let address: IpAddr = "10.0.0.1".parse().unwrap();
+    let take = async |user, user_rate| {
+        let user = limiter.of_user(0, user, user_rate);
+        let address = limiter.of_address(0, address, rate(1_000_000, ample));
+        limiter.take(black_box(&[user, address])).await
+    };
+    measure("rate limit: a token of user and address", async || {
+        black_box(take(1, rate(1_000_000, ample)).await).unwrap();
+    })
+    .await;
+    let mut user = 1;
+    measure("rate limit: a new user each time", async || {
+        user += 1;
+        black_box(take(user, rate(10, used_up)).await).unwrap();
+    })
+    .await;
+    take(0, rate(1, used_up)).await.unwrap();
+    measure("rate limit: refused", async || {
+        black_box(take(0, rate(1, used_up)).await).unwrap_err();
+    })
+    .await;
+}
+
 /// Refusals of one suspicious address by several threads.
 fn contended(threads: u32) {
     let guard = run(attacked(config()));
@@ -168,6 +198,7 @@ fn contended(threads: u32) {
 
 fn main() {
     run(decisions());
+    run(rates());
     for threads in [1, 2, 4] {
         contended(threads);
     }

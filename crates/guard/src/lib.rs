@@ -1,11 +1,4 @@
-//! Fences around password checks.
-//!
-//! - [`hash`]: a bounded pool of low-priority threads that hash and verify passwords.
-//! - [`Guard`]: how many wrong guesses an account, an address and a pair of both are allowed, what
-//!   a suspicious attempt must show, and who is let through.
-//! - [`limit`]: the counters behind it, and the seam at which they can be shared between nodes.
-//! - [`suspicion`]: proofs of work and device marks.
-//! - [`rate`]: token buckets for all other requests that cost something.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod clock;

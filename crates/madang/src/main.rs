@@ -1,4 +1,4 @@
-//! The `madang` command: one file per subcommand.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod backup;

@@ -1,4 +1,4 @@
-//! The HTTP API of the neighbourhood app, one folder per system.
+#![doc = include_str!("../README.md")]
 //!
 //! | part | what it is |
 //! |---|---|

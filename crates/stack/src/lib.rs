@@ -1,29 +1,4 @@
-//! Starts, watches and stops real processes for tests, the lab and clusters.
-//!
-//! A program that starts servers has one duty above all: leave none behind. [`Supervisor`] starts
-//! each command under a small process of its own, the *supervisor*, which is the host binary run
-//! again with a hidden subcommand (see [`supervisor::main`]). The supervisor outlives whatever
-//! kills the owner, and then kills every descendant of the command.
-//!
-//! | what dies | what happens |
-//! |---|---|
-//! | the command | its other descendants are killed, the owner is told its exit status |
-//! | the owner (return, panic, `abort`, `kill -9`, out of memory) | the whole tree is killed, daemons included |
-//! | the supervisor by SIGTERM, SIGINT or SIGHUP | the whole tree is killed |
-//! | the supervisor by `kill -9` | the command itself dies with it; a living owner then finds the other descendants by the process group and an environment variable they inherited and kills them |
-//!
-//! What does **not** hold: when owner *and* supervisor are killed with `kill -9` at the same
-//! moment, only the command itself is sure to die. The owner's search after a killed supervisor
-//! misses a process that left the group (`setsid`) *and* overwrote its environment: nginx's workers
-//! do only the latter and are found, PostgreSQL's backends do both and are not; those end by
-//! themselves when they notice that their postmaster is gone. A command that is started set-user-id
-//! loses the signal on its supervisor's death (the kernel clears it), the other rows hold for it
-//! too. A process this user may not signal cannot be stopped by anybody here.
-//!
-//! [`CpuBudget`] limits the CPU time of a tree. Beside that: [`Process::sample`] observes a process
-//! tree from `/proc`, [`Cgroup`] reads what a container used, [`machine`] the machine around it, [`http`] asks a server whether it is
-//! ready; [`nginx`], [`mariadb`] and [`redis`] start Debian's servers of these names. Linux only:
-//! subreapers, death signals and `/proc` have no portable equivalent.
+#![doc = include_str!("../README.md")]
 
 mod budget;
 mod cgroup;

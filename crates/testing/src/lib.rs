@@ -1,13 +1,4 @@
-//! What tests of every crate need: waits that end, and tests that are left out and say so.
-//!
-//! - [`until`], [`until_async`], [`ended`] and [`Watch`] wait for what must happen, and fail at [`DEADLINE`];
-//!   [`Finish`] runs a command to its end, which may take [`LONGEST`].
-//! - [`alone`] runs a test again in a process of its own.
-//! - [`skip!`] reports a test that cannot run here. Where `CI` is set and its means are there it fails instead.
-//! - [`drill!`] leaves out a long test unless `MADANG_DRILLS` is `1`, as `make drills` sets it.
-//!
-//! `cargo test` hides what a passing test prints. So a line for each test that was left out is appended to the
-//! file that `MADANG_SKIPPED_FILE` names, an absolute path; `scripts/test` prints and counts its lines.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 use std::io::{Read, Write as _};

@@ -1,8 +1,4 @@
-//! A Valkey or Redis server, or a cluster, as a process uses one for a purpose.
-//!
-//! Every call has a deadline. A server that fails is left alone for a while, then asked once, and asked by everybody as
-//! soon as it answers; nobody waits for one that is known to be away. Each thread has a connection of its own, so that
-//! the commands of one moment are written at once.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod breaker;

@@ -13,6 +13,7 @@ mod accounts_input;
 mod accounts_suspicion;
 mod accounts_tokens;
 mod answers;
+mod architecture;
 mod articles;
 mod articles_input;
 mod backup;
