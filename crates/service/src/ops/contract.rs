@@ -87,6 +87,12 @@ const REFUSALS: &[Refusal] = &[
         when: |takes| takes.body,
     },
     Refusal {
+        status: "409",
+        name: "QuotaExceeded",
+        description: "`quota-exceeded`: the account has as many as it may have (`limits.rows`)",
+        when: |takes| takes.key,
+    },
+    Refusal {
         status: "412",
         name: "PreconditionFailed",
         description: "The condition in `If-Match` or `If-None-Match` is false; nothing was done",
@@ -116,6 +122,13 @@ const REFUSALS: &[Refusal] = &[
         description: "Some values are not accepted: `errors` names each field or parameter. Or the \
             `Idempotency-Key` came with another request before",
         when: |takes| takes.body || takes.query || takes.key,
+    },
+    Refusal {
+        status: "429",
+        name: "RateLimited",
+        description: "`rate-limited`: the user or the address exceeds `limits.*`; nothing was done. The \
+            headers `RateLimit-Policy` and `RateLimit` name the limit",
+        when: |takes| takes.store,
     },
     Refusal {
         status: "503",
