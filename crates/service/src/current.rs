@@ -13,9 +13,11 @@
 
 use crate::accounts::UserId;
 use crate::http::limits::LimitHeaders;
+use crate::ops::record::{Part, Spent, Timer};
 use crate::store::Handover;
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
+use std::sync::Arc;
 use tokio::task::futures::TaskLocalFuture;
 
 tokio::task_local! {
@@ -35,6 +37,8 @@ pub(crate) struct Current {
     pub(crate) user: Cell<Option<UserId>>,
     /// What its answer says of a rate limit.
     pub(crate) limit: RefCell<Option<LimitHeaders>>,
+    /// Where its time goes, if that is recorded.
+    pub(crate) spent: Option<Arc<Spent>>,
 }
 
 impl Current {
@@ -73,4 +77,18 @@ pub(crate) fn note_limit(limit: LimitHeaders) {
 /// The writes of the current request.
 pub(crate) fn handover() -> Option<Handover> {
     CURRENT.try_with(|current| current.handover.clone()).ok().flatten()
+}
+
+/// Times a part of the current request, if that is recorded, until the answer is dropped.
+pub(crate) fn time(part: Part) -> Option<Timer> {
+    spent(|spent| spent.time(part))
+}
+
+/// Notes whether the cache had the body that the current request asks for.
+pub(crate) fn cached(hit: bool) {
+    spent(|spent| spent.cached(hit));
+}
+
+fn spent<T>(note: impl FnOnce(&Arc<Spent>) -> T) -> Option<T> {
+    CURRENT.try_with(|current| current.spent.as_ref().map(note)).ok().flatten()
 }

@@ -70,6 +70,7 @@ mod private_files;
 mod protocol;
 mod rate_limits;
 mod readme;
+mod recorded;
 mod remote_cache;
 mod replicas;
 mod repository;

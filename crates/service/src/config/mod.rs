@@ -10,6 +10,7 @@ mod home;
 mod keys;
 mod likes;
 mod limits;
+mod log;
 mod source;
 pub mod value;
 
@@ -20,6 +21,7 @@ pub use home::HomeSettings;
 pub use keys::{KEYS, Key};
 pub use likes::{LikeSettings, LikesWrite};
 pub use limits::{ClassLimits, LimitSettings};
+pub use log::{AccessLog, Endpoint, LogFormat, LogSettings, TraceSettings};
 pub use source::{ConfigError, Origin, Sources};
 
 use madang_guard::net::Cidr;
@@ -50,8 +52,10 @@ pub struct Settings {
     pub likes: LikeSettings,
     /// `idempotency.keep`: how long the outcome of a create is kept beside its key.
     pub idempotency_keep: Duration,
-    /// Log level and format.
+    /// The log, with its lines for requests.
     pub log: LogSettings,
+    /// Spans of requests.
+    pub trace: TraceSettings,
     /// Password hashing and tokens.
     pub accounts: AccountSettings,
     /// Limits on log-in attempts and sign-ups.
@@ -265,22 +269,4 @@ pub enum LimitCheck {
     RowLock,
     /// Conditional update of a count in the transaction of the insert.
     Counter,
-}
-
-/// `log.*`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LogSettings {
-    /// A `tracing` filter: `info`, `debug`, `madang_service=debug,info`.
-    pub level: String,
-    /// Lines for people or for machines.
-    pub format: LogFormat,
-}
-
-/// Form of a log line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
-    /// Readable text.
-    Text,
-    /// One JSON object a line.
-    Json,
 }
