@@ -78,14 +78,12 @@ impl Cache {
     }
 
     /// Whether the shared tier answers, as far as that is known; `None` without one.
-    #[must_use]
     pub fn remote_is_up(&self) -> Option<bool> {
         self.inner.remote.as_ref().map(|remote| remote.is_up())
     }
 
     /// A cache that is off: every look-up of every name runs its loader, and nothing is stored or
     /// shared (see [`Policy::enabled`]).
-    #[must_use]
     pub fn disabled() -> Self {
         let config = CacheConfig {
             capacity_bytes: 0,
@@ -154,19 +152,16 @@ impl Cache {
 
     /// Weight of all entries, in bytes, room taken for entries on their way in included. Never
     /// more than [`capacity_bytes`](Self::capacity_bytes).
-    #[must_use]
     pub fn used_bytes(&self) -> u64 {
         self.inner.store.used()
     }
 
     /// The budget, in bytes.
-    #[must_use]
     pub fn capacity_bytes(&self) -> u64 {
         self.inner.store.capacity()
     }
 
     /// The figures of every named part, in the order they were made.
-    #[must_use]
     pub fn metrics(&self) -> Vec<(Box<str>, MetricsSnapshot)> {
         self.names().iter().map(|name| (name.name.clone(), name.metrics.snapshot())).collect()
     }

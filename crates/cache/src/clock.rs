@@ -27,7 +27,6 @@ pub struct SystemClock {
 
 impl SystemClock {
     /// A clock that begins at zero.
-    #[must_use]
     pub fn new() -> Self {
         Self { origin: Instant::now() }
     }
@@ -53,7 +52,6 @@ pub struct ManualClock {
 
 impl ManualClock {
     /// A clock that stands at zero.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }

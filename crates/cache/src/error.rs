@@ -53,7 +53,6 @@ pub enum CacheError<E> {
 
 impl<E> CacheError<E> {
     /// The loader's own error, whether from this load or from the one being backed off from.
-    #[must_use]
     pub fn load_error(&self) -> Option<&E> {
         match self {
             Self::Load(error) => Some(error),
@@ -63,7 +62,6 @@ impl<E> CacheError<E> {
     }
 
     /// When asking again makes sense, where that is known.
-    #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Overloaded { retry_after }

@@ -98,19 +98,16 @@ impl<E> NamedCache<E> {
     }
 
     /// The name.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.shared.name()
     }
 
     /// The policy.
-    #[must_use]
     pub fn policy(&self) -> &Policy {
         &self.shared.policy
     }
 
     /// The figures so far.
-    #[must_use]
     pub fn metrics(&self) -> MetricsSnapshot {
         self.shared.metrics()
     }
@@ -122,7 +119,6 @@ impl<E> NamedCache<E> {
     /// refresh. Only an answer is counted (as a hit).
     ///
     /// [`get`]: Self::get
-    #[must_use]
     pub fn peek_fresh(&self, key: &str) -> Option<Value> {
         if self.shared.policy.enabled { self.shared.fresh(key) } else { None }
     }

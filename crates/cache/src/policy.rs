@@ -35,7 +35,6 @@ impl Default for CacheConfig {
 
 impl CacheConfig {
     /// The defaults with another capacity.
-    #[must_use]
     pub fn with_capacity(capacity_bytes: u64) -> Self {
         Self { capacity_bytes, ..Self::default() }
     }
@@ -139,13 +138,11 @@ impl Default for Policy {
 
 impl Policy {
     /// The defaults with other times to live.
-    #[must_use]
     pub fn with_ttl(soft_ttl: Duration, hard_ttl: Duration) -> Self {
         Self { soft_ttl, hard_ttl, ..Self::default() }
     }
 
     /// No cache: see [`Policy::enabled`].
-    #[must_use]
     pub fn off() -> Self {
         Self { enabled: false, ..Self::default() }
     }

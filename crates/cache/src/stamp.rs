@@ -44,7 +44,6 @@ pub struct Stamp(u64);
 
 impl Stamp {
     /// The stamp of a name such as `track:17`.
-    #[must_use]
     pub fn new(name: &str) -> Self {
         let mut hash = NameHash::new();
         hash.update(name);
@@ -52,20 +51,17 @@ impl Stamp {
     }
 
     /// The hash, for a message to another process.
-    #[must_use]
     pub const fn to_bits(self) -> u64 {
         self.0
     }
 
     /// The stamp of which another process has told the hash.
-    #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
 
     /// The stamp of a formatted name, without building the text:
     /// `Stamp::from_args(format_args!("track:{id}"))` equals `Stamp::new("track:17")` for 17.
-    #[must_use]
     pub fn from_args(name: fmt::Arguments<'_>) -> Self {
         let mut hash = NameHash::new();
         // `NameHash` never fails; a failing `Display` of the caller ends the name early.

@@ -26,7 +26,6 @@ use crate::{
 
 /// What an entry weighs in the budget, in bytes: value, key and the cache's own bookkeeping.
 /// `None` is a negative entry.
-#[must_use]
 pub fn entry_weight(key: &str, value: Option<&Value>) -> u64 {
     value.map_or(0, Value::weight) + key.len() as u64 + ENTRY_OVERHEAD
 }

@@ -35,7 +35,6 @@ pub struct SystemClock {
 
 impl SystemClock {
     /// A clock that begins at zero.
-    #[must_use]
     pub fn new() -> Self {
         Self { origin: Instant::now() }
     }
@@ -75,7 +74,6 @@ impl ManualClock {
     pub const EPOCH: u64 = 1_767_225_600;
 
     /// A clock that stands at zero.
-    #[must_use]
     pub fn new() -> Self {
         Self { nanos: AtomicU64::new(0), epoch: AtomicU64::new(Self::EPOCH) }
     }

@@ -45,7 +45,6 @@ pub struct GuardConfig {
 
 impl GuardConfig {
     /// The defaults, with this key.
-    #[must_use]
     pub fn new(key: Key) -> Self {
         Self {
             mode: Mode::On,
@@ -338,7 +337,6 @@ pub struct Key(pub(crate) [u8; 32]);
 
 impl Key {
     /// A key that was made or stored before. It must come from a cryptographic random generator.
-    #[must_use]
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }

@@ -134,7 +134,6 @@ impl Guard {
     }
 
     /// What has happened so far.
-    #[must_use]
     pub fn metrics(&self) -> MetricsSnapshot {
         let counted = self.metrics.snapshot();
         let Way::On(gate) = &self.way else {

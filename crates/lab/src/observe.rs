@@ -59,13 +59,11 @@ pub struct ServerUse {
 
 impl ServerUse {
     /// CPU time, with that of what was left to do when the load had ended, if somebody waited for it.
-    #[must_use]
     pub fn cpu_with_drain(&self) -> Option<f64> {
         Some(self.cpu_seconds? + self.drain_cpu_seconds.unwrap_or(0.0))
     }
 
     /// The most memory that the machine had to have for it.
-    #[must_use]
     pub fn memory(&self) -> u64 {
         self.peak_memory_bytes.unwrap_or(self.peak_rss_bytes)
     }

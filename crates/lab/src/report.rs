@@ -188,7 +188,6 @@ pub struct Origin {
 
 impl Report {
     /// Draws the conclusions from a run's rounds.
-    #[must_use]
     pub fn new(experiment: &Experiment, plan: &Plan, origin: Origin, course: Course) -> Self {
         let Course { rounds, ended, noisy } = course;
         let mut variants = summary::summarise(plan, &rounds);
@@ -263,7 +262,6 @@ impl Report {
 
     /// Whether a variant is worse by more than a share, in the figures in question or in those of `also_worse`; `None` if
     /// undecided.
-    #[must_use]
     pub fn is_worse_by(&self, share: f64) -> Option<bool> {
         let row = |headline: &Headline| {
             let variant = self.variants.iter().find(|one| one.name == headline.variant)?;
@@ -282,7 +280,6 @@ impl Report {
     }
 
     /// All findings as sentences, each with its label: answers, caveats, further figures that are worse, predictions.
-    #[must_use]
     pub fn found(&self) -> Vec<(&'static str, &str)> {
         let answers = self.headlines.iter().map(|one| (one.answer.word(), one.sentence.as_str()));
         let caveats = self.caveats.iter().chain(&self.noise);
@@ -297,13 +294,11 @@ impl Report {
     }
 
     /// All of [`found`](Self::found), each on a line of its own.
-    #[must_use]
     pub fn sentence(&self) -> String {
         self.found().into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n")
     }
 
     /// What broke the last round that broke.
-    #[must_use]
     pub fn last_failure(&self) -> Option<FailureKind> {
         self.rounds.iter().rev().find_map(|round| match &round.outcome {
             Outcome::Failed(failure) => Some(failure.kind),
@@ -312,7 +307,6 @@ impl Report {
     }
 
     /// What the run came to, whatever its verdict.
-    #[must_use]
     pub fn conclusion(&self) -> Conclusion {
         let cannot_tell =
             self.is_because(&[Undecided::MachineTooNoisy, Undecided::GeneratorLimited]);
@@ -329,39 +323,33 @@ impl Report {
     }
 
     /// The report for a machine.
-    #[must_use]
     pub fn to_json(&self) -> String {
         let json = serde_json::to_string_pretty(self);
         json.expect("every key of the report is a string and every number finite") + "\n"
     }
 
     /// The report as one HTML page that needs nothing else, in the report's language.
-    #[must_use]
     pub fn to_html(&self) -> String {
         let raw = serde_json::to_string(self).unwrap_or_default();
         sections::document(self).to_html(&raw)
     }
 
     /// The report for a page.
-    #[must_use]
     pub fn to_markdown(&self) -> String {
         sections::document(self).to_markdown()
     }
 
     /// The answers as JUnit XML, for CI.
-    #[must_use]
     pub fn to_junit(&self) -> String {
         junit::render(self)
     }
 
     /// The report for a terminal: what a person understands in five seconds.
-    #[must_use]
     pub fn to_text(&self) -> String {
         text::render(self, false)
     }
 
     /// The same, and below it every column that other tools' reports have.
-    #[must_use]
     pub fn to_full_text(&self) -> String {
         text::render(self, true)
     }

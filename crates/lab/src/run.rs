@@ -107,14 +107,12 @@ pub struct Finished {
 }
 
 /// The directory results go to when none is named: `results/NAME-TIME` below the current one.
-#[must_use]
 pub fn default_out(experiment: &Experiment) -> PathBuf {
     let stamp = time::stamp(SystemTime::now());
     Path::new("results").join(format!("{}-{stamp}", experiment.name))
 }
 
 /// What a variant's settings or the data have wrong, by name; empty when nothing is.
-#[must_use]
 pub fn check(experiment: &Experiment, host: &dyn Host) -> Vec<String> {
     let mut wrong = Vec::new();
     if let Err(error) = host.check_data(&experiment.data, &experiment.dir) {

@@ -50,7 +50,6 @@ pub enum ExitStatus {
 
 impl ExitStatus {
     /// The number that k6 has for it.
-    #[must_use]
     pub const fn code(self) -> u8 {
         match self {
             Self::Success => 0,

@@ -77,31 +77,26 @@ impl Path {
     }
 
     /// The segments in order; none is empty.
-    #[must_use]
     pub fn segments(&self) -> &[Vec<Point>] {
         &self.segments
     }
 
     /// The segments, without a copy.
-    #[must_use]
     pub fn into_segments(self) -> Vec<Vec<Point>> {
         self.segments
     }
 
     /// Number of points in all segments.
-    #[must_use]
     pub fn points(&self) -> usize {
         self.points
     }
 
     /// First point of the first segment.
-    #[must_use]
     pub fn start(&self) -> Point {
         self.segments[0][0]
     }
 
     /// Last point of the last segment.
-    #[must_use]
     pub fn end(&self) -> Point {
         let last = &self.segments[self.segments.len() - 1];
         last[last.len() - 1]
@@ -109,7 +104,6 @@ impl Path {
 
     /// Length in metres: great-circle distances (haversine, mean Earth radius) summed inside each
     /// segment. Gaps between segments and elevation do not count.
-    #[must_use]
     pub fn length_metres(&self) -> f64 {
         self.segments.iter().map(|line| line_metres(line)).sum()
     }
@@ -117,7 +111,6 @@ impl Path {
     /// The box that holds every point and every step between two points of a segment taken the
     /// shorter way round. A path that steps over both the antimeridian and the prime meridian gets
     /// the full width, -180 to 180: going round the world leaves no gap to name.
-    #[must_use]
     pub fn bounds(&self) -> Bounds {
         let points = || self.segments.iter().flatten();
         let (south, north) = range(points().map(|p| p.lat));

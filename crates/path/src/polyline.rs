@@ -18,7 +18,6 @@ pub const MAX_PRECISION: u32 = 12;
 ///
 /// # Panics
 /// If `precision` is above [`MAX_PRECISION`].
-#[must_use]
 pub fn encode(points: &[Point], precision: u32) -> String {
     assert!(precision <= MAX_PRECISION, "at most {MAX_PRECISION} decimals, not {precision}");
     let factor = factor(precision);

@@ -54,13 +54,11 @@ struct Burst {
 
 impl CpuBudget {
     /// Cores it may always use.
-    #[must_use]
     pub fn base(&self) -> f64 {
         self.base
     }
 
     /// Cores it may use beyond that, and for how many seconds its credit lasts.
-    #[must_use]
     pub fn burst(&self) -> Option<(f64, f64)> {
         self.burst.map(|burst| (burst.cores, burst.credit_seconds))
     }

@@ -140,7 +140,6 @@ impl Engine {
     }
 
     /// Name of the program.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         self.program
     }
@@ -173,7 +172,6 @@ impl Engine {
     }
 
     /// Command of one container; it is removed when the command has ended.
-    #[must_use]
     pub fn run(&self, run: &Run<'_>) -> Spec {
         let mut spec = self.spec().args(["run", "--rm", "--name", run.name]);
         if self.has_init {
@@ -216,7 +214,6 @@ impl Engine {
     }
 
     /// Compose file in a directory, or the file itself.
-    #[must_use]
     pub fn compose_file(path: &Path) -> Option<PathBuf> {
         if path.is_file() {
             return Some(path.to_owned());
@@ -322,7 +319,6 @@ impl Compose {
     /// some, such as migrations, may end before the others are ready. On stdout it prints only [`UP_LINE`], when all have been
     /// started. Containers, networks and volumes are
     /// removed when it has ended.
-    #[must_use]
     pub fn up(&self, file: &Path, project: &str, env: &[(String, String)]) -> Spec {
         const UP: &str = r#""$@" up --detach >&2 && echo "$0" && exec "$@" logs --follow >&2"#;
         // podman-compose before 1.1 leaves the network.

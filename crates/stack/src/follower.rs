@@ -73,7 +73,6 @@ impl Follower {
     /// Whether the last look found that a process had ended whose CPU time nobody got: its parent
     /// ignores SIGCHLD, or somebody outside of the tree waited for it. What it, and others like it,
     /// used since they were last seen is not known, so the CPU time is too small.
-    #[must_use]
     pub fn has_lost_children(&self) -> bool {
         self.lost
     }

@@ -34,7 +34,6 @@ pub struct Url {
 
 impl Url {
     /// Port of the address, that of the scheme where none is written.
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -96,7 +95,6 @@ pub struct Answer {
 
 impl Answer {
     /// Whether a server that answers so is ready: 200 to 399.
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         (200..400).contains(&self.status)
     }

@@ -67,13 +67,11 @@ pub use tree::{Glance, Sample, Scope};
 
 /// CPU time, user and system, of the calling process with all its threads: by its own clock, which
 /// is finer than the ticks of `/proc`.
-#[must_use]
 pub fn own_cpu_time() -> std::time::Duration {
     clock(rustix::time::ClockId::ProcessCPUTime)
 }
 
 /// CPU time, user and system, of the calling thread alone.
-#[must_use]
 pub fn thread_cpu_time() -> std::time::Duration {
     clock(rustix::time::ClockId::ThreadCPUTime)
 }

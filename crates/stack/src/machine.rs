@@ -47,7 +47,6 @@ impl Sample {
     }
 
     /// Share of all CPU time stolen between `earlier` and this sample, from 0 to 1.
-    #[must_use]
     pub fn steal_share_since(&self, earlier: &Self) -> f64 {
         let steal = self.steal.saturating_sub(earlier.steal).as_secs_f64();
         let all = |sample: &Self| {
@@ -109,7 +108,6 @@ impl Others {
     }
 
     /// What they have used since the first look, the most first.
-    #[must_use]
     pub fn used(&self) -> Vec<(String, Duration)> {
         let mut used: Vec<_> = self.used.clone().into_iter().collect();
         used.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
@@ -154,7 +152,6 @@ pub struct Description {
 
 impl Description {
     /// Reads what `/proc` and `/etc/os-release` tell.
-    #[must_use]
     pub fn read() -> Self {
         let value_after = |path: &str, key: &str, separator: char| {
             let text = fs::read_to_string(path).ok()?;

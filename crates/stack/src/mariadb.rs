@@ -118,7 +118,6 @@ impl MariaDb {
 
     /// Address of the database with its login: `mysql://USER:PASSWORD@127.0.0.1:PORT/DATABASE`, or
     /// without an account `mysql://root@127.0.0.1:PORT/test`.
-    #[must_use]
     pub fn url(&self) -> String {
         let port = self.port();
         match &self.settings.account {

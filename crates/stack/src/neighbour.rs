@@ -16,19 +16,16 @@ pub struct Neighbour {
 
 impl Neighbour {
     /// Its port of 127.0.0.1.
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.reservation.port()
     }
 
     /// The process id of the server, or of the first of its processes.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
     /// How it ended, or `None` while it runs.
-    #[must_use]
     pub fn exit(&self) -> Option<Exit> {
         self.process.exit()
     }

@@ -107,7 +107,6 @@ impl Nginx {
     }
 
     /// `http://127.0.0.1:PORT`, or `https` with the port of TLS, without a slash at the end.
-    #[must_use]
     pub fn url(&self) -> String {
         match &self.secure {
             Some(reservation) => format!("https://127.0.0.1:{}", reservation.port()),

@@ -19,7 +19,6 @@ pub struct Patience<'q> {
 
 impl<'q> Patience<'q> {
     /// Waits at most `limit`, and no longer once `give_up` says yes.
-    #[must_use]
     pub fn new(limit: Duration, give_up: &'q dyn Fn() -> bool) -> Self {
         Self { limit, give_up: Some(give_up) }
     }

@@ -54,7 +54,6 @@ impl PortReservation {
     }
 
     /// The port's number.
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }

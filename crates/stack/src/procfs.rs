@@ -183,7 +183,6 @@ pub fn listening_ports(pids: &[u32]) -> Vec<u16> {
 }
 
 /// Every TCP port of this network namespace at which something listens.
-#[must_use]
 pub fn all_listening_ports() -> BTreeSet<u16> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
     let texts = tables.map(|table| fs::read_to_string(table).unwrap_or_default());

@@ -125,7 +125,6 @@ impl Redis {
     }
 
     /// `redis://127.0.0.1:PORT`.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port())
     }

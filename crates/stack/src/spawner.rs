@@ -37,7 +37,6 @@ pub struct Supervisor {
 
 impl Supervisor {
     /// Supervisors are started as `program args… --owner … -- command…`.
-    #[must_use]
     pub fn new(
         program: impl AsRef<OsStr>,
         args: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -50,7 +49,6 @@ impl Supervisor {
     ///
     /// It is executed through `/proc/self/exe`, which stays what is running now even when the
     /// file on disk is replaced during a long experiment, as a build in the next window does.
-    #[must_use]
     pub fn this_program(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
         let mut supervisor = Self::new("/proc/self/exe", args);
         supervisor.shown_as = std::env::args_os().next();

@@ -40,7 +40,6 @@ pub struct Script {
 
 impl Script {
     /// Of this text.
-    #[must_use]
     pub fn new(code: String) -> Self {
         let hash = redis::Script::new(&code).get_hash().to_owned();
         Self { code, hash }
@@ -70,13 +69,11 @@ impl Server {
     }
 
     /// Whether it answers, as far as that is known.
-    #[must_use]
     pub fn is_up(&self) -> bool {
         self.links.breaker.is_closed()
     }
 
     /// Whether it is a cluster, where one call is about keys of one slot.
-    #[must_use]
     pub fn is_cluster(&self) -> bool {
         self.links.is_cluster()
     }

@@ -121,7 +121,6 @@ impl Error {
     }
 
     /// Whether the server may have done what it was asked.
-    #[must_use]
     pub fn is_unknown(&self) -> bool {
         match self {
             Self::Late(_) => true,

@@ -80,7 +80,6 @@ impl Scheme {
     /// 12,288 × 3, 9,216 × 4, 7,168 × 5), at least that memory *and* at least those passes.
     ///
     /// <https://cheatsheetseries.owasp.org/cheatsheets/Password_Storage_Cheat_Sheet.html>
-    #[must_use]
     pub fn is_unsafe(&self) -> bool {
         match self.0 {
             Kind::Bcrypt { cost } => cost < OWASP_BCRYPT_COST,

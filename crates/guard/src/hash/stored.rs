@@ -54,13 +54,11 @@ const MAX_TEXT_BYTES: usize = 256;
 
 impl StoredHash {
     /// The scheme and cost it was made with.
-    #[must_use]
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
     /// The text for the store.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -70,7 +68,6 @@ impl StoredHash {
     /// So when function or cost differ, or salt or output are shorter than new ones. Never when that
     /// would replace a safe hash by an unsafe one ([`Scheme::is_unsafe`]): an experiment with a weak
     /// scheme must not weaken the accounts that log in meanwhile.
-    #[must_use]
     pub fn needs_upgrade(&self, current: &Scheme) -> bool {
         if current.is_unsafe() && !self.scheme.is_unsafe() {
             return false;

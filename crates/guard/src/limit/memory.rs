@@ -25,7 +25,6 @@ pub struct MemoryStore {
 
 impl MemoryStore {
     /// An empty store with the limits of this configuration.
-    #[must_use]
     pub fn new(config: &GuardConfig, clock: Arc<dyn Clock>) -> Self {
         Self { rules: Rules::new(config), clock }
     }

@@ -206,13 +206,11 @@ pub struct Served {
 
 impl Variant {
     /// Whether it is the host's own server among others.
-    #[must_use]
     pub fn has_stack(&self) -> bool {
         matches!(&self.target, Target::Serve(served) if served.stack.is_some())
     }
 
     /// A variant with nothing but a name and a way to run.
-    #[must_use]
     pub fn new(name: impl Into<String>, target: Target) -> Self {
         Self {
             name: name.into(),
@@ -373,19 +371,16 @@ impl Experiment {
     }
 
     /// The variant of that name.
-    #[must_use]
     pub fn variant(&self, name: &str) -> Option<&Variant> {
         self.variants.iter().find(|variant| variant.name == name)
     }
 
     /// Where the databases of a variant are, before placeholders are filled in.
-    #[must_use]
     pub fn databases(&self, variant: &Variant) -> Addresses {
         variant.databases.or(&self.observe.databases)
     }
 
     /// Whether any value comes from the database of the variant.
-    #[must_use]
     pub fn asks_sql(&self) -> bool {
         let values = self.values.iter().map(|value| &value.source);
         let invariants = self.invariants.iter().map(|invariant| &invariant.source);
@@ -393,7 +388,6 @@ impl Experiment {
     }
 
     /// Whether the file says what `--quick` changes.
-    #[must_use]
     pub fn has_quick(&self) -> bool {
         self.load.quick.is_some() || self.rounds.quick.is_some()
     }

@@ -82,19 +82,16 @@ impl Expression {
     }
 
     /// A plain number.
-    #[must_use]
     pub fn number(number: f64) -> Self {
         Self { text: number.to_string(), root: Node::Number(number) }
     }
 
     /// Whether it is the same in every round.
-    #[must_use]
     pub fn is_constant(&self) -> bool {
         self.names().is_empty()
     }
 
     /// The names in it, in order, each as often as it occurs.
-    #[must_use]
     pub fn names(&self) -> Vec<&str> {
         let mut names = Vec::new();
         self.root.collect(&mut names);

@@ -52,7 +52,6 @@ impl Outline {
     }
 
     /// How long iterations are started in the measured window, at most.
-    #[must_use]
     pub fn length(&self) -> Duration {
         Duration::try_from_secs_f64(self.seconds).unwrap_or(Duration::MAX)
     }

@@ -145,7 +145,6 @@ impl Stored {
     }
 
     /// What can be concluded from it, as if it had just ended.
-    #[must_use]
     pub fn report(&self) -> Report {
         self.report_in(self.plan.language)
     }
@@ -169,7 +168,6 @@ impl Stored {
     }
 
     /// Whether nothing is left to be run.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         complete_blocks(&self.rounds) == self.plan.settings.blocks
     }

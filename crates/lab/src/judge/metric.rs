@@ -61,7 +61,6 @@ impl Part {
     pub const ALL: [Self; 4] = [Self::Nodes, Self::Nginx, Self::Mariadb, Self::Valkey];
 
     /// Its name in records and files.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Nodes => "nodes",
@@ -117,7 +116,6 @@ pub enum Absent {
 
 impl Absent {
     /// The reason in words, to follow "because".
-    #[must_use]
     pub fn reason(self) -> &'static str {
         match self {
             Self::NoGoodRequest => "no request was good",
@@ -154,7 +152,6 @@ impl Metric {
     ];
 
     /// Its name in files.
-    #[must_use]
     pub fn id(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::Goodput => "goodput",
@@ -197,13 +194,11 @@ impl Metric {
     }
 
     /// The metric of that name, among [`own`](Self::own).
-    #[must_use]
     pub fn from_id(id: &str) -> Option<Self> {
         Self::own().find(|metric| metric.id() == id)
     }
 
     /// Whether it tells how many requests were good, so that it is zero when none was.
-    #[must_use]
     pub fn counts_good(&self) -> bool {
         match self {
             Self::Goodput | Self::GoodShare => true,
@@ -213,7 +208,6 @@ impl Metric {
     }
 
     /// Whether it tells nothing about a round in which no request was good.
-    #[must_use]
     pub fn needs_good(&self) -> bool {
         matches!(self, Self::CpuPerGoodRequest | Self::Part(_))
             || self.counts_good()
@@ -221,20 +215,17 @@ impl Metric {
     }
 
     /// Whether zero is a value of it, not a sign that it could not be measured.
-    #[must_use]
     pub fn may_be_zero(&self) -> bool {
         !matches!(self, Self::CpuPerGoodRequest | Self::PeakMemory | Self::PeakRss)
             && !self.is_response_time()
     }
 
     /// Whether it is a cost of the server, which two variants can be measured for at the same moment.
-    #[must_use]
     pub fn is_cost(&self) -> bool {
         matches!(self, Self::CpuPerGoodRequest | Self::PeakMemory | Self::PeakRss)
     }
 
     /// Better direction, if known.
-    #[must_use]
     pub fn direction(&self) -> Direction {
         match self {
             Self::Goodput | Self::GoodShare => Direction::More,
@@ -248,7 +239,6 @@ impl Metric {
     }
 
     /// Whether it is about response times, which tell about refusals when requests were refused.
-    #[must_use]
     pub fn is_response_time(&self) -> bool {
         match self {
             Self::Latency(_) | Self::Response(_) => true,
@@ -258,7 +248,6 @@ impl Metric {
     }
 
     /// Whether so many of the requests it is about were not good that it tells about refusals.
-    #[must_use]
     pub fn has_bad_requests(&self, round: &Measured) -> bool {
         match self {
             Self::Load(metric) if metric.has_tags() => match metric.failed_share(&round.load) {
@@ -271,7 +260,6 @@ impl Metric {
 
     /// How many values of a round lie above it, of a percentile or the largest; `None` of anything else, and where the
     /// generator did not count.
-    #[must_use]
     pub fn tail(&self, round: &Measured) -> Option<f64> {
         let (share, trend) = match self {
             Self::Latency(statistic) => (statistic.tail()?, *round.load.http_req_duration()?),
@@ -286,7 +274,6 @@ impl Metric {
     }
 
     /// Its name in tables.
-    #[must_use]
     pub fn label(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::Goodput => "good requests/s",
@@ -306,7 +293,6 @@ impl Metric {
     }
 
     /// The unit of its values.
-    #[must_use]
     pub fn unit(&self) -> &'static str {
         match self {
             Self::Load(metric) => metric.unit(),
@@ -387,7 +373,6 @@ impl Metric {
     }
 
     /// A value with its unit, to three or four significant digits, as a person writes it.
-    #[must_use]
     pub fn show(&self, value: f64) -> String {
         let time = self.unit() == "ms";
         match self {

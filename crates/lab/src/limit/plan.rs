@@ -183,31 +183,26 @@ impl LimitPlan {
     }
 
     /// What is searched, the reference among them.
-    #[must_use]
     pub fn variants(&self) -> &[Variant] {
         &self.plan.variants
     }
 
     /// The one the others are compared with.
-    #[must_use]
     pub fn reference(&self) -> &str {
         &self.plan.reference
     }
 
     /// How the rate gets to the load.
-    #[must_use]
     pub fn steering(&self) -> Steering {
         self.steering
     }
 
     /// The goal.
-    #[must_use]
     pub fn goal(&self) -> &Goal {
         &self.options.goal
     }
 
     /// The values for the report.
-    #[must_use]
     pub fn settings(&self) -> LimitSettings {
         let options = &self.options;
         LimitSettings {
@@ -307,13 +302,11 @@ impl LimitPlan {
 
     /// How long all of it will take, roughly: a search takes about as long for a limit near the first rate as for one far
     /// above it.
-    #[must_use]
     pub fn estimate(&self) -> Duration {
         self.estimate_with(Duration::ZERO)
     }
 
     /// The same for a server that stops answering beyond its limit: the generator waits for it.
-    #[must_use]
     pub fn estimate_of_hanging(&self) -> Duration {
         self.estimate_with(match self.steering {
             Steering::Generator => self.grace(Some(0.0)),

@@ -37,7 +37,6 @@ pub struct Console {
 
 impl Console {
     /// One that has said nothing yet.
-    #[must_use]
     pub fn new() -> Self {
         Self { begun: Instant::now(), searches: 0, done: 0 }
     }

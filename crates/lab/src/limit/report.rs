@@ -246,7 +246,6 @@ impl LimitReport {
 
     /// What the search came to, whatever the limits. A variant that takes nothing at this goal is
     /// broken: it misses the goal even at one iteration a second.
-    #[must_use]
     pub fn conclusion(&self) -> Conclusion {
         let hidden = |variant: &VariantLimit| match &variant.capacity {
             Capacity::AtLeast { because, .. } => *because != Obstacle::MaxRate,
@@ -267,27 +266,23 @@ impl LimitReport {
     }
 
     /// The report for a machine.
-    #[must_use]
     pub fn to_json(&self) -> String {
         let json = serde_json::to_string_pretty(self);
         json.expect("every key of the report is a string and every number finite") + "\n"
     }
 
     /// The report as one HTML page that needs nothing else.
-    #[must_use]
     pub fn to_html(&self) -> String {
         let raw = serde_json::to_string(self).unwrap_or_default();
         document(self).to_html(&raw)
     }
 
     /// The report for a page.
-    #[must_use]
     pub fn to_markdown(&self) -> String {
         document(self).to_markdown()
     }
 
     /// The report for a terminal.
-    #[must_use]
     pub fn to_text(&self) -> String {
         text::render(self)
     }

@@ -32,7 +32,6 @@ impl LimitPlan {
     /// hook has to run before the outline is known, the generator starts the default function.
     ///
     /// Returns the generator's complaints about the script and its outline for a short try.
-    #[must_use]
     pub fn check_script(
         &mut self,
         experiment: &Experiment,

@@ -131,7 +131,6 @@ pub struct ScriptCheck {
 
 /// Asks the load generator about the script as the plan's variants use it. Runs the script's init code, but
 /// no server and no load.
-#[must_use]
 pub fn check_script(
     experiment: &Experiment,
     plan: &Plan,

@@ -281,7 +281,6 @@ pub struct Check {
 
 impl Check {
     /// Whether more than 1 % of it failed.
-    #[must_use]
     pub fn has_failed(&self) -> bool {
         self.fails as f64 > (1.0 - GOOD_LIMIT) * (self.passes + self.fails) as f64
     }
@@ -368,7 +367,6 @@ impl LoadReport {
     }
 
     /// Response times of all requests; `None` when there was none.
-    #[must_use]
     pub fn http_req_duration(&self) -> Option<&Trend> {
         self.trends.get("http_req_duration")
     }
@@ -383,7 +381,6 @@ impl LoadReport {
 
     /// Share of the requests that were good, from 0 to 1; `None` without requests. Those that were never
     /// answered were not.
-    #[must_use]
     pub fn good_share(&self) -> Option<f64> {
         let Requests { total, good, unanswered, .. } = self.requests;
         let all = total + unanswered;
@@ -392,7 +389,6 @@ impl LoadReport {
 
     /// Whether more than 1 % of the iterations of an open-model scenario were dropped. Fewer are normal: k6 starts virtual users
     /// beyond `preAllocatedVUs` one by one and drops iterations meanwhile.
-    #[must_use]
     pub fn has_dropped(&self) -> bool {
         let open = self.scenarios.values().filter(|scenario| scenario.open_model.is_some());
         let mut iterations = open.filter_map(|scenario| scenario.iterations);
@@ -403,7 +399,6 @@ impl LoadReport {
 
     /// Response times from the intended start of iterations, for each open-model scenario; `http_req_duration` if there is
     /// none.
-    #[must_use]
     pub fn response_times(&self) -> Vec<Trend> {
         let open = self.scenarios.values().filter_map(|scenario| scenario.open_model);
         let open: Vec<Trend> =
@@ -413,7 +408,6 @@ impl LoadReport {
 
     /// Share of the iterations that ended with an exception although none of their requests was bad, from 0
     /// to 1.
-    #[must_use]
     pub fn threw_share(&self) -> f64 {
         let Iterations { complete, threw, .. } = self.iterations;
         if complete == 0 { 0.0 } else { threw as f64 / complete as f64 }

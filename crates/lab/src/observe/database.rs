@@ -39,7 +39,6 @@ pub struct Address(String);
 
 impl Address {
     /// `mysql://USER:PASSWORD@HOST:PORT/DATABASE` or `redis://[[USER]:PASSWORD@]HOST:PORT[/NUMBER]`.
-    #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -98,7 +97,6 @@ pub struct Addresses {
 
 impl Addresses {
     /// The address of the database of this kind, if there is one.
-    #[must_use]
     pub fn of(&self, engine: Engine) -> Option<&Address> {
         match engine {
             Engine::Mysql => self.mysql.as_ref(),
@@ -107,7 +105,6 @@ impl Addresses {
     }
 
     /// These, and where there is none, those.
-    #[must_use]
     pub fn or(&self, others: &Self) -> Self {
         Self {
             mysql: self.mysql.clone().or_else(|| others.mysql.clone()),
@@ -116,7 +113,6 @@ impl Addresses {
     }
 
     /// With its placeholders filled in.
-    #[must_use]
     pub fn filled(&self, fill: &dyn Fn(&str) -> String) -> Self {
         let fill = |address: &Address| Address(fill(&address.0));
         Self { mysql: self.mysql.as_ref().map(fill), redis: self.redis.as_ref().map(fill) }

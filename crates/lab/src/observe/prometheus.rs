@@ -24,7 +24,6 @@ impl Selector {
 
     /// The sum of all samples on a page that have this name and at least these labels.
     /// `None` when the page has no sample of this name at all.
-    #[must_use]
     pub fn sum(&self, page: &str) -> Option<f64> {
         let mut sum = None;
         for line in page.lines().filter(|line| !line.starts_with('#')) {

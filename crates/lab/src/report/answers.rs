@@ -221,7 +221,6 @@ impl Row {
     }
 
     /// Whether it is worse by more than a share; `None` if undecided.
-    #[must_use]
     pub fn is_worse_by(&self, share: f64) -> Option<bool> {
         let interval = self.interval();
         let (low, high) = interval.filter(|_| self.doubt.is_none())?;

@@ -76,7 +76,6 @@ pub enum Comparison {
 
 impl Comparison {
     /// The estimate, if there is one.
-    #[must_use]
     pub fn estimate(&self) -> Option<&Estimate> {
         match self {
             Self::Ratio(estimate) => Some(estimate),

@@ -20,7 +20,6 @@ impl Cancel {
     }
 
     /// Whether that was asked.
-    #[must_use]
     pub fn is_cancelled(&self) -> bool {
         let above = self.above.as_ref().is_some_and(|above| above.load(Ordering::Relaxed));
         above || self.asked.load(Ordering::Relaxed)

@@ -59,7 +59,6 @@ pub struct Console {
 
 impl Console {
     /// A bar if stderr is a terminal, lines otherwise.
-    #[must_use]
     pub fn new() -> Self {
         let bar = io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());

@@ -88,7 +88,6 @@ pub enum K6Error {
 
 impl K6Error {
     /// Exit code for it.
-    #[must_use]
     pub fn exit_code(&self) -> i32 {
         if matches!(self, Self::WarmUp) { INVALID_OPTIONS } else { FAILED }
     }

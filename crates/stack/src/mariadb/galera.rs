@@ -80,7 +80,6 @@ impl MariaDb {
     }
 
     /// Whether it is one of a cluster.
-    #[must_use]
     pub fn is_member(&self) -> bool {
         matches!(self.settings.role, Role::Member(_))
     }

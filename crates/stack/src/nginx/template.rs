@@ -21,7 +21,6 @@ pub enum Profile {
 impl Profile {
     /// Time after which nginx uses a node again that refused connections and is back: `fail_timeout`,
     /// of which nginx counts whole seconds, so that it may last a second longer.
-    #[must_use]
     pub fn left_out(self) -> Duration {
         let fail_timeout = match self {
             // The default (ngx_http_upstream_module, `server`).
@@ -33,7 +32,6 @@ impl Profile {
 
     /// The file of this profile in `deploy/nginx`: nodes at 127.0.0.1:8081 and 8082, the ports of
     /// HTTP and, when tuned, of HTTPS.
-    #[must_use]
     pub fn deployed(self) -> String {
         let nodes = [8081, 8082].map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         let tls = (self == Self::Tuned).then(|| Tls {

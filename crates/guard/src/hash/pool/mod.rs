@@ -105,7 +105,6 @@ impl HashPool {
     }
 
     /// What new passwords are hashed with.
-    #[must_use]
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
@@ -161,7 +160,6 @@ impl HashPool {
     }
 
     /// The figures now.
-    #[must_use]
     pub fn metrics(&self) -> PoolMetrics {
         self.engine.metrics()
     }
