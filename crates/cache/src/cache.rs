@@ -1,21 +1,17 @@
 //! The cache as a whole: one budget and one set of stamps for all its named parts.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{
-    clock::{Clock, SystemClock},
-    metrics::{Metrics, MetricsSnapshot},
-    named::NamedCache,
-    policy::{CacheConfig, ConfigError, Policy},
-    remote::{Horizon, Remote, RemoteConfig},
-    shard::Name,
-    shared::Tiers,
-    stamp::{Stamp, StampTable, Write, WriteError},
-    store::Store,
-};
+use crate::clock::{Clock, SystemClock};
+use crate::metrics::{Metrics, MetricsSnapshot};
+use crate::named::NamedCache;
+use crate::policy::{CacheConfig, ConfigError, Policy};
+use crate::remote::{Horizon, Remote, RemoteConfig};
+use crate::shard::Name;
+use crate::shared::Tiers;
+use crate::stamp::{Stamp, StampTable, Write, WriteError};
+use crate::store::Store;
 
 /// A cache of finished bodies. Cheap to clone; all clones are one cache. Its named parts keep
 /// what they need of it, so it may be dropped before them.

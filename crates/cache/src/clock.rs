@@ -3,10 +3,8 @@
 //! Only expiry reads this clock. Waiting (soft timeout, load timeout, queue timeout) always uses
 //! the timer of the runtime that waits.
 
-use std::{
-    sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
-};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::time::Instant;
 

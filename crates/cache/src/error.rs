@@ -1,6 +1,7 @@
 //! Why a look-up brought no answer.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Why [`NamedCache::get`](crate::NamedCache::get) brought no answer. `E` is the loader's error;
 /// it is shared, because one failed load may answer many callers.

@@ -17,13 +17,9 @@
 //! unchanged      : open − 1, when no other write is open, else as finish
 //! ```
 
-use std::{
-    fmt::{self, Write as _},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Most stamps an entry may depend on.
 pub const MAX_STAMPS: usize = 4;

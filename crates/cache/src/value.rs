@@ -1,11 +1,9 @@
 //! What the cache holds: one finished body, ready to be written to a socket.
 
-use std::{
-    borrow::Cow,
-    fmt,
-    sync::{Arc, Weak},
-    time::SystemTime,
-};
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 

@@ -6,13 +6,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a bench fails by panicking")]
 
-use std::{hint::black_box, net::IpAddr, time::Duration};
+use std::hint::black_box;
+use std::net::IpAddr;
+use std::time::Duration;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
-use madang_guard::{
-    Attempt, Guard, GuardConfig, Key,
-    config::{IpLimit, Mode},
-};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use madang_guard::config::{IpLimit, Mode};
+use madang_guard::{Attempt, Guard, GuardConfig, Key};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Processor time of this thread so far.

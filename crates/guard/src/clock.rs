@@ -4,10 +4,8 @@
 //! an expiry in it (challenges, device marks) reads a [`WallClock`], because other nodes and later
 //! processes must understand it. Waiting always uses the timer of the runtime that waits.
 
-use std::{
-    sync::atomic::{AtomicU64, Ordering},
-    time::{Duration, SystemTime},
-};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 

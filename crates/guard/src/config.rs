@@ -1,6 +1,7 @@
 //! Settings of the guard, with their defaults.
 
-use std::{fmt, time::Duration};
+use std::fmt;
+use std::time::Duration;
 
 use crate::net::Cidr;
 

@@ -1,10 +1,8 @@
 //! Addresses: which bits count, and ranges of them.
 
-use std::{
-    fmt,
-    net::{IpAddr, Ipv6Addr},
-    str::FromStr,
-};
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::str::FromStr;
 
 /// The address as the guard counts it: IPv4-mapped IPv6 as IPv4, IPv6 cut to its /64, because the
 /// lower half is the client's own to choose (RFC 4291, 2.5.1; RFC 8981).

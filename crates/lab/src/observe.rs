@@ -4,15 +4,14 @@ pub mod database;
 pub mod prometheus;
 mod watched;
 
-use std::{
-    io,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
-};
+use std::io;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use madang_stack::{CgroupUse, Glance, Process, Sample, machine};
 use serde::{Deserialize, Serialize};
 
-use crate::round::{Pace, launch::Running};
+use crate::round::Pace;
+use crate::round::launch::Running;
 use watched::{Member, Watched};
 
 /// Time between two looks. Ten a second find short memory peaks.

@@ -4,13 +4,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    file::experiment::{Experiment, Prediction, QuickLoad, QuickRounds, Target, Variant},
-    journal::record::Warning,
-    judge::metric::{Metric, Part, Statistic},
-    observe::database::Figure,
-    report::Language,
-};
+use crate::file::experiment::{Experiment, Prediction, QuickLoad, QuickRounds, Target, Variant};
+use crate::journal::record::Warning;
+use crate::judge::metric::{Metric, Part, Statistic};
+use crate::observe::database::Figure;
+use crate::report::Language;
 
 /// What the person who runs an experiment may change about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -25,19 +25,13 @@ mod zeros;
 use madang_stack::machine::Description;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    file::experiment::{Experiment, Sources},
-    journal::{
-        record::{FailureKind, Measured, Outcome, RoundRecord},
-        stored,
-    },
-    judge::{
-        answer::Answer,
-        conclusion::Conclusion,
-        verdict::{Undecided, Verdict},
-    },
-    plan::{Plan, Settings},
-};
+use crate::file::experiment::{Experiment, Sources};
+use crate::journal::record::{FailureKind, Measured, Outcome, RoundRecord};
+use crate::journal::stored;
+use crate::judge::answer::Answer;
+use crate::judge::conclusion::Conclusion;
+use crate::judge::verdict::{Undecided, Verdict};
+use crate::plan::{Plan, Settings};
 
 pub use answers::{Figure, Further, Headline};
 pub use experiment::{ExperimentPart, TargetPart, VariantPart};

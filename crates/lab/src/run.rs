@@ -5,34 +5,27 @@ pub mod cancel;
 mod out;
 pub mod progress;
 
-use std::{
-    collections::BTreeMap,
-    env, fs, io,
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-    time::SystemTime,
-};
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use std::{env, fs, io};
 
 use madang_stack::container::ContainerError;
 
-use crate::{
-    file::experiment::{Experiment, Target, Variant},
-    journal::{
-        record::{RoundRecord, Warning},
-        stored::{Asked, Description, Kind, Stored, StoredError},
-    },
-    plan::{Plan, Settings},
-    report::{Course, Language, Report},
-    round::{
-        Bench,
-        action::{Runner, Surroundings},
-        containers::Containers,
-        host::{Host, HostError},
-        launch::{self, LaunchError},
-    },
-    run::{cancel::Cancel, progress::Progress},
-    time, words,
-};
+use crate::file::experiment::{Experiment, Target, Variant};
+use crate::journal::record::{RoundRecord, Warning};
+use crate::journal::stored::{Asked, Description, Kind, Stored, StoredError};
+use crate::plan::{Plan, Settings};
+use crate::report::{Course, Language, Report};
+use crate::round::Bench;
+use crate::round::action::{Runner, Surroundings};
+use crate::round::containers::Containers;
+use crate::round::host::{Host, HostError};
+use crate::round::launch::{self, LaunchError};
+use crate::run::cancel::Cancel;
+use crate::run::progress::Progress;
+use crate::{time, words};
 use blocks::Blocks;
 use out::create_dir;
 pub use out::{Journal, Out};

@@ -1,14 +1,14 @@
 //! The HTML page, from a run as large as an experiment gets.
 
-use std::{fs, path::Path};
+use std::fs;
+use std::path::Path;
 
-use madang_lab::{Stored, report::Language};
+use madang_lab::Stored;
+use madang_lab::report::Language;
 use serde_json::Value;
 
-use crate::{
-    help::{Lab, two},
-    rich::large,
-};
+use crate::help::{Lab, two};
+use crate::rich::large;
 
 fn page(dir: &Path, language: Language) -> String {
     let stored = Stored::read(dir).unwrap();

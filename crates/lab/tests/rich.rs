@@ -1,10 +1,8 @@
 //! Runs with everything in them that a report can have: real ones, and one as large as an experiment
 //! gets, made of a real one.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use madang_lab::{Options, Report};
 use serde_json::{Value, json};

@@ -21,13 +21,11 @@
 mod cgroup;
 mod credits;
 
-use std::{
-    fmt, io,
-    path::PathBuf,
-    sync::{Arc, mpsc},
-    thread::JoinHandle,
-    time::{Duration, Instant},
-};
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use cgroup::Group;
 use credits::Credits;

@@ -1,11 +1,9 @@
 //! CPU time and memory of an existing cgroup, such as a container's, in version 2 or version 1 of the kernel's
 //! interface (Documentation/admin-guide/cgroup-v2.rst; cgroup-v1/cpuacct.rst, cgroup-v1/memory.rst).
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
 
 use crate::mounts::Mount;
 

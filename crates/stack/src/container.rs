@@ -5,11 +5,9 @@
 //! supervisor; what the engine holds for it is removed afterwards by the engine's own command, even when the owner
 //! was killed.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::{Cgroup, CpuBudget, CpuList, Error, Exit, Output, Patience, Spec, Supervisor, Tail};
 

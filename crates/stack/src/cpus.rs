@@ -1,6 +1,7 @@
 //! Sets of CPUs that a process may run on.
 
-use std::{fmt, fs, io, str::FromStr};
+use std::str::FromStr;
+use std::{fmt, fs, io};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 

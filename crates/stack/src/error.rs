@@ -1,7 +1,8 @@
 //! What can go wrong with a process, with enough of its own words to act on. Causes are sources,
 //! not part of the text: print the whole chain.
 
-use std::{fmt, io, time::Duration};
+use std::time::Duration;
+use std::{fmt, io};
 
 use crate::{BudgetError, Exit};
 

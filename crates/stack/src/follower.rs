@@ -1,12 +1,12 @@
 //! Looking at a tree again and again.
 
-use std::{collections::HashMap, io, time::Duration};
+use std::collections::HashMap;
+use std::io;
+use std::time::Duration;
 
-use crate::{
-    Glance, Sample, Scope,
-    procfs::{self, Stat},
-    tree::{self, Found},
-};
+use crate::procfs::{self, Stat};
+use crate::tree::{self, Found};
+use crate::{Glance, Sample, Scope};
 
 /// Of a parent's sum over children that ended, the kernel shows user and system time, each rounded
 /// down to a tick.

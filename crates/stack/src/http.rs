@@ -5,12 +5,10 @@
 
 mod tls;
 
-use std::{
-    fmt,
-    io::{self, Read, Write},
-    net::{SocketAddr, TcpStream, ToSocketAddrs},
-    time::{Duration, Instant},
-};
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
 
 /// More than this of head and body together is not read: pages of metrics have a megabyte or two.
 const ANSWER_BYTES: usize = 8 << 20;

@@ -1,10 +1,8 @@
 //! The machine around the processes: who else uses its CPUs, and what it is.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    fs, io,
-    time::{Duration, Instant, SystemTime},
-};
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant, SystemTime};
+use std::{fs, io};
 
 use crate::procfs::{self, Stat, ticks};
 

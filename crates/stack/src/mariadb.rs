@@ -4,14 +4,12 @@
 mod galera;
 mod settings;
 
-use std::{
-    fs,
-    io::{self, Read, Write},
-    net::{Ipv4Addr, SocketAddr, TcpStream},
-    ops::Deref,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::{Error, Neighbour, Output, PortReservation, Process, Spec, Supervisor, Tail};
 

@@ -1,6 +1,7 @@
 //! A server of somebody else that runs at a port of ours: what all of them have in common.
 
-use std::{io, time::Duration};
+use std::io;
+use std::time::Duration;
 
 use crate::{Error, Exit, Patience, PortReservation, Process, Sample};
 

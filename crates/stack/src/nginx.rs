@@ -3,13 +3,11 @@
 mod balancer;
 mod template;
 
-use std::{
-    fs, io,
-    ops::Deref,
-    os::unix::fs::{PermissionsExt, symlink},
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::ops::Deref;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
 
 use crate::{Error, Neighbour, Output, PortReservation, Process, Spec, Supervisor, http};
 

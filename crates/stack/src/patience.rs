@@ -1,9 +1,7 @@
 //! How long to wait, and what ends a wait sooner.
 
-use std::{
-    fmt,
-    time::{Duration, Instant},
-};
+use std::fmt;
+use std::time::{Duration, Instant};
 
 /// Longest time between two questions whether to give up.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);

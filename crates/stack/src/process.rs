@@ -2,25 +2,20 @@
 
 mod ready;
 
-use std::{
-    fmt,
-    io::{self, BufRead, BufReader, Read, Write},
-    net::Shutdown,
-    os::unix::net::UnixStream,
-    path::PathBuf,
-    process::Child,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::Child;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use crate::{
-    Error, Follower, Glance, Output, Sample, Scope, Spec, Tail,
-    budget::Enforced,
-    control::{Event, Order},
-    output::{Lines, file_tail},
-    patience::{LOOK, Over, Patience},
-    sweep, tree,
-};
+use crate::budget::Enforced;
+use crate::control::{Event, Order};
+use crate::output::{Lines, file_tail};
+use crate::patience::{LOOK, Over, Patience};
+use crate::{Error, Follower, Glance, Output, Sample, Scope, Spec, Tail, sweep, tree};
 
 /// How long the supervisor may take to say that the command runs. It needs milliseconds; a
 /// machine that swaps may need seconds.

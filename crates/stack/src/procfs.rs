@@ -1,17 +1,13 @@
 //! The few files of `/proc` this crate reads. Every reader treats a process that ends meanwhile
 //! as absent, because between two reads any process may.
 
-use std::{
-    collections::{BTreeSet, HashSet},
-    fs, io,
-    path::PathBuf,
-    time::Duration,
-};
+use std::collections::{BTreeSet, HashSet};
+use std::path::PathBuf;
+use std::time::Duration;
+use std::{fs, io};
 
-use nix::{
-    time::{clock_getcpuclockid, clock_gettime},
-    unistd::Pid,
-};
+use nix::time::{clock_getcpuclockid, clock_gettime};
+use nix::unistd::Pid;
 
 /// The fields of `/proc/PID/stat` (proc(5)) that are used here. Times are in clock ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

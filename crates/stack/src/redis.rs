@@ -1,13 +1,11 @@
 //! Valkey, or Redis where that is what is installed: a free port of 127.0.0.1, nothing saved on disk.
 
-use std::{
-    fs, io,
-    io::{BufRead, BufReader, Read, Write},
-    net::{Ipv4Addr, SocketAddr, TcpStream},
-    ops::Deref,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
 
 use crate::{Error, Neighbour, Output, PortReservation, Spec, Supervisor};
 

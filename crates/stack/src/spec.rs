@@ -1,9 +1,7 @@
 //! What to run, and where.
 
-use std::{
-    ffi::{OsStr, OsString},
-    path::PathBuf,
-};
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
 use crate::{CpuBudget, CpuList, Output};
 

@@ -1,11 +1,9 @@
 //! Asking a server over TLS: OpenSSL's own, with a certificate that nobody trusts.
 
 use madang_testing::Finish as _;
-use std::{
-    io::{BufRead as _, BufReader},
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use madang_stack::http::{Url, get};
 

@@ -8,7 +8,9 @@
 mod breaker;
 mod link;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 pub use link::{Error, Url};
 /// The client, for making commands.

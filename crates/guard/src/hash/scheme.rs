@@ -1,6 +1,7 @@
 //! How new passwords are hashed.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
+use std::str::FromStr;
 
 /// A password hashing scheme with its cost: what a setting names and what a stored hash was made with.
 ///

@@ -1,16 +1,15 @@
 //! Hashes as they stand in a store.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
+use std::str::FromStr;
 
 use argon2::password_hash::phc::{Output, Salt};
 use base64::Engine as _;
 use subtle::ConstantTimeEq as _;
 
-use super::{
-    HashError, Password, Scheme, SchemeError,
-    kernel::{self, BCRYPT_BASE64, BCRYPT_MAX_BYTES, Memory},
-    scheme::{Kind, three},
-};
+use super::kernel::{self, BCRYPT_BASE64, BCRYPT_MAX_BYTES, Memory};
+use super::scheme::{Kind, three};
+use super::{HashError, Password, Scheme, SchemeError};
 
 /// A password hash, read from or ready for a store.
 ///

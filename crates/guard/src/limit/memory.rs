@@ -1,17 +1,16 @@
 //! Counters in the memory of this process.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::{
-    Suspect,
-    clock::{Clock, nanos},
-    config::GuardConfig,
-};
+use crate::Suspect;
+use crate::clock::{Clock, nanos};
+use crate::config::GuardConfig;
 
+use super::rules::{Rules, Standing};
+use super::table::{Slot, Told};
 use super::{
     Answer, AttemptStore, Axis, Decision, Id, Request, StoreError, StoreFigures, Subject, Verdict,
-    rules::{Rules, Standing},
-    table::{Slot, Told},
 };
 
 /// How long the answer of another store holds, in nanoseconds: suspicion ends by time alone, so only its severity is old.

@@ -9,27 +9,22 @@
 //! of CVE-2025-68113), and it carries a keyed hash of the account and the address that were refused, so
 //! that solutions cannot be gathered for use elsewhere.
 
-use std::{
-    borrow::Cow,
-    net::IpAddr,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use base64::{Engine, engine::general_purpose::STANDARD};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::{
-    Challenge, ProofError,
-    encoding::{hex, hex_digits},
-    key::{half, subkey},
-};
-use crate::{
-    config::{Key, ProofConfig},
-    limit::Hashing,
-};
+use super::encoding::{hex, hex_digits};
+use super::key::{half, subkey};
+use super::{Challenge, ProofError};
+use crate::config::{Key, ProofConfig};
+use crate::limit::Hashing;
 
 const ALGORITHM: &str = "SHA-256";
 /// A widget's solution is under 500 bytes of Base64.

@@ -1,13 +1,12 @@
 use std::time::Duration;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
-use madang_guard::{
-    GuardConfig, Key, Reason, Suspect,
-    clock::ManualClock,
-    config::{Capacity, ProofConfig, Suspicion},
-    suspicion::{Challenge, ProofError},
-};
+use madang_guard::clock::ManualClock;
+use madang_guard::config::{Capacity, ProofConfig, Suspicion};
+use madang_guard::suspicion::{Challenge, ProofError};
+use madang_guard::{GuardConfig, Key, Reason, Suspect};
 use sha2::Sha256;
 
 use crate::kit::{HOUR, MINUTE, Yard, at, config, number, payload, poll, solve};

@@ -7,23 +7,20 @@ mod prediction;
 mod reader;
 mod target;
 
-use std::{
-    collections::BTreeSet,
-    fs, io,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
 
 use madang_stack::CpuBudget;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    file::outline::Outline,
-    journal::record::Warning,
-    load::metric::LoadMetric,
-    observe::{database::Addresses, prometheus::Selector},
-    plan::Design,
-};
+use crate::file::outline::Outline;
+use crate::journal::record::Warning;
+use crate::load::metric::LoadMetric;
+use crate::observe::database::Addresses;
+use crate::observe::prometheus::Selector;
+use crate::plan::Design;
 
 pub use hooks::{Action, During, Hooks, Signal};
 pub(crate) use invariant::EXACT;

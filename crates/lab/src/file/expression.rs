@@ -4,7 +4,9 @@
 //! invariant that needs more is a script's work. Names are resolved by the caller; dots and a part
 //! in braces belong to a name, so that `load.http_reqs{scenario:attack}.count` is one.
 
-use std::{fmt, iter::Peekable, str::CharIndices};
+use std::fmt;
+use std::iter::Peekable;
+use std::str::CharIndices;
 
 /// Deeper nesting is refused, so that no text can exhaust the stack.
 const DEPTH: u32 = 64;

@@ -1,10 +1,8 @@
 //! What the load generator says it would measure, before the first round.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Deserialize;
 

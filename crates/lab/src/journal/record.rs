@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    load::report::LoadReport,
-    observe::{MachineUse, ServerUse},
-};
+use crate::load::report::LoadReport;
+use crate::observe::{MachineUse, ServerUse};
 
 /// More steal than this is a disturbed round.
 pub const STEAL_LIMIT: f64 = 0.05;

@@ -6,21 +6,17 @@
 
 mod description;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    file::experiment::{Experiment, FileError},
-    journal::record::{Measured, Outcome, RoundRecord, Warning},
-    judge::rules,
-    plan::{Design, NoQuick, Options, Plan},
-    report::{Course, Ended, Language, Report},
-};
+use crate::file::experiment::{Experiment, FileError};
+use crate::journal::record::{Measured, Outcome, RoundRecord, Warning};
+use crate::judge::rules;
+use crate::plan::{Design, NoQuick, Options, Plan};
+use crate::report::{Course, Ended, Language, Report};
 pub use description::{DESCRIPTION, Description, Kind};
 
 /// The file with a line for each round.

@@ -4,12 +4,11 @@ use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 
-use crate::{
-    journal::record::Measured,
-    judge::answer::Direction,
-    load::metric::LoadMetric,
-    observe::{database::Figure, prometheus::Selector},
-};
+use crate::journal::record::Measured;
+use crate::judge::answer::Direction;
+use crate::load::metric::LoadMetric;
+use crate::observe::database::Figure;
+use crate::observe::prometheus::Selector;
 
 /// One figure of a round. The unit of statistics is the round, so each is a single number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

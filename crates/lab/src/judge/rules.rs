@@ -4,17 +4,13 @@
 //! verdicts do not favour a result. An earlier rule repeated rounds in which the generator was the bottleneck, that is, the
 //! fast ones: in simulations, the 95 % intervals of the remaining rounds contained the truth in 16 to 80 % of runs.
 
-use crate::{
-    file::experiment::Bound,
-    journal::record::{Measured, Warning},
-    judge::{
-        metric::Metric,
-        stats::Interference,
-        verdict::{Undecided, Verdict},
-    },
-    plan::Plan,
-    report::Sides,
-};
+use crate::file::experiment::Bound;
+use crate::journal::record::{Measured, Warning};
+use crate::judge::metric::Metric;
+use crate::judge::stats::Interference;
+use crate::judge::verdict::{Undecided, Verdict};
+use crate::plan::Plan;
+use crate::report::Sides;
 
 /// Effect of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

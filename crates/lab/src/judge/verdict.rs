@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::{file::experiment::Bound, report::Ended};
+use crate::file::experiment::Bound;
+use crate::report::Ended;
 
 /// The answer to a prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

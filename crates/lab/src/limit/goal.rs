@@ -1,10 +1,12 @@
 //! The goal a rate has to reach, and what one try says about it.
 
-use std::{fmt, time::Duration};
+use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{judge::stats, load::report::LoadReport};
+use crate::judge::stats;
+use crate::load::report::LoadReport;
 
 /// An iteration that takes this much longer than at a rate that held is held up by the server.
 const SLOWED: f64 = 2.0;

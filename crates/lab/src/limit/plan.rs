@@ -4,19 +4,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    goal::{Goal, Reason, Whose},
-    search::{Bounds, Length, Next, Search},
-    steering::Steering,
-};
-use crate::{
-    file::experiment::{Experiment, Variant},
-    journal::record::Warning,
-    load::generator::Arrivals,
-    plan::{NoQuick, Options, Plan, Settings},
-    report::Language,
-    time,
-};
+use super::goal::{Goal, Reason, Whose};
+use super::search::{Bounds, Length, Next, Search};
+use super::steering::Steering;
+use crate::file::experiment::{Experiment, Variant};
+use crate::journal::record::Warning;
+use crate::load::generator::Arrivals;
+use crate::plan::{NoQuick, Options, Plan, Settings};
+use crate::report::Language;
+use crate::time;
 
 /// The least and the usual length of a try that confirms, and how many times the longest response time of the goal. A
 /// server that is 1 % too slow lets response times grow by a fifth of the goal in it.

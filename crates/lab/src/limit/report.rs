@@ -4,29 +4,26 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{
-    course::{Course, Ended, Order, Outcomes, Try},
-    document::document,
-    goal::Goal,
-    plan::{LimitPlan, LimitSettings},
-    progress::Progress,
-    search::Length,
-    stored::{Asked, KIND, StoredLimit},
-    summary::{self, Capacity, Obstacle, VariantLimit, Versus},
-    text,
-};
-use crate::{
-    file::experiment::Experiment,
-    journal::{
-        record::RoundRecord,
-        stored::{Description, JOURNAL, StoredError},
-    },
-    judge::conclusion::Conclusion,
-    report::{Language, MachinePart, Origin},
-    round::{Bench, host::Host},
-    run::{self, Begun, Out, Place, RunError, cancel::Cancel, progress::Silent},
-    words,
-};
+use super::course::{Course, Ended, Order, Outcomes, Try};
+use super::document::document;
+use super::goal::Goal;
+use super::plan::{LimitPlan, LimitSettings};
+use super::progress::Progress;
+use super::search::Length;
+use super::stored::{Asked, KIND, StoredLimit};
+use super::summary::{self, Capacity, Obstacle, VariantLimit, Versus};
+use super::text;
+use crate::file::experiment::Experiment;
+use crate::journal::record::RoundRecord;
+use crate::journal::stored::{Description, JOURNAL, StoredError};
+use crate::judge::conclusion::Conclusion;
+use crate::report::{Language, MachinePart, Origin};
+use crate::round::Bench;
+use crate::round::host::Host;
+use crate::run::cancel::Cancel;
+use crate::run::progress::Silent;
+use crate::run::{self, Begun, Out, Place, RunError};
+use crate::words;
 
 /// Version of the report's shape; grows when a reader has to change.
 const FORMAT: u32 = 2;

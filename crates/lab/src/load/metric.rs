@@ -6,11 +6,10 @@ mod overall;
 
 use std::fmt;
 
-use crate::{
-    file::outline::Outline,
-    judge::{answer::Direction, metric::Absent},
-    load::report::{LoadReport, Sampled, Trend},
-};
+use crate::file::outline::Outline;
+use crate::judge::answer::Direction;
+use crate::judge::metric::Absent;
+use crate::load::report::{LoadReport, Sampled, Trend};
 
 pub(crate) use kind::Kind;
 

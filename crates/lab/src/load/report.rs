@@ -3,7 +3,9 @@
 //! The generator is another program, possibly another version, so this names only the fields that
 //! are used and ignores the rest.
 
-use std::{collections::BTreeMap, fs, io, path::Path, path::PathBuf};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 

@@ -11,12 +11,9 @@ pub(crate) mod mysql;
 pub(crate) mod redis;
 mod watching;
 
-use std::{
-    fmt, io,
-    sync::mpsc::{self, RecvTimeoutError},
-    thread,
-    time::{Duration, Instant},
-};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+use std::{fmt, io, thread};
 
 pub use figure::{Engine, Figure};
 use serde::{Serialize, Serializer};

@@ -9,16 +9,12 @@ mod headline;
 use madang_stack::CpuBudget;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    file::experiment::{Bound, Prediction},
-    journal::record::{CheckedLimit, LimitKind},
-    judge::{
-        metric::{Absent, Metric, Statistic},
-        stats::{self, Estimate},
-        verdict::{Undecided, Verdict},
-    },
-    report::ratio,
-};
+use crate::file::experiment::{Bound, Prediction};
+use crate::journal::record::{CheckedLimit, LimitKind};
+use crate::judge::metric::{Absent, Metric, Statistic};
+use crate::judge::stats::{self, Estimate};
+use crate::judge::verdict::{Undecided, Verdict};
+use crate::report::ratio;
 
 /// A language of reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -1,10 +1,8 @@
 //! Copies the data every round starts with.
 
-use std::{
-    fs::{self, File},
-    io,
-    path::{Path, PathBuf},
-};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
 
 use crate::run::cancel::Cancel;
 

@@ -4,12 +4,11 @@
 //! `serve = {…}` means the host's own server, and only the host can turn those settings into a
 //! command; likewise it knows how to fill a store with `[data]`, and which command generates load.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
-use madang_stack::{Spec, Supervisor, http::Url};
+use madang_stack::http::Url;
+use madang_stack::{Spec, Supervisor};
 
 pub use crate::observe::database::{Address, Addresses};
 

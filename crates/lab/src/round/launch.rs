@@ -1,23 +1,20 @@
 //! From a variant to something that answers.
 
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
-use madang_stack::{
-    Cgroup, CpuBudget, CpuList, Output, Patience, PortReservation, Process, Spec,
-    container::{self, ContainerError},
-    http::{self, Url},
-};
+use madang_stack::container::{self, ContainerError};
+use madang_stack::http::{self, Url};
+use madang_stack::{Cgroup, CpuBudget, CpuList, Output, Patience, PortReservation, Process, Spec};
 
-use crate::{
-    file::experiment::{Experiment, Target, Variant},
-    journal::record::{FailureKind, Warning},
-    judge::metric::Part,
-    observe::database::Addresses,
-    round::{
-        containers::{Containers, Place},
-        host::{Host, HostError, Launch, Page, Ready, Said, Served},
-    },
-};
+use crate::file::experiment::{Experiment, Target, Variant};
+use crate::journal::record::{FailureKind, Warning};
+use crate::judge::metric::Part;
+use crate::observe::database::Addresses;
+use crate::round::containers::{Containers, Place};
+use crate::round::host::{Host, HostError, Launch, Page, Ready, Said, Served};
 
 /// A server that runs already answers a single request in this time, or would be no use.
 const PROBE_TIME: Duration = Duration::from_secs(5);

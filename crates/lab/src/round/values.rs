@@ -7,16 +7,13 @@ use std::time::Duration;
 
 use madang_stack::http::{self, Url};
 
-use crate::{
-    file::experiment::{Experiment, Limit, Source},
-    journal::record::{Checked, CheckedLimit, Observed},
-    load::{metric::LoadMetric, report::LoadReport},
-    observe::{
-        database::{self, Address, Engine},
-        prometheus::Selector,
-    },
-    round::action::{Runner, Surroundings},
-};
+use crate::file::experiment::{Experiment, Limit, Source};
+use crate::journal::record::{Checked, CheckedLimit, Observed};
+use crate::load::metric::LoadMetric;
+use crate::load::report::LoadReport;
+use crate::observe::database::{self, Address, Engine};
+use crate::observe::prometheus::Selector;
+use crate::round::action::{Runner, Surroundings};
 
 /// A page or an answer that takes longer is none.
 const ANSWER_TIME: Duration = Duration::from_secs(10);

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 use super::connection::{self, Connection, Dialled, Peer, Progress, RawResponse, Traffic};
 use super::cookies::{Jar, RequestCookie};
 use super::debug::{Debug, HttpDebug};
-use super::encoding;
 use super::http2::Http2;
 use super::outgoing::OutgoingHead;
 use super::pool::{Link, Pool};
 use super::timings::Trace;
 use super::tls::{Offer, Tls};
-use super::{Head, NameRules, Proxies, RequestError, Resolver, Timings, TlsSettings, Url};
+use super::{
+    Head, NameRules, Proxies, RequestError, Resolver, Timings, TlsSettings, Url, encoding,
+};
 
 /// Settings that hold for every request of a run.
 #[derive(Debug, Clone, Default)]

@@ -7,14 +7,13 @@ use std::time::Instant;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::RequestError;
-use super::Url;
 use super::body::ChunkedDecoder;
 use super::error::CONNECT_TIMEOUT;
 use super::head::{Framing, Head};
 use super::stream::Stream;
 use super::timings::Trace;
 use super::tls::{self, Offer, Secured, Tls, TlsInfo};
+use super::{RequestError, Url};
 
 /// Free space offered to one read.
 const READ_BYTES: usize = 8 * 1024;

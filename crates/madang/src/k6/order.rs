@@ -5,15 +5,12 @@
 //! request a check belongs to, so a request is good if it did not fail. The window begins where the first iteration did,
 //! by its own samples. Response times from the intended start do not exist.
 
-use std::{
-    fs,
-    io::{self, BufRead as _, BufReader},
-    path::PathBuf,
-    process::{Child, Command, Stdio},
-    sync::atomic::{AtomicBool, Ordering},
-    thread,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::io::{self, BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{fs, thread};
 
 use madang_stack::{CpuList, Sample, Scope};
 use serde::Deserialize;

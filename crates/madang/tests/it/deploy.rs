@@ -1,7 +1,8 @@
 //! What is in deploy/: settings, files and metrics that it names are there.
 
 use crate::beside::Beside;
-use crate::harness::{Connection, Madang, eventually, up::Up};
+use crate::harness::up::Up;
+use crate::harness::{Connection, Madang, eventually};
 use crate::nodes::KEY;
 use serde_json::Value;
 use std::collections::BTreeSet;

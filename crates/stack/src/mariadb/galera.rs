@@ -1,18 +1,14 @@
 //! Servers of a Galera cluster on one machine.
 
-use std::{
-    fs, io,
-    io::{Read as _, Seek as _, SeekFrom},
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
 
 use crate::{Error, Output, PortReservation, Supervisor};
 
-use super::{
-    LOG, MariaDb, MariaDbSettings, Member, Role, failed, filled, installed, program,
-    settings::GALERA,
-};
+use super::settings::GALERA;
+use super::{LOG, MariaDb, MariaDbSettings, Member, Role, failed, filled, installed, program};
 
 /// Options of the scripts that copy data.
 pub(super) const OPTIONS: &str = "galera.cnf";

@@ -1,16 +1,12 @@
 //! nginx in front of several nodes.
 
-use std::{
-    fs, io,
-    net::{Ipv4Addr, SocketAddr, TcpStream},
-    os::unix::fs::symlink,
-    path::{Path, PathBuf},
-};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use super::{
-    Nginx, READY_TIME, in_dir,
-    template::{Place, Profile, Template, Tls},
-};
+use super::template::{Place, Profile, Template, Tls};
+use super::{Nginx, READY_TIME, in_dir};
 use crate::{Error, PortReservation, Supervisor};
 
 /// Nodes, and how nginx shares requests among them.

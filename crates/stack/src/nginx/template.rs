@@ -3,11 +3,9 @@
 //!
 //! Directives are those of Debian 12 (nginx 1.22): `listen … http2`, for `http2 on` is 1.25.1's.
 
-use std::{
-    fmt::{self, Write as _},
-    net::{Ipv4Addr, SocketAddr},
-    time::Duration,
-};
+use std::fmt::{self, Write as _};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 /// How nginx treats nodes and clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

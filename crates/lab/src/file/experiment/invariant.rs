@@ -2,11 +2,10 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::{
-    file::expression::Expression,
-    journal::record::LimitKind,
-    observe::{database::Address, prometheus::Selector},
-};
+use crate::file::expression::Expression;
+use crate::journal::record::LimitKind;
+use crate::observe::database::Address;
+use crate::observe::prometheus::Selector;
 
 /// Something that must hold after every round.
 #[derive(Debug, Clone, PartialEq, Serialize)]

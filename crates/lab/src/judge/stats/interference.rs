@@ -2,10 +2,8 @@
 
 use serde::Serialize;
 
-use super::{
-    ratio::{CONFIDENCE, Estimate},
-    student,
-};
+use super::ratio::{CONFIDENCE, Estimate};
+use super::student;
 
 /// The same ratio, of the two alone and side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

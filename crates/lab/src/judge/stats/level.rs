@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{ratio::CONFIDENCE, student};
+use super::ratio::CONFIDENCE;
+use super::student;
 
 /// A variant's own value over several blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

@@ -1,6 +1,7 @@
 //! How many blocks a decision would take.
 
-use super::{ratio::CONFIDENCE, student};
+use super::ratio::CONFIDENCE;
+use super::student;
 
 /// The chance of a decision that the number of blocks is given for; as usual in the field (Cohen,
 /// "Statistical Power Analysis for the Behavioral Sciences", 1988, section 2.4).

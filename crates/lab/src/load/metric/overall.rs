@@ -5,10 +5,8 @@
 //! then, and nobody knows on which side of that moment they were written.
 
 use super::{LoadMetric, Statistic, split};
-use crate::{
-    judge::metric::Absent,
-    load::report::{LoadReport, Sum},
-};
+use crate::judge::metric::Absent;
+use crate::load::report::{LoadReport, Sum};
 
 impl LoadMetric {
     /// Its value for an invariant: sums are those of everything the generator did, all else is as in

@@ -7,9 +7,8 @@ use ::redis::{
     from_redis_value,
 };
 
-use super::{
-    ANSWER_TIME, Address, CONNECT_TIME, Engine, Figure, QUERY_TIME, bounded, watching::Client,
-};
+use super::watching::Client;
+use super::{ANSWER_TIME, Address, CONNECT_TIME, Engine, Figure, QUERY_TIME, bounded};
 use crate::run::cancel::Cancel;
 
 const ACCEPTED: &str = "an address such as `redis://HOST:PORT`, `redis://:PASSWORD@HOST:PORT` or \

@@ -5,15 +5,15 @@
     reason = "the lab has no store: it reads any service's database, read-only"
 )]
 
-use std::{
-    path::Path,
-    sync::mpsc::{self, RecvTimeoutError},
-    time::{Duration, Instant},
-};
+use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OpenFlags, types::ValueRef};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags};
 
-use crate::{file::experiment::EXACT, run::cancel::Cancel};
+use crate::file::experiment::EXACT;
+use crate::run::cancel::Cancel;
 
 /// A writer that holds the database longer than this is stuck.
 const BUSY_TIME: Duration = Duration::from_secs(5);
