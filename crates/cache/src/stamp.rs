@@ -205,13 +205,11 @@ impl Marks {
 /// A write could not be announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum WriteError {
     /// More writes are open on one stamp than a slot can count.
     #[error("more than {limit} writes are open on one stamp")]
-    TooManyOpen {
-        /// The most a slot can count.
-        limit: u64,
-    },
+    TooManyOpen { limit: u64 },
 }
 
 /// An announced write.

@@ -55,18 +55,14 @@ pub const FORMAT: u32 = 3;
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Ended {
     /// All blocks are complete.
     Complete,
     /// Somebody stopped it.
     Interrupted,
     /// A block stayed broken.
-    Broken {
-        /// Number of the block, from 1.
-        block: u32,
-        /// How often it was run.
-        attempts: u32,
-    },
+    Broken { block: u32, attempts: u32 },
 }
 
 /// A run's report. Its fields are those of `report.json`, which `experiments/REFERENCE.md` documents.

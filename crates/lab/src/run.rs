@@ -33,52 +33,28 @@ pub(crate) use out::{check_unused, write};
 
 /// Why a run could not begin or be kept. Broken rounds are no such error: they are in the report.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum RunError {
     /// The data could not be made.
     #[error("cannot prepare the data")]
     Prepare(#[source] HostError),
     /// The containers of a variant cannot be made ready.
     #[error("variant `{variant}`")]
-    Container {
-        /// Its name.
-        variant: String,
-        /// Why the container did not start.
-        source: ContainerError,
-    },
+    Container { variant: String, source: ContainerError },
     /// A `url` variant does not run.
     #[error("variant `{variant}`")]
-    Nobody {
-        /// Its name.
-        variant: String,
-        /// What its address says.
-        source: LaunchError,
-    },
+    Nobody { variant: String, source: LaunchError },
     /// A variant's CPU budget cannot be enforced here.
     #[error(
         "variant `{variant}`: budget not applied; \"no_budget\" in `accept` of [rounds] runs it without"
     )]
-    Budget {
-        /// Its name.
-        variant: String,
-        /// Why the budget could not be set.
-        source: madang_stack::BudgetError,
-    },
+    Budget { variant: String, source: madang_stack::BudgetError },
     /// A result cannot be written.
     #[error("cannot write `{}`", .path.display())]
-    Write {
-        /// The file or directory.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
     /// Scratch space cannot be removed.
     #[error("cannot remove `{}`", .path.display())]
-    Remove {
-        /// The file or directory.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Remove { path: PathBuf, source: io::Error },
     /// The results' directory has results in it.
     #[error("`{}` is not empty: results are never overwritten, choose another --out", .0.display())]
     NotEmpty(PathBuf),

@@ -14,6 +14,7 @@ pub struct Path {
 
 /// Why points do not make a [`Path`]. Segments and points are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum InvalidPath {
     /// No segment, or fewer than two points in all.
     #[error("a path needs at least 2 points, this one has {0}")]
@@ -23,14 +24,7 @@ pub enum InvalidPath {
     EmptySegment(usize),
     /// A coordinate is not finite or not in range.
     #[error("segment {segment}, point {index}: {reason}")]
-    Point {
-        /// Which segment.
-        segment: usize,
-        /// Which point of the segment.
-        index: usize,
-        /// What is wrong with it.
-        reason: InvalidPoint,
-    },
+    Point { segment: usize, index: usize, reason: InvalidPoint },
 }
 
 /// The box around a path, in degrees.

@@ -116,6 +116,7 @@ impl fmt::Display for CpuBudget {
 
 /// Why a budget cannot be enforced.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum BudgetError {
     /// There is no cgroup file system with a CPU controller.
     #[error("this machine shows no cgroup with a CPU controller (in /proc/self/mountinfo)")]
@@ -125,22 +126,10 @@ pub enum BudgetError {
         "the CPU controller is handed down neither by `{}` nor by its parent, and no cgroup \
          further up is touched", .path.display()
     )]
-    NotHandedDown {
-        /// The caller's cgroup.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    NotHandedDown { path: PathBuf, source: io::Error },
     /// A file of the cgroup.
     #[error("cannot {what} `{}`", .path.display())]
-    File {
-        /// What was being done.
-        what: &'static str,
-        /// The file of the control group.
-        path: PathBuf,
-        /// What the kernel said: without root's rights mostly that it is not permitted.
-        source: io::Error,
-    },
+    File { what: &'static str, path: PathBuf, source: io::Error },
 }
 
 /// A budget that is being enforced, until dropped.

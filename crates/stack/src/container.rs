@@ -33,6 +33,7 @@ const PROJECT_LABEL: &str = "com.docker.compose.project";
 /// Why a container cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum ContainerError {
     /// Neither program answers.
     #[error("no container engine: neither `docker version` nor `podman version` succeeds{0}")]
@@ -44,18 +45,10 @@ pub enum ContainerError {
     NoCompose,
     /// A command of the engine failed.
     #[error("`{command}` failed ({exit}){stderr}")]
-    Failed {
-        /// The whole command.
-        command: String,
-        /// How it ended.
-        exit: Exit,
-        /// Its last lines.
-        stderr: Tail,
-    },
+    Failed { command: String, exit: Exit, stderr: Tail },
     /// The image does not say which port it listens at.
     #[error("image `{image}` exposes {}: name the port it listens at with `port`", ports(.found))]
     Port {
-        /// The image.
         image: String,
         /// TCP ports that it exposes: none, or several.
         found: Vec<u16>,

@@ -225,19 +225,14 @@ impl Variant {
 
 /// Why an experiment file cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum FileError {
     /// It cannot be read.
     #[error("cannot read `{}`", .path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// It can be read, and is wrong.
     #[error("{}", .mistakes.iter().map(|mistake| format!("{}:{mistake}", .path.display())).collect::<Vec<_>>().join("\n"))]
     Wrong {
-        /// The file.
         path: PathBuf,
         /// All mistakes, in the order of the lines. At least one.
         mistakes: Vec<Mistake>,

@@ -74,18 +74,14 @@ pub struct LimitOptions {
 
 /// Why there is no plan.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum PlanError {
     /// Quick mode without quick settings.
     #[error(transparent)]
     NoQuick(#[from] NoQuick),
     /// No such variant.
     #[error("no variant `{name}`: the experiment has {}", .known.join(", "))]
-    Variant {
-        /// The name.
-        name: String,
-        /// Those there are.
-        known: Vec<String>,
-    },
+    Variant { name: String, known: Vec<String> },
     /// Another generator, whose rate the search cannot set.
     #[error("`limit` sets the rate of `madang load`, which `generator` in [load] replaces")]
     Generator,

@@ -12,12 +12,7 @@ pub enum CopyError {
     /// Somebody asked to stop.
     Cancelled,
     /// A file of it failed.
-    Io {
-        /// The original.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 /// Copies a directory tree: files, directories and symbolic links. Sockets and the like are no

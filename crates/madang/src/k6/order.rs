@@ -52,15 +52,11 @@ pub struct Files {
 
 /// Why k6 could not be used. Its own complaints are on stderr.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum K6Error {
     /// The program cannot be started.
     #[error("cannot run k6 as `{}`", .program.display())]
-    Start {
-        /// The program.
-        program: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Start { program: PathBuf, source: io::Error },
     /// A warm-up that k6 cannot do.
     #[error(
         "k6 has no warm-up: `warm_up` in [rounds] is possible only if `duration` in [load] or the script's own \
@@ -69,12 +65,7 @@ pub enum K6Error {
     WarmUp,
     /// A report that cannot be written.
     #[error("cannot write `{}`", .path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
     /// k6 printed no sample of any iteration.
     #[error("k6 reported no iteration")]
     NoIteration,
