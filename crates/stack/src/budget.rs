@@ -93,9 +93,6 @@ impl CpuBudget {
     /// Finds out whether budgets can be enforced here, by making a cgroup with one and removing it.
     /// What may stay is that, with version 2, the caller's cgroup or its parent now hands the CPU
     /// controller down; see the module's documentation.
-    ///
-    /// # Errors
-    /// Why they cannot.
     pub fn probe(&self) -> Result<(), BudgetError> {
         let group = Group::create()?;
         group.limit(self.base)

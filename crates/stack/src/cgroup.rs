@@ -102,9 +102,6 @@ impl Cgroup {
     }
 
     /// Reads the counters.
-    ///
-    /// # Errors
-    /// When it is gone.
     pub fn usage(&self) -> io::Result<CgroupUse> {
         let cpu = match &self.cpu {
             Counter::Two(place) => Duration::from_micros(number(place, "usage_usec ")?),

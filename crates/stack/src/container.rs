@@ -109,9 +109,6 @@ pub struct Run<'r> {
 
 impl Engine {
     /// Docker if its daemon answers, else podman.
-    ///
-    /// # Errors
-    /// When neither works.
     pub fn find(supervisor: &Supervisor, patience: Patience<'_>) -> Result<Self, ContainerError> {
         let mut said = Tail::default();
         for program in ["docker", "podman"] {
@@ -136,9 +133,6 @@ impl Engine {
     }
 
     /// Builds the image of a directory with a Dockerfile; returns its digest.
-    ///
-    /// # Errors
-    /// When the build fails or takes too long.
     pub fn build(&self, dir: &Path, patience: Patience<'_>) -> Result<String, ContainerError> {
         let dir = dir.to_string_lossy();
         let lines = self.run_to_end(self.spec().args(["build", "--quiet"]).arg(&*dir), patience)?;
@@ -146,9 +140,6 @@ impl Engine {
     }
 
     /// Looks an image up, and fetches it first if it is not on this machine.
-    ///
-    /// # Errors
-    /// When it cannot be had.
     pub fn image(&self, name: &str, patience: Patience<'_>) -> Result<Image, ContainerError> {
         const FORMAT: &str = "{{.Id}} {{range $port, $_ := .Config.ExposedPorts}}{{$port}} {{end}}";
         let inspect = ["image", "inspect", "--format", FORMAT, name];
@@ -213,9 +204,6 @@ impl Engine {
     }
 
     /// Program that runs compose files with this engine.
-    ///
-    /// # Errors
-    /// When none is installed.
     pub fn compose(&self, patience: Patience<'_>) -> Result<Compose, ContainerError> {
         let candidates: &[&[&'static str]] = match self.program {
             "docker" => &[&["docker", "compose"], &["docker-compose"]],
@@ -292,9 +280,6 @@ pub struct Compose {
 
 impl Compose {
     /// Builds the images of a file; those that need no build are left as they are.
-    ///
-    /// # Errors
-    /// When a build fails or takes too long.
     pub fn build(
         &self,
         file: &Path,

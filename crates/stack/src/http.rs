@@ -37,9 +37,6 @@ impl Url {
     }
 
     /// Reads an address.
-    ///
-    /// # Errors
-    /// A sentence that says what is accepted.
     pub fn parse(text: &str) -> Result<Self, String> {
         let refusal = || format!("`{text}` is not an address such as `http://127.0.0.1:8080/path`");
         let (is_secure, rest) = match text.split_once("://") {

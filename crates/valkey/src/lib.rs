@@ -90,9 +90,6 @@ impl Server {
     }
 
     /// Runs a command on a connection of its own, whatever happened before: to find out why a server cannot be used.
-    ///
-    /// # Errors
-    /// The reason.
     pub async fn check(&self, command: &Cmd) -> Result<(), Error> {
         let run = async { self.links.connect_in_time().await?.run::<redis::Value>(command).await };
         let asked = tokio::time::timeout(self.answer, run).await;

@@ -269,9 +269,6 @@ impl Experiment {
     }
 
     /// An experiment without a file, from the equivalent text. Relative paths in it start from `dir`.
-    ///
-    /// # Errors
-    /// With every mistake in it.
     pub fn of_command_line(text: &str, dir: &Path) -> Result<Self, FileError> {
         Self::parsed(text, Path::new(COMMAND_LINE), dir)
     }
@@ -297,9 +294,6 @@ impl Experiment {
     /// Refuses what a load of this outline cannot have: a statistic that a metric of the script does not
     /// have, a variable that it does not read, something to be done when the load is over. Keeps the script's other files
     /// among the sources.
-    ///
-    /// # Errors
-    /// With every such mistake.
     pub fn apply_outline(&mut self, outline: &Outline) -> Result<(), FileError> {
         parse::experiment(&self.sources.file, &self.file, &self.dir, true, Some(outline))
             .map_err(|mistakes| FileError::Wrong { path: self.file.clone(), mistakes })?;

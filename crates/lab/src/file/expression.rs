@@ -66,9 +66,6 @@ pub enum ValueError {
 
 impl Expression {
     /// Parses a formula.
-    ///
-    /// # Errors
-    /// Where and why it is none.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         if text.chars().count() > CHARACTERS {
             let text = text.chars().take(40).collect::<String>() + "…";

@@ -96,9 +96,6 @@ pub struct Stored {
 
 impl Stored {
     /// Reads a run's directory. A last line that was torn when the run was killed is left out.
-    ///
-    /// # Errors
-    /// See [`StoredError`].
     pub fn read(dir: &Path) -> Result<Self, StoredError> {
         let description = Description::<Asked>::read(dir)?;
         let experiment = description.experiment(dir)?;

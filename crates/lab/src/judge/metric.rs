@@ -319,9 +319,6 @@ impl Metric {
     }
 
     /// Its value in a round, possibly zero.
-    ///
-    /// # Errors
-    /// Why there is none.
     pub fn level(&self, round: &Measured) -> Result<f64, Absent> {
         let good = round.load.requests.good as f64;
         let value = match self {

@@ -53,9 +53,6 @@ pub struct StoredLimit {
 impl StoredLimit {
     /// Reads a search's directory. A last line that was torn when it was killed is left out, and so
     /// are tries that somebody stopped.
-    ///
-    /// # Errors
-    /// See [`StoredError`].
     pub fn read(dir: &Path) -> Result<Self, StoredError> {
         let description = Description::<Asked>::read(dir)?;
         let experiment = description.experiment(dir)?;

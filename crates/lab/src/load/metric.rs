@@ -61,9 +61,6 @@ const STATISTICS: [(&str, Statistic); 14] = [
 
 impl LoadMetric {
     /// Reads `NAME`, `NAME.STATISTIC` or either with `{tag:value,…}` after the name.
-    ///
-    /// # Errors
-    /// What is accepted.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (name, tags, rest) = match text.split_once('{') {
             None => {
@@ -206,9 +203,6 @@ impl LoadMetric {
     }
 
     /// Its value in a load run. A metric without values counts as zero where that is a sum.
-    ///
-    /// # Errors
-    /// Why there is none.
     pub fn of(&self, load: &LoadReport) -> Result<f64, Absent> {
         match self.sink(load) {
             Some(Sink::Trend(trend)) => self.of_trend(&trend),

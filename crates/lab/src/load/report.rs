@@ -240,9 +240,6 @@ pub enum ReportError {
 
 impl LoadReport {
     /// Reads a report.
-    ///
-    /// # Errors
-    /// See [`ReportError`].
     pub fn read(path: &Path) -> Result<Self, ReportError> {
         let text =
             fs::read(path).map_err(|source| ReportError::Read { path: path.to_owned(), source })?;

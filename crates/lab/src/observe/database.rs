@@ -41,9 +41,6 @@ impl Address {
     }
 
     /// Checks it. In a `template`, `{port}` and `{dir}` are to be filled in later.
-    ///
-    /// # Errors
-    /// What is accepted.
     pub fn check(&self, engine: Engine, template: bool) -> Result<(), String> {
         let example = self.0.replace("{port}", "1").replace("{dir}", "dir");
         let text = if template { &example } else { &self.0 };

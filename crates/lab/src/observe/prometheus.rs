@@ -12,9 +12,6 @@ pub struct Selector {
 
 impl Selector {
     /// Reads `NAME` or `NAME{label="value",…}`.
-    ///
-    /// # Errors
-    /// What is accepted.
     pub fn parse(text: &str) -> Result<Self, String> {
         let refusal =
             || format!("`{text}` is no series such as `requests_total{{status=\"200\"}}`");

@@ -57,9 +57,6 @@ impl Moment {
 
 impl Taker<'_> {
     /// Takes every value once.
-    ///
-    /// # Errors
-    /// Which could not be taken, and why.
     pub fn take(&self, moment: Moment) -> Result<Taken, String> {
         let experiment = self.experiment;
         let page = self.page()?;
@@ -159,9 +156,6 @@ fn sum(series: &Selector, page: Option<&str>, moment: Moment) -> Result<f64, Str
 }
 
 /// The text of metrics pages, one after the other: a sum over a series is then that of all nodes.
-///
-/// # Errors
-/// Which page is not there, and why.
 pub fn pages(urls: &[Url], answer_time: Duration) -> Result<String, String> {
     let page = |url: &Url| match body(url, answer_time) {
         Ok(body) => Ok(String::from_utf8_lossy(&body).into_owned()),
@@ -186,9 +180,6 @@ fn body(url: &Url, answer_time: Duration) -> Result<Vec<u8>, String> {
 }
 
 /// Compares what was taken. Only invariants about the variant are in the result.
-///
-/// # Errors
-/// Which formula has no value, and why.
 pub fn check(
     experiment: &Experiment,
     variant: &str,

@@ -104,9 +104,6 @@ pub(super) async fn connect(
 }
 
 /// Shakes hands for `https`.
-///
-/// # Errors
-/// `Tls`.
 pub(super) async fn secure(
     url: &Url,
     stream: TcpStream,

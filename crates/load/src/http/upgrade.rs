@@ -26,9 +26,6 @@ pub(crate) struct Upgrade {
 impl Client {
     /// Sends `request` over a new connection and reads the answer. `traffic` becomes what that took, but for TLS,
     /// where the stream counts. The caller sets a deadline.
-    ///
-    /// # Errors
-    /// Whatever went wrong first.
     pub(crate) async fn upgrade(
         &self,
         url: &Url,

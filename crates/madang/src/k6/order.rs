@@ -52,7 +52,6 @@ pub struct Files {
 
 /// Why k6 could not be used. Its own complaints are on stderr.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages and names say it")]
 pub enum K6Error {
     /// The program cannot be started.
     #[error("cannot run k6 as `{}`", .program.display())]
@@ -92,9 +91,6 @@ struct Inspected {
 
 impl Order {
     /// Checks the script and the warm-up; returns k6's exit code.
-    ///
-    /// # Errors
-    /// See [`K6Error`].
     pub fn check(&self) -> Result<i32, K6Error> {
         let (exit, _) = self.inspect()?;
         if exit == 0 {
@@ -104,9 +100,6 @@ impl Order {
     }
 
     /// Runs the load and writes the files; returns k6's exit code.
-    ///
-    /// # Errors
-    /// See [`K6Error`].
     pub fn run(&self, files: &Files) -> Result<i32, K6Error> {
         let whole = self.whole_duration()?;
         let window = whole.map(|whole| whole.saturating_sub(self.warm_up));

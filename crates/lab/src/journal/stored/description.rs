@@ -142,9 +142,6 @@ impl<A: Kind> Description<A> {
 
     /// Refuses to go on with another experiment, script, program, machine, or file of those that
     /// `provenance.rs` knows.
-    ///
-    /// # Errors
-    /// With all that changed.
     pub fn check_unchanged(
         &self,
         experiment: &Experiment,

@@ -18,9 +18,6 @@ const ACCEPTED: &str = "an address such as `mysql://USER:PASSWORD@HOST:PORT/DATA
 const PACKET_BYTES: usize = 16 << 20;
 
 /// Reads an address.
-///
-/// # Errors
-/// What is accepted.
 pub fn parse(address: &str) -> Result<Opts, String> {
     let opts = Opts::from_url(address).map_err(|error| match error {
         mysql::UrlError::UnknownParameter(name) => format!("unknown parameter `{name}`"),
@@ -108,9 +105,6 @@ impl Client for Status {
 }
 
 /// The first column of the first row of a query, which cannot change anything.
-///
-/// # Errors
-/// Why there is none, in words.
 pub fn number(address: &Address, query: &str, cancel: &Cancel) -> Result<f64, String> {
     let (connected, connection) = mpsc::channel();
     let (to, query) = (address.clone(), query.to_owned());

@@ -15,9 +15,6 @@ const ACCEPTED: &str = "an address such as `redis://HOST:PORT`, `redis://:PASSWO
      `redis://USER:PASSWORD@HOST:PORT/NUMBER` is wanted";
 
 /// Reads an address.
-///
-/// # Errors
-/// What is accepted.
 pub fn parse(text: &str) -> Result<ConnectionInfo, String> {
     if text.starts_with("rediss://") {
         return Err("TLS is not supported".to_owned());
@@ -95,9 +92,6 @@ impl Client for Info {
 }
 
 /// The number that a command answers.
-///
-/// # Errors
-/// Why there is none, in words.
 pub fn number(address: &Address, command: &[String], cancel: &Cancel) -> Result<f64, String> {
     let (address, command) = (address.clone(), command.to_owned());
     bounded(QUERY_TIME, cancel, move || {

@@ -44,9 +44,6 @@ type Figures = Vec<(Figure, f64)>;
 
 impl Watching {
     /// Begins to observe, and returns when all counters have been read.
-    ///
-    /// # Errors
-    /// Which database cannot be asked, and why.
     pub fn begin(addresses: &Addresses, cancel: &Cancel) -> Result<Self, String> {
         let mut all = Vec::new();
         for engine in Engine::ALL {
@@ -66,9 +63,6 @@ impl Watching {
     }
 
     /// Reads all counters again.
-    ///
-    /// # Errors
-    /// Which database cannot be asked, and why.
     pub fn end(self, cancel: &Cancel) -> Result<BTreeMap<String, f64>, String> {
         let mut all = BTreeMap::new();
         for One { address, stop, end } in self.0 {

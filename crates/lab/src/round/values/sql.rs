@@ -23,9 +23,6 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// The first column of the first row of `query` in the database at `sqlite:PATH`; a relative path
 /// starts from `dir`.
-///
-/// # Errors
-/// Why there is none, in words.
 pub fn number(database: &str, query: &str, dir: &Path, cancel: &Cancel) -> Result<f64, String> {
     let path = database.strip_prefix("sqlite:");
     let path = dir.join(path.ok_or_else(|| format!("`{database}` is no `sqlite:PATH`"))?);
