@@ -138,11 +138,6 @@ impl Value {
         &self.inner.parts.content_type
     }
 
-    /// When the body was made, by the wall clock.
-    pub fn created(&self) -> SystemTime {
-        self.inner.parts.created
-    }
-
     /// Bytes this value occupies: all bodies, tags, media type and the structures around them,
     /// without the key and the cache's own bookkeeping (see [`entry_weight`](crate::entry_weight)).
     pub fn weight(&self) -> u64 {

@@ -356,11 +356,6 @@ impl Experiment {
         reasons.into_iter().find_map(|(is_so, why)| is_so.then_some(why))
     }
 
-    /// The variant of that name.
-    pub fn variant(&self, name: &str) -> Option<&Variant> {
-        self.variants.iter().find(|variant| variant.name == name)
-    }
-
     /// Where the databases of a variant are, before placeholders are filled in.
     pub fn databases(&self, variant: &Variant) -> Addresses {
         variant.databases.or(&self.observe.databases)

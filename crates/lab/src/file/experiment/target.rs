@@ -63,10 +63,6 @@ impl ContainerSource {
             Self::Compose(file) => ("compose", file.display().to_string()),
         }
     }
-
-    fn kind(&self) -> &'static str {
-        self.named().0
-    }
 }
 
 impl Container {
@@ -74,17 +70,5 @@ impl Container {
     pub fn shares_network(&self) -> bool {
         let texts = self.command.iter().chain(self.env.iter().map(|(_, value)| value));
         texts.into_iter().any(|text| text.contains("{port}"))
-    }
-}
-
-impl Target {
-    /// The key that makes it, for reports.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Serve(_) => "serve",
-            Self::Command { .. } => "command",
-            Self::Container(container) => container.source.kind(),
-            Self::Url(_) => "url",
-        }
     }
 }
