@@ -87,50 +87,36 @@ pub enum Statistic {
     Max,
 }
 
-/// Why a round has no number for a metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// Why a round has no number for a metric, to follow "because".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Absent {
-    /// No request was good, so nothing can be said per good request, the logarithm of a throughput
-    /// does not exist, and response times would be those of refusals.
+    /// So nothing can be said per good request, the logarithm of a throughput does not exist, and
+    /// response times would be those of refusals.
+    #[error("no request was good")]
     NoGoodRequest,
-    /// The server is not one of our processes.
+    #[error("the server was not started by the lab and cannot be observed")]
     NotObserved,
-    /// Children of the server ended whose CPU time nobody got.
+    #[error("children of the server ended without being waited for, so its CPU time is not known")]
     CpuUnknown,
-    /// The load report has no such figure.
+    #[error("the load report does not have it")]
     NotReported,
     /// The load report has another kind of metric under this name.
+    #[error("metrics of its kind do not have this statistic")]
     NoSuchStatistic,
-    /// The server's metrics page does not have it.
+    #[error("the server's metrics page does not have it")]
     NotOnPage,
-    /// No such database of this variant is observed.
+    #[error("this variant has no such database")]
     NoDatabase,
-    /// The variant has no such part, or not all of its processes lived.
+    /// Or not all of its processes lived.
+    #[error("this variant has no such part")]
     NoPart,
     /// It came out as zero, which no time is: the window was too short.
+    #[error("it was too small to measure in so short a time")]
     TooSmall,
     /// It is zero, or a series of the server's went down: a value, but none to take a ratio of.
+    #[error("it was not above zero")]
     NotPositive,
-}
-
-impl Absent {
-    /// The reason in words, to follow "because".
-    pub fn reason(self) -> &'static str {
-        match self {
-            Self::NoGoodRequest => "no request was good",
-            Self::NotObserved => "the server was not started by the lab and cannot be observed",
-            Self::CpuUnknown => {
-                "children of the server ended without being waited for, so its CPU time is not known"
-            }
-            Self::TooSmall => "it was too small to measure in so short a time",
-            Self::NotPositive => "it was not above zero",
-            Self::NotReported => "the load report does not have it",
-            Self::NoSuchStatistic => "metrics of its kind do not have this statistic",
-            Self::NotOnPage => "the server's metrics page does not have it",
-            Self::NoDatabase => "this variant has no such database",
-            Self::NoPart => "this variant has no such part",
-        }
-    }
 }
 
 impl Metric {

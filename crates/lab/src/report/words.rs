@@ -242,7 +242,7 @@ impl Language {
     /// Why a metric has no ratio, and in how many rounds of which variant.
     pub fn absent(self, why: Absent, variant: &str, rounds: u32, all: usize) -> String {
         let Self::Ko = self else {
-            return format!("{} ({variant}, {rounds} of {all} rounds)", why.reason());
+            return format!("{why} ({variant}, {rounds} of {all} rounds)");
         };
         let why = match why {
             Absent::NoGoodRequest => "정상 요청이 하나도 없습니다",

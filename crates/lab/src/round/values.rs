@@ -199,7 +199,7 @@ pub fn check(
             Some(("after", name)) => named(experiment, after, name),
             Some(("load", name)) => {
                 let value = LoadMetric::parse(name)?.of_all(load);
-                value.map_err(|why| format!("`load.{name}`: {}", why.reason()))
+                value.map_err(|why| format!("`load.{name}`: {why}"))
             }
             _ => Err(format!("there is no `{name}`")),
         };
