@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use base16ct::lower::{self, encode_string as hex};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac};
@@ -20,7 +21,6 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::encoding::{hex, hex_digits};
 use super::key::{half, subkey};
 use super::{Challenge, ProofError};
 use crate::config::{Key, ProofConfig};
@@ -151,7 +151,10 @@ impl Proofs {
     fn bound_to(&self, to: &Binding<'_>) -> [u8; 16] {
         let account = self.binding.account(to.account);
         let address = self.binding.address(to.address);
-        hex_digits(self.binding.pair(account, address).0)
+        let pair = self.binding.pair(account, address).0.to_be_bytes();
+        let mut digits = [0; 16];
+        lower::encode(&pair, &mut digits).expect("two digits for each of eight bytes");
+        digits
     }
 }
 

@@ -8,7 +8,6 @@
 use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -121,12 +120,7 @@ fn sha256(path: &Path) -> io::Result<String> {
             read => hasher.update(&chunk[..read]),
         }
     }
-    let mut text = String::new();
-    for byte in hasher.finalize() {
-        // Writing into a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    Ok(text)
+    Ok(base16ct::lower::encode_string(&hasher.finalize()))
 }
 
 /// Without a placeholder, which is another text in each round.

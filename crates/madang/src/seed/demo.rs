@@ -1,7 +1,6 @@
 //! A few neighbours for `serve --demo`: people, what they sell, what they write.
 
 use super::{Rows, Typed, fill, users};
-use anyhow::Context as _;
 use clap::Parser as _;
 use madang_service::app::App;
 use madang_service::config::Settings;
@@ -44,7 +43,8 @@ pub fn fill_demo(app: &App, settings: &Settings) -> anyhow::Result<()> {
             return Ok(());
         }
     }
-    rows.password = random_password()?;
+    // 128 bits.
+    rows.password = crate::up::random_hex(16)?;
     let filled = fill(app, settings, &rows)?;
     for (kind, added) in filled {
         tracing::info!(kind, rows = added.new, "added sample rows");
@@ -66,13 +66,6 @@ async fn look(app: &App, rows: &Rows) -> anyhow::Result<Found> {
         Some(first) if first.created_at_ms == rows.epoch && posts.min(articles) == 0 => Found::Part,
         _ => Found::Something,
     })
-}
-
-/// 128 bits.
-fn random_password() -> anyhow::Result<String> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).context("cannot get random bytes from the operating system")?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use base16ct::lower::encode_string as hex;
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE, BASE64_URL_SAFE_NO_PAD};
 use hmac::digest::{Digest as _, DynDigest, KeyInit as _};
@@ -15,7 +16,6 @@ use rquickjs::{
 
 use super::BuiltIn;
 use super::bytes::bytes_of;
-use crate::hex;
 
 /// Most bytes of one `randomBytes`; a larger request is a mistake.
 const MAX_RANDOM_BYTES: u32 = 16 * 1024 * 1024;
