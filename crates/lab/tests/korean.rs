@@ -115,12 +115,7 @@ fn assert_korean(report: &Report) {
     }
     // Text in the machine-readable report is in the same language.
     for place in [
-        "/broken",
-        "/caveats",
-        "/headlines/0/sentence",
-        "/warnings",
-        "/noise",
-        "/pace",
+        "/broken", "/caveats", "/headlines/0/sentence", "/warnings", "/noise", "/pace",
         "/undecided_because",
     ] {
         let text = json.pointer(place).unwrap().to_string();

@@ -80,13 +80,8 @@ fn the_page_speaks_korean() {
     let lab = Lab::new("get", &two("serve = {}", "serve = {}", 1, ""));
     let html = page(&large(&lab), Language::Ko);
     for part in [
-        "<html lang=\"ko\">",
-        "모든 라운드",
-        "예측: 예측대로: ",
-        "<td>나쁨</td>",
-        "slow 대비 third",
-        "백분위별",
-        "95 % 신뢰구간",
+        "<html lang=\"ko\">", "모든 라운드", "예측: 예측대로: ", "<td>나쁨</td>",
+        "slow 대비 third", "백분위별", "95 % 신뢰구간",
     ] {
         assert!(html.contains(part), "no {part:?}");
     }

@@ -370,18 +370,8 @@ mod tests {
     #[test]
     fn the_command_keeps_its_own_flags() {
         let flags = [
-            "--owner",
-            "7",
-            "--cpus",
-            "1",
-            "--cgroup",
-            "/x",
-            "--afterwards",
-            "rm",
-            "--",
-            "sh",
-            "--",
-            "-c",
+            "--owner", "7", "--cpus", "1", "--cgroup", "/x", "--afterwards", "rm", "--", "sh",
+            "--", "-c",
         ];
         let arguments = parse(&flags).unwrap();
         assert_eq!(arguments.cgroups, [PathBuf::from("/x")]);

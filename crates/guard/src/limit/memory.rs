@@ -245,13 +245,8 @@ impl AttemptStore for MemoryStore {
     fn figures(&self) -> StoreFigures {
         let rules = &self.rules;
         let tables = [
-            &rules.pairs,
-            &rules.marks,
-            &rules.marked,
-            &rules.accounts,
-            &rules.addresses,
-            &rules.passwords,
-            &rules.sign_ups,
+            &rules.pairs, &rules.marks, &rules.marked, &rules.accounts, &rules.addresses,
+            &rules.passwords, &rules.sign_ups,
         ];
         tables.iter().map(|table| table.figures()).fold(StoreFigures::default(), |sum, one| {
             StoreFigures {

@@ -190,21 +190,8 @@ async fn numbers_that_are_none_are_malformed() {
     let (float, text, lead) =
         (format!("{right}.0"), format!("\"{right}\""), format!("0{}", right + 10));
     for number in [
-        "-1",
-        "-0.0",
-        "1.5",
-        "1e1",
-        "51",
-        "4294967296",
-        "18446744073709551616",
-        "null",
-        "[]",
-        "{}",
-        "true",
-        "",
-        &float,
-        &text,
-        &lead,
+        "-1", "-0.0", "1.5", "1e1", "51", "4294967296", "18446744073709551616", "null", "[]", "{}",
+        "true", "", &float, &text, &lead,
     ] {
         let proof = payload(&challenge, number);
         assert_eq!(error(&yard, "kim", &proof).await, ProofError::Malformed, "{number}");

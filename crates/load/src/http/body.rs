@@ -136,11 +136,7 @@ mod tests {
     #[test]
     fn broken_framing_is_refused() {
         for text in [
-            "x\r\n",
-            "\r\n",
-            "5\nhello",
-            "5\r\nhelloX\r\n",
-            "1111111111111111\r\n",
+            "x\r\n", "\r\n", "5\nhello", "5\r\nhelloX\r\n", "1111111111111111\r\n",
             "5\r\nhello\r\r",
         ] {
             assert!(decode(&[text.as_bytes()]).is_err(), "{text:?}");

@@ -7,13 +7,8 @@ use madang_service::config::Settings;
 
 /// Enough for a second page of everything; made before anybody tries it out.
 const ROWS: [&str; 7] = [
-    "--users=24",
-    "--posts=400",
-    "--articles=60",
-    "--comments=240",
-    "--likes=600",
-    "--epoch=2026-01-01T00:00:00Z",
-    "--shared-hash",
+    "--users=24", "--posts=400", "--articles=60", "--comments=240", "--likes=600",
+    "--epoch=2026-01-01T00:00:00Z", "--shared-hash",
 ];
 
 /// What a store holds already.

@@ -138,13 +138,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let made = Command::new("openssl")
             .args([
-                "req",
-                "-x509",
-                "-newkey",
-                "ec",
-                "-pkeyopt",
-                "ec_paramgen_curve:P-256",
-                "-nodes",
+                "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
             ])
             .args(["-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=nobody"])
             .current_dir(dir.path())

@@ -44,20 +44,8 @@ pub(super) struct Crypto;
 
 impl BuiltIn for Crypto {
     const MEMBERS: &'static [&'static str] = &[
-        "createHMAC",
-        "createHash",
-        "hexEncode",
-        "hmac",
-        "md4",
-        "md5",
-        "randomBytes",
-        "ripemd160",
-        "sha1",
-        "sha256",
-        "sha384",
-        "sha512",
-        "sha512_224",
-        "sha512_256",
+        "createHMAC", "createHash", "hexEncode", "hmac", "md4", "md5", "randomBytes", "ripemd160",
+        "sha1", "sha256", "sha384", "sha512", "sha512_224", "sha512_256",
     ];
 
     fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
