@@ -6,6 +6,9 @@ use std::{fmt, io};
 
 use crate::{BudgetError, Exit};
 
+/// What most functions of this crate give.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// Why a process could not be started, made ready or stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -53,7 +53,7 @@ mod tree;
 pub use budget::{BudgetError, CpuBudget};
 pub use cgroup::{Cgroup, CgroupUse};
 pub use cpus::CpuList;
-pub use error::{Error, Tail};
+pub use error::{Error, Result, Tail};
 pub use follower::Follower;
 pub use neighbour::Neighbour;
 pub use output::Output;

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use crate::{Error, Exit, Patience, PortReservation, Process, Sample};
+use crate::{Exit, Patience, PortReservation, Process, Result, Sample};
 
 /// A server of somebody else at a free port of 127.0.0.1. Dropping it kills it.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Neighbour {
     ///
     /// # Errors
     /// As [`Process::stop`].
-    pub fn stop(&self) -> Result<Exit, Error> {
+    pub fn stop(&self) -> Result<Exit> {
         self.stop_within(self.grace)
     }
 
@@ -51,7 +51,7 @@ impl Neighbour {
     ///
     /// # Errors
     /// As [`Process::stop`].
-    pub fn stop_within<'q>(&self, patience: impl Into<Patience<'q>>) -> Result<Exit, Error> {
+    pub fn stop_within<'q>(&self, patience: impl Into<Patience<'q>>) -> Result<Exit> {
         self.process.stop(patience)
     }
 }

@@ -137,6 +137,8 @@ fn http2_code_name(code: u32) -> Cow<'static, str> {
     }
 }
 
+pub(crate) type Result<T, E = RequestError> = std::result::Result<T, E>;
+
 /// A request that got no usable response.
 #[derive(Debug, Error)]
 pub(crate) enum RequestError {

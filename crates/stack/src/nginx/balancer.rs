@@ -7,7 +7,7 @@ use std::{fs, io};
 
 use super::template::{Place, Profile, Template, Tls};
 use super::{Nginx, READY_TIME, in_dir};
-use crate::{Error, PortReservation, Supervisor};
+use crate::{PortReservation, Result, Supervisor};
 
 /// Nodes, and how nginx shares requests among them.
 #[derive(Debug, Clone)]
@@ -37,11 +37,7 @@ impl Nginx {
     ///
     /// # Errors
     /// As [`static_site`](Self::static_site); also when a file of the certificate is missing.
-    pub fn balancer(
-        supervisor: &Supervisor,
-        dir: &Path,
-        balancer: &Balancer,
-    ) -> Result<Self, Error> {
+    pub fn balancer(supervisor: &Supervisor, dir: &Path, balancer: &Balancer) -> Result<Self> {
         let no_port = |source| in_dir("no free port for", dir, source);
         let plain = PortReservation::new().map_err(no_port)?;
         let secure = balancer.certificate.as_ref().map(|_| PortReservation::new());
@@ -74,13 +70,13 @@ impl Nginx {
     ///
     /// # Errors
     /// As [`balancer`](Self::balancer). It is then down, and this can be tried again.
-    pub fn restart(&mut self, supervisor: &Supervisor) -> Result<(), Error> {
+    pub fn restart(&mut self, supervisor: &Supervisor) -> Result<()> {
         self.neighbour.stop()?;
         self.neighbour.process = super::spawn(supervisor, &self.dir)?;
         self.await_sockets()
     }
 
-    fn await_sockets(&self) -> Result<(), Error> {
+    fn await_sockets(&self) -> Result<()> {
         let ports = [Some(self.port()), self.secure.as_ref().map(PortReservation::port)];
         self.neighbour.process.ready_when("its sockets", READY_TIME, |left| {
             let connect = |port| {
@@ -96,7 +92,7 @@ impl Nginx {
 }
 
 /// Gives a file a name that needs no quoting.
-fn link(dir: &Path, name: &str, file: &Path) -> Result<(), Error> {
+fn link(dir: &Path, name: &str, file: &Path) -> Result<()> {
     let linked = file.canonicalize().and_then(|file| {
         let link = dir.join(name);
         match fs::remove_file(&link) {
